@@ -1,0 +1,73 @@
+# Everything a developer runs. Needs Python 3.11, make and a package index; all else goes into .venv.
+# Each target sets up what it needs; the stamp file makes that happen once per lock.
+
+PYTHON ?= python3.11
+UV_VERSION := 0.13.7
+JOBS ?= auto
+EXAMPLES ?= 5000
+SEED ?= 0
+COUNT ?= 100
+
+BIN := .venv/bin
+STAMP := .venv/.set-up
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help setup lock test test-slow check format run bench mutate fuzz losses
+
+help:
+	@echo "make test       the fast tests"
+	@echo "make test-slow  every test, slow ones included"
+	@echo "make check      ruff check, ruff format --check, pyright"
+	@echo "make run        translate a sample request (there is no gateway yet)"
+	@echo "make bench      speed; make mutate: mutation test (SEED, COUNT)"
+	@echo "make fuzz       the laws with EXAMPLES generated values each"
+	@echo "make losses     regenerate docs/losses.md"
+	@echo "make lock       resolve requirements.lock anew; make format: apply ruff"
+
+setup: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+# The lock names versions and hashes, never an index: whoever installs chooses where packages come from.
+# Beside the dev group it holds the build backend and a Node for pyright, so that set-up fetches nothing unpinned.
+lock:
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	printf 'hatchling\neditables\npyright[nodejs]\n' | $(BIN)/uv pip compile --upgrade --universal --generate-hashes \
+		--no-emit-index-url --no-header --no-annotate --quiet --group dev pyproject.toml - -o requirements.lock
+
+test: $(STAMP)
+	$(PYTEST) -n $(JOBS) -m "not slow"
+
+test-slow: $(STAMP)
+	$(PYTEST) -n $(JOBS)
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+run: $(STAMP)
+	@echo "There is no gateway yet; this is a translation of examples/weather.chat.json from Chat to Gemini:"
+	$(BIN)/dragoman translate request --from chat --to gemini --model gemini-3-flash < examples/weather.chat.json
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks
+
+mutate: $(STAMP)
+	$(BIN)/python tests/mutation/mutate.py --seed $(SEED) --count $(COUNT)
+
+fuzz: $(STAMP)
+	DRAGOMAN_EXAMPLES=$(EXAMPLES) $(PYTEST) -n $(JOBS) $(wildcard tests/laws) tests/core tests/wire
+
+losses: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m laws.losses docs/losses.md
