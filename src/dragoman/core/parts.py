@@ -1,0 +1,131 @@
+"""What a message is made of."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from dragoman.core.value import Value
+
+Executor = Literal["client", "provider"]
+CallForm = Literal["json", "text"]
+MediaKind = Literal["image", "document", "audio", "video"]
+
+
+class Signature(Struct, frozen=True):
+    """An opaque proof by `issuer` ("google", "anthropic", "openai"), returned unchanged to it and to nobody else."""
+
+    issuer: str
+    value: str
+
+
+class Citation(Struct, frozen=True):
+    """A source named for a span of text. `raw` is the dialect's own form; the rest is what others can say too."""
+
+    dialect: str
+    raw: bytes
+    url: str = ""
+    title: str = ""
+    quote: str = ""
+    start: int | None = None
+    end: int | None = None
+
+
+class Part(Value, frozen=True, kw_only=True, eq=False):
+    """Base of all parts."""
+
+    signature: Signature | None = None
+    cache: str | None = None
+    """A cache mark ends here; the value is the requested lifetime ("5m", "1h", …), "" for the default."""
+
+
+class Text(Part, frozen=True, kw_only=True, eq=False):
+    """Plain text."""
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+
+
+class Reasoning(Part, frozen=True, kw_only=True, eq=False):
+    """Thinking. Separate summaries stay separate; `redacted` has no text, only a signature."""
+
+    texts: tuple[str, ...] = ()
+    redacted: bool = False
+
+
+class ToolCall(Part, frozen=True, kw_only=True, eq=False):
+    """A model's wish to run a tool. `arguments` is JSON text exactly as received, or free text for form "text"."""
+
+    id: str
+    name: str
+    arguments: str
+    form: CallForm = "json"
+    namespace: str = ""
+    complete: bool = True
+    """False when the model was cut off inside the arguments."""
+
+
+class Data(Part, frozen=True, kw_only=True, eq=False):
+    """Any JSON value as a tool returned it, kept as JSON text."""
+
+    json: bytes
+
+
+class Inline(Struct, frozen=True):
+    """Media in the request itself, base64 text as received."""
+
+    data: str
+
+
+class Link(Struct, frozen=True):
+    """Media behind a URL that the model's server fetches."""
+
+    url: str
+
+
+class Plain(Struct, frozen=True):
+    """A document given as plain text."""
+
+    text: str
+
+
+class Stored(Struct, frozen=True):
+    """Media uploaded before; the id means something only to the vendor that issued it."""
+
+    issuer: str
+    id: str
+
+
+class Media(Part, frozen=True, kw_only=True, eq=False):
+    """An image, document, sound or film. `media_type` is "" when the dialect did not say."""
+
+    kind: MediaKind
+    media_type: str
+    source: Inline | Link | Plain | Stored
+    name: str = ""
+
+
+class Refusal(Part, frozen=True, kw_only=True, eq=False):
+    """The model's own words for not answering."""
+
+    text: str
+
+
+class Opaque(Part, frozen=True, kw_only=True, eq=False):
+    """A block only `dialect` understands (a server tool's result, a compaction, …), kept whole."""
+
+    dialect: str
+    raw: bytes
+
+
+class ToolResult(Part, frozen=True, kw_only=True, eq=False):
+    """What a tool answered; `name` is "" where the dialect names only the call id."""
+
+    call_id: str
+    name: str = ""
+    content: tuple["Content", ...] = ()
+    failed: bool = False
+    form: CallForm = "json"
+
+
+Content = Text | Data | Media | Opaque
+AnyPart = Text | Reasoning | ToolCall | ToolResult | Data | Media | Refusal | Opaque

@@ -1,0 +1,303 @@
+"""Streams of events: fold them into a reply, unfold a reply into them, put interleaved parts in sequence."""
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import structs
+
+from dragoman.core.events import (
+    Event,
+    Failed,
+    Finished,
+    Native,
+    PartCited,
+    PartDelta,
+    PartEnded,
+    PartNative,
+    PartSigned,
+    PartStarted,
+    Started,
+    UsageSeen,
+)
+from dragoman.core.parts import AnyPart, Citation, Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.problems import Problem
+from dragoman.core.response import Finish, Response, Usage
+from dragoman.core.value import Extras
+
+GROWING = (Text, Reasoning, ToolCall, Refusal)
+
+
+class _OpenPart:
+    """A part while it grows."""
+
+    __slots__ = ("citations", "complete", "dialect", "fields", "part", "pieces", "signature")
+
+    def __init__(self, part: AnyPart) -> None:
+        self.part = part
+        self.pieces: list[list[str]] = []
+        self.signature: Signature | None = part.signature
+        self.citations: list[Citation] = []
+        self.fields: dict[str, bytes] = {}
+        self.dialect = ""
+        self.complete = True
+
+    def grow(self, text: str, piece: int) -> None:
+        while len(self.pieces) <= piece:
+            self.pieces.append([])
+        self.pieces[piece].append(text)
+
+    def add_field(self, event: PartNative) -> None:
+        self.fields[event.field] = event.raw
+        self.dialect = event.dialect
+
+    def _extras(self) -> Extras | None:
+        if not self.fields:
+            return self.part.extras
+        known = self.part.extras.fields if self.part.extras else {}
+        return Extras(self.dialect, {**known, **self.fields})
+
+    def close(self) -> AnyPart:
+        texts = tuple("".join(piece) for piece in self.pieces)
+        changes: dict[str, object] = {"signature": self.signature, "extras": self._extras()}
+        match self.part:
+            case Text(text=text, citations=citations):
+                changes["text"] = text + "".join(texts)
+                changes["citations"] = citations + tuple(self.citations)
+            case Refusal(text=text):
+                changes["text"] = text + "".join(texts)
+            case Reasoning(texts=known):
+                changes["texts"] = known + texts
+            case ToolCall(arguments=arguments):
+                changes["arguments"] = arguments + "".join(texts)
+                changes["complete"] = self.complete
+            case _:
+                pass
+        return structs.replace(self.part, **changes)
+
+
+class Collector:
+    """Fold events into a `Response`; `response()` raises the stream's `Problem` if it failed."""
+
+    def __init__(self) -> None:
+        self._started = Started("", "")
+        self._parts: list[_OpenPart] = []
+        self._usage: Usage | None = None
+        self._finish: Finish | None = None
+        self._native: dict[str, bytes] = {}
+        self._dialect = ""
+        self._problem: Problem | None = None
+
+    def feed(self, event: Event) -> None:
+        """Take one event."""
+        match event:
+            case PartDelta(index, text, piece):
+                self._parts[index].grow(text, piece)
+            case PartStarted(_, part):
+                self._parts.append(_OpenPart(part))
+            case PartSigned(index, signature):
+                self._parts[index].signature = signature
+            case PartCited(index, citation):
+                self._parts[index].citations.append(citation)
+            case PartNative(index):
+                self._parts[index].add_field(event)
+            case PartEnded(index, complete):
+                self._parts[index].complete = complete
+            case UsageSeen(usage):
+                self._usage = usage
+            case Native(dialect, field, raw):
+                self._native[field] = raw
+                self._dialect = dialect
+            case Started():
+                self._started = event
+            case Finished(finish):
+                self._finish = finish
+            case Failed(problem):
+                self._problem = problem
+
+    @property
+    def parts(self) -> tuple[AnyPart, ...]:
+        """The parts seen so far."""
+        return tuple(part.close() for part in self._parts)
+
+    def response(self) -> Response:
+        """Return the whole reply; raise if it failed or never finished."""
+        if self._problem is not None:
+            raise self._problem
+        if self._finish is None:
+            raise Problem("malformed_reply", "the stream ended before the reply was finished")
+        return Response(
+            id=self._started.id,
+            model=self._started.model,
+            created=self._started.created,
+            parts=self.parts,
+            finish=self._finish,
+            usage=self._usage,
+            extras=Extras(self._dialect, dict(self._native)) if self._native else None,
+        )
+
+
+def collect(events: Iterable[Event]) -> Response:
+    """Fold a stream into the reply it tells; raise its `Problem` if it failed."""
+    collector = Collector()
+    for event in events:
+        collector.feed(event)
+    return collector.response()
+
+
+def replay(response: Response) -> Iterator[Event]:
+    """Tell a whole reply as a stream: `collect(replay(r)) == r`."""
+    yield Started(response.id, response.model, response.created)
+    for index, part in enumerate(response.parts):
+        yield from replay_part(index, part)
+    if response.extras is not None:
+        for field, raw in response.extras.fields.items():
+            yield Native(response.extras.dialect, field, raw)
+    if response.usage is not None:
+        yield UsageSeen(response.usage)
+    yield Finished(response.finish)
+
+
+def replay_part(index: int, part: AnyPart) -> Iterator[Event]:
+    """Tell one whole part as events."""
+    match part:
+        case Text(text=text, citations=citations):
+            yield PartStarted(index, structs.replace(part, text="", citations=(), signature=None))
+            if text:
+                yield PartDelta(index, text)
+            for citation in citations:
+                yield PartCited(index, citation)
+        case Refusal(text=text):
+            yield PartStarted(index, structs.replace(part, text="", signature=None))
+            if text:
+                yield PartDelta(index, text)
+        case Reasoning(texts=texts) if not part.redacted:
+            yield PartStarted(index, structs.replace(part, texts=(), signature=None))
+            for piece, text in enumerate(texts):
+                yield PartDelta(index, text, piece)
+        case ToolCall(arguments=arguments):
+            yield PartStarted(index, structs.replace(part, arguments="", signature=None, complete=True))
+            # Signed before it grows, as in vendors' streams: some clients must be told a call's signature before it.
+            if part.signature is not None:
+                yield PartSigned(index, part.signature)
+            if arguments:
+                yield PartDelta(index, arguments)
+        case _:
+            yield PartStarted(index, structs.replace(part, signature=None))
+    if part.signature is not None and not isinstance(part, ToolCall):
+        yield PartSigned(index, part.signature)
+    yield PartEnded(index, not isinstance(part, ToolCall) or part.complete)
+
+
+class Sequencer:
+    """Put interleaved parts one after the other, for targets that hold one part open at a time.
+
+    The part with the lowest index that has not ended flows through; events of later parts wait for it.
+    """
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._waiting: dict[int, list[Event]] = {}
+
+    def feed(self, event: Event) -> list[Event]:
+        """Take one event, return those that may be told now."""
+        match event:
+            case PartStarted(index) | PartDelta(index) | PartSigned(index) | PartCited(index) | PartNative(index):
+                if index == self._open:
+                    return [event]
+                self._waiting.setdefault(index, []).append(event)
+                return []
+            case PartEnded(index):
+                if index != self._open:
+                    self._waiting.setdefault(index, []).append(event)
+                    return []
+                return [event, *self._advance()]
+            case Failed():
+                self._waiting.clear()
+                return [event]
+            case _:
+                return [event]
+
+    def _advance(self) -> list[Event]:
+        told: list[Event] = []
+        while True:
+            self._open += 1
+            waiting = self._waiting.pop(self._open, [])
+            told.extend(waiting)
+            if not waiting or not isinstance(waiting[-1], PartEnded):
+                return told
+
+
+def sequential(events: Iterable[Event]) -> Iterator[Event]:
+    """Iterate `events` with at most one part open at a time."""
+    sequencer = Sequencer()
+    for event in events:
+        yield from sequencer.feed(event)
+
+
+class GrammarError(AssertionError):
+    """A stream that no decoder may produce."""
+
+
+def checked(events: Iterable[Event]) -> Iterator[Event]:
+    """Pass events through, raising `GrammarError` at the first that breaks the grammar. A test oracle."""
+    started = over = False
+    count = 0
+    open_parts: dict[int, AnyPart] = {}
+    for event in events:
+        if over:
+            raise GrammarError(f"after the end: {event}")
+        match event:
+            case Started():
+                if started:
+                    raise GrammarError("started twice")
+                started = True
+            case PartStarted(index, part):
+                if index != count:
+                    raise GrammarError(f"part {index} started, expected {count}")
+                count += 1
+                open_parts[index] = part
+                _check_start(part)
+            case PartEnded(index):
+                _check_open(event, index, open_parts)
+                del open_parts[index]
+            case PartDelta(index) | PartSigned(index) | PartCited(index) | PartNative(index):
+                _check_open(event, index, open_parts)
+            case Finished():
+                if open_parts:
+                    raise GrammarError("finished with an open part")
+                over = True
+            case Failed():
+                over = True
+            case _:
+                pass
+        if not started and not isinstance(event, Failed):
+            raise GrammarError(f"before the start: {event}")
+        yield event
+    if not over:
+        raise GrammarError("neither finished nor failed")
+
+
+def _check_open(event: Event, index: int, open_parts: dict[int, AnyPart]) -> None:
+    part = open_parts.get(index)
+    if part is None:
+        raise GrammarError(f"part {index} is not open")
+    match event:
+        case PartDelta(piece=piece):
+            if not isinstance(part, GROWING) or (piece and not isinstance(part, Reasoning)):
+                raise GrammarError(f"part {index} does not grow so: {event}")
+        case PartCited():
+            if not isinstance(part, Text):
+                raise GrammarError(f"part {index} is not text and cites nothing")
+        case _:
+            pass
+
+
+def _check_start(part: AnyPart) -> None:
+    match part:
+        case Text(text=grown) | Refusal(text=grown) | ToolCall(arguments=grown):
+            if grown:
+                raise GrammarError("a growing part must start empty")
+        case Reasoning(texts=texts):
+            if texts:
+                raise GrammarError("a growing part must start empty")
+        case _:
+            pass

@@ -1,0 +1,140 @@
+"""What a model behind a dialect accepts: data, not code. `interpreter.traits` has the rows."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from dragoman.core.request import Effort
+
+ThinkingStyle = Literal["effort", "adaptive", "enabled", "level", "budget", "none"]
+"""effort: a word; adaptive: Claude's mode and a word; enabled: Claude's token budget; level: Gemini's word;
+budget: Gemini's token budget."""
+
+
+class Traits(Struct, frozen=True, kw_only=True):
+    """One row: a target's dialect and everything about a model family that decides how to write to it."""
+
+    dialect: str
+    issuer: str = ""
+    """Whose signatures the model verifies."""
+    turns: Literal["alternating", "messages", "items"] = "messages"
+    """How a history is cut up: alternating turns, messages with one tool result each, or one item a thing."""
+
+    sampling: frozenset[str] = frozenset()
+    """Names of `Sampling` fields that are accepted."""
+    temperature_max: float = 2.0
+    temperature_or_top_p: bool = False
+    """Only one of the two may be sent."""
+    stop_max: int = 1_000_000
+    max_tokens_default: int | None = None
+    """Sent when the caller gave none and the target demands one."""
+    max_tokens_word: str = "max_completion_tokens"
+    """Chat only: which of its two words for the limit the model takes."""
+
+    later_system: bool = True
+    """A system message may stand after the first turn."""
+    starts_with_user: bool = False
+    prefill: bool = True
+    """The last turn may be the assistant's."""
+    empty_text: bool = True
+
+    name_max: int = 64
+    name_symbols: str = "_-"
+    """Characters beside letters and digits that a tool name may hold."""
+    name_first_digit: bool = True
+    id_max: int = 40
+    id_exact: int | None = None
+    """Call ids must have exactly this many letters and digits (Mistral's template: 9)."""
+    sends_ids: bool = True
+    object_arguments: bool = False
+    """Arguments are a JSON object on the wire, so text that is not one cannot be said."""
+    custom_tools: bool = False
+    grammars: bool = False
+    namespaces: bool = False
+    strict_tools: bool = False
+    strict_explicit: bool = False
+    """A tool that does not say whether it is strict is taken to be (Responses)."""
+    strict_max: int = 1_000_000
+    strict_needs_all: bool = False
+    """A strict schema must require every property (OpenAI)."""
+    needs_parameters: bool = False
+    """A tool without arguments still has a schema."""
+    native_tools: bool = True
+    """The vendor's own tools may stand beside the caller's."""
+    native_mix: tuple[tuple[str, bytes], ...] = ()
+    """Request fields that must be set when they do."""
+    forced_choice: bool = True
+    allowed_subset: bool = False
+    """A subset of the declared tools can be allowed without leaving the others out."""
+    parallel_switch: bool = False
+    parallel_needs_mode: bool = False
+    """Parallel calls can be switched off only beside a mode."""
+    stub_tools: bool = False
+    """Tools must be declared when the history has calls."""
+    schema: Literal["json", "openapi"] = "json"
+    root_object: bool = True
+    """Parameters need an object at the root without combinators there."""
+    property_keys: bool = False
+    """Top-level property names must match Anthropic's pattern."""
+
+    thinking: ThinkingStyle = "none"
+    efforts: tuple[Effort, ...] = ()
+    can_disable_thinking: bool = True
+    budget_min: int = 0
+    shows_thinking: bool = False
+    """Visible thinking can be asked for."""
+    reasoning_text: bool = False
+    """Reasoning text of any origin is replayed (`reasoning_content`)."""
+    call_signatures: bool = False
+    """Calls in history may carry the signature of `issuer`."""
+    text_signatures: bool = False
+    """Text in history may carry it too."""
+    signed_calls: bool = False
+    """The first call of each step must carry a signature or the documented skip value."""
+    tools_need_no_effort: bool = False
+    """Function tools are refused unless effort is "none" (newer GPT on Chat)."""
+
+    media: frozenset[str] = frozenset()
+    """Kinds of media a user turn may hold."""
+    result_media: frozenset[str] = frozenset()
+    """Kinds of media a tool result may hold."""
+    assistant_media: bool = False
+    media_names: bool = True
+    """A document may have a name."""
+    document_types: frozenset[str] = frozenset()
+    """Media types of inline documents; empty means any. Plain text is sent as such where it is not among them."""
+    text_documents: bool = False
+    """A document may be given as plain text."""
+    link_types: bool = False
+    """A link says its media type."""
+    link_kinds: frozenset[str] = frozenset({"image", "document"})
+    """Kinds of media that may be given by URL."""
+    needs_file_names: bool = False
+    """An inline document must have a name."""
+    stored_kinds: frozenset[str] = frozenset({"image", "document", "audio", "video"})
+    """Kinds of media that may be given by file id."""
+    stored_issuer: str = ""
+    """Whose file ids are understood."""
+    output_schema: bool = True
+    output_json: bool = True
+    output_with_tools: bool = True
+    output_names: bool = False
+    """A schema for the answer has a name beside it."""
+    output_strict_only: bool = False
+    """The schema must be closed and within Anthropic's subset."""
+    verbosity: bool = False
+    cache_marks: bool = False
+    asks_usage: bool = False
+    """A streamed reply reports usage only when asked to."""
+    metadata: bool = False
+    user: bool = False
+    continues: bool = False
+    speaker_names: bool = False
+    result_names: bool = False
+    """A tool result names its tool."""
+    failed_results: bool = False
+    """A tool result can say that it failed."""
+    calls_last: bool = False
+    """Text of an assistant turn stands before its calls."""
+    refusals: bool = False
+    """History can hold refusal parts."""

@@ -1,0 +1,104 @@
+"""A stream of JSON values that are not SSE: one array, one value a line, or values simply put one after the other.
+
+The reader finds the end of each top-level value (or array item) by watching strings and brackets, in linear time and at
+any chunk boundary. It does not judge what is inside: the decoder of the value does.
+"""
+
+import re
+
+from dragoman.wire.json import Malformed
+
+MAX_VALUE_BYTES = 64 * 1024 * 1024
+_MARK = re.compile(rb'["\\{}\[\],]')
+_SPACE = b" \t\r\n"
+
+
+class JsonStreamReader:
+    """Bytes in, whole JSON values out."""
+
+    def __init__(self, max_value_bytes: int = MAX_VALUE_BYTES) -> None:
+        self._limit = max_value_bytes
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._depth = 0
+        self._in_string = False
+        self._escaped = False
+        self._array: bool | None = None
+        self._over = False
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Take the next bytes, return the values they complete."""
+        values: list[bytes] = []
+        position = 0
+        if self._array is None:
+            stripped = chunk.lstrip(_SPACE)
+            if not stripped:
+                return []
+            self._array = stripped.startswith(b"[")
+            position = len(chunk) - len(stripped) + (1 if self._array else 0)
+        while position < len(chunk):
+            position = self._step(chunk, position, values)
+        return values
+
+    def close(self) -> list[bytes]:
+        """Raise `Malformed` if the end cut a value."""
+        if self._depth or self._in_string or b"".join(self._pieces).strip(_SPACE):
+            raise Malformed("the stream ended inside a JSON value")
+        if self._array and not self._over:
+            raise Malformed("the stream ended inside its JSON array")
+        return []
+
+    def _step(self, chunk: bytes, position: int, values: list[bytes]) -> int:
+        """Go on to the next mark and return where to go on from."""
+        if self._escaped:
+            self._keep(chunk[position : position + 1])
+            self._escaped = False
+            return position + 1
+        found = _MARK.search(chunk, position)
+        if found is None:
+            self._keep(chunk[position:])
+            return len(chunk)
+        mark = found.group()
+        end = found.end()
+        if self._in_string:
+            self._keep(chunk[position:end])
+            self._escaped = mark == b"\\"
+            self._in_string = mark != b'"'
+        elif mark == b'"':
+            self._keep(chunk[position:end])
+            self._in_string = True
+        elif mark in (b"{", b"["):
+            self._keep(chunk[position:end])
+            self._depth += 1
+        elif self._depth == 0:
+            self._keep(chunk[position : end - 1])
+            self._end_item(mark, values)
+        elif mark in (b"}", b"]"):
+            self._keep(chunk[position:end])
+            self._depth -= 1
+            if self._depth == 0:
+                self._tell(values)
+        else:
+            self._keep(chunk[position:end])
+        return end
+
+    def _end_item(self, mark: bytes, values: list[bytes]) -> None:
+        if self._over or not self._array or mark not in (b",", b"]"):
+            raise Malformed("unexpected character between JSON values")
+        self._tell(values)
+        self._over = mark == b"]"
+
+    def _keep(self, piece: bytes) -> None:
+        if self._over and piece.strip(_SPACE):
+            raise Malformed("data after the end of the JSON array")
+        self._pieces.append(piece)
+        self._size += len(piece)
+        if self._size > self._limit:
+            raise Malformed(f"a value is larger than {self._limit} bytes")
+
+    def _tell(self, values: list[bytes]) -> None:
+        value = b"".join(self._pieces).strip(_SPACE)
+        self._pieces = []
+        self._size = 0
+        if value:
+            values.append(value)

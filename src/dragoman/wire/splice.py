@@ -1,0 +1,69 @@
+"""Change one member of a JSON object and keep every other byte."""
+
+import re
+from collections.abc import Iterator
+
+from dragoman.wire.json import Malformed, decode, encode
+
+_SPACE = re.compile(rb"[ \t\r\n]*")
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_MARK = re.compile(rb'["{}\[\],]')
+
+
+def spliced(body: bytes, name: str, raw: bytes) -> bytes:
+    """Return `body` with the top-level member `name` set to `raw`; a missing member is added at the end.
+
+    A name that stands twice is set twice: readers differ on which of the two counts.
+    """
+    places = [(start, end) for found, start, end in _members(body) if found == name]
+    if places:
+        for start, end in reversed(places):
+            body = body[:start] + raw + body[end:]
+        return body
+    end = body.rfind(b"}")
+    if end < 0:
+        raise Malformed("the JSON object is not complete")
+    head = body[:end].rstrip()
+    comma = b"" if head.endswith(b"{") else b","
+    return head + comma + encode(name) + b":" + raw + body[end:]
+
+
+def _members(body: bytes) -> Iterator[tuple[str, int, int]]:
+    """Iterate the members of a JSON object: name, start and end of the value."""
+    position = _skip(body, 0)
+    if body[position : position + 1] != b"{":
+        raise Malformed("expected a JSON object")
+    position = _skip(body, position + 1)
+    while body[position : position + 1] == b'"':
+        key = _STRING.match(body, position)
+        if key is None:
+            break
+        start = _skip(body, _skip(body, key.end()) + 1)
+        end = _value_end(body, start)
+        yield decode(key.group()), start, end
+        position = _skip(body, end)
+        if body[position : position + 1] == b",":
+            position = _skip(body, position + 1)
+
+
+def _skip(body: bytes, position: int) -> int:
+    found = _SPACE.match(body, position)
+    return found.end() if found is not None else position
+
+
+def _value_end(body: bytes, start: int) -> int:
+    depth = 0
+    position = start
+    while (found := _MARK.search(body, position)) is not None:
+        mark = found.group()
+        if mark == b'"':
+            string = _STRING.match(body, found.start())
+            if string is None:
+                break
+            position = string.end()
+            continue
+        if depth == 0 and mark in (b",", b"}", b"]"):
+            return start + len(body[start : found.start()].rstrip())
+        depth += 1 if mark in (b"{", b"[") else -1 if mark in (b"}", b"]") else 0
+        position = found.end()
+    raise Malformed("the JSON object is not complete")

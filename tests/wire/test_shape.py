@@ -1,0 +1,229 @@
+"""Typed reading that loses nothing: what a shape does not name is found again by pointer, at every depth."""
+
+import json
+
+import pytest
+from msgspec import Raw
+
+from dragoman.wire import shape as shapes
+from dragoman.wire.json import Malformed, graft
+from dragoman.wire.shape import Shape, Unknown, Unread, Wire, lookup
+
+
+class TextBlock(Wire, tag_field="type", tag="text"):
+    text: str
+
+
+class CallBlock(Wire, tag_field="type", tag="call"):
+    name: str
+    input: Raw = Raw(b"{}")
+
+
+class Line(Wire):
+    role: str
+    content: str | list[TextBlock | CallBlock | Unknown] = ""
+
+
+class Options(Wire, rename="camel"):
+    top_p: float | None = None
+    stop_words: list[str] | None = None
+
+
+class Document(Wire, rename="camel"):
+    lines: list[Line]
+    options: Options | None = None
+    labels: dict[str, Options] | None = None
+    max_tokens: int | None = None
+
+
+DOCUMENT = Shape(Document)
+SNAKE = Shape(Document, snake=True)
+LINE = {"role": "user", "content": [{"type": "text", "text": "hi"}]}
+
+
+def encoded(value) -> bytes:
+    return json.dumps(value).encode()
+
+
+def test_a_document_of_known_members_has_nothing_unread():
+    document, unread = DOCUMENT.read(encoded({"lines": [LINE], "options": {"topP": 0.5}}))
+    assert unread is None
+    assert document.lines[0].content == [TextBlock(text="hi")]
+    assert document.options == Options(top_p=0.5)
+
+
+def test_a_document_of_known_members_is_decoded_once(monkeypatch):
+    monkeypatch.setattr(shapes, "_sift", None)
+    DOCUMENT.read(encoded({"lines": [LINE]}))
+
+
+DEEP = {
+    "lines": [
+        {"role": "user", "content": "x", "novel": 1},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "a", "deep": {"n": [1]}},
+                {"type": "call", "name": "f", "input": {"free": {"form": 1}}, "a/b": 2},
+            ],
+        },
+    ],
+    "options": {"topP": 0.5, "novel~": None},
+    "labels": {"one/two": {"topP": 1, "x": True}},
+    "top": "level",
+    "": "unnamed",
+}
+DEEP_UNREAD = {
+    "/lines/0/novel": 1,
+    "/lines/1/content/0/deep": {"n": [1]},
+    "/lines/1/content/1/a~1b": 2,
+    "/options/novel~0": None,
+    "/labels/one~1two/x": True,
+    "/top": "level",
+    "/": "unnamed",
+}
+
+
+def test_unknown_members_are_found_at_every_depth():
+    document, unread = DOCUMENT.read(encoded(DEEP))
+    assert {where: json.loads(raw) for where, raw in unread.rest().items()} == DEEP_UNREAD
+    assert document.lines[1].content[1].name == "f"
+    assert json.loads(bytes(document.lines[1].content[1].input)) == {"free": {"form": 1}}
+    assert document.labels == {"one/two": Options(top_p=1)}
+
+
+def test_what_is_read_and_what_is_unread_make_the_document_again():
+    body = encoded(DEEP)
+    document, unread = DOCUMENT.read(body)
+    again = graft(shapes.json.encode(document), unread.rest())
+    assert json.loads(again) == DEEP
+
+
+def test_the_bytes_of_an_unread_member_are_kept():
+    _, unread = DOCUMENT.read(b'{"lines":[],"n": {"x" : 1.50e+2} }')
+    assert unread.rest() == {"/n": b'{"x" : 1.50e+2}'}
+
+
+def test_a_block_with_an_unknown_tag_is_kept_whole_beside_known_ones():
+    novel = {"type": "hologram", "depth": [1, 2]}
+    document, unread = DOCUMENT.read(encoded({"lines": [{"role": "user", "content": [novel, LINE["content"][0]]}]}))
+    unknown, known = document.lines[0].content
+    assert json.loads(bytes(unknown.raw)) == novel
+    assert known == TextBlock(text="hi")
+    assert unread is None
+
+
+@pytest.mark.parametrize("block", [{"text": "no tag"}, {"type": 7}, {"type": None, "text": "x"}])
+def test_a_block_without_a_usable_tag_is_unknown(block):
+    document, _ = DOCUMENT.read(encoded({"lines": [{"role": "user", "content": [block]}]}))
+    assert json.loads(bytes(document.lines[0].content[0].raw)) == block
+
+
+def test_snake_case_stands_for_camel_case_where_the_shape_allows_it():
+    document, unread = SNAKE.read(encoded({"lines": [], "max_tokens": 5, "options": {"top_p": 1, "stop_words": ["x"]}}))
+    assert document == Document(lines=[], max_tokens=5, options=Options(top_p=1, stop_words=["x"]))
+    assert unread is None
+
+
+def test_snake_case_is_unread_where_the_shape_does_not_allow_it():
+    document, unread = DOCUMENT.read(encoded({"lines": [], "max_tokens": 5}))
+    assert document.max_tokens is None
+    assert unread.rest() == {"/max_tokens": b"5"}
+
+
+@pytest.mark.parametrize(
+    "body", [{"lines": [], "max_tokens": 5, "maxTokens": 6}, {"lines": [], "maxTokens": 6, "max_tokens": 5}]
+)
+def test_a_name_given_in_both_spellings_loses_neither(body):
+    document, unread = SNAKE.read(encoded(body))
+    assert document.max_tokens == 6
+    assert unread.rest() == {"/max_tokens": b"5"}
+
+
+@pytest.mark.parametrize(
+    ("body", "where"),
+    [
+        ({"lines": [{"role": 1}]}, "/lines/0/role"),
+        ({"novel": 1, "lines": [{"role": 1}]}, "/lines/0/role"),
+        ({"lines": [{"content": "x"}]}, "/lines/0"),
+        ({"lines": "x", "novel": 1}, "/lines"),
+        ({"novel": 1}, ""),
+    ],
+)
+def test_a_wrong_type_is_malformed_at_its_pointer(body, where):
+    with pytest.raises(Malformed) as caught:
+        DOCUMENT.read(encoded(body))
+    assert caught.value.where == where
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'{"novel":1,"lines":[}',
+        b'{"lines":[{"role":"\xff"}]}',
+        b'{"novel":1,"lines":[{"role":"\xff"}]}',
+        b'{"novel":' + b"[" * 100_000,
+    ],
+)
+def test_what_is_not_json_is_malformed(body):
+    with pytest.raises(Malformed):
+        DOCUMENT.read(body)
+
+
+@pytest.mark.parametrize("size", [10, 200])
+def test_the_work_of_sifting_grows_with_the_document_only(monkeypatch, size):
+    """Each value is visited once: the number of visits is linear in the number of values."""
+    visits = 0
+    sift = shapes._sift
+
+    def counted(raw, plan, where, unread):
+        nonlocal visits
+        visits += 1
+        return sift(raw, plan, where, unread)
+
+    monkeypatch.setattr(shapes, "_sift", counted)
+    lines = [{"role": "user", "content": [{"type": "text", "text": "a", "novel": 1}], "novel": 2}] * size
+    Shape(Document).read(encoded({"lines": lines}))
+    assert visits <= 2 + size * 6
+
+
+def test_owners_take_what_lies_below_them_and_the_rest_is_the_documents():
+    _, unread = DOCUMENT.read(encoded(DEEP))
+    assert unread.take("/lines/1/content/0") == {"/deep": b'{"n": [1]}'}
+    assert unread.take("/lines/1/content/1") == {"/a~1b": b"2"}
+    assert unread.take("/lines/1") is None
+    assert unread.take("/lines/0") == {"/novel": b"1"}
+    assert unread.take("/lines/0") is None
+    assert unread.take("/nowhere/0") is None
+    assert set(unread.rest()) == {"/options/novel~0", "/labels/one~1two/x", "/top", "/"}
+
+
+def test_a_member_is_not_below_itself():
+    unread = Unread()
+    assert not unread
+    unread.add("/a/b", b"1")
+    assert unread
+    assert unread.take("/a/b") is None
+    assert unread.take("/a/b/c") is None
+    assert unread.rest() == {"/a/b": b"1"}
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("/generationConfig/topP", ("/generation_config/top_p", b"0.50")),
+        ("/items/1/x", ("/items/1/x", b"2")),
+        ("/a~1b", ("/a~1b", b"null")),
+        ("", ("", b'{"generation_config":{"top_p":0.50},"items":[{},{"x":2}],"a/b":null}')),
+        ("/items/2", None),
+        ("/items/x", None),
+        ("/missing", None),
+        ("/items/1/x/y", None),
+    ],
+)
+def test_a_value_is_looked_up_in_either_spelling(where, expected):
+    body = b'{"generation_config":{"top_p":0.50},"items":[{},{"x":2}],"a/b":null}'
+    assert lookup(body, where) == expected

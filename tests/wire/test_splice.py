@@ -1,0 +1,49 @@
+"""Changing one member keeps every other byte."""
+
+import json
+
+import pytest
+from hypothesis import given
+
+import strategies
+from dragoman.wire.json import Malformed
+from dragoman.wire.splice import spliced
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'{"model":"a"}', b'{"model":"new"}'),
+        (
+            b' { "x" : 1.50 , "model" :  "a,}\\"" , "y":[ 1,2 ] } \n',
+            b' { "x" : 1.50 , "model" :  "new" , "y":[ 1,2 ] } \n',
+        ),
+        (b'{"deep":{"model":"a"},"model":null}', b'{"deep":{"model":"a"},"model":"new"}'),
+        (b'{"list":["model",{"model":1}],"model":{"a":[1]}}', b'{"list":["model",{"model":1}],"model":"new"}'),
+        (b'{"mod\\u0065l":"a"}', b'{"mod\\u0065l":"new"}'),
+        (b'{"model":"a","model":"b"}', b'{"model":"new","model":"new"}'),
+        (b"{}", b'{"model":"new"}'),
+        (b'{ "x": {} }\n', b'{ "x": {},"model":"new"}\n'),
+    ],
+)
+def test_one_member_changes_and_every_other_byte_stays(body, expected):
+    assert spliced(body, "model", b'"new"') == expected
+
+
+@given(strategies.json_texts(), strategies.words)
+def test_the_result_is_the_document_with_that_member(text, name):
+    value = json.loads(text)
+    changed = json.loads(spliced(text.encode(), name, b'"new"'))
+    assert changed == value | {name: "new"}
+
+
+@given(strategies.json_texts())
+def test_each_member_can_be_set_to_itself(text):
+    for name, member in json.loads(text).items():
+        assert json.loads(spliced(text.encode(), name, json.dumps(member).encode())) == json.loads(text)
+
+
+@pytest.mark.parametrize("body", [b"[]", b"", b'{"model":', b'{"model":"a', b"{", b'"x"'])
+def test_what_is_not_an_object_is_malformed(body):
+    with pytest.raises(Malformed):
+        spliced(body, "model", b"1")
