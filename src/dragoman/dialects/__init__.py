@@ -1,0 +1,1 @@
+"""The languages we speak, each a folder of its own."""

@@ -1,0 +1,342 @@
+"""One part of a message, read and written.
+
+Rules: a part owns the unread fields below it. A part's `spelling` is the word this dialect used where it has several:
+"part" for a refusal or a reply's text inside a content list, "thinking" for Mistral's reasoning, "file" for an image
+sent as a file, "bare" for a URL without its object or base64 without its data URL, "untyped" for a call without a
+type, "object" for arguments that were no text.
+"""
+
+from base64 import b64encode
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+from msgspec.json import Decoder
+
+from dragoman.core.parts import (
+    AnyPart,
+    Citation,
+    Data,
+    Inline,
+    Link,
+    Media,
+    MediaKind,
+    Opaque,
+    Plain,
+    Reasoning,
+    Refusal,
+    Signature,
+    Stored,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.core.value import Extras, own_extras
+from dragoman.dialects.chat import wire, words
+from dragoman.dialects.chat.wire import NAME
+from dragoman.dialects.chat.words import spelled, words_of
+from dragoman.wire.json import encode, graft
+from dragoman.wire.shape import Unknown, Unread, Wire
+
+ISSUER = "openai"
+GOOGLE = "google"
+_NULL = b"null"
+_AUDIO_TYPES = {"mp3": "audio/mpeg"}
+_AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
+_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
+_THINKING_TEXT: Decoder[wire.TextPart] = Decoder(wire.TextPart)
+_ANNOTATION: Decoder[wire.Annotation] = Decoder(wire.Annotation)
+
+
+def extras_at(unread: Unread | None, where: str) -> Extras | None:
+    """Take what nobody read below `where`."""
+    return known_extras(unread.take(where)) if unread is not None else None
+
+
+def known_extras(fields: dict[str, bytes] | None) -> Extras | None:
+    """Make extras of unread fields; null is absent."""
+    told = {pointer: raw for pointer, raw in fields.items() if raw != _NULL} if fields else None
+    return Extras(NAME, told) if told else None
+
+
+def with_extras(value: dict[str, Any], owner: Any) -> dict[str, Any] | Raw:
+    """Put the owner's unread fields back."""
+    fields = own_extras(owner, NAME)
+    return Raw(graft(encode(value), fields)) if fields else value
+
+
+def whole_again(value: Wire, extras: Extras | None) -> bytes:
+    """Put a value that was taken apart together again."""
+    return graft(encode(value), extras.fields) if extras is not None else encode(value)
+
+
+def read_part(part: wire.Part, where: str, unread: Unread | None) -> AnyPart:
+    """Read one item of a content list."""
+    if type(part) is wire.TextPart and part.prompt_cache_breakpoint is None and unread is None:
+        return Text(text=part.text, where=where)
+    cache, extras = _read_mark(part, extras_at(unread, where))
+    match part:
+        case wire.TextPart(text=text):
+            return Text(text=text, where=where, extras=extras, cache=cache)
+        case wire.ImagePart(image_url=url):
+            return _read_link("image", url, where, extras, cache)
+        case wire.VideoPart(video_url=url):
+            return _read_link("video", url, where, extras, cache)
+        case wire.AudioPart(input_audio=audio):
+            spelling = audio.format or ""
+            return Media(
+                kind="audio",
+                media_type=_AUDIO_TYPES.get(spelling, f"audio/{spelling}") if spelling else "",
+                source=Inline(audio.data),
+                where=where,
+                spelling=spelled(spelling),
+                extras=extras,
+                cache=cache,
+            )
+        case wire.FilePart():
+            return _read_file(part, where, extras, cache)
+        case wire.RefusalPart(refusal=text):
+            return Refusal(text=text, where=where, spelling=words.PART, extras=extras)
+        case wire.ThinkingPart():
+            return _read_thinking(part, where, extras)
+        case Unknown(raw=raw):
+            return Opaque(dialect=NAME, raw=bytes(raw), where=where)
+
+
+def _read_mark(part: wire.Part, extras: Extras | None) -> tuple[str | None, Extras | None]:
+    """Read a cache mark; one of a mode nobody knows stays in extras."""
+    if isinstance(part, wire.RefusalPart | wire.ThinkingPart | Unknown) or part.prompt_cache_breakpoint is None:
+        return None, extras
+    mark = part.prompt_cache_breakpoint
+    if mark.mode == "explicit":
+        return mark.ttl or "", extras
+    given = {"/mode": mark.mode, "/ttl": mark.ttl}
+    fields = {f"/prompt_cache_breakpoint{name}": encode(value) for name, value in given.items() if value is not None}
+    known = extras.fields if extras is not None else {}
+    return None, Extras(NAME, {**known, **(fields or {"/prompt_cache_breakpoint": b"{}"})})
+
+
+def _read_link(kind: MediaKind, url: wire.Url | str, where: str, extras: Extras | None, cache: str | None) -> Media:
+    bare = isinstance(url, str)
+    media_type, source = read_url(url if isinstance(url, str) else url.url)
+    return Media(
+        kind=kind,
+        media_type=media_type,
+        source=source,
+        where=where,
+        spelling=spelled("bare" if bare else ""),
+        extras=extras,
+        cache=cache,
+    )
+
+
+def read_url(url: str) -> tuple[str, Inline | Link]:
+    """Split a base64 data URL into type and data; any other URL is a link."""
+    if not url.startswith("data:"):
+        return "", Link(url)
+    head, found, data = url[5:].partition(";base64,")
+    return (head, Inline(data)) if found and "," not in head else ("", Link(url))
+
+
+def _read_file(part: wire.FilePart, where: str, extras: Extras | None, cache: str | None) -> AnyPart:
+    file = part.file
+    spelling = spelled("file")
+    media_type = ""
+    if file.file_id is not None and file.file_data is None:
+        source = Stored(ISSUER, file.file_id)
+    elif file.file_data is None or file.file_id is not None:
+        return Opaque(dialect=NAME, raw=whole_again(part, extras), where=where)
+    elif file.file_data.startswith(("data:", "http://", "https://")):
+        media_type, source = read_url(file.file_data)
+    else:
+        source = Inline(file.file_data)
+        spelling = spelled("file", "bare")
+    return Media(
+        kind=_KINDS.get(media_type.partition("/")[0], "document"),
+        media_type=media_type,
+        source=source,
+        name=file.filename or "",
+        where=where,
+        spelling=spelling,
+        extras=extras,
+        cache=cache,
+    )
+
+
+def _read_thinking(part: wire.ThinkingPart, where: str, extras: Extras | None) -> Reasoning | Opaque:
+    try:
+        texts = tuple(_THINKING_TEXT.decode(raw).text for raw in part.thinking)
+    except msgspec.MsgspecError:
+        return Opaque(dialect=NAME, raw=whole_again(part, extras), where=where)
+    return Reasoning(texts=texts, where=where, spelling=words.THINKING, extras=extras)
+
+
+def read_call(call: wire.Call, where: str, unread: Unread | None) -> ToolCall | Opaque:
+    """Read one call; a kind of call nobody knows stays whole."""
+    extras = extras_at(unread, where)
+    google = call.extra_content.google if call.extra_content is not None else None
+    signature = Signature(GOOGLE, google.thought_signature) if google and google.thought_signature else None
+    if call.function is not None and call.type != "custom":
+        arguments = call.function.arguments
+        spelling = "untyped" if call.type is None else ""
+        return ToolCall(
+            id=call.id or "",
+            name=call.function.name or "",
+            arguments=read_arguments(arguments),
+            where=where,
+            spelling=spelled(spelling, "object" if isinstance(arguments, dict) else ""),
+            signature=signature,
+            extras=extras,
+        )
+    if call.custom is not None:
+        return ToolCall(
+            id=call.id or "",
+            name=call.custom.name or "",
+            arguments=call.custom.input or "",
+            form="text",
+            where=where,
+            signature=signature,
+            extras=extras,
+        )
+    return Opaque(dialect=NAME, raw=whole_again(call, extras), where=where, spelling=words.CALL)
+
+
+def read_arguments(arguments: str | dict[str, Any] | None) -> str:
+    """Return arguments as text, whatever the server made of them."""
+    if isinstance(arguments, dict):
+        return encode(arguments).decode()
+    return arguments or ""
+
+
+def read_legacy_call(call: wire.FunctionCall, where: str, unread: Unread | None) -> ToolCall:
+    """Read a call from before calls had ids."""
+    return ToolCall(
+        id="",
+        name=call.name or "",
+        arguments=read_arguments(call.arguments),
+        where=where,
+        spelling=words.FUNCTION_CALL,
+        extras=extras_at(unread, where),
+    )
+
+
+def read_citation(raw: Raw) -> Citation:
+    """Read an annotation."""
+    try:
+        cited = _ANNOTATION.decode(raw).url_citation
+    except msgspec.MsgspecError:
+        cited = None
+    if cited is None:
+        return Citation(NAME, bytes(raw))
+    return Citation(
+        NAME,
+        bytes(raw),
+        url=cited.url,
+        title=cited.title or "",
+        quote=cited.content or "",
+        start=cited.start_index,
+        end=cited.end_index,
+    )
+
+
+def write_citation(citation: Citation) -> dict[str, Any] | Raw | None:
+    """Write an annotation; None for a foreign one that has no URL."""
+    if citation.dialect == NAME:
+        return Raw(citation.raw)
+    if not citation.url:
+        return None
+    page = {
+        "url": citation.url,
+        "title": citation.title,
+        "start_index": citation.start or 0,
+        "end_index": citation.end or 0,
+    }
+    return {"type": "url_citation", "url_citation": page}
+
+
+def write_part(part: AnyPart) -> dict[str, Any] | Raw | None:
+    """Write one item of a content list; None for what has no place in one."""
+    match part:
+        case Text(text=text):
+            value: dict[str, Any] = {"type": "text", "text": text}
+        case Media():
+            value = _write_media(part)
+        case Data(json=raw):
+            value = {"type": "text", "text": raw.decode()}
+        case Refusal(text=text):
+            value = {"type": "refusal", "refusal": text}
+        case Reasoning(texts=texts):
+            value = {"type": "thinking", "thinking": [{"type": "text", "text": text} for text in texts]}
+        case Opaque(dialect=dialect, raw=raw):
+            return Raw(raw) if dialect == NAME else None
+        case ToolCall() | ToolResult():
+            return None
+    if part.cache is not None:
+        mark = {"mode": "explicit"}
+        value["prompt_cache_breakpoint"] = {**mark, "ttl": part.cache} if part.cache else mark
+    return with_extras(value, part)
+
+
+def _write_media(part: Media) -> dict[str, Any]:
+    source = part.source
+    spelling = words_of(part.spelling)
+    if part.kind in ("image", "video") and "file" not in spelling and not isinstance(source, Stored):
+        word = f"{part.kind}_url"
+        url = _write_url(part)
+        return {"type": word, word: url if "bare" in spelling else {"url": url}}
+    if part.kind == "audio" and isinstance(source, Inline) and "file" not in spelling:
+        audio = {"data": source.data}
+        form = _audio_format(part)
+        return {"type": "input_audio", "input_audio": {**audio, "format": form} if form else audio}
+    file: dict[str, str] = {"filename": part.name} if part.name else {}
+    if isinstance(source, Stored):
+        file["file_id"] = source.id
+    elif isinstance(source, Inline) and "bare" in spelling:
+        file["file_data"] = source.data
+    else:
+        file["file_data"] = _write_url(part)
+    return {"type": "file", "file": file}
+
+
+def _audio_format(part: Media) -> str:
+    for word in words_of(part.spelling):
+        if _AUDIO_TYPES.get(word, f"audio/{word}") == part.media_type:
+            return word
+    return _AUDIO_FORMATS.get(part.media_type, part.media_type.partition("/")[2])
+
+
+def _write_url(part: Media) -> str:
+    match part.source:
+        case Link(url=url):
+            return url
+        case Inline(data=data):
+            return f"data:{part.media_type};base64,{data}"
+        case Plain(text=text):
+            return f"data:{part.media_type or 'text/plain'};base64,{b64encode(text.encode()).decode()}"
+        case Stored(id=name):
+            return name
+
+
+def write_call(call: ToolCall, *, reply: bool = False) -> dict[str, Any] | Raw:
+    """Write one call; in a reply clients insist on an id, even an empty one."""
+    value: dict[str, Any] = {"id": call.id} if call.id or reply else {}
+    spelling = () if reply else words_of(call.spelling)
+    if call.form == "text":
+        value["type"] = "custom"
+        value["custom"] = {"name": call.name, "input": call.arguments}
+    else:
+        if "untyped" not in spelling:
+            value["type"] = "function"
+        as_object = "object" in spelling and call.arguments.startswith("{")
+        value["function"] = {
+            "name": call.name,
+            "arguments": Raw(call.arguments.encode()) if as_object else call.arguments,
+        }
+    if call.signature is not None and call.signature.issuer == GOOGLE:
+        value["extra_content"] = {GOOGLE: {"thought_signature": call.signature.value}}
+    return with_extras(value, call)
+
+
+def is_legacy(call: ToolCall) -> bool:
+    """Tell whether a call is from before calls had ids."""
+    return call.spelling == words.FUNCTION_CALL and not call.id

@@ -1,0 +1,238 @@
+"""A whole request, parsed and rendered.
+
+Rules: every field the core has no word for stays in extras by its pointer, also a known field with a value nobody
+knows. `Request.spelling` holds the words that were used where the dialect has several.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+from msgspec.json import Decoder
+
+from dragoman.core.problems import Problem
+from dragoman.core.request import EFFORTS, OutputFormat, Request, Sampling, Thinking
+from dragoman.core.traits import Traits
+from dragoman.core.value import own_extras
+from dragoman.dialects.chat import wire
+from dragoman.dialects.chat.messages import Written, read_message, write_message
+from dragoman.dialects.chat.parts import extras_at, known_extras, whole_again
+from dragoman.dialects.chat.tools import (
+    is_legacy_tool,
+    read_choice,
+    read_legacy_function,
+    read_tool,
+    write_choice,
+    write_tool,
+)
+from dragoman.dialects.record import Call
+from dragoman.wire.json import Malformed, encode, graft
+from dragoman.wire.shape import Unread
+
+_FORMAT_KINDS = {"text": "text", "json_object": "json", "json_schema": "json_schema"}
+_FORMAT_WORDS = {kind: word for word, kind in _FORMAT_KINDS.items()}
+_METADATA: Decoder[dict[str, str]] = Decoder(dict[str, str])
+_SAMPLING = ("temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty")
+_LIMIT_WORDS = ("max_completion_tokens", "max_tokens")
+_USER_WORDS = ("safety_identifier", "user")
+MODEL_IN_URL = "model in url"
+
+
+def parse_request(call: Call) -> Request:
+    """Read a request."""
+    try:
+        body, unread = wire.REQUEST.read(call.body)
+    except Malformed as error:
+        raise Problem("invalid_request", error.message, where=error.where) from None
+    spelling: set[str] = set()
+    extras: dict[str, bytes] = {}
+    messages = tuple(
+        [read_message(message, f"/messages/{index}", unread) for index, message in enumerate(body.messages)]
+    )
+    tools = tuple([read_tool(tool, f"/tools/{index}", unread) for index, tool in enumerate(body.tools or ())])
+    legacy = [
+        read_legacy_function(function, f"/functions/{index}", unread)
+        for index, function in enumerate(body.functions or ())
+    ]
+    if body.model is None:
+        spelling.add(MODEL_IN_URL)
+    for word in ("tools", "functions"):
+        if getattr(body, word) == []:
+            extras[f"/{word}"] = b"[]"
+    choice = read_choice(body, unread, extras)
+    sampling = _read_sampling(body, spelling, extras)
+    thinking = _read_thinking(body, extras)
+    output = _read_output(body.response_format, unread, spelling, extras)
+    user = _read_user(body, spelling, extras)
+    metadata = _read_metadata(body.metadata, extras)
+    if body.stream is False:
+        spelling.add("stream false")
+    if unread is not None:
+        extras = {**unread.rest(), **extras}
+    return Request(
+        model=body.model or call.model,
+        messages=messages,
+        tools=(*tools, *legacy),
+        tool_choice=choice,
+        sampling=sampling,
+        thinking=thinking,
+        output=output,
+        verbosity=body.verbosity,
+        stream=body.stream or call.stream,
+        candidates=body.n,
+        user=user,
+        metadata=metadata,
+        extras=known_extras(extras),
+        spelling=frozenset(spelling),
+    )
+
+
+def _read_sampling(body: wire.Request, spelling: set[str], extras: dict[str, bytes]) -> Sampling:
+    limit = body.max_completion_tokens
+    if limit is None:
+        limit = body.max_tokens
+        if limit is not None:
+            spelling.add("max_tokens")
+    else:
+        spelling.add("max_completion_tokens")
+        if body.max_tokens is not None:
+            extras["/max_tokens"] = encode(body.max_tokens)
+    stop: tuple[str, ...] = ()
+    if isinstance(body.stop, str):
+        stop = (body.stop,)
+        spelling.add("stop text")
+    elif body.stop is not None:
+        stop = tuple(body.stop)
+        if not stop:
+            extras["/stop"] = b"[]"
+    return Sampling(
+        temperature=body.temperature,
+        top_p=body.top_p,
+        top_k=body.top_k,
+        max_tokens=limit,
+        stop=stop,
+        seed=body.seed,
+        presence_penalty=body.presence_penalty,
+        frequency_penalty=body.frequency_penalty,
+    )
+
+
+def _read_thinking(body: wire.Request, extras: dict[str, bytes]) -> Thinking | None:
+    effort: Any = body.reasoning_effort
+    if effort is None:
+        return None
+    if effort not in EFFORTS:
+        extras["/reasoning_effort"] = encode(effort)
+        return None
+    return Thinking(effort=effort)
+
+
+def _read_output(
+    form: wire.ResponseFormat | None, unread: Unread | None, spelling: set[str], extras: dict[str, bytes]
+) -> OutputFormat | None:
+    if form is None:
+        return None
+    kind: Any = _FORMAT_KINDS.get(form.type)
+    if kind is None or (kind == "json_schema") != (form.json_schema is not None):
+        extras["/response_format"] = whole_again(form, extras_at(unread, "/response_format"))
+        return None
+    if form.json_schema is None:
+        return OutputFormat(kind=kind)
+    shape = form.json_schema
+    if shape.description == "":
+        spelling.add("output description")
+    return OutputFormat(
+        kind=kind,
+        schema=wire.present(shape.schema),
+        name=shape.name or "",
+        description=shape.description or "",
+        strict=shape.strict,
+    )
+
+
+def _read_user(body: wire.Request, spelling: set[str], extras: dict[str, bytes]) -> str | None:
+    if body.safety_identifier is None:
+        if body.user is not None:
+            spelling.add("user")
+        return body.user
+    if body.user is not None:
+        extras["/user"] = encode(body.user)
+    return body.safety_identifier
+
+
+def _read_metadata(given: Raw, extras: dict[str, bytes]) -> dict[str, str] | None:
+    raw = wire.present(given)
+    if raw is None:
+        return None
+    try:
+        return _METADATA.decode(raw)
+    except msgspec.MsgspecError:
+        extras["/metadata"] = raw
+        return None
+
+
+def render_request(request: Request, traits: Traits) -> Call:
+    """Write a request."""
+    messages: list[Written] = []
+    for message in request.messages:
+        messages.extend(write_message(message))
+    body: dict[str, Any] = {"messages": messages}
+    if request.model and MODEL_IN_URL not in request.spelling:
+        body["model"] = request.model
+    _write_tools(request, body)
+    if request.tool_choice is not None:
+        write_choice(request.tool_choice, request, body)
+    _write_sampling(request, traits, body)
+    if request.thinking is not None and request.thinking.effort is not None:
+        body["reasoning_effort"] = request.thinking.effort
+    if request.output is not None:
+        body["response_format"] = _write_output(request.output, request.spelling)
+    if request.verbosity is not None:
+        body["verbosity"] = request.verbosity
+    if request.candidates is not None:
+        body["n"] = request.candidates
+    if request.user is not None:
+        body[_USER_WORDS["user" in request.spelling]] = request.user
+    if request.metadata is not None:
+        body["metadata"] = request.metadata
+    if request.stream or "stream false" in request.spelling:
+        body["stream"] = request.stream
+    fields = own_extras(request, wire.NAME)
+    encoded = graft(encode(body), fields) if fields else encode(body)
+    return Call(encoded, request.model, request.stream)
+
+
+def _write_tools(request: Request, body: dict[str, Any]) -> None:
+    if not request.tools:
+        return
+    for word, legacy in (("tools", False), ("functions", True)):
+        written = [write_tool(tool) for tool in request.tools if is_legacy_tool(tool) is legacy]
+        told = [tool for tool in written if tool is not None]
+        if told:
+            body[word] = told
+
+
+def _write_sampling(request: Request, traits: Traits, body: dict[str, Any]) -> None:
+    sampling = request.sampling
+    for name in _SAMPLING:
+        value = getattr(sampling, name)
+        if value is not None:
+            body[name] = value
+    if sampling.max_tokens is not None:
+        words = [word for word in _LIMIT_WORDS if word in request.spelling]
+        body[words[0] if words else traits.max_tokens_word] = sampling.max_tokens
+    if sampling.stop:
+        body["stop"] = sampling.stop[0] if "stop text" in request.spelling else sampling.stop
+
+
+def _write_output(output: OutputFormat, spelling: frozenset[str]) -> dict[str, Any]:
+    if output.kind != "json_schema":
+        return {"type": _FORMAT_WORDS[output.kind]}
+    shape: dict[str, Any] = {"name": output.name or "answer"}
+    if output.description or "output description" in spelling:
+        shape["description"] = output.description
+    if output.schema is not None:
+        shape["schema"] = Raw(output.schema)
+    if output.strict is not None:
+        shape["strict"] = output.strict
+    return {"type": "json_schema", "json_schema": shape}

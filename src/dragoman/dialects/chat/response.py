@@ -1,0 +1,336 @@
+"""A whole reply, parsed and built.
+
+Rules: answer 0 is the reply, any other stays whole in extras. The parts stand in the order reasoning, text, refusal,
+calls. What decides the finish is what was seen, not the vendor's word alone; the words and usage are read here for
+streams too.
+"""
+
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.core.parts import AnyPart, Citation, Opaque, Reasoning, Refusal, Text, ToolCall
+from dragoman.core.problems import Problem
+from dragoman.core.request import Request
+from dragoman.core.response import Finish, FinishReason, Response, Usage
+from dragoman.core.value import own_extras
+from dragoman.dialects.chat import wire, words
+from dragoman.dialects.chat.errors import read_error
+from dragoman.dialects.chat.messages import read_content
+from dragoman.dialects.chat.parts import (
+    is_legacy,
+    known_extras,
+    read_call,
+    read_citation,
+    read_legacy_call,
+    with_extras,
+    write_call,
+    write_citation,
+    write_part,
+)
+from dragoman.dialects.chat.wire import NAME
+from dragoman.dialects.chat.words import spelled
+from dragoman.wire.json import Malformed, encode, graft, is_json
+from dragoman.wire.shape import Unread
+
+_REASONS: dict[str, FinishReason] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "filtered",
+    # Words of compatible servers: Together, Mistral, several local ones.
+    "eos": "stop",
+    "stop_sequence": "stop",
+    "model_length": "length",
+    "max_tokens": "length",
+}
+_WORDS: dict[FinishReason, str] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "filtered": "content_filter",
+    "refused": "content_filter",
+    "paused": "stop",
+    # The vendor has no word for "ended for a reason of its own"; "stop" would call the answer complete.
+    "other": "content_filter",
+}
+_CUT = frozenset({"length", "filtered", "malformed_call"})
+_MALFORMED_CALL = "the model made a malformed tool call"
+
+
+def parse_response(body: bytes) -> Response:
+    """Read a whole reply; one that holds an error, or nothing, raises it."""
+    try:
+        reply, unread = wire.REPLY.read(body)
+        error = wire.present(reply.error)
+        if error is not None and not reply.choices:
+            raise read_error(error)
+        if not reply.choices:
+            raise Problem("malformed_reply", "the reply has no choices", where="/choices")
+        position, choice, below = _first_choice(reply.choices)
+        usage = read_usage(wire.present(reply.usage))
+    except Malformed as problem:
+        raise Problem("malformed_reply", problem.message, where=problem.where) from None
+    where = f"/choices/{position}"
+    extras = unread.rest() if unread is not None else {}
+    if error is not None:
+        extras["/error"] = error
+    parts = _read_message(choice.message or wire.Said(), where, below, extras)
+    if below is not None:
+        extras.update({f"{where}{pointer}": raw for pointer, raw in below.rest().items()})
+    for index, raw in enumerate(reply.choices):
+        if index != position:
+            extras[f"/choices/{index}"] = bytes(raw)
+    finish = read_finish(
+        choice.finish_reason,
+        called=any(isinstance(part, ToolCall) or part.spelling == words.CALL for part in parts),
+        refused=any(isinstance(part, Refusal) for part in parts),
+    )
+    return Response(
+        id=reply.id or "",
+        model=reply.model or "",
+        parts=judged(parts, finish),
+        finish=finish,
+        usage=usage,
+        created=int(reply.created) if reply.created else None,
+        extras=known_extras(extras),
+    )
+
+
+def _first_choice(choices: list[Raw]) -> tuple[int, wire.ReplyChoice, Unread | None]:
+    first = wire.REPLY_CHOICE.read(choices[0])
+    if first[0].index in (0, None):
+        return 0, *first
+    for position, raw in enumerate(choices[1:], 1):
+        choice, unread = wire.REPLY_CHOICE.read(raw)
+        if choice.index == 0:
+            return position, choice, unread
+    return 0, *first
+
+
+def _read_message(message: wire.Said, where: str, unread: Unread | None, extras: dict[str, bytes]) -> list[AnyPart]:
+    parts: list[AnyPart] = []
+    for word, text in (("reasoning_content", message.reasoning_content), ("reasoning", message.reasoning)):
+        if text and not (word == "reasoning" and text == message.reasoning_content):
+            parts.append(Reasoning(texts=(text,), spelling=spelled(word)))
+    if message.content:
+        spelling = words.PART if isinstance(message.content, list) else ""
+        parts.extend(_read_said(message, spelling, unread))
+    if message.refusal:
+        parts.append(Refusal(text=message.refusal))
+    for index, call in enumerate(message.tool_calls or ()):
+        parts.append(_named(read_call(call, f"/message/tool_calls/{index}", unread)))
+    if message.function_call is not None and (message.function_call.name or message.function_call.arguments):
+        parts.append(_named(read_legacy_call(message.function_call, "/message/function_call", unread)))
+    if message.annotations:
+        _cite(parts, message.annotations, where, extras)
+    return parts
+
+
+def _read_said(message: wire.Said, spelling: str, unread: Unread | None) -> list[AnyPart]:
+    parts: list[AnyPart] = []
+    for part in read_content(message.content, "/message", unread):
+        match part:
+            case Text(text=text, extras=extras) if text or extras:
+                parts.append(Text(text=text, spelling=spelling, extras=extras, cache=part.cache))
+            case Text():
+                continue
+            case _:
+                parts.append(part)
+    return parts
+
+
+def _named(call: ToolCall | Opaque) -> ToolCall | Opaque:
+    if isinstance(call, ToolCall) and not call.name:
+        raise Problem("malformed_reply", "a tool call has no name", where=call.where)
+    return call
+
+
+def _cite(parts: list[AnyPart], annotations: list[Raw], where: str, extras: dict[str, bytes]) -> None:
+    """Put annotations on the text; without one they stay where they were."""
+    for index in range(len(parts) - 1, -1, -1):
+        part = parts[index]
+        if isinstance(part, Text):
+            citations = tuple([read_citation(raw) for raw in annotations])
+            parts[index] = Text(text=part.text, citations=citations, spelling=part.spelling, extras=part.extras)
+            return
+    extras[f"{where}/message/annotations"] = encode(annotations)
+
+
+def read_finish(word: str | None, *, called: bool, refused: bool) -> Finish:
+    """Say why the model stopped: a call that was seen makes "stop" a "tool_calls"."""
+    raw = word or ""
+    reason: FinishReason = _REASONS.get(raw, "other") if raw else "stop"
+    if reason in _CUT:
+        return Finish(reason, raw)
+    if called:
+        return Finish("tool_calls", raw)
+    if reason == "tool_calls":
+        reason = "stop"
+    return Finish("refused" if reason == "stop" and refused else reason, raw)
+
+
+def judged(parts: list[AnyPart], finish: Finish) -> tuple[AnyPart, ...]:
+    """Fill in absent arguments, and mark the calls that the limit cut off."""
+    calls = [part for part in parts if isinstance(part, ToolCall)]
+    if not calls:
+        return tuple(parts)
+    last = calls[-1]
+    return tuple([_judge(part, finish, part is last) if isinstance(part, ToolCall) else part for part in parts])
+
+
+def _judge(call: ToolCall, finish: Finish, last: bool) -> ToolCall:
+    whole = is_whole(call.form, call.arguments, finish, last)
+    arguments = "{}" if whole and not call.arguments and call.form == "json" else call.arguments
+    if whole and arguments is call.arguments:
+        return call
+    return ToolCall(
+        id=call.id,
+        name=call.name,
+        arguments=arguments,
+        form=call.form,
+        complete=whole,
+        spelling=call.spelling,
+        signature=call.signature,
+        extras=call.extras,
+    )
+
+
+def is_whole(form: str, arguments: str, finish: Finish, last: bool) -> bool:
+    """Tell whether a call was not cut off; free text that a limit ends cannot be trusted to be whole."""
+    if finish.reason != "length":
+        return True
+    return is_json(arguments) if form == "json" else not last
+
+
+def read_usage(raw: bytes | None) -> Usage | None:
+    """Read token counts."""
+    if raw is None:
+        return None
+    try:
+        usage, unread = wire.USAGE.read(raw)
+    except Malformed:
+        # Odd counts must not spoil a good answer.
+        return None
+    prompt = usage.prompt_tokens_details or wire.PromptDetails()
+    completion = usage.completion_tokens_details or wire.CompletionDetails()
+    extras = unread.rest() if unread is not None else {}
+    given, output, thought = usage.prompt_tokens or 0, usage.completion_tokens, completion.reasoning_tokens or 0
+    if thought and (thought > (output or 0) or usage.total_tokens == given + (output or 0) + thought):
+        # xAI and Vercel's gateway count reasoning beside the completion, not in it.
+        extras["/completion_tokens"] = encode(output or 0)
+        output = (output or 0) + thought
+    if usage.total_tokens is not None and usage.total_tokens != given + (output or 0):
+        extras["/total_tokens"] = encode(usage.total_tokens)
+    return Usage(
+        input=usage.prompt_tokens,
+        output=output,
+        cached=prompt.cached_tokens,
+        cache_written=prompt.cache_write_tokens,
+        reasoning=completion.reasoning_tokens,
+        extras=known_extras(extras),
+    )
+
+
+def write_usage(usage: Usage) -> bytes:
+    """Write token counts."""
+    fields = own_extras(usage, NAME) or {}
+    value: dict[str, Any] = {"prompt_tokens": usage.input or 0}
+    if "/completion_tokens" not in fields:
+        value["completion_tokens"] = usage.output or 0
+    if "/total_tokens" not in fields:
+        value["total_tokens"] = (usage.input or 0) + (usage.output or 0)
+    prompt = {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written}
+    told = {name: count for name, count in prompt.items() if count is not None}
+    if told:
+        value["prompt_tokens_details"] = told
+    if usage.reasoning is not None:
+        value["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
+    return graft(encode(value), fields) if fields else encode(value)
+
+
+def finish_word(finish: Finish, *, refusal: bool, legacy: bool) -> str:
+    """Choose the vendor's word for the finish; a malformed call has none and is an error."""
+    if finish.reason == "malformed_call":
+        raise Problem("malformed_reply", _MALFORMED_CALL, code="malformed_function_call")
+    if finish.reason == "refused" and refusal:
+        return "stop"
+    if finish.reason == "tool_calls" and legacy:
+        return "function_call"
+    return _WORDS[finish.reason]
+
+
+def build_response(response: Response, _request: Request | None) -> bytes:
+    """Write a whole reply."""
+    fields = own_extras(response, NAME) or {}
+    refusal = any(isinstance(part, Refusal) for part in response.parts)
+    legacy = any(isinstance(part, ToolCall) and is_legacy(part) for part in response.parts)
+    choice: dict[str, Any] = {
+        "index": 0,
+        "message": _write_message(response.parts),
+        "finish_reason": finish_word(response.finish, refusal=refusal, legacy=legacy),
+    }
+    if "/choices/0/logprobs" not in fields:
+        choice["logprobs"] = None
+    body: dict[str, Any] = {
+        "id": response.id,
+        "object": "chat.completion",
+        "created": response.created or 0,
+        "model": response.model,
+        "choices": [choice],
+    }
+    if response.usage is not None:
+        body["usage"] = Raw(write_usage(response.usage))
+    return graft(encode(body), fields) if fields else encode(body)
+
+
+def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None}
+    reasoning: dict[str, list[str]] = {}
+    said: list[AnyPart] = []
+    refusals: list[str] = []
+    calls: list[dict[str, Any] | Raw] = []
+    citations: list[Citation] = []
+    for part in parts:
+        match part:
+            case Text():
+                said.append(part)
+                citations.extend(part.citations)
+            case ToolCall() if is_legacy(part):
+                message["function_call"] = with_extras({"name": part.name, "arguments": part.arguments}, part)
+            case ToolCall():
+                calls.append(write_call(part, reply=True))
+            case Reasoning(spelling=words.THINKING) | Refusal(spelling=words.PART):
+                said.append(part)
+            case Reasoning(texts=texts) if texts:
+                word = words.REASONING.get(part.spelling, "reasoning_content")
+                reasoning.setdefault(word, []).extend(texts)
+            case Refusal(text=text):
+                refusals.append(text)
+            case Opaque(dialect=dialect, spelling=words.CALL, raw=raw) if dialect == NAME:
+                calls.append(Raw(raw))
+            case Opaque(dialect=dialect) if dialect == NAME:
+                said.append(part)
+            case _:
+                continue
+    message["content"] = _write_said(said)
+    message.update({word: "\n\n".join(texts) for word, texts in reasoning.items()})
+    if refusals:
+        message["refusal"] = "".join(refusals)
+    if calls:
+        message["tool_calls"] = calls
+    written = [value for value in map(write_citation, citations) if value is not None]
+    if written:
+        message["annotations"] = written
+    return message
+
+
+def _write_said(said: list[AnyPart]) -> str | list[Any] | None:
+    """Write content as text, unless it came as a list or holds what text cannot say."""
+    if not said:
+        return None
+    texts = [part.text for part in said if isinstance(part, Text) and part.spelling != words.PART]
+    if len(texts) == len(said):
+        return "".join(texts)
+    return [value for value in map(write_part, said) if value is not None]

@@ -1,0 +1,357 @@
+"""Chunks of a streamed reply, decoded into events.
+
+Rules: a `finish_reason` is the end, but usage may still follow, so the reply is told as finished at `[DONE]` or at the
+end of the stream. A text ends when something else begins; a call ends when its arguments are whole and something else
+begins, or with the reply. Calls are told apart by id, then by index, then by order, because compatible servers repeat,
+reuse or leave out each of these.
+"""
+
+from typing import TYPE_CHECKING, Literal
+
+from dragoman.core.events import (
+    Event,
+    Failed,
+    Finished,
+    Native,
+    PartCited,
+    PartDelta,
+    PartEnded,
+    PartNative,
+    PartSigned,
+    PartStarted,
+    Started,
+    UsageSeen,
+)
+from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.problems import Problem
+from dragoman.dialects.chat import wire, words
+from dragoman.dialects.chat.calls import CallTable, StreamedCall
+from dragoman.dialects.chat.errors import read_error
+from dragoman.dialects.chat.gather import Answers, Fields
+from dragoman.dialects.chat.parts import GOOGLE, read_arguments, read_citation, read_part
+from dragoman.dialects.chat.response import is_whole, read_finish, read_usage
+from dragoman.dialects.chat.wire import NAME
+from dragoman.dialects.chat.words import spelled
+from dragoman.wire.json import Malformed, encode
+from dragoman.wire.shape import Unread
+from dragoman.wire.sse import Frame, SseReader
+
+if TYPE_CHECKING:
+    from msgspec import Raw
+
+_Growing = Literal["", "text", "reasoning", "refusal"]
+_NO_ERROR = (b"{}", b'""', b"false", b"[]")
+_CUT_OFF = "the stream ended before the reply was finished"
+
+
+class ChatDecoder:
+    """Upstream bytes in, events out."""
+
+    def __init__(self) -> None:
+        self._reader = SseReader()
+        self._events: list[Event] = []
+        self._started = False
+        self._over = False
+        self._count = 0
+        self._growing: _Growing = ""
+        self._growing_index = 0
+        self._calls = CallTable()
+        self._refused = False
+        self._word: str | None = None
+        self._usage: bytes | None = None
+        self._fields = Fields()
+        self._last_fields: dict[str, Raw] = {}
+        self._answers = Answers()
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Take the next bytes."""
+        if self._over:
+            return []
+        try:
+            frames = self._reader.feed(chunk)
+        except Malformed as error:
+            self._fail(Problem("malformed_reply", error.message))
+            return self._told()
+        return self._take(frames)
+
+    def close(self) -> list[Event]:
+        """The stream is over."""
+        if self._over:
+            return []
+        events = self._take(self._reader.close())
+        if not self._over:
+            self._end(done=False)
+            events.extend(self._told())
+        return events
+
+    def _take(self, frames: list[Frame]) -> list[Event]:
+        for frame in frames:
+            if self._over:
+                break
+            try:
+                self._frame(frame)
+            except Malformed as error:
+                self._fail(Problem("malformed_reply", error.message, where=error.where))
+            except Problem as problem:
+                self._fail(problem)
+        return self._told()
+
+    def _told(self) -> list[Event]:
+        events = self._events
+        self._events = []
+        return events
+
+    def _fail(self, problem: Problem) -> None:
+        if self._started and self._usage is not None:
+            self._tell_usage()
+        self._events.append(Failed(problem))
+        self._over = True
+
+    def _frame(self, frame: Frame) -> None:
+        data = frame.data
+        if data[:1] != b"{" and data.strip() == b"[DONE]":
+            self._end(done=True)
+            return
+        chunk, unread = wire.CHUNK.read(data)
+        if chunk.error is not wire.ABSENT:
+            error = wire.present(chunk.error)
+            if error is not None and error not in _NO_ERROR:
+                raise read_error(error)
+        if chunk.object == "error" or frame.event == "error":
+            raise read_error(data)
+        choices = chunk.choices or ()
+        if not self._started and (chunk.id or choices):
+            self._start(chunk)
+        self._take_fields(chunk)
+        if chunk.usage is not wire.ABSENT and chunk.usage != wire.NULL:
+            self._usage = bytes(chunk.usage)
+        has_others = False
+        for position, choice in enumerate(choices):
+            if choice.index:
+                has_others = True
+            else:
+                self._choice(choice, position, unread)
+        if has_others:
+            self._answers.add(data)
+        if unread is not None:
+            self._keep(unread, choices)
+
+    def _start(self, chunk: wire.Chunk) -> None:
+        self._started = True
+        self._events.append(Started(chunk.id or "", chunk.model or "", int(chunk.created) if chunk.created else None))
+
+    def _take_fields(self, chunk: wire.Chunk) -> None:
+        for pointer, given in (
+            ("/system_fingerprint", chunk.system_fingerprint),
+            ("/service_tier", chunk.service_tier),
+            ("/provider", chunk.provider),
+        ):
+            if given is not wire.ABSENT and given != self._last_fields.get(pointer, wire.NULL):
+                self._last_fields[pointer] = given
+                self._add_field(pointer, bytes(given))
+
+    def _add_field(self, pointer: str, raw: bytes) -> None:
+        if raw != b"null":
+            self._fields.add(pointer, raw)
+
+    def _keep(self, unread: Unread, choices: "list[wire.ChunkChoice] | tuple[()]") -> None:
+        """Keep fields nobody read, by their pointers in a whole reply."""
+        for pointer, raw in unread.rest().items():
+            if not pointer.startswith("/choices/"):
+                self._add_field(pointer, raw)
+                continue
+            position, _, rest = pointer.removeprefix("/choices/").partition("/")
+            if not choices[int(position)].index:
+                below = f"message/{rest.removeprefix('delta/')}" if rest.startswith("delta/") else rest
+                self._add_field(f"/choices/0/{below}", raw)
+
+    def _choice(self, choice: wire.ChunkChoice, position: int, unread: Unread | None) -> None:
+        if choice.delta is not None:
+            self._delta(choice.delta, f"/choices/{position}/delta", unread)
+        if choice.finish_reason:
+            self._word = choice.finish_reason
+        for word, given in (
+            ("logprobs", choice.logprobs),
+            ("native_finish_reason", choice.native_finish_reason),
+            ("content_filter_results", choice.content_filter_results),
+        ):
+            if given is not wire.ABSENT and given != wire.NULL:
+                self._add_field(f"/choices/0/{word}", bytes(given))
+
+    def _delta(self, delta: wire.Delta, where: str, unread: Unread | None) -> None:
+        thought = delta.reasoning_content or delta.reasoning
+        if thought:
+            word = "reasoning_content" if delta.reasoning_content else "reasoning"
+            self._grow("reasoning", thought, spelled(word))
+            if delta.reasoning and delta.reasoning != thought:
+                self._add_field("/choices/0/message/reasoning", encode(delta.reasoning))
+        if delta.content:
+            if isinstance(delta.content, str):
+                self._grow("text", delta.content)
+            else:
+                for index, part in enumerate(delta.content):
+                    self._content_part(read_part(part, f"{where}/content/{index}", unread))
+        if delta.refusal:
+            self._grow("refusal", delta.refusal)
+        if delta.tool_calls:
+            for index, call in enumerate(delta.tool_calls):
+                self._call(call, unread.take(f"{where}/tool_calls/{index}") if unread is not None else None)
+        legacy = delta.function_call
+        if legacy is not None and (legacy.name or legacy.arguments):
+            self._legacy_call(legacy)
+        if delta.annotations:
+            self._cite(delta)
+        if delta.reasoning_details is not wire.ABSENT:
+            self._add_field("/choices/0/message/reasoning_details", bytes(delta.reasoning_details))
+
+    def _grow(self, kind: _Growing, text: str, spelling: str = "") -> None:
+        if self._growing != kind:
+            self._open(kind, spelling)
+        if text:
+            self._events.append(PartDelta(self._growing_index, text))
+
+    def _open(self, kind: _Growing, spelling: str) -> None:
+        self._end_growing()
+        self._end_whole_calls()
+        part: AnyPart
+        match kind:
+            case "reasoning":
+                part = Reasoning(spelling=spelling)
+            case "refusal":
+                part = Refusal(text="", spelling=spelling)
+                self._refused = True
+            case _:
+                part = Text(text="", spelling=spelling)
+        self._growing = kind
+        self._growing_index = self._begin(part)
+
+    def _begin(self, part: AnyPart) -> int:
+        index = self._count
+        self._count += 1
+        self._events.append(PartStarted(index, part))
+        return index
+
+    def _end_growing(self) -> None:
+        if self._growing:
+            self._events.append(PartEnded(self._growing_index))
+            self._growing = ""
+
+    def _end_whole_calls(self) -> None:
+        for call in self._calls.whole():
+            call.ended = True
+            self._events.append(PartEnded(call.index))
+
+    def _content_part(self, part: AnyPart) -> None:
+        match part:
+            case Text(text=text):
+                kind: _Growing = "text"
+            case Reasoning(texts=texts):
+                kind, text = "reasoning", "".join(texts)
+            case Refusal(text=text):
+                kind = "refusal"
+            case _:
+                self._end_growing()
+                self._events.append(PartEnded(self._begin(part)))
+                return
+        if text or part.extras is not None:
+            self._grow(kind, text, part.spelling or words.PART)
+        if part.extras is not None:
+            for field, raw in part.extras.fields.items():
+                self._events.append(PartNative(self._growing_index, NAME, field, raw))
+
+    def _cite(self, delta: wire.Delta) -> None:
+        annotations = delta.annotations or []
+        if self._growing == "text":
+            self._events.extend(PartCited(self._growing_index, read_citation(raw)) for raw in annotations)
+        else:
+            self._add_field("/choices/0/message/annotations", encode(annotations))
+
+    def _call(self, delta: wire.ReplyCall, unread: dict[str, bytes] | None) -> None:
+        custom = delta.custom if delta.type == "custom" or delta.function is None else None
+        if custom is not None:
+            name, text = custom.name or "", custom.input or ""
+        else:
+            function = delta.function or wire.FunctionCall()
+            name, text = function.name or "", read_arguments(function.arguments)
+        call = self._calls.find(delta.id or "", delta.index, name, text)
+        if custom is not None and call.index < 0:
+            call.form = "text"
+        google = delta.extra_content.google if delta.extra_content is not None else None
+        if google is not None and google.thought_signature:
+            call.signature = Signature(GOOGLE, google.thought_signature)
+        for field, raw in (unread or {}).items():
+            if raw != b"null":
+                call.fields[field] = raw
+        self._advance(call, text)
+
+    def _legacy_call(self, delta: wire.FunctionCall) -> None:
+        call = self._calls.legacy(delta.name or "")
+        self._advance(call, read_arguments(delta.arguments))
+
+    def _advance(self, call: StreamedCall, text: str) -> None:
+        """Tell what is new about a call, once it can be told."""
+        if call.ended:
+            call.check_repeat(text)
+            return
+        if text:
+            call.pieces.append(text)
+        if call.index < 0:
+            if not call.name or not (call.id or call.pieces):
+                return
+            self._begin_call(call)
+        elif text:
+            self._events.append(PartDelta(call.index, text))
+        self._tell_call_fields(call)
+
+    def _begin_call(self, call: StreamedCall) -> None:
+        self._end_growing()
+        self._end_whole_calls()
+        spelling = words.FUNCTION_CALL if call.is_legacy else ""
+        part = ToolCall(id=call.id, name=call.name, arguments="", form=call.form, spelling=spelling)
+        call.index = self._begin(part)
+        if call.pieces:
+            self._events.append(PartDelta(call.index, "".join(call.pieces)))
+
+    def _tell_call_fields(self, call: StreamedCall) -> None:
+        if call.signature is not None:
+            self._events.append(PartSigned(call.index, call.signature))
+            call.signature = None
+        for field, raw in call.fields.items():
+            self._events.append(PartNative(call.index, NAME, field, raw))
+        call.fields.clear()
+
+    def _end(self, *, done: bool) -> None:
+        """Tell the end of the reply, if what was seen allows one."""
+        if self._word is None and not (done and self._count and self._calls.all_whole()):
+            self._fail(Problem("malformed_reply", _CUT_OFF))
+            return
+        if not self._started:
+            self._start(wire.Chunk())
+        calls = self._calls.calls
+        for call in calls:
+            if not call.name:
+                self._fail(Problem("malformed_reply", "a tool call has no name"))
+                return
+            if call.index < 0:
+                self._begin_call(call)
+                self._tell_call_fields(call)
+        self._end_growing()
+        finish = read_finish(self._word, called=bool(calls), refused=self._refused)
+        for call in calls:
+            if call.ended:
+                continue
+            arguments = "".join(call.pieces)
+            whole = is_whole(call.form, arguments, finish, call is calls[-1])
+            if whole and not arguments and call.form == "json":
+                self._events.append(PartDelta(call.index, "{}"))
+            self._events.append(PartEnded(call.index, whole))
+        for field, raw in (*self._fields.items(), *self._answers.items()):
+            self._events.append(Native(NAME, field, raw))
+        self._tell_usage()
+        self._events.append(Finished(finish))
+        self._over = True
+
+    def _tell_usage(self) -> None:
+        usage = read_usage(self._usage)
+        if usage is not None:
+            self._events.append(UsageSeen(usage))

@@ -1,0 +1,275 @@
+"""Events of a reply, encoded as chunks.
+
+Rules: every chunk has the same id and time; a call's id, type and name come once, and what is absent stays absent;
+calls are numbered from 0 in the order they start. Vendor fields of this dialect ride on the last chunk. Usage has a
+chunk of its own, for those who asked. A failed reply ends in an error and has no `[DONE]`.
+"""
+
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.core.events import (
+    Event,
+    Failed,
+    Finished,
+    Native,
+    PartCited,
+    PartDelta,
+    PartEnded,
+    PartNative,
+    PartSigned,
+    PartStarted,
+    Started,
+    UsageSeen,
+)
+from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Text, ToolCall
+from dragoman.core.problems import Problem
+from dragoman.core.request import Request
+from dragoman.core.response import Finish, Usage
+from dragoman.core.value import own_extras
+from dragoman.dialects.chat import words
+from dragoman.dialects.chat.errors import error_body
+from dragoman.dialects.chat.parts import GOOGLE, is_legacy, write_citation
+from dragoman.dialects.chat.response import finish_word, write_usage
+from dragoman.dialects.chat.wire import NAME
+from dragoman.wire.json import Malformed, decode_object, encode, first_byte, graft, one_line, with_members
+from dragoman.wire.sse import data_frame
+
+_DONE = b"data: [DONE]\n\n"
+_THINKING = b'{"content":[{"type":"thinking","thinking":[{"type":"text","text":'
+
+
+class _OpenPart:
+    """How the deltas of one part are written: between two fixed byte strings."""
+
+    __slots__ = ("grown", "head", "is_json_call", "ordinal", "part", "piece", "tail")
+
+    def __init__(self, part: AnyPart) -> None:
+        self.part = part
+        self.head = b""
+        self.tail = b""
+        self.ordinal = -1
+        self.piece = 0
+        self.grown = False
+        self.is_json_call = False
+
+
+def wants_usage(request: Request | None) -> bool:
+    """Tell whether the client gets the usage chunk."""
+    if request is None:
+        return True
+    raw = (own_extras(request, NAME) or {}).get("/stream_options")
+    if raw is None or first_byte(raw) != b"{":
+        return False
+    return bytes(decode_object(raw).get("include_usage", b"")) == b"true"
+
+
+class ChatEncoder:
+    """Events in, bytes for the client out."""
+
+    def __init__(self, request: Request | None) -> None:
+        self._usage_wanted = wants_usage(request)
+        self._tail = b',"usage":null}\n\n' if self._usage_wanted else b"}\n\n"
+        self._prefix = b""
+        self._parts: dict[int, _OpenPart] = {}
+        self._calls = 0
+        self._usage: Usage | None = None
+        self._native: dict[str, bytes] = {}
+        self._annotations: list[dict[str, Any] | Raw] = []
+        self._refusal = False
+        self._legacy = False
+        self._reasoned = False
+
+    def feed(self, event: Event) -> bytes:
+        """Take the next event."""
+        match event:
+            case PartDelta(index, text, piece):
+                return self._grow(self._parts.get(index), text, piece)
+            case PartStarted(index, part):
+                return self._begin(index, part)
+            case PartEnded(index, complete):
+                return self._end_part(self._parts.pop(index, None), complete)
+            case PartSigned(index, signature):
+                return self._sign(index, signature.issuer, signature.value)
+            case PartCited(_, citation):
+                written = write_citation(citation)
+                if written is not None:
+                    self._annotations.append(written)
+                return b""
+            case PartNative(index, dialect, field, raw):
+                return self._part_field(index, field, raw) if dialect == NAME else b""
+            case Native(dialect, field, raw):
+                if dialect == NAME:
+                    self._native[field] = raw
+                return b""
+            case UsageSeen(usage):
+                self._usage = usage
+                return b""
+            case Started():
+                return self._start(event)
+            case Finished(finish):
+                return self._finish(finish)
+            case Failed(problem):
+                return data_frame(error_body(problem))
+
+    def _start(self, event: Started) -> bytes:
+        head = {
+            "id": event.id,
+            "object": "chat.completion.chunk",
+            "created": event.created or 0,
+            "model": event.model,
+        }
+        self._prefix = b"data: " + encode(head)[:-1] + b',"choices":['
+        return self._delta(b'{"role":"assistant","content":"","refusal":null}')
+
+    def _chunk(self, choices: bytes) -> bytes:
+        return self._prefix + choices + b"]" + self._tail
+
+    def _delta(self, delta: bytes) -> bytes:
+        return self._chunk(b'{"index":0,"delta":' + delta + b',"finish_reason":null}')
+
+    def _begin(self, index: int, part: AnyPart) -> bytes:
+        opened = self._parts[index] = _OpenPart(part)
+        match part:
+            case Text():
+                self._frame_deltas(opened, b'{"content":', b"}")
+            case Refusal():
+                self._refusal = True
+                self._frame_deltas(opened, b'{"refusal":', b"}")
+            case Reasoning(spelling=words.THINKING):
+                self._frame_deltas(opened, _THINKING, b"}]}]}")
+            case Reasoning():
+                word = words.REASONING.get(part.spelling, "reasoning_content")
+                self._frame_deltas(opened, b'{"' + word.encode() + b'":', b"}")
+            case ToolCall():
+                return self._begin_call(opened, part)
+            case Opaque(dialect=dialect) if dialect == NAME:
+                return self._delta(encode({"content": [Raw(one_line(part.raw))]}))
+            case _:
+                return b""
+        fields = own_extras(part, NAME) or {}
+        return b"".join(self._part_field(index, field, raw) for field, raw in fields.items())
+
+    def _frame_deltas(self, opened: _OpenPart, head: bytes, tail: bytes) -> None:
+        opened.head = self._prefix + b'{"index":0,"delta":' + head
+        opened.tail = tail + b',"finish_reason":null}]' + self._tail
+
+    def _begin_call(self, opened: _OpenPart, call: ToolCall) -> bytes:
+        opened.is_json_call = call.form == "json"
+        if is_legacy(call):
+            self._legacy = True
+            self._frame_deltas(opened, b'{"function_call":{"arguments":', b"}}")
+            return self._delta(encode({"function_call": {"name": call.name, "arguments": ""}}))
+        opened.ordinal = self._calls
+        self._calls += 1
+        number = str(opened.ordinal).encode()
+        kind, field = ("function", "arguments") if opened.is_json_call else ("custom", "input")
+        head = b'{"tool_calls":[{"index":' + number + b',"' + kind.encode() + b'":{"' + field.encode() + b'":'
+        self._frame_deltas(opened, head, b"}}]}")
+        value: dict[str, Any] = {
+            "index": opened.ordinal,
+            "id": call.id,
+            "type": kind,
+            kind: {"name": call.name, field: ""},
+        }
+        body = encode(value)
+        fields = own_extras(call, NAME)
+        if fields:
+            body = one_line(graft(body, fields))
+        first = self._delta(b'{"tool_calls":[' + body + b"]}")
+        signature = call.signature
+        return first if signature is None else first + self._signed(opened, signature.issuer, signature.value)
+
+    def _grow(self, opened: _OpenPart | None, text: str, piece: int) -> bytes:
+        if opened is None or not opened.head:
+            return b""
+        if isinstance(opened.part, Reasoning):
+            text = self._separated(opened, text, piece)
+        opened.grown = True
+        return opened.head + encode(text) + opened.tail
+
+    def _separated(self, opened: _OpenPart, text: str, piece: int) -> str:
+        """Put a blank line between summaries, as a whole reply does."""
+        starts = piece != opened.piece or not opened.grown
+        between = starts and self._reasoned
+        opened.piece = piece
+        self._reasoned = True
+        return f"\n\n{text}" if between else text
+
+    def _end_part(self, opened: _OpenPart | None, complete: bool) -> bytes:
+        if opened is None or opened.grown or not opened.is_json_call or not complete:
+            return b""
+        # Clients parse what they have gathered, and nothing is not JSON.
+        return self._grow(opened, "{}", 0)
+
+    def _sign(self, index: int, issuer: str, value: str) -> bytes:
+        opened = self._parts.get(index)
+        return self._signed(opened, issuer, value) if opened is not None and opened.ordinal >= 0 else b""
+
+    def _signed(self, opened: _OpenPart, issuer: str, value: str) -> bytes:
+        if issuer != GOOGLE:
+            return b""
+        signed = {"index": opened.ordinal, "extra_content": {GOOGLE: {"thought_signature": value}}}
+        return self._delta(encode({"tool_calls": [signed]}))
+
+    def _part_field(self, index: int, field: str, raw: bytes) -> bytes:
+        opened = self._parts.get(index)
+        if opened is None:
+            return b""
+        if opened.ordinal >= 0:
+            body = one_line(graft(encode({"index": opened.ordinal}), {field: raw}))
+            return self._delta(b'{"tool_calls":[' + body + b"]}")
+        match opened.part:
+            case Text():
+                empty: dict[str, Any] = {"type": "text", "text": ""}
+            case Reasoning(spelling=words.THINKING):
+                empty = {"type": "thinking", "thinking": []}
+            case _:
+                return b""
+        return self._delta(b'{"content":[' + one_line(graft(encode(empty), {field: raw})) + b"]}")
+
+    def _finish(self, finish: Finish) -> bytes:
+        try:
+            word = finish_word(finish, refusal=self._refusal, legacy=self._legacy)
+        except Problem as problem:
+            return data_frame(error_body(problem))
+        others: list[bytes] = []
+        choice: dict[str, bytes] = {}
+        message: dict[str, bytes] = {}
+        top: dict[str, bytes] = {}
+        for field, raw in self._native.items():
+            if field.startswith("/choices/0/message/"):
+                message[field.removeprefix("/choices/0/message")] = raw
+            elif field.startswith("/choices/0/"):
+                choice[field.removeprefix("/choices/0")] = raw
+            elif field.startswith("/choices/"):
+                others.append(_as_delta(raw))
+            else:
+                top[field] = raw
+        told = b"".join(self._chunk(one_line(other)) for other in others)
+        if self._annotations:
+            # All at once: the official accumulator raises at a second list of annotations.
+            told += self._delta(one_line(encode({"annotations": self._annotations})))
+        if message:
+            told += self._delta(one_line(graft(b"{}", message)))
+        last = b'{"index":0,"delta":{},"finish_reason":' + encode(word) + b"}"
+        finished = self._chunk(graft(last, choice) if choice else last)
+        if top:
+            body = graft(finished.removeprefix(b"data: ").rstrip(), top)
+            finished = data_frame(one_line(body))
+        return told + finished + self._usage_chunk() + _DONE
+
+    def _usage_chunk(self) -> bytes:
+        if not self._usage_wanted or self._usage is None:
+            return b""
+        return self._prefix + b'],"usage":' + one_line(write_usage(self._usage)) + b"}\n\n"
+
+
+def _as_delta(raw: bytes) -> bytes:
+    """Turn a whole answer into one piece of it."""
+    try:
+        members = {name: bytes(value) for name, value in decode_object(raw).items()}
+    except Malformed:
+        return raw
+    return with_members(b"{}", {"delta" if name == "message" else name: value for name, value in members.items()})

@@ -1,0 +1,435 @@
+"""Shapes of OpenAI Chat Completions on the wire, and of the compatible servers that extend it.
+
+Rules: only fields that reach the core are declared, plus structural ones and those that nearly every reply has (an
+undeclared field is kept too, but costs a second reading). Null is absent. What is only carried is `Raw`.
+"""
+
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.wire.shape import Shape, Unknown, Wire
+
+NAME = "chat"
+ABSENT = Raw()
+NULL = Raw(b"null")
+
+
+def present(raw: Raw) -> bytes | None:
+    """Return the bytes of a value that is there and not null."""
+    if raw is ABSENT:
+        return None
+    value = bytes(raw)
+    return None if value == b"null" else value
+
+
+class Breakpoint(Wire):
+    """`prompt_cache_breakpoint` of a part."""
+
+    mode: str | None = None
+    ttl: str | None = None
+
+
+class TextPart(Wire, tag="text"):
+    """Plain text."""
+
+    text: str
+    prompt_cache_breakpoint: Breakpoint | None = None
+
+
+class Url(Wire):
+    """The object around an image's URL."""
+
+    url: str
+
+
+class ImagePart(Wire, tag="image_url"):
+    """An image by http or data URL; some servers take the URL without its object."""
+
+    image_url: Url | str
+    prompt_cache_breakpoint: Breakpoint | None = None
+
+
+class VideoPart(Wire, tag="video_url"):
+    """A film by URL: not OpenAI's, but vLLM's and OpenRouter's."""
+
+    video_url: Url | str
+    prompt_cache_breakpoint: Breakpoint | None = None
+
+
+class Audio(Wire):
+    """Sound as base64."""
+
+    data: str
+    format: str | None = None
+
+
+class AudioPart(Wire, tag="input_audio"):
+    """Sound."""
+
+    input_audio: Audio
+    prompt_cache_breakpoint: Breakpoint | None = None
+
+
+class File(Wire):
+    """A file: uploaded before, or as a data URL."""
+
+    file_id: str | None = None
+    file_data: str | None = None
+    filename: str | None = None
+
+
+class FilePart(Wire, tag="file"):
+    """A document."""
+
+    file: File
+    prompt_cache_breakpoint: Breakpoint | None = None
+
+
+class RefusalPart(Wire, tag="refusal"):
+    """The model's words for not answering."""
+
+    refusal: str
+
+
+class ThinkingPart(Wire, tag="thinking"):
+    """Mistral's reasoning, inside the content."""
+
+    thinking: list[Raw]
+
+
+Part = TextPart | ImagePart | VideoPart | AudioPart | FilePart | RefusalPart | ThinkingPart | Unknown
+
+
+class GoogleExtra(Wire):
+    """What Google's compatible endpoint adds to a call."""
+
+    thought_signature: str | None = None
+
+
+class ExtraContent(Wire):
+    """Vendor fields of a call."""
+
+    google: GoogleExtra | None = None
+
+
+class FunctionCall(Wire):
+    """Name and JSON text; a few servers send the object itself, or nothing."""
+
+    name: str | None = None
+    arguments: str | dict[str, Any] | None = None
+
+
+class CustomCall(Wire):
+    """Name and free text."""
+
+    name: str | None = None
+    input: str | None = None
+
+
+class Call(Wire):
+    """A call in history."""
+
+    id: str | None = None
+    type: str | None = None
+    function: FunctionCall | None = None
+    custom: CustomCall | None = None
+    extra_content: ExtraContent | None = None
+
+
+class ReplyCall(Call):
+    """A call, or a piece of one, in a reply; the index only tells the pieces apart."""
+
+    index: int | None = None
+
+
+class SystemMessage(Wire, tag_field="role", tag="system"):
+    """Instructions."""
+
+    content: str | list[Part] | None = None
+    name: str | None = None
+
+
+class DeveloperMessage(Wire, tag_field="role", tag="developer"):
+    """Instructions, by their newer name."""
+
+    content: str | list[Part] | None = None
+    name: str | None = None
+
+
+class UserMessage(Wire, tag_field="role", tag="user"):
+    """What the user said."""
+
+    content: str | list[Part] | None = None
+    name: str | None = None
+
+
+class AssistantMessage(Wire, tag_field="role", tag="assistant"):
+    """What the model said."""
+
+    content: str | list[Part] | None = None
+    name: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[Call] | None = None
+    function_call: FunctionCall | None = None
+
+
+class ToolMessage(Wire, tag_field="role", tag="tool"):
+    """What one tool answered."""
+
+    tool_call_id: str | None = None
+    content: str | list[Part] | None = None
+    name: str | None = None
+
+
+class FunctionMessage(Wire, tag_field="role", tag="function"):
+    """What a function answered, before calls had ids."""
+
+    name: str = ""
+    content: str | list[Part] | None = None
+
+
+class UnknownMessage(Wire, tag_field="role", tag="dragoman:unknown"):
+    """A message of a role nobody knows."""
+
+    raw: Raw
+
+
+Message = (
+    SystemMessage | DeveloperMessage | UserMessage | AssistantMessage | ToolMessage | FunctionMessage | UnknownMessage
+)
+
+
+class Function(Wire):
+    """A function the model may call."""
+
+    name: str | None = None
+    description: str | None = None
+    parameters: Raw = ABSENT
+    strict: bool | None = None
+
+
+class Grammar(Wire):
+    """What the free text of a custom tool must match."""
+
+    syntax: str
+    definition: str
+
+
+class CustomFormat(Wire):
+    """`text`, or `grammar` with one."""
+
+    type: str
+    grammar: Grammar | None = None
+
+
+class Custom(Wire):
+    """A tool that takes free text."""
+
+    name: str
+    description: str | None = None
+    format: CustomFormat | None = None
+
+
+class Tool(Wire):
+    """A tool; without a type it is a function."""
+
+    type: str | None = None
+    function: Function | None = None
+    custom: Custom | None = None
+
+
+class Named(Wire):
+    """A tool by name."""
+
+    name: str
+
+
+class AllowedTool(Wire):
+    """One of the allowed tools."""
+
+    type: str | None = None
+    function: Named | None = None
+    custom: Named | None = None
+
+
+class AllowedTools(Wire):
+    """The tools the model may choose from."""
+
+    mode: str
+    tools: list[AllowedTool]
+
+
+class Choice(Wire):
+    """`tool_choice` as an object."""
+
+    type: str | None = None
+    function: Named | None = None
+    custom: Named | None = None
+    allowed_tools: AllowedTools | None = None
+
+
+class FunctionChoice(Wire):
+    """`function_call` as an object."""
+
+    name: str | None = None
+
+
+class JsonSchema(Wire):
+    """The schema of a structured answer."""
+
+    name: str | None = None
+    description: str | None = None
+    schema: Raw = ABSENT
+    strict: bool | None = None
+
+
+class ResponseFormat(Wire):
+    """The shape of the answer."""
+
+    type: str
+    json_schema: JsonSchema | None = None
+
+
+class Request(Wire):
+    """A request."""
+
+    messages: list[Message]
+    model: str | None = None
+    tools: list[Tool] | None = None
+    functions: list[Function] | None = None
+    tool_choice: str | Choice | None = None
+    function_call: str | FunctionChoice | None = None
+    parallel_tool_calls: bool | None = None
+    temperature: int | float | None = None
+    top_p: int | float | None = None
+    top_k: int | float | None = None
+    max_completion_tokens: int | None = None
+    max_tokens: int | None = None
+    stop: str | list[str] | None = None
+    seed: int | None = None
+    presence_penalty: int | float | None = None
+    frequency_penalty: int | float | None = None
+    reasoning_effort: str | None = None
+    response_format: ResponseFormat | None = None
+    verbosity: str | None = None
+    stream: bool | None = None
+    n: int | None = None
+    safety_identifier: str | None = None
+    user: str | None = None
+    metadata: Raw = ABSENT
+
+
+class PromptDetails(Wire):
+    """What the prompt's tokens were."""
+
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+class CompletionDetails(Wire):
+    """What the answer's tokens were."""
+
+    reasoning_tokens: int | None = None
+
+
+class Usage(Wire):
+    """Tokens."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    prompt_tokens_details: PromptDetails | None = None
+    completion_tokens_details: CompletionDetails | None = None
+
+
+class UrlCitation(Wire, forbid_unknown_fields=False):
+    """A page a text names."""
+
+    url: str = ""
+    title: str | None = None
+    content: str | None = None
+    start_index: int | None = None
+    end_index: int | None = None
+
+
+class Annotation(Wire, forbid_unknown_fields=False):
+    """A note on the text; read only for what other dialects can say, and kept whole."""
+
+    url_citation: UrlCitation | None = None
+
+
+class Said(Wire):
+    """What a whole message and a piece of one have in common."""
+
+    role: str | None = None
+    content: str | list[Part] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[ReplyCall] | None = None
+    function_call: FunctionCall | None = None
+    annotations: list[Raw] | None = None
+
+
+class ReplyChoice(Wire):
+    """One answer."""
+
+    index: int | None = None
+    message: Said | None = None
+    finish_reason: str | None = None
+
+
+class Reply(Wire):
+    """A whole reply; answers and usage are read on their own, so that what they hold unread has short pointers."""
+
+    id: str | None = None
+    object: str | None = None
+    created: int | float | None = None
+    model: str | None = None
+    choices: list[Raw] | None = None
+    usage: Raw = ABSENT
+    error: Raw = ABSENT
+
+
+class Delta(Said):
+    """A piece of a message."""
+
+    reasoning_details: Raw = ABSENT
+
+
+class ChunkChoice(Wire):
+    """A piece of one answer."""
+
+    index: int | None = None
+    delta: Delta | None = None
+    finish_reason: str | None = None
+    logprobs: Raw = ABSENT
+    native_finish_reason: Raw = ABSENT
+    content_filter_results: Raw = ABSENT
+
+
+class Chunk(Wire):
+    """A piece of a reply."""
+
+    id: str | None = None
+    object: str | None = None
+    created: int | float | None = None
+    model: str | None = None
+    choices: list[ChunkChoice] | None = None
+    usage: Raw = ABSENT
+    error: Raw = ABSENT
+    system_fingerprint: Raw = ABSENT
+    service_tier: Raw = ABSENT
+    provider: Raw = ABSENT
+    obfuscation: Raw = ABSENT
+    """Padding against eavesdroppers; means nothing."""
+
+
+REQUEST: Shape[Request] = Shape(Request)
+REPLY: Shape[Reply] = Shape(Reply)
+REPLY_CHOICE: Shape[ReplyChoice] = Shape(ReplyChoice)
+USAGE: Shape[Usage] = Shape(Usage)
+CHUNK: Shape[Chunk] = Shape(Chunk)

@@ -1,0 +1,97 @@
+"""What a dialect is: a record of pure functions between bytes and core values.
+
+Rules: parsing never normalises and never drops (what it does not read goes to extras); writing is total and lossless on a
+value adapted to the dialect; nothing here knows another dialect.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from msgspec import Struct
+
+from dragoman.core.events import Event
+from dragoman.core.problems import Problem
+from dragoman.core.request import Request
+from dragoman.core.response import Response
+from dragoman.core.traits import Traits
+
+
+class Call(Struct, frozen=True):
+    """A request on the wire. Dialects that name the model or streaming in the URL have them here only."""
+
+    body: bytes
+    model: str = ""
+    stream: bool = False
+
+
+class ErrorReply(Struct, frozen=True):
+    """An error on the wire."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Decoder(Protocol):
+    """Upstream bytes in, events out. After `Finished` or `Failed` it tells nothing more."""
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Take the next bytes."""
+        ...
+
+    def close(self) -> list[Event]:
+        """The stream is over: `Failed` if the dialect's terminal event has not been seen."""
+        ...
+
+
+class Encoder(Protocol):
+    """Events in, bytes for the client out."""
+
+    def feed(self, event: Event) -> bytes:
+        """Take the next event."""
+        ...
+
+
+class Holds(Struct, frozen=True, kw_only=True):
+    """What a reply in this dialect can say."""
+
+    reasoning: bool = True
+    signatures: frozenset[str] = frozenset()
+    """Parts that have a field for a signature: "reasoning", "call", "text"."""
+    call_issuers: frozenset[str] = frozenset()
+    """Other vendors whose signature a call holds natively (Chat: Google's)."""
+    any_issuer: bool = True
+    """Such a field also takes an envelope with another vendor's signature."""
+    refusal: bool = False
+    custom_calls: bool = False
+    plain_ids: bool = False
+    """Call ids are letters, digits, `_` and `-` only."""
+    partial_calls: bool = True
+    """A stream can show a call that is cut off inside its arguments."""
+    object_arguments: bool = False
+    """A whole reply has arguments as a JSON object, so text that is not one cannot be said."""
+    media: bool = False
+    citations: bool = False
+    order: bool = True
+    """Text after a call stays after it."""
+    finishes: frozenset[str] = frozenset({"stop", "length", "tool_calls", "filtered", "refused"})
+    """Finish reasons it has a word for; any other is told as an error."""
+
+
+class Dialect(Struct, frozen=True, kw_only=True):
+    """One JSON language."""
+
+    name: str
+    issuer: str
+    call_prefix: str
+    holds: Holds
+    pointers: Mapping[str, tuple[str, ...]]
+    """Where a core field stands in this dialect's request (`"sampling.seed": ("/seed",)`)."""
+    parse_request: Callable[[Call], Request]
+    render_request: Callable[[Request, Traits], Call]
+    parse_response: Callable[[bytes], Response]
+    build_response: Callable[[Response, Request | None], bytes]
+    decoder: Callable[[], Decoder]
+    encoder: Callable[[Request | None], Encoder]
+    parse_error: Callable[[int, Mapping[str, str], bytes], Problem]
+    build_error: Callable[[Problem], ErrorReply]

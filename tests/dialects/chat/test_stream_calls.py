@@ -1,0 +1,183 @@
+"""Calls in streams of OpenAI Chat Completions, told apart whatever the server makes of ids and indexes."""
+
+from dialects.chat.chunks import DONE, STOP, TOOLS, calls, chunk, decode, failure, read
+from dragoman.core.events import PartEnded, PartStarted
+from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
+from dragoman.core.response import Finish
+
+
+def test_arguments_beside_the_name_are_not_lost():
+    response = read(calls({"index": 0, "id": "a", "name": "f", "args": '{"x":1}'}), TOOLS)
+    assert response.parts == (ToolCall(id="a", name="f", arguments='{"x":1}'),)
+
+
+def test_a_repeated_id_continues_its_call():
+    response = read(
+        calls({"id": "a", "name": "f"}), calls({"id": "a", "args": "{"}), calls({"id": "a", "args": "}"}), TOOLS
+    )
+    assert response.parts == (ToolCall(id="a", name="f", arguments="{}"),)
+
+
+def test_odd_indexes_are_told_apart_by_id_then_index_then_order():
+    response = read(
+        calls({"index": 1, "id": "a", "name": "f"}),
+        calls({"index": 1, "args": '{"n":1}'}),
+        calls({"id": "b", "name": "g"}),
+        calls({"args": '{"n":2}'}),
+        TOOLS,
+    )
+    assert response.parts == (
+        ToolCall(id="a", name="f", arguments='{"n":1}'),
+        ToolCall(id="b", name="g", arguments='{"n":2}'),
+    )
+
+
+def test_a_reused_index_with_a_new_id_is_a_new_call():
+    response = read(
+        calls({"index": 0, "id": "a", "name": "f", "args": '{"n":1}'}),
+        calls({"index": 0, "id": "b", "name": "f", "args": '{"n":1}'}),
+        TOOLS,
+    )
+    assert [part.id for part in response.parts if isinstance(part, ToolCall)] == ["a", "b"]
+
+
+def test_equal_calls_without_ids_are_not_merged():
+    piece = {"name": "f", "args": '{"n":1}'}
+    assert len(read(calls(piece, piece), TOOLS).parts) == 2
+    assert len(read(calls({"index": 0, **piece}), calls({"index": 0, **piece}), TOOLS).parts) == 2
+
+
+def test_a_late_named_call_starts_when_its_name_is_known():
+    stream = [
+        calls({"id": "c0", "args": ""}),
+        calls({"name": "read", "args": '{"p":1}'}),
+        calls({"name": None, "args": ""}),
+        TOOLS,
+    ]
+    assert read(*stream).parts == (ToolCall(id="c0", name="read", arguments='{"p":1}'),)
+    started = [event for event in decode(stream[0]) if isinstance(event, PartStarted)]
+    assert started == []
+
+
+def test_arguments_before_the_name_wait_for_it():
+    response = read(
+        calls({"index": 0, "id": "a", "args": '{"x"'}), calls({"index": 0, "name": "f", "args": ":1}"}), TOOLS
+    )
+    assert response.parts == (ToolCall(id="a", name="f", arguments='{"x":1}'),)
+
+
+def test_a_late_id_belongs_to_the_call_that_has_none():
+    response = read(calls({"index": 0, "name": "f"}), calls({"index": 0, "id": "a", "args": "{}"}), TOOLS)
+    assert response.parts == (ToolCall(id="a", name="f", arguments="{}"),)
+
+
+def test_a_repeated_name_does_not_begin_a_call():
+    pieces = [
+        calls({"index": 0, "id": "a", "name": "f", "args": '{"x"'}),
+        calls({"index": 0, "name": "f", "args": ":1}"}),
+    ]
+    response = read(*pieces, calls({"index": 0, "name": "", "args": ""}), TOOLS)
+    assert response.parts == (ToolCall(id="a", name="f", arguments='{"x":1}'),)
+
+
+def test_a_call_that_never_gets_a_name_fails_the_reply():
+    assert failure(calls({"index": 0, "id": "a", "args": "{}"}), TOOLS).kind == "malformed_reply"
+
+
+def test_calls_that_interleave_stay_apart():
+    response = read(
+        calls({"index": 0, "id": "a", "name": "f"}),
+        calls({"index": 1, "id": "b", "name": "g"}),
+        calls({"index": 0, "args": '{"x":'}),
+        calls({"index": 1, "args": '{"y":'}),
+        calls({"index": 0, "args": "1}"}),
+        calls({"index": 1, "args": "2}"}),
+        TOOLS,
+    )
+    assert response.parts == (
+        ToolCall(id="a", name="f", arguments='{"x":1}'),
+        ToolCall(id="b", name="g", arguments='{"y":2}'),
+    )
+
+
+def test_a_whole_call_ends_when_the_next_begins():
+    events = decode(
+        calls({"index": 0, "id": "a", "name": "f", "args": "{}"})
+        + calls({"index": 1, "id": "b", "name": "g", "args": "{}"})
+        + TOOLS
+    )
+    ended = events.index(PartEnded(0))
+    assert events.index(PartStarted(1, ToolCall(id="b", name="g", arguments=""))) == ended + 1
+
+
+def test_new_arguments_for_a_call_that_is_over_fail_and_repeated_ones_do_not():
+    first = calls({"index": 0, "id": "a", "name": "f", "args": '{"x":1}'}) + calls(
+        {"index": 1, "id": "b", "name": "g", "args": "{}"}
+    )
+    assert len(read(first, calls({"index": 0, "args": '{"x":1}'}), TOOLS).parts) == 2
+    assert failure(first, calls({"index": 0, "args": '{"x":2}'}), TOOLS).kind == "malformed_reply"
+
+
+def test_text_ends_when_a_call_begins_and_later_text_is_a_part_of_its_own():
+    response = read(
+        chunk({"reasoning_content": "hm"}),
+        chunk({"content": "a"}),
+        calls({"index": 0, "id": "a", "name": "f", "args": "{}"}),
+        chunk({"content": "b"}),
+        TOOLS,
+    )
+    assert response.parts == (
+        Reasoning(texts=("hm",)),
+        Text(text="a"),
+        ToolCall(id="a", name="f", arguments="{}"),
+        Text(text="b"),
+    )
+
+
+def test_no_arguments_are_an_empty_object():
+    assert read(calls({"index": 0, "id": "a", "name": "f", "args": ""}), TOOLS).parts == (
+        ToolCall(id="a", name="f", arguments="{}"),
+    )
+
+
+def test_a_call_cut_by_the_limit_is_incomplete():
+    response = read(calls({"index": 0, "id": "a", "name": "f", "args": '{"x'}), chunk(finish="length"), DONE)
+    assert response.parts == (ToolCall(id="a", name="f", arguments='{"x', complete=False),)
+    assert response.finish.reason == "length"
+
+
+def test_stop_after_a_call_is_a_tool_call():
+    assert read(calls({"index": 0, "id": "a", "name": "f", "args": "{}"}), STOP).finish == Finish("tool_calls", "stop")
+
+
+def test_custom_calls_are_free_text():
+    pieces = [
+        {"index": 0, "id": "a", "type": "custom", "custom": {"name": "patch", "input": ""}},
+        {"index": 0, "custom": {"input": "*** Be"}},
+        {"index": 0, "custom": {"input": "gin"}},
+    ]
+    response = read(*[chunk({"tool_calls": [piece]}) for piece in pieces], TOOLS)
+    assert response.parts == (ToolCall(id="a", name="patch", arguments="*** Begin", form="text"),)
+
+
+def test_legacy_function_calls_stream_too():
+    response = read(
+        chunk({"role": "assistant", "function_call": {"name": "f", "arguments": ""}}),
+        chunk({"function_call": {"arguments": "{}"}}),
+        chunk(finish="function_call"),
+        DONE,
+    )
+    assert response.parts == (ToolCall(id="", name="f", arguments="{}"),)
+    assert response.finish == Finish("tool_calls", "function_call")
+
+
+def test_a_google_signature_and_vendor_fields_of_a_call_are_kept():
+    piece = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}, "mood": 1}
+    extra = {"google": {"thought_signature": "U0lH"}}
+    response = read(
+        chunk({"tool_calls": [piece]}), chunk({"tool_calls": [{"index": 0, "extra_content": extra}]}), TOOLS
+    )
+    [part] = response.parts
+    assert part.signature == Signature("google", "U0lH")
+    assert part.extras is not None
+    assert part.extras.fields == {"/mood": b"1"}
