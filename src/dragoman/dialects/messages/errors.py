@@ -1,0 +1,197 @@
+"""Errors of Messages: an HTTP reply or an `event: error` frame to a `Problem`, and back.
+
+The vendor's type decides the kind and the status is the fallback, for servers in between answer in shapes of their own
+(Google's on Vertex, HTML, nothing). Words of a body that is no API error are not passed on.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any, cast
+
+from msgspec import Raw
+
+from dragoman.core.problems import Kind, Problem
+from dragoman.dialects.messages.wire import NAME
+from dragoman.dialects.record import ErrorReply
+from dragoman.wire.json import Malformed, decode, decode_object, encode, with_members
+
+_KINDS: dict[str, Kind] = {
+    "invalid_request_error": "invalid_request",
+    "authentication_error": "authentication",
+    "billing_error": "billing",
+    "permission_error": "permission",
+    "not_found_error": "not_found",
+    "conflict_error": "conflict",
+    "request_too_large": "too_large",
+    "rate_limit_error": "rate_limit",
+    "api_error": "internal",
+    "timeout_error": "timeout",
+    "overloaded_error": "overloaded",
+}
+_KINDS_BY_STATUS: dict[int, Kind] = {
+    400: "invalid_request",
+    401: "authentication",
+    402: "billing",
+    403: "permission",
+    404: "not_found",
+    408: "timeout",
+    409: "conflict",
+    413: "too_large",
+    422: "invalid_request",
+    429: "rate_limit",
+    499: "cancelled",
+    503: "overloaded",
+    504: "timeout",
+    529: "overloaded",
+}
+_TYPES: dict[Kind, str] = {
+    **{kind: word for word, kind in _KINDS.items()},
+    "unsupported": "invalid_request_error",
+    "context_length": "invalid_request_error",
+    "cancelled": "api_error",
+    "malformed_reply": "api_error",
+    "policy": "permission_error",
+}
+_STATUSES: dict[Kind, int] = {
+    "invalid_request": 400,
+    "unsupported": 400,
+    "context_length": 400,
+    "too_large": 413,
+    "authentication": 401,
+    "billing": 402,
+    "permission": 403,
+    "not_found": 404,
+    "conflict": 409,
+    "rate_limit": 429,
+    "overloaded": 529,
+    "timeout": 504,
+    "cancelled": 499,
+    "internal": 500,
+    "malformed_reply": 502,
+    "policy": 403,
+}
+_KEPT_STATUSES: dict[Kind, range] = {"invalid_request": range(400, 500), "internal": range(500, 600)}
+_TOO_LONG = "prompt is too long"
+_TOO_LONG_WORDS = (_TOO_LONG, "exceed context limit", "exceeds the context window")
+_NO_CREDIT = "credit balance is too low"
+_LONGEST_TEXT = 500
+
+
+def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem:
+    """Read an error reply of any shape; never raises."""
+    error = _error_object(body)
+    kind = _KINDS.get(_word(error, "type")) or _KINDS_BY_STATUS.get(status)
+    if kind is None:
+        kind = "internal" if status >= 500 else "invalid_request"
+    message = _word(error, "message") or _plain_text(body) or f"the upstream answered {status} without a message"
+    return Problem(
+        _refined(kind, message),
+        message,
+        status=status,
+        code=_code(error),
+        retry_after=_retry_after(headers),
+        detail=body,
+        detail_dialect=NAME,
+    )
+
+
+def problem_of_event(data: bytes) -> Problem:
+    """Read an `event: error` frame, which has no status of its own."""
+    error = _error_object(data)
+    message = _word(error, "message") or "the upstream reported an error without a message"
+    kind = _refined(_KINDS.get(_word(error, "type"), "internal"), message)
+    return Problem(kind, message, status=_STATUSES[kind], code=_code(error), detail=data, detail_dialect=NAME)
+
+
+def _error_object(body: bytes) -> dict[str, Any]:
+    try:
+        value = decode(body)
+    except Malformed:
+        return {}
+    if isinstance(value, list) and value:
+        value = cast("list[Any]", value)[0]
+    if not isinstance(value, dict):
+        return {}
+    members = cast("dict[str, Any]", value)
+    error = members.get("error")
+    if isinstance(error, str):
+        return {"message": error}
+    return cast("dict[str, Any]", error) if isinstance(error, dict) else members
+
+
+def _word(error: dict[str, Any], name: str) -> str:
+    value = error.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _code(error: dict[str, Any]) -> str | None:
+    details = error.get("details")
+    code = cast("dict[str, Any]", details).get("error_code") if isinstance(details, dict) else None
+    return code if isinstance(code, str) else None
+
+
+def _plain_text(body: bytes) -> str:
+    text = body[:_LONGEST_TEXT].decode("utf-8", "replace").strip()
+    return "" if text.startswith(("<", "{", "[")) or "\ufffd" in text else text
+
+
+def _refined(kind: Kind, message: str) -> Kind:
+    """Tell apart what Anthropic calls an invalid request and says only in words."""
+    if kind != "invalid_request":
+        return kind
+    words = message.lower()
+    if any(phrase in words for phrase in _TOO_LONG_WORDS):
+        return "context_length"
+    return "billing" if _NO_CREDIT in words else kind
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) * unit
+        except ValueError:
+            continue
+        if math.isfinite(seconds) and seconds >= 0:
+            return seconds
+    return None
+
+
+def build_error(problem: Problem) -> ErrorReply:
+    """Write an error reply."""
+    status = _STATUSES[problem.kind]
+    if problem.status in _KEPT_STATUSES.get(problem.kind, ()):
+        status = problem.status
+    headers = {"content-type": "application/json"}
+    if problem.retry_after is not None:
+        headers["retry-after"] = str(math.ceil(problem.retry_after))
+    return ErrorReply(status, headers, error_body(problem))
+
+
+def error_body(problem: Problem) -> bytes:
+    """Write the error envelope; members of Anthropic's own error survive."""
+    known, request_id = _own_detail(problem)
+    word = _TYPES[problem.kind]
+    error = encode({"type": word, "message": _message(problem)})
+    if problem.code is not None and "details" not in known:
+        known["details"] = encode({"error_code": problem.code})
+    envelope = {"type": "error", "error": Raw(with_members(error, known)), "request_id": request_id}
+    return encode(envelope)
+
+
+def _message(problem: Problem) -> str:
+    # Clients compact their history when they read these words, and at nothing else.
+    if problem.kind == "context_length" and not any(words in problem.message.lower() for words in _TOO_LONG_WORDS):
+        return f"{_TOO_LONG}: {problem.message}"
+    return problem.message
+
+
+def _own_detail(problem: Problem) -> tuple[dict[str, bytes], Raw | None]:
+    if problem.detail is None or problem.detail_dialect != NAME:
+        return {}, None
+    try:
+        envelope = decode_object(problem.detail)
+        error = decode_object(envelope["error"])
+    except (Malformed, KeyError):
+        return {}, None
+    members = {name: bytes(raw) for name, raw in error.items() if name not in ("type", "message")}
+    return members, envelope.get("request_id")

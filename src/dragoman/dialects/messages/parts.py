@@ -1,0 +1,374 @@
+"""One block of Messages: `read_part` and `write_part`, shared by requests, replies and streams.
+
+A block nobody else could understand is kept whole as `Opaque`. Spellings: a tool result remembers whether its content
+was a "string" or "blocks" and whether a false "is_error" was written out; a thinking block whether it was "unsigned".
+"""
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.core.parts import (
+    AnyPart,
+    Citation,
+    Content,
+    Data,
+    Inline,
+    Link,
+    Media,
+    Opaque,
+    Plain,
+    Reasoning,
+    Refusal,
+    Signature,
+    Stored,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.core.value import Extras, own_extras
+from dragoman.dialects.messages.wire import (
+    ABSENT,
+    ISSUER,
+    NAME,
+    Base64Source,
+    Block,
+    CacheControl,
+    DocumentBlock,
+    FileSource,
+    ImageBlock,
+    RedactedBlock,
+    ResultBlock,
+    Source,
+    TextBlock,
+    TextSource,
+    ThinkingBlock,
+    ToolResultBlock,
+    ToolUseBlock,
+    UrlSource,
+)
+from dragoman.wire.json import decode, encode, graft, is_json
+from dragoman.wire.shape import Unknown, Unread, Wire
+
+Fields = dict[str, bytes] | None
+
+
+def extras_of(fields: Fields) -> Extras | None:
+    """Own the fields nobody reads."""
+    return Extras(NAME, fields) if fields else None
+
+
+def carried(value: Wire, names: Iterable[str]) -> dict[str, bytes]:
+    """Collect the fields of `value` that are only carried, by pointer."""
+    found: dict[str, bytes] = {}
+    for name in names:
+        raw: Raw = getattr(value, name)
+        if raw is not ABSENT:
+            found["/" + name] = bytes(raw)
+    return found
+
+
+def cache_mark(control: CacheControl | None) -> str | None:
+    """Return the lifetime of a cache mark, "" when it was not said."""
+    return None if control is None else control.ttl or ""
+
+
+def cache_control(mark: str | None) -> CacheControl | None:
+    """Write a cache mark."""
+    return None if mark is None else CacheControl("ephemeral", mark or None)
+
+
+def read_part(block: Block, where: str, unread: Unread | None) -> AnyPart:
+    """Read one block; what it holds beyond its shape becomes its extras."""
+    return _READERS[type(block)](block, where, unread)
+
+
+def _taken(unread: Unread | None, where: str) -> Fields:
+    return None if unread is None else unread.take(where)
+
+
+def _read_unknown(block: Unknown, where: str, unread: Unread | None) -> Opaque:
+    del unread
+    return Opaque(where=where, dialect=NAME, raw=bytes(block.raw))
+
+
+def _read_text(block: TextBlock, where: str, unread: Unread | None) -> Text:
+    citations = block.citations
+    return Text(
+        where=where,
+        spelling="" if citations is None or citations else "citations",
+        extras=None if unread is None else extras_of(unread.take(where)),
+        text=block.text,
+        citations=tuple(map(read_citation, citations)) if citations else (),
+        cache=cache_mark(block.cache_control),
+    )
+
+
+def _read_thinking(block: ThinkingBlock, where: str, unread: Unread | None) -> Reasoning:
+    return Reasoning(
+        where=where,
+        spelling="unsigned" if block.signature is None else "",
+        extras=extras_of(_taken(unread, where)),
+        texts=(block.thinking,) if block.thinking else (),
+        signature=Signature(ISSUER, block.signature) if block.signature else None,
+    )
+
+
+def _read_redacted(block: RedactedBlock, where: str, unread: Unread | None) -> Reasoning:
+    extras = extras_of(_taken(unread, where))
+    return Reasoning(where=where, extras=extras, redacted=True, signature=Signature(ISSUER, block.data))
+
+
+def _read_call(block: ToolUseBlock, where: str, unread: Unread | None) -> ToolCall:
+    fields = _taken(unread, where)
+    if block.caller is not ABSENT:
+        fields = {"/caller": bytes(block.caller), **(fields or {})}
+    return ToolCall(
+        where=where,
+        extras=extras_of(fields),
+        id=block.id,
+        name=block.name,
+        arguments=bytes(block.input).decode(),
+        cache=cache_mark(block.cache_control),
+    )
+
+
+def _read_result(block: ToolResultBlock, where: str, unread: Unread | None) -> ToolResult:
+    given = block.content
+    spelling = ""
+    content: tuple[Content, ...] = ()
+    if isinstance(given, str):
+        spelling = "string"
+        content = (Text(where=f"{where}/content", text=given),)
+    elif given is not None:
+        spelling = "blocks"
+        content = tuple([_read_content(inner, f"{where}/content/{index}", unread) for index, inner in enumerate(given)])
+    if block.is_error is False:
+        spelling += " is_error"
+    return ToolResult(
+        where=where,
+        spelling=spelling,
+        extras=None if unread is None else extras_of(unread.take(where)),
+        call_id=block.tool_use_id,
+        content=content,
+        failed=block.is_error is True,
+        cache=cache_mark(block.cache_control),
+    )
+
+
+def _read_content(block: ResultBlock, where: str, unread: Unread | None) -> Content:
+    match block:
+        case TextBlock():
+            return _read_text(block, where, unread)
+        case Unknown():
+            return _read_unknown(block, where, unread)
+        case _:
+            return _read_media(block, where, unread)
+
+
+def _read_media(block: ImageBlock | DocumentBlock, where: str, unread: Unread | None) -> Media | Opaque:
+    fields = _taken(unread, where)
+    document = isinstance(block, DocumentBlock)
+    spelling = media_type = ""
+    match block.source:
+        case Base64Source(media_type, data):
+            source = Inline(data)
+            spelling = "base64"
+        case UrlSource(url):
+            source = Link(url)
+        case FileSource(file_id):
+            source = Stored(ISSUER, file_id)
+        case TextSource(media_type, data):
+            source = Plain(data)
+        case unknown:
+            whole = encode(_with_raw_source(block, unknown))
+            return Opaque(where=where, dialect=NAME, raw=graft(whole, fields) if fields else whole)
+    return Media(
+        where=where,
+        spelling=spelling,
+        extras=extras_of(fields),
+        kind="document" if document else "image",
+        media_type=media_type,
+        source=source,
+        name=(block.title or "") if document else "",
+        cache=cache_mark(block.cache_control),
+    )
+
+
+def _with_raw_source(block: ImageBlock | DocumentBlock, source: Source) -> Any:
+    """Give back the block as it stood, of which only the source is strange."""
+    if isinstance(source, Unknown):
+        block.source = source.raw  # pyright: ignore[reportAttributeAccessIssue]
+    return block
+
+
+_READERS: dict[type[Any], Callable[[Any, str, Unread | None], AnyPart]] = {
+    TextBlock: _read_text,
+    ImageBlock: _read_media,
+    DocumentBlock: _read_media,
+    ThinkingBlock: _read_thinking,
+    RedactedBlock: _read_redacted,
+    ToolUseBlock: _read_call,
+    ToolResultBlock: _read_result,
+    Unknown: _read_unknown,
+}
+
+
+def read_citation(raw: Raw) -> Citation:
+    """Read what other dialects could say of a citation; the rest stays in `raw`."""
+    members: Any = decode(raw)
+    if not isinstance(members, dict):
+        return Citation(NAME, bytes(raw))
+
+    def word(*names: str) -> str:
+        found: list[Any] = [members.get(name) for name in names]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        return next((value for value in found if isinstance(value, str)), "")
+
+    source = word("url", "source")
+    return Citation(
+        NAME,
+        bytes(raw),
+        url=source if source.startswith(("http://", "https://")) else "",
+        title=word("title", "document_title"),
+        quote=word("cited_text"),
+    )
+
+
+def write_citation(citation: Citation) -> Raw | None:
+    """Write a citation: our own verbatim, a foreign one by its URL, else not at all."""
+    if citation.dialect == NAME:
+        return Raw(citation.raw)
+    if not citation.url:
+        return None
+    members = {
+        "type": "web_search_result_location",
+        "url": citation.url,
+        "title": citation.title or None,
+        "cited_text": citation.quote,
+        "encrypted_index": "",
+    }
+    return Raw(encode(members))
+
+
+def write_part(part: AnyPart) -> Wire | Raw | None:
+    """Write one block, or None for what Messages cannot say."""
+    if isinstance(part, Opaque):
+        return Raw(part.raw) if part.dialect == NAME else None
+    block = _write_block(part)
+    if block is None or part.extras is None:
+        return block
+    fields = own_extras(part, NAME)
+    return Raw(graft(encode(block), fields)) if fields else block
+
+
+def write_parts(parts: Iterable[AnyPart]) -> list[Wire | Raw]:
+    """Write all blocks that can be said."""
+    return [block for part in parts if (block := write_part(part)) is not None]
+
+
+def _write_block(part: AnyPart) -> Wire | None:  # one case a kind of part
+    match part:
+        case Text():
+            return _write_text(part)
+        case ToolCall():
+            return _write_call(part)
+        case ToolResult():
+            return _write_result(part)
+        case Reasoning():
+            return _write_reasoning(part)
+        case Media():
+            return _write_media(part)
+        case Refusal(text=text):
+            return TextBlock(text, cache_control=cache_control(part.cache))
+        case Data(json=json):
+            return TextBlock(json.decode(), cache_control=cache_control(part.cache))
+        case Opaque():
+            return None
+
+
+def _write_text(part: Text) -> TextBlock:
+    citations = [raw for citation in part.citations if (raw := write_citation(citation)) is not None]
+    if not citations and part.spelling != "citations":
+        return TextBlock(part.text, cache_control=cache_control(part.cache))
+    return TextBlock(part.text, citations, cache_control(part.cache))
+
+
+def _write_call(part: ToolCall) -> ToolUseBlock | None:
+    # An input is JSON inside JSON: a call that was cut off would spoil the whole document.
+    if not part.complete:
+        return None
+    arguments = Raw(part.arguments.encode()) if part.arguments else ABSENT
+    return ToolUseBlock(part.id, part.name, arguments, cache_control(part.cache))
+
+
+def _write_reasoning(part: Reasoning) -> ThinkingBlock | RedactedBlock | None:
+    value = part.signature.value if part.signature else ""
+    if part.redacted:
+        return RedactedBlock(value) if value else None
+    signature = None if not value and part.spelling == "unsigned" else value
+    return ThinkingBlock("\n\n".join(part.texts), signature)
+
+
+def is_plain(part: AnyPart) -> bool:
+    """Tell whether a part is text that a string can say whole."""
+    return isinstance(part, Text) and part.cache is None and not part.citations and own_extras(part, NAME) is None
+
+
+def _write_result(part: ToolResult) -> ToolResultBlock:
+    content: Any = None
+    match part.content:
+        case (Text(text=text) as only,) if "blocks" not in part.spelling and is_plain(only):
+            content = text
+        case () if "blocks" not in part.spelling:
+            content = None
+        case several:
+            content = write_parts(several)
+    failed = True if part.failed else False if "is_error" in part.spelling else None
+    return ToolResultBlock(part.call_id, content, failed, cache_control(part.cache))
+
+
+def _write_media(part: Media) -> ImageBlock | DocumentBlock | None:
+    if part.kind == "image":
+        match part.source:
+            case Inline(data):
+                return ImageBlock(Base64Source(part.media_type or "image/png", data), cache_control(part.cache))
+            case Link(url):
+                return ImageBlock(UrlSource(url), cache_control(part.cache))
+            case Stored(_, file_id):
+                return ImageBlock(FileSource(file_id), cache_control(part.cache))
+            case Plain():
+                return None
+    if part.kind != "document":
+        return None
+    return DocumentBlock(_document_source(part), part.name or None, cache_control(part.cache))
+
+
+def _document_source(part: Media) -> Source:
+    match part.source:
+        case Inline(data):
+            text = _text_of(data) if part.media_type.startswith("text/") and part.spelling != "base64" else None
+            if text is not None:
+                return TextSource("text/plain", text)
+            return Base64Source(part.media_type or "application/pdf", data)
+        case Link(url):
+            return UrlSource(url)
+        case Stored(_, file_id):
+            return FileSource(file_id)
+        case Plain(text):
+            return TextSource(part.media_type or "text/plain", text)
+
+
+def _text_of(data: str) -> str | None:
+    """Base64 documents may only be PDFs; text has a source of its own."""
+    try:
+        return base64.b64decode(data, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+
+
+def is_whole_call(part: AnyPart) -> bool:
+    """Tell whether a part is a call that can be carried out."""
+    return isinstance(part, ToolCall) and part.complete and is_json(part.arguments)

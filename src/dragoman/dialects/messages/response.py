@@ -1,0 +1,175 @@
+"""A whole Messages reply: bytes to core and back.
+
+`end_turn` is never written for a reply that did not end well: what Messages has no word for is a `Problem`.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Raw, structs
+
+from dragoman.core.parts import AnyPart, ToolCall
+from dragoman.core.problems import Problem
+from dragoman.core.request import Request
+from dragoman.core.response import Finish, FinishReason, Response, Usage
+from dragoman.core.value import own_extras
+from dragoman.dialects.messages.parts import carried, extras_of, is_whole_call, read_part, write_parts
+from dragoman.dialects.messages.wire import (
+    NAME,
+    REPLY_CARRIED,
+    USAGE_CARRIED,
+    Block,
+    OutputDetails,
+    ReplyShape,
+    UsageShape,
+)
+from dragoman.wire.json import Malformed, encode, graft
+from dragoman.wire.shape import Shape, Unread
+
+_REPLY: Shape[ReplyShape] = Shape(ReplyShape)
+
+FINISHES: dict[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "pause_turn": "paused",
+    "refusal": "refused",
+    "compaction": "other",
+}
+_WORDS: dict[FinishReason, str] = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "filtered": "refusal",
+    "refused": "refusal",
+    "paused": "pause_turn",
+}
+_YIELDS_TO_CALLS = ("stop", "paused", "other")
+_NULL = b"null"
+
+
+def parse_response(body: bytes) -> Response:
+    """Read a whole reply."""
+    try:
+        shape, unread = _REPLY.read(body)
+        if shape.content is None:
+            raise Malformed("the reply has no content", "/content")  # noqa: TRY301
+        return _read_reply(shape, shape.content, unread)
+    except Malformed as error:
+        raise Problem("malformed_reply", error.message, where=error.where) from None
+    except UnicodeDecodeError:
+        raise Problem("malformed_reply", "the reply is not UTF-8") from None
+
+
+def _read_reply(shape: ReplyShape, content: list[Block], unread: Unread | None) -> Response:
+    parts = tuple([replied(read_part(block, f"/content/{index}", unread)) for index, block in enumerate(content)])
+    usage = None
+    if shape.usage is not None:
+        usage = read_usage(shape.usage, unread.take("/usage") if unread is not None else None)
+    fields = carried(shape, REPLY_CARRIED)
+    if unread is not None:
+        fields.update(unread.rest())
+    return Response(
+        id=shape.id or "",
+        model=shape.model or "",
+        parts=parts,
+        finish=read_finish(shape.stop_reason, shape.stop_sequence, called=any(map(is_whole_call, parts))),
+        usage=usage,
+        extras=extras_of(said(fields)),
+    )
+
+
+def said(fields: dict[str, bytes]) -> dict[str, bytes]:
+    """Leave out nulls: in a reply they say the same as silence, and streams and whole replies differ in them."""
+    return {pointer: raw for pointer, raw in fields.items() if raw != _NULL}
+
+
+def replied(part: AnyPart) -> AnyPart:
+    """Give a call without input the empty object it stands for."""
+    if isinstance(part, ToolCall) and not part.arguments:
+        return structs.replace(part, arguments="{}")
+    return part
+
+
+def read_finish(word: str | None, sequence: str | None, *, called: bool) -> Finish:
+    """Name why the model stopped; a complete call outweighs a friendlier word."""
+    reason = FINISHES.get(word or "", "other")
+    if called and reason in _YIELDS_TO_CALLS:
+        reason = "tool_calls"
+    return Finish(reason, word or "", sequence)
+
+
+def finish_word(finish: Finish) -> str:
+    """Return the stop reason to write; raise for an end that Messages can only call an error."""
+    known = FINISHES.get(finish.raw)
+    if known == finish.reason:
+        return finish.raw
+    if finish.reason == "stop" and finish.sequence is not None:
+        return "stop_sequence"
+    word = _WORDS.get(finish.reason)
+    if word is not None:
+        return word
+    if finish.reason == "malformed_call":
+        raise Problem("malformed_reply", "the model made a malformed tool call", code="malformed_function_call")
+    raise Problem("malformed_reply", f"the model stopped for the reason {finish.raw!r}", code=finish.raw or None)
+
+
+def read_usage(shape: UsageShape, unread: dict[str, bytes] | None) -> Usage:
+    """Count the prompt whole: Anthropic counts only what no cache has seen."""
+    fields = carried(shape, USAGE_CARRIED)
+    fields.update(unread or {})
+    given, written, cached = (
+        shape.input_tokens,
+        shape.cache_creation_input_tokens,
+        shape.cache_read_input_tokens,
+    )
+    return Usage(
+        input=None if given is None else given + (written or 0) + (cached or 0),
+        output=shape.output_tokens,
+        cached=cached,
+        cache_written=written,
+        reasoning=None if shape.output_tokens_details is None else shape.output_tokens_details.thinking_tokens,
+        extras=extras_of(said(fields)),
+    )
+
+
+def write_usage(usage: Usage | None) -> Any:
+    """Write usage; the two counts every client reads are always there."""
+    if usage is None:
+        return UsageShape(0, 0)
+    uncached = (usage.input or 0) - (usage.cached or 0) - (usage.cache_written or 0)
+    details = None if usage.reasoning is None else OutputDetails(usage.reasoning)
+    shape = UsageShape(max(uncached, 0), usage.output or 0, usage.cache_written, usage.cached, details)
+    fields = own_extras(usage, NAME)
+    return Raw(graft(encode(shape), fields)) if fields else shape
+
+
+def reply_id(given: str) -> str:
+    """Clients key on the id, so there is always one."""
+    return given or "msg_0"
+
+
+def build_response(response: Response, request: Request | None) -> bytes:
+    """Write a whole reply."""
+    del request
+    body = encode(
+        {
+            "id": reply_id(response.id),
+            "type": "message",
+            "role": "assistant",
+            "model": response.model,
+            "content": write_parts(_sayable(response.parts)),
+            "stop_reason": finish_word(response.finish),
+            "stop_sequence": response.finish.sequence,
+            "usage": write_usage(response.usage),
+        }
+    )
+    fields = own_extras(response, NAME)
+    return graft(body, fields) if fields else body
+
+
+def _sayable(parts: Iterable[AnyPart]) -> Iterable[AnyPart]:
+    """Leave out calls whose input is no JSON: one of them would make the reply unreadable."""
+    return (part for part in parts if not isinstance(part, ToolCall) or is_whole_call(part))

@@ -1,0 +1,334 @@
+"""Frames of a Messages stream to events.
+
+Rules: a block that does not grow in the core (an opaque one) is told whole when it stops, so that input it received by
+deltas is in it; a call's input comes from deltas, or from its start when no delta said anything; usage is a
+snapshot in which later numbers replace earlier ones field by field. Only `message_stop` ends a reply well.
+"""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from msgspec import Raw, structs
+
+from dragoman.core.events import (
+    Event,
+    Failed,
+    Finished,
+    Native,
+    PartCited,
+    PartDelta,
+    PartEnded,
+    PartNative,
+    PartSigned,
+    PartStarted,
+    Started,
+    UsageSeen,
+)
+from dragoman.core.parts import AnyPart, Opaque, Reasoning, Signature, Text, ToolCall
+from dragoman.core.problems import Problem
+from dragoman.core.stream import replay_part
+from dragoman.core.value import Extras
+from dragoman.dialects.messages.errors import problem_of_event
+from dragoman.dialects.messages.parts import carried, read_citation, read_part
+from dragoman.dialects.messages.response import read_finish, read_usage, replied, said
+from dragoman.dialects.messages.wire import (
+    FINAL_CARRIED,
+    ISSUER,
+    NAME,
+    REPLY_CARRIED,
+    BlockDelta,
+    BlockStart,
+    BlockStop,
+    CitationsDelta,
+    Delta,
+    ErrorEvent,
+    JsonDelta,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    Ping,
+    SignatureDelta,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    UsageShape,
+)
+from dragoman.wire.json import Malformed, decode, decode_object, encode, is_json, with_members
+from dragoman.wire.pointer import escape, unescape
+from dragoman.wire.shape import Shape, Unknown, Unread
+from dragoman.wire.sse import Frame, SseReader
+
+_EVENT: Shape[StreamEvent] = Shape(StreamEvent)
+_EMPTY_INPUTS = ("", "{}")
+
+
+_GROWS: dict[type[AnyPart], type[Delta]] = {Text: TextDelta, ToolCall: JsonDelta, Reasoning: ThinkingDelta}
+
+
+class _OpenBlock:
+    """A block between its start and its stop; `index` is its part's, -1 until that has started."""
+
+    __slots__ = ("fields", "fragments", "given", "grows", "index", "part")
+
+    def __init__(self, part: AnyPart) -> None:
+        self.part = part
+        self.index = -1
+        self.grows = _GROWS.get(type(part))
+        self.fragments: list[str] | None = None if isinstance(part, Text | Reasoning) else []
+        self.given = ""
+        self.fields: dict[str, Any] = {}
+
+
+class MessagesDecoder:
+    """Upstream bytes in, events out."""
+
+    def __init__(self) -> None:
+        self._reader = SseReader()
+        self._id: str | None = None
+        self._over = False
+        self._count = 0
+        self._open: dict[int, _OpenBlock] = {}
+        self._called = False
+        self._counts = UsageShape()
+        self._usage_fields: dict[str, bytes] = {}
+        self._stop_reason: str | None = None
+        self._stop_sequence: str | None = None
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Take the next bytes."""
+        if self._over:
+            return []
+        try:
+            frames = self._reader.feed(chunk)
+        except Malformed as error:
+            return [self._fail(Problem("malformed_reply", error.message))]
+        return self._read(frames)
+
+    def close(self) -> list[Event]:
+        """The stream is over: without `message_stop` the reply is incomplete."""
+        if self._over:
+            return []
+        events = self._read(self._reader.close())
+        if not self._over:
+            events.append(self._fail(Problem("malformed_reply", "the stream ended before message_stop")))
+        return events
+
+    def _read(self, frames: list[Frame]) -> list[Event]:
+        events: list[Event] = []
+        try:
+            for frame in frames:
+                event, unread = _EVENT.read(frame.data)
+                if type(event) is BlockDelta:
+                    self._grow(event, unread, events)
+                else:
+                    events.extend(self._tell(event, frame, unread))
+                if self._over:
+                    break
+        except Malformed as error:
+            events.append(self._fail(Problem("malformed_reply", error.message, where=error.where)))
+        except UnicodeDecodeError:
+            events.append(self._fail(Problem("malformed_reply", "the stream is not UTF-8")))
+        return events
+
+    def _fail(self, problem: Problem) -> Failed:
+        self._over = True
+        return Failed(problem)
+
+    def _tell(self, event: StreamEvent, frame: Frame, unread: Unread | None) -> Iterator[Event]:
+        if self._id is None and not isinstance(event, MessageStart | Ping | ErrorEvent):
+            yield self._begin("", "")
+        match event:
+            case MessageStart():
+                yield from self._start(event, unread)
+            case BlockStart():
+                yield from self._open_block(event, unread)
+            case BlockStop(index):
+                if index in self._open:
+                    yield from self._stop(self._open.pop(index))
+            case MessageDelta():
+                yield from self._conclude(event, unread)
+            case MessageStop():
+                yield from self._finish(unread)
+            case ErrorEvent():
+                yield self._fail(problem_of_event(frame.data))
+            case Unknown():
+                yield self._strange(frame)
+            case _:
+                pass
+
+    def _strange(self, frame: Frame) -> Event:
+        members = decode_object(frame.data)
+        # Servers in between report errors in their own shapes, without Anthropic's type.
+        if frame.event == "error" or ("error" in members and "type" not in members):
+            return self._fail(problem_of_event(frame.data))
+        kind = decode(members["type"]) if "type" in members else frame.event
+        return Native(NAME, "/" + escape(str(kind)), frame.data)
+
+    def _begin(self, given: str, model: str) -> Started:
+        self._id = given
+        return Started(given, model)
+
+    def _start(self, event: MessageStart, unread: Unread | None) -> Iterator[Event]:
+        message = event.message
+        # Anthropic has been seen to send the same start twice.
+        if self._id is None:
+            yield self._begin(message.id or "", message.model or "")
+        elif self._id != message.id or self._count:
+            raise Malformed("a second message_start")
+        for position, block in enumerate(message.content or ()):
+            part = replied(read_part(block, f"/message/content/{position}", unread))
+            self._called = self._called or isinstance(part, ToolCall)
+            yield from replay_part(self._count, part)
+            self._count += 1
+        if message.usage is not None:
+            yield self._count_up(message.usage, unread, "/message/usage")
+        self._stop_reason = message.stop_reason
+        self._stop_sequence = message.stop_sequence
+        yield from _natives(carried(message, REPLY_CARRIED))
+        if unread is not None:
+            yield from _natives(unread.take("/message"))
+            yield from _natives(unread.rest())
+
+    def _open_block(self, event: BlockStart, unread: Unread | None) -> Iterator[Event]:
+        if event.index in self._open:
+            raise Malformed(f"block {event.index} started twice")
+        part = read_part(event.content_block, "/content_block", unread)
+        block = self._open[event.index] = _OpenBlock(part)
+        if unread is not None:
+            yield from _natives(unread.rest())
+        if isinstance(part, Opaque):
+            return
+        block.index = self._count
+        self._count += 1
+        match part:
+            case ToolCall(arguments=arguments):
+                block.given = "" if arguments in _EMPTY_INPUTS else arguments
+                yield PartStarted(block.index, structs.replace(part, arguments=""))
+            case Text() | Reasoning(redacted=False):
+                *opening, _ended = replay_part(block.index, part)
+                yield from opening
+            case _:
+                yield PartStarted(block.index, part)
+
+    def _grow(self, event: BlockDelta, unread: Unread | None, events: list[Event]) -> None:
+        block = self._open.get(event.index)
+        if block is None:
+            raise Malformed(f"a delta of block {event.index}, which is not open")
+        delta = event.delta
+        if type(delta) is block.grows:
+            text = cast("TextDelta", delta).text
+            if text:
+                if block.fragments is not None:
+                    block.fragments.append(text)
+                if not block.given:
+                    events.append(PartDelta(block.index, text))
+        else:
+            events.extend(_grow_otherwise(block, delta))
+        if unread is not None:
+            events.extend(_set_fields(block, unread.take("/delta") or {}))
+            events.extend(_natives(unread.rest()))
+
+    def _stop(self, block: _OpenBlock) -> Iterator[Event]:
+        complete = True
+        match block.part:
+            case Opaque() as part:
+                block.index = self._count
+                self._count += 1
+                yield PartStarted(block.index, structs.replace(part, raw=_whole(block, part.raw)))
+            case ToolCall():
+                grown = "".join(block.fragments or ())
+                complete = not grown or is_json(grown)
+                if block.given:
+                    yield PartDelta(block.index, grown if grown and complete else block.given)
+                    complete = True
+                elif not grown:
+                    yield PartDelta(block.index, "{}")
+                self._called = self._called or complete
+            case _:
+                pass
+        yield PartEnded(block.index, complete)
+
+    def _count_up(self, usage: UsageShape, unread: Unread | None, where: str) -> UsageSeen:
+        """Lay new numbers over the old ones: they are totals, never to be added."""
+        for name in usage.__struct_fields__:
+            value = getattr(usage, name)
+            if value is not None and not isinstance(value, Raw):
+                setattr(self._counts, name, value)
+        found = read_usage(usage, unread.take(where) if unread is not None else None)
+        if found.extras is not None:
+            self._usage_fields.update(found.extras.fields)
+        totals = read_usage(self._counts, None)
+        extras = Extras(NAME, dict(self._usage_fields)) if self._usage_fields else None
+        return UsageSeen(structs.replace(totals, extras=extras))
+
+    def _conclude(self, event: MessageDelta, unread: Unread | None) -> Iterator[Event]:
+        if event.delta.stop_reason is not None:
+            self._stop_reason = event.delta.stop_reason
+        if event.delta.stop_sequence is not None:
+            self._stop_sequence = event.delta.stop_sequence
+        yield from _natives(carried(event.delta, FINAL_CARRIED))
+        yield from _natives(carried(event, ("context_management",)))
+        if event.usage is not None:
+            yield self._count_up(event.usage, unread, "/usage")
+        if unread is not None:
+            yield from _natives(unread.take("/delta"))
+            yield from _natives(unread.rest())
+
+    def _finish(self, unread: Unread | None) -> Iterator[Event]:
+        for block in list(self._open.values()):
+            yield from self._stop(block)
+        self._open.clear()
+        if unread is not None:
+            yield from _natives(unread.rest())
+        self._over = True
+        yield Finished(read_finish(self._stop_reason, self._stop_sequence, called=self._called))
+
+
+def _natives(fields: dict[str, bytes] | None) -> Iterator[Native]:
+    for pointer, raw in said(fields or {}).items():
+        yield Native(NAME, pointer, raw)
+
+
+def _grow_otherwise(block: _OpenBlock, delta: Delta) -> Iterator[Event]:
+    part = block.part
+    match delta:
+        case SignatureDelta(signature) if isinstance(part, Reasoning):
+            if signature:
+                yield PartSigned(block.index, Signature(ISSUER, signature))
+        case CitationsDelta(citation) if isinstance(part, Text):
+            yield PartCited(block.index, read_citation(citation))
+        case JsonDelta(text) if block.fragments is not None:
+            block.fragments.append(text)
+        case strange:
+            raw = strange.raw if isinstance(strange, Unknown) else encode(strange)
+            members = decode_object(raw).items()
+            yield from _set_fields(
+                block, {"/" + escape(name): bytes(value) for name, value in members if name != "type"}
+            )
+
+
+def _set_fields(block: _OpenBlock, fields: dict[str, bytes]) -> Iterator[Event]:
+    """Note members of a delta that nobody reads: on the part, or in the block while it waits to be whole."""
+    for pointer, raw in fields.items():
+        value = decode(raw)
+        known = block.fields.get(pointer)
+        if isinstance(known, str) and isinstance(value, str):
+            value = known + value
+        block.fields[pointer] = value
+        if block.index >= 0:
+            yield PartNative(block.index, NAME, pointer, encode(value))
+
+
+def _whole(block: _OpenBlock, raw: bytes) -> bytes:
+    """Put what arrived by deltas into the block that waited for it."""
+    grown = "".join(block.fragments or ())
+    if not grown and not block.fields:
+        return raw
+    members = {name: bytes(value) for name, value in decode_object(raw).items()}
+    if grown:
+        members["input"] = grown.encode() if is_json(grown) else encode(grown)
+    for pointer, value in block.fields.items():
+        name = unescape(pointer[1:])
+        known = decode(members[name]) if name in members else None
+        members[name] = encode(known + value if isinstance(known, str) and isinstance(value, str) else value)
+    return with_members(b"{}", members)

@@ -1,0 +1,201 @@
+"""Events to frames of a Messages stream.
+
+Rules: `event:` names are mandatory, blocks come one after the other and count from 0, a signature comes just before its
+block stops, and the reply ends with `message_delta` (all usage) and `message_stop`, or with an `error` frame. A part
+that Messages cannot say takes no block.
+"""
+
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.core.events import (
+    Event,
+    Failed,
+    Finished,
+    Native,
+    PartCited,
+    PartDelta,
+    PartEnded,
+    PartNative,
+    PartSigned,
+    PartStarted,
+    Started,
+    UsageSeen,
+)
+from dragoman.core.parts import AnyPart, Reasoning, Refusal, Text, ToolCall
+from dragoman.core.problems import Problem
+from dragoman.core.request import Request
+from dragoman.core.response import Finish, Usage
+from dragoman.core.value import own_extras
+from dragoman.dialects.messages.errors import error_body
+from dragoman.dialects.messages.parts import write_citation, write_part
+from dragoman.dialects.messages.response import finish_word, reply_id, write_usage
+from dragoman.dialects.messages.wire import NAME, TextBlock, ThinkingBlock, ToolUseBlock
+from dragoman.wire.json import encode, graft, one_line
+from dragoman.wire.shape import Wire
+from dragoman.wire.sse import named_frame
+
+_DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"%s","%s":'
+_DELTA_END = b"}}\n\n"
+_START = b'event: content_block_start\ndata: {"type":"content_block_start","index":%d,"content_block":'
+_STOP = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
+_MESSAGE_STOP = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+_EMPTY_INPUT = Raw(b"{}")
+_BESIDE_DELTA = ("/context_management", "/input_transformations")
+"""Fields that stand beside the `delta` of `message_delta` rather than in it."""
+
+
+class MessagesEncoder:
+    """Events in, bytes for the client out."""
+
+    def __init__(self, request: Request | None) -> None:
+        del request
+        self._count = 0
+        self._part: AnyPart | None = None
+        self._prefix = b""
+        self._piece = 0
+        self._grown = False
+        self._signature = ""
+        self._usage: Usage | None = None
+        self._fields: dict[str, bytes] = {}
+
+    def feed(self, event: Event) -> bytes:  # one case an event
+        """Take the next event."""
+        match event:
+            case PartDelta():
+                return self._grow(event)
+            case PartStarted(_, part):
+                return self._start(part)
+            case PartEnded():
+                return self._stop()
+            case PartSigned(_, signature):
+                self._signature = signature.value
+                return b""
+            case PartCited(_, citation):
+                raw = write_citation(citation) if isinstance(self._part, Text) else None
+                return b"" if raw is None else self._delta("citations_delta", "citation", bytes(raw))
+            case PartNative(_, dialect, field, raw):
+                return self._strange(field, raw) if dialect == NAME and self._prefix else b""
+            case UsageSeen(usage):
+                self._usage = usage
+                return b""
+            case Native(dialect, field, raw):
+                if dialect == NAME:
+                    self._fields[field] = raw
+                return b""
+            case Started():
+                return _message_start(event)
+            case Finished(finish):
+                return self._finish(finish)
+            case Failed(problem):
+                return error_frame(problem)
+
+    def _start(self, part: AnyPart) -> bytes:
+        self._part = part
+        self._piece = 0
+        self._grown = False
+        self._signature = part.signature.value if part.signature else ""
+        match part:
+            case Text() | Refusal():
+                self._open(b"text_delta", b"text")
+                return self._block(part, TextBlock(""))
+            case ToolCall():
+                self._open(b"input_json_delta", b"partial_json")
+                return self._block(part, ToolUseBlock(part.id, part.name, _EMPTY_INPUT))
+            case Reasoning(redacted=False):
+                self._open(b"thinking_delta", b"thinking")
+                return self._block(part, ThinkingBlock("", ""))
+            case Reasoning():
+                self._prefix = b""
+                return b""
+            case _:
+                self._prefix = b""
+                block = write_part(part)
+                if block is None:
+                    return b""
+                whole = _START % self._count + one_line(encode(block)) + b"}\n\n" + _STOP % self._count
+                self._count += 1
+                return whole
+
+    def _open(self, kind: bytes, field: bytes) -> None:
+        self._prefix = _DELTA % (self._count, kind, field)
+
+    def _block(self, part: AnyPart, block: Wire) -> bytes:
+        body = encode(block)
+        fields = own_extras(part, NAME)
+        if fields:
+            body = one_line(graft(body, fields))
+        return _START % self._count + body + b"}\n\n"
+
+    def _grow(self, event: PartDelta) -> bytes:
+        text = event.text
+        if not self._prefix or not text:
+            return b""
+        if event.piece != self._piece:
+            self._piece = event.piece
+            # One thinking block holds all summaries of a foreign reply.
+            if self._grown:
+                text = "\n\n" + text
+        self._grown = True
+        return self._prefix + encode(text) + _DELTA_END
+
+    def _delta(self, kind: str, field: str, raw: bytes) -> bytes:
+        return _DELTA % (self._count, kind.encode(), field.encode()) + one_line(raw) + _DELTA_END
+
+    def _strange(self, field: str, raw: bytes) -> bytes:
+        name = field[1:]
+        return self._delta(f"{name}_delta", name, raw) if name and "/" not in name else b""
+
+    def _stop(self) -> bytes:
+        part, self._part = self._part, None
+        if not self._prefix:
+            return self._redacted(part) if isinstance(part, Reasoning) else b""
+        written = b""
+        if self._signature and isinstance(part, Reasoning):
+            written = self._delta("signature_delta", "signature", encode(self._signature))
+        written += _STOP % self._count
+        self._count += 1
+        self._prefix = b""
+        return written
+
+    def _redacted(self, part: Reasoning) -> bytes:
+        """Write a redacted block, whose data may have come after its start."""
+        if not self._signature:
+            return b""
+        fields = own_extras(part, NAME)
+        body = encode({"type": "redacted_thinking", "data": self._signature})
+        whole = one_line(graft(body, fields)) if fields else body
+        written = _START % self._count + whole + b"}\n\n" + _STOP % self._count
+        self._count += 1
+        return written
+
+    def _finish(self, finish: Finish) -> bytes:
+        try:
+            word = finish_word(finish)
+        except Problem as problem:
+            return error_frame(problem)
+        delta = encode({"stop_reason": word, "stop_sequence": finish.sequence})
+        inside = {field: raw for field, raw in self._fields.items() if field not in _BESIDE_DELTA}
+        beside = {field: raw for field, raw in self._fields.items() if field in _BESIDE_DELTA}
+        body = encode({"type": "message_delta", "delta": Raw(graft(delta, inside)), "usage": write_usage(self._usage)})
+        return named_frame("message_delta", one_line(graft(body, beside))) + _MESSAGE_STOP
+
+
+def error_frame(problem: Problem) -> bytes:
+    """Write an error in the middle of a stream; without its `event:` line clients would drop it."""
+    return named_frame("error", one_line(error_body(problem)))
+
+
+def _message_start(event: Started) -> bytes:
+    message: dict[str, Any] = {
+        "id": reply_id(event.id),
+        "type": "message",
+        "role": "assistant",
+        "model": event.model,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": write_usage(None),
+    }
+    return named_frame("message_start", encode({"type": "message_start", "message": message}))

@@ -1,0 +1,371 @@
+"""Shapes of Anthropic Messages: exactly the fields that reach the core, in the vendor's names.
+
+Fields typed `Raw` with an empty default are only carried: they are named here so that everyday traffic is decoded
+in one pass, and end up in extras like any field that is not named.
+"""
+
+from typing import Literal
+
+from msgspec import Raw
+
+from dragoman.wire.shape import Unknown, Wire
+
+NAME = "messages"
+ISSUER = "anthropic"
+ABSENT = Raw(b"")
+
+
+class CacheControl(Wire):
+    """A cache breakpoint; a type we do not know is refused, since it could not be given back."""
+
+    type: Literal["ephemeral"]
+    ttl: str | None = None
+
+
+class TextBlock(Wire, tag_field="type", tag="text"):
+    """Text, of either side."""
+
+    text: str
+    citations: list[Raw] | None = None
+    cache_control: CacheControl | None = None
+
+
+class Base64Source(Wire, tag_field="type", tag="base64"):
+    """Bytes in the request."""
+
+    media_type: str
+    data: str
+
+
+class UrlSource(Wire, tag_field="type", tag="url"):
+    """Bytes behind a URL."""
+
+    url: str
+
+
+class FileSource(Wire, tag_field="type", tag="file"):
+    """Bytes uploaded before."""
+
+    file_id: str
+
+
+class TextSource(Wire, tag_field="type", tag="text"):
+    """A plain text document."""
+
+    media_type: str
+    data: str
+
+
+class ContentSource(Wire, tag_field="type", tag="content"):
+    """A document made of blocks; nobody else has it."""
+
+    content: Raw
+
+
+Source = Base64Source | UrlSource | FileSource | TextSource | ContentSource | Unknown
+
+
+class ImageBlock(Wire, tag_field="type", tag="image"):
+    """A picture."""
+
+    source: Source
+    cache_control: CacheControl | None = None
+
+
+class DocumentBlock(Wire, tag_field="type", tag="document"):
+    """A PDF or text."""
+
+    source: Source
+    title: str | None = None
+    cache_control: CacheControl | None = None
+
+
+class ThinkingBlock(Wire, tag_field="type", tag="thinking"):
+    """Reasoning with its proof."""
+
+    thinking: str
+    signature: str | None = None
+
+
+class RedactedBlock(Wire, tag_field="type", tag="redacted_thinking"):
+    """Reasoning nobody may read."""
+
+    data: str
+
+
+class ToolUseBlock(Wire, tag_field="type", tag="tool_use"):
+    """A call of a client's tool."""
+
+    id: str
+    name: str
+    input: Raw = ABSENT
+    cache_control: CacheControl | None = None
+    caller: Raw = ABSENT
+
+
+ResultBlock = TextBlock | ImageBlock | DocumentBlock | Unknown
+
+
+class ToolResultBlock(Wire, tag_field="type", tag="tool_result"):
+    """What the client's tool answered."""
+
+    tool_use_id: str
+    content: str | list[ResultBlock] | None = None
+    is_error: bool | None = None
+    cache_control: CacheControl | None = None
+
+
+Block = (
+    TextBlock | ImageBlock | DocumentBlock | ThinkingBlock | RedactedBlock | ToolUseBlock | ToolResultBlock | Unknown
+)
+
+
+class MessageShape(Wire):
+    """One turn."""
+
+    role: Literal["user", "assistant", "system"]
+    content: str | list[Block]
+
+
+class ToolShape(Wire):
+    """A client's tool; a typed tool is recognised by `type` and kept whole."""
+
+    name: str = ""
+    type: str | None = None
+    description: str | None = None
+    input_schema: Raw = ABSENT
+    strict: bool | None = None
+    cache_control: CacheControl | None = None
+    input_examples: Raw = ABSENT
+    defer_loading: Raw = ABSENT
+    allowed_callers: Raw = ABSENT
+    eager_input_streaming: Raw = ABSENT
+
+
+TOOL_CARRIED = ("input_examples", "defer_loading", "allowed_callers", "eager_input_streaming")
+
+
+class ChoiceShape(Wire):
+    """How free the model is."""
+
+    type: str
+    name: str | None = None
+    disable_parallel_tool_use: bool | None = None
+
+
+class ThinkingShape(Wire):
+    """How to think."""
+
+    type: str
+    budget_tokens: int | None = None
+    display: str | None = None
+
+
+class FormatShape(Wire):
+    """The shape of the answer."""
+
+    type: str
+    schema: Raw = ABSENT
+
+
+class OutputConfig(Wire):
+    """Effort and shape of the answer."""
+
+    effort: str | None = None
+    format: Raw = ABSENT
+
+
+class MetadataShape(Wire):
+    """Who asks."""
+
+    user_id: str | None = None
+
+
+class RequestShape(Wire):
+    """The body of `POST /v1/messages`."""
+
+    messages: list[MessageShape]
+    model: str | None = None
+    system: str | list[Block] | None = None
+    tools: list[Raw] | None = None
+    tool_choice: Raw = ABSENT
+    max_tokens: int | None = None
+    temperature: int | float | None = None
+    top_p: int | float | None = None
+    top_k: int | float | None = None
+    stop_sequences: list[str] | None = None
+    stream: bool | None = None
+    thinking: Raw = ABSENT
+    output_config: OutputConfig | None = None
+    output_format: Raw = ABSENT
+    metadata: MetadataShape | None = None
+    cache_control: Raw = ABSENT
+    context_management: Raw = ABSENT
+    container: Raw = ABSENT
+    mcp_servers: Raw = ABSENT
+    service_tier: Raw = ABSENT
+    speed: Raw = ABSENT
+    thread: Raw = ABSENT
+    diagnostics: Raw = ABSENT
+    inference_geo: Raw = ABSENT
+    anthropic_version: Raw = ABSENT
+    anthropic_beta: Raw = ABSENT
+
+
+REQUEST_CARRIED = (
+    "cache_control",
+    "context_management",
+    "container",
+    "mcp_servers",
+    "service_tier",
+    "speed",
+    "thread",
+    "diagnostics",
+    "inference_geo",
+    "anthropic_version",
+    "anthropic_beta",
+)
+
+
+class OutputDetails(Wire):
+    """What of the output was thinking."""
+
+    thinking_tokens: int | None = None
+
+
+class UsageShape(Wire):
+    """Tokens; `input_tokens` excludes both cache counts."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    output_tokens_details: OutputDetails | None = None
+    cache_creation: Raw = ABSENT
+    service_tier: Raw = ABSENT
+    inference_geo: Raw = ABSENT
+    server_tool_use: Raw = ABSENT
+    iterations: Raw = ABSENT
+    speed: Raw = ABSENT
+
+
+USAGE_CARRIED = ("cache_creation", "service_tier", "inference_geo", "server_tool_use", "iterations", "speed")
+
+
+class ReplyShape(Wire):
+    """A whole reply, and the `message` of `message_start`, where content may be missing."""
+
+    content: list[Block] | None = None
+    id: str | None = None
+    type: str | None = None
+    role: str | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+    stop_sequence: str | None = None
+    usage: UsageShape | None = None
+    stop_details: Raw = ABSENT
+    container: Raw = ABSENT
+    context_management: Raw = ABSENT
+    diagnostics: Raw = ABSENT
+
+
+REPLY_CARRIED = ("stop_details", "container", "context_management", "diagnostics")
+
+
+class TextDelta(Wire, tag_field="type", tag="text_delta"):
+    """Text grows."""
+
+    text: str
+
+
+class JsonDelta(Wire, tag_field="type", tag="input_json_delta", rename={"text": "partial_json"}):
+    """The JSON text of an input grows."""
+
+    text: str
+
+
+class ThinkingDelta(Wire, tag_field="type", tag="thinking_delta", rename={"text": "thinking"}):
+    """Thinking grows."""
+
+    text: str
+
+
+class SignatureDelta(Wire, tag_field="type", tag="signature_delta"):
+    """The proof of a thinking block."""
+
+    signature: str
+
+
+class CitationsDelta(Wire, tag_field="type", tag="citations_delta"):
+    """One source of a text block."""
+
+    citation: Raw
+
+
+Delta = TextDelta | JsonDelta | ThinkingDelta | SignatureDelta | CitationsDelta | Unknown
+
+
+class MessageStart(Wire, tag_field="type", tag="message_start"):
+    """The reply begins."""
+
+    message: ReplyShape
+
+
+class BlockStart(Wire, tag_field="type", tag="content_block_start"):
+    """A block begins."""
+
+    index: int
+    content_block: Block
+
+
+class BlockDelta(Wire, tag_field="type", tag="content_block_delta"):
+    """A block grows."""
+
+    index: int
+    delta: Delta
+
+
+class BlockStop(Wire, tag_field="type", tag="content_block_stop"):
+    """A block is over."""
+
+    index: int
+
+
+class FinalDelta(Wire):
+    """Why the reply ended."""
+
+    stop_reason: str | None = None
+    stop_sequence: str | None = None
+    stop_details: Raw = ABSENT
+    container: Raw = ABSENT
+
+
+FINAL_CARRIED = ("stop_details", "container")
+
+
+class MessageDelta(Wire, tag_field="type", tag="message_delta"):
+    """The reply is about to end."""
+
+    delta: FinalDelta
+    usage: UsageShape | None = None
+    context_management: Raw = ABSENT
+
+
+class MessageStop(Wire, tag_field="type", tag="message_stop"):
+    """The reply is over."""
+
+
+class Ping(Wire, tag_field="type", tag="ping"):
+    """Nothing."""
+
+
+class ErrorEvent(Wire, tag_field="type", tag="error"):
+    """The reply failed; `errors` reads the frame itself."""
+
+    error: Raw = ABSENT
+    request_id: Raw = ABSENT
+
+
+StreamEvent = (
+    BlockDelta | BlockStart | BlockStop | MessageStart | MessageDelta | MessageStop | Ping | ErrorEvent | Unknown
+)

@@ -1,0 +1,169 @@
+import json
+
+import pytest
+
+import shelf
+from dialects.messages import official, recordings
+from dragoman.core.problems import KINDS, Problem
+from dragoman.dialects.messages import DIALECT
+
+TABLE = [
+    (400, "invalid_request_error", "invalid_request"),
+    (401, "authentication_error", "authentication"),
+    (402, "billing_error", "billing"),
+    (403, "permission_error", "permission"),
+    (404, "not_found_error", "not_found"),
+    (409, "conflict_error", "conflict"),
+    (413, "request_too_large", "too_large"),
+    (429, "rate_limit_error", "rate_limit"),
+    (500, "api_error", "internal"),
+    (504, "timeout_error", "timeout"),
+    (529, "overloaded_error", "overloaded"),
+]
+
+
+def envelope(kind, message="words", **members):
+    return json.dumps({"type": "error", "error": {"type": kind, "message": message}, **members}).encode()
+
+
+def parse(status, body, **headers):
+    return DIALECT.parse_error(status, {name.replace("_", "-"): value for name, value in headers.items()}, body)
+
+
+@pytest.mark.parametrize(("status", "word", "kind"), TABLE)
+def test_each_row_is_read_and_comes_home(status, word, kind):
+    body = envelope(word, request_id="req_1")
+    problem = parse(status, body)
+    assert (problem.kind, problem.message, problem.status) == (kind, "words", status)
+    assert (problem.detail, problem.detail_dialect) == (body, "messages")
+    reply = DIALECT.build_error(problem)
+    assert reply.status == status
+    assert json.loads(reply.body) == json.loads(body)
+
+
+@pytest.mark.parametrize(("status", "word", "kind"), TABLE)
+def test_each_kind_raises_the_official_error_of_its_status(status, word, kind):
+    error = official.raised_by_reply(DIALECT.build_error(Problem(kind, "words")))
+    assert (error.status_code, error.type) == (status, word)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_can_be_written(kind):
+    reply = DIALECT.build_error(Problem(kind, "words"))
+    body = json.loads(reply.body)
+    assert body["type"] == "error"
+    assert body["error"]["type"] in {word for _, word, _ in TABLE}
+    assert 400 <= reply.status < 600
+
+
+@pytest.mark.parametrize(("kind", "status"), [("malformed_reply", 502), ("unsupported", 400), ("policy", 403)])
+def test_our_own_kinds_have_a_status(kind, status):
+    assert DIALECT.build_error(Problem(kind, "words")).status == status
+
+
+def test_a_foreign_overload_is_529_here():
+    assert DIALECT.build_error(Problem("overloaded", "busy", status=503)).status == 529
+
+
+@pytest.mark.parametrize(("kind", "status"), [("invalid_request", 422), ("internal", 502)])
+def test_a_more_exact_status_of_the_same_class_is_kept(kind, status):
+    assert DIALECT.build_error(Problem(kind, "words", status=status)).status == status
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "prompt is too long: 210000 tokens > 200000 maximum",
+        "input length and `max_tokens` exceed context limit: 199000 + 8000 > 200000",
+    ],
+)
+def test_a_prompt_that_is_too_long_is_told_by_its_words(message):
+    problem = parse(400, envelope("invalid_request_error", message))
+    assert problem.kind == "context_length"
+    assert json.loads(DIALECT.build_error(problem).body)["error"] == {
+        "type": "invalid_request_error",
+        "message": message,
+    }
+
+
+def test_a_foreign_context_overflow_gets_the_words_clients_look_for():
+    body = json.loads(DIALECT.build_error(Problem("context_length", "maximum context length is 8192 tokens")).body)
+    assert body["error"]["message"] == "prompt is too long: maximum context length is 8192 tokens"
+
+
+def test_an_empty_account_is_billing_though_it_is_called_invalid():
+    message = "Your credit balance is too low to access the Anthropic API."
+    assert parse(400, envelope("invalid_request_error", message)).kind == "billing"
+
+
+def test_details_and_their_code_survive():
+    details = {"error_code": "tool_name_conflict", "tool": "n"}
+    error = {"type": "invalid_request_error", "message": "m", "details": details}
+    body = json.dumps({"type": "error", "error": error, "request_id": "req_1"}).encode()
+    problem = parse(400, body)
+    assert problem.code == "tool_name_conflict"
+    assert json.loads(DIALECT.build_error(problem).body) == json.loads(body)
+
+
+def test_a_code_of_our_own_is_written_as_details():
+    problem = Problem("invalid_request", "no threads", code="thread_unsupported_request")
+    error = json.loads(DIALECT.build_error(problem).body)["error"]
+    assert error["details"] == {"error_code": "thread_unsupported_request"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry_after": "7"}, 7.0),
+        ({"retry_after": "0.5"}, 0.5),
+        ({"retry_after_ms": "1500", "retry_after": "2"}, 1.5),
+        ({"retry_after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
+        ({"retry_after": "nan"}, None),
+        ({"retry_after": "-1"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_is_read_in_seconds(headers, seconds):
+    assert parse(429, envelope("rate_limit_error"), **headers).retry_after == seconds
+
+
+def test_retry_after_is_written_in_whole_seconds():
+    reply = DIALECT.build_error(Problem("rate_limit", "slow down", retry_after=1.2))
+    assert reply.headers["retry-after"] == "2"
+    assert "retry-after" not in DIALECT.build_error(Problem("rate_limit", "slow down")).headers
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "message"),
+    [
+        (502, b"<html><h1>Bad Gateway</h1></html>", "internal", "the upstream answered 502 without a message"),
+        (503, b"", "overloaded", "the upstream answered 503 without a message"),
+        (401, b"\xff\xfe\x00", "authentication", "the upstream answered 401 without a message"),
+        (400, b"upstream connect error", "invalid_request", "upstream connect error"),
+        (429, b'[{"error":{"code":429,"message":"Quota","status":"RESOURCE_EXHAUSTED"}}]', "rate_limit", "Quota"),
+        (403, b'{"message":"no access"}', "permission", "no access"),
+        (418, b'{"error":"short and stout"}', "invalid_request", "short and stout"),
+        (500, b'{"error":{"type":5,"message":[]}}', "internal", "the upstream answered 500 without a message"),
+        (500, b"null", "internal", "null"),
+        (400, b'{"type":"error","error":null}', "invalid_request", "the upstream answered 400 without a message"),
+        (400, b"[" * 100_000, "invalid_request", "the upstream answered 400 without a message"),
+    ],
+)
+def test_odd_bodies_are_still_problems(status, body, kind, message):
+    problem = parse(status, body)
+    assert (problem.kind, problem.message, problem.status) == (kind, message, status)
+    assert DIALECT.build_error(problem).body
+
+
+@shelf.needs_shelf
+def test_every_recorded_error_comes_home():
+    count = 0
+    for name, status, body in recordings.errors():
+        problem = parse(status, body)
+        reply = DIALECT.build_error(problem)
+        assert reply.status == status, name
+        if body.startswith(b"{"):
+            written = json.loads(reply.body)
+            assert {key: value for key, value in written.items() if value is not None} == json.loads(body), name
+        count += 1
+    assert count >= 19
