@@ -1,0 +1,72 @@
+"""Gemini's generateContent, with Vertex's and Code Assist's variants of it."""
+
+from dragoman.dialects.gemini.errors import build_error, parse_error
+from dragoman.dialects.gemini.request import parse_request, render_request
+from dragoman.dialects.gemini.response import build_response, parse_response
+from dragoman.dialects.gemini.stream import decoder, encoder
+from dragoman.dialects.gemini.wire import ISSUER, NAME
+from dragoman.dialects.record import Dialect, Holds
+
+_PLACES = {
+    "sampling.temperature": "/generationConfig/temperature",
+    "sampling.top_p": "/generationConfig/topP",
+    "sampling.top_k": "/generationConfig/topK",
+    "sampling.max_tokens": "/generationConfig/maxOutputTokens",
+    "sampling.stop": "/generationConfig/stopSequences",
+    "sampling.seed": "/generationConfig/seed",
+    "sampling.presence_penalty": "/generationConfig/presencePenalty",
+    "sampling.frequency_penalty": "/generationConfig/frequencyPenalty",
+    "thinking.effort": "/generationConfig/thinkingConfig/thinkingLevel",
+    "thinking.budget": "/generationConfig/thinkingConfig/thinkingBudget",
+    "thinking.visible": "/generationConfig/thinkingConfig/includeThoughts",
+    "output": "/generationConfig/responseMimeType",
+    "messages": "/contents",
+    "tools": "/tools",
+    "tool_choice": "/toolConfig/functionCallingConfig",
+    "candidates": "/generationConfig/candidateCount",
+    "metadata": "/labels",
+}
+_POINTERS = {name: (place, "/request" + place) for name, place in _PLACES.items()} | {
+    "model": ("/model",),
+    "output.schema": (
+        "/generationConfig/responseJsonSchema",
+        "/generationConfig/responseSchema",
+        "/request/generationConfig/responseJsonSchema",
+        "/request/generationConfig/responseSchema",
+    ),
+    "tool.parameters": ("/parametersJsonSchema", "/parameters"),
+    "part.signature": ("/thoughtSignature",),
+    "tool_choice.names": (
+        "/toolConfig/functionCallingConfig/allowedFunctionNames",
+        "/request/toolConfig/functionCallingConfig/allowedFunctionNames",
+    ),
+    "call.id": ("/functionCall/id",),
+    "call.arguments": ("/functionCall/args",),
+    "result.call_id": ("/functionResponse/id",),
+    "result.name": ("/functionResponse/name",),
+    "media.media_type": ("/fileData/mimeType",),
+    "media.name": ("/inlineData/displayName", "/fileData/displayName"),
+}
+
+DIALECT = Dialect(
+    name=NAME,
+    issuer=ISSUER,
+    call_prefix="",
+    holds=Holds(
+        reasoning=True,
+        signatures=frozenset({"reasoning", "call", "text"}),
+        partial_calls=False,
+        media=True,
+        object_arguments=True,
+        finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused", "malformed_call", "other"}),
+    ),
+    pointers=_POINTERS,
+    parse_request=parse_request,
+    render_request=render_request,
+    parse_response=parse_response,
+    build_response=build_response,
+    decoder=decoder,
+    encoder=encoder,
+    parse_error=parse_error,
+    build_error=build_error,
+)

@@ -1,0 +1,310 @@
+"""Replies and chunks of replies to events: the one path both the whole reply and the stream go.
+
+Rules: adjacent texts of one kind (said or thought) are one part, for a chunk boundary means nothing; a signature seals
+the part it signs, so text after it is a new one; an empty text with a signature signs the text before it. An empty text
+without one says nothing and is not told. Only candidate 0 is the reply; others are kept raw. `conclude` tells what is
+known only at the end: open parts end, then usage, native fields and the finish.
+"""
+
+from msgspec import Raw
+
+from dragoman.core.events import (
+    Event,
+    Finished,
+    Native,
+    PartDelta,
+    PartEnded,
+    PartNative,
+    PartSigned,
+    PartStarted,
+    Started,
+    UsageSeen,
+)
+from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
+from dragoman.core.problems import Problem
+from dragoman.core.response import Finish
+from dragoman.core.stream import replay_part
+from dragoman.core.value import Extras
+from dragoman.dialects.gemini.errors import read_frame
+from dragoman.dialects.gemini.finish import read_block_reason, read_finish, read_usage
+from dragoman.dialects.gemini.partial_args import Assembler
+from dragoman.dialects.gemini.parts import read_part
+from dragoman.dialects.gemini.wire import (
+    ABSENT,
+    ISSUER,
+    NAME,
+    REPLY,
+    Candidate,
+    FunctionCall,
+    GenerateContentResponse,
+    Part,
+    given,
+)
+from dragoman.wire import json
+from dragoman.wire.shape import Unread
+
+_NO_PARTS: list[Part] = []
+_ODD_USAGE = 80
+"""Usage shorter than this may have no counts."""
+
+
+class ChunkReader:
+    """One reply: its chunks in, events out, in the list `events`, which the owner may empty.
+
+    `feed` raises `Malformed` or the `Problem` the chunk tells.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._started = False
+        self._id = ""
+        self._model = ""
+        self._count = 0
+        self._open = -1
+        self._thought = False
+        self._sealed = False
+        self._partial: tuple[int, Assembler] | None = None
+        self._called = False
+        self._answered = False
+        self._finish_word: str | int | None = None
+        self._blocked = ""
+        self._usage = ABSENT
+        self._counted = False
+        self._early = False
+        """Usage has just been seen for the first time: it is told at once, for clients that start with it."""
+        self._told = ABSENT
+        self._native: dict[str, bytes] = {}
+        self._others: dict[int, list[bytes]] = {}
+
+    @property
+    def finished(self) -> bool:
+        """The reply has said why it ended."""
+        return self._finish_word is not None or bool(self._blocked)
+
+    def feed(self, body: bytes) -> None:
+        """Take one chunk."""
+        if body.startswith(b"["):
+            for item in json.decode_array(body):
+                self._read(bytes(item))
+        else:
+            self._read(body)
+
+    def conclude(self) -> None:
+        """Tell the end of the reply; raise a `Problem` if there was no reply."""
+        if not self._answered and not self._blocked:
+            raise Problem("malformed_reply", "the reply has no candidates")
+        self._start()
+        if self._partial is not None:
+            self._end_partial(complete=self._finish().reason == "stop" and self._partial[1].whole)
+        self._end_open()
+        self.tell_usage()
+        for index, pieces in sorted(self._others.items()):
+            self._native[f"/candidates/{index}"] = _joined(pieces)
+        self.events.extend(Native(NAME, field, raw) for field, raw in self._native.items())
+        self.events.append(Finished(self._finish()))
+
+    def tell_usage(self) -> None:
+        """Tell the last usage, if it has not been told."""
+        if self._started and self._usage and self._usage is not self._told:
+            self._told = self._usage
+            self.events.append(UsageSeen(read_usage(bytes(self._usage))))
+
+    def _finish(self) -> Finish:
+        if self._blocked and self._finish_word is None:
+            return Finish("filtered", self._blocked)
+        return read_finish(self._finish_word, called=self._called)
+
+    def _read(self, body: bytes) -> None:
+        chunk, unread = REPLY.read(body)
+        if given(chunk.error) is not None:
+            raise read_frame(body)
+        inner = given(chunk.response)
+        if inner is not None:
+            trace = given(chunk.trace_id)
+            if trace is not None:
+                self._native["/traceId"] = trace
+            if unread is not None:
+                self._native.update(unread.rest())
+            body = inner
+            chunk, unread = REPLY.read(inner)
+        self._take(chunk, unread, body)
+
+    def _take(self, chunk: GenerateContentResponse, unread: Unread | None, body: bytes) -> None:
+        if not self._started:
+            self._id = chunk.response_id or self._id
+            self._model = chunk.model_version or self._model
+        if chunk.usage_metadata:
+            self._take_usage(chunk.usage_metadata)
+        if chunk.create_time:
+            self._native["/createTime"] = bytes(chunk.create_time)
+        if chunk.prompt_feedback:
+            self._take_feedback(bytes(chunk.prompt_feedback))
+        for position, candidate in enumerate(chunk.candidates or ()):
+            index = position if candidate.index is None else candidate.index
+            if index == 0:
+                self._take_candidate(candidate, position, unread)
+            else:
+                self._take_other(index, position, unread, body)
+        if unread is not None:
+            self._native.update(unread.rest())
+        if self._early and self._started:
+            self._early = False
+            self.tell_usage()
+
+    def _take_usage(self, raw: Raw) -> None:
+        if self._counted and len(raw) > _ODD_USAGE:
+            self._usage = raw
+            return
+        counted = b'TokenCount"' in bytes(raw) or b'_token_count"' in bytes(raw)
+        # Vertex sends usage without counts until the end; such must not hide counts already seen.
+        if counted or not self._counted:
+            self._usage = raw
+        self._early = counted and not self._counted
+        self._counted = self._counted or counted
+
+    def _take_feedback(self, raw: bytes) -> None:
+        self._native["/promptFeedback"] = raw
+        self._blocked = read_block_reason(raw) or self._blocked
+
+    def _take_other(self, index: int, position: int, unread: Unread | None, body: bytes) -> None:
+        if unread is not None:
+            unread.take(f"/candidates/{position}")
+        raw = bytes(json.decode_array(json.decode_object(body)["candidates"])[position])
+        self._others.setdefault(index, []).append(raw)
+
+    def _take_candidate(self, candidate: Candidate, position: int, unread: Unread | None) -> None:
+        self._answered = True
+        self._start()
+        content = candidate.content
+        parts = (content.parts if content is not None else None) or _NO_PARTS
+        if isinstance(parts, Part):
+            parts = [parts]
+        for index, part in enumerate(parts):
+            where = f"/candidates/{position}/content/parts/{index}"
+            self._take_part(part, where, unread.take(where) if unread is not None else None)
+        if unread is not None:
+            for pointer, raw in (unread.take(f"/candidates/{position}") or {}).items():
+                self._native["/candidates/0" + pointer] = raw
+        if candidate.safety_ratings:
+            self._native["/candidates/0/safetyRatings"] = bytes(candidate.safety_ratings)
+        if candidate.finish_message:
+            self._native["/candidates/0/finishMessage"] = bytes(candidate.finish_message)
+        if candidate.finish_reason is not None:
+            self._finish_word = candidate.finish_reason
+
+    def _take_part(self, part: Part, where: str, fields: dict[str, bytes] | None) -> None:
+        call = part.function_call
+        alone = part.function_response is None and part.inline_data is None and part.file_data is None
+        if alone and call is None and (part.text is not None or (part.thought_signature and not fields)):
+            self._take_text(part, where, fields)
+        elif alone and call is not None and part.text is None and self._is_call(call):
+            self._take_call(call, part.thought_signature, where, fields)
+        else:
+            self._end_open()
+            self.events.extend(replay_part(self._count, read_part(part, where, fields)))
+            self._count += 1
+
+    def _take_text(self, part: Part, where: str, fields: dict[str, bytes] | None) -> None:
+        text = part.text
+        signature = part.thought_signature
+        if not text and not signature and not fields:
+            return
+        thought = part.thought is True
+        if self._open < 0 or self._sealed or self._thought is not thought:
+            self._end_open()
+            self._open = self._count
+            self._count += 1
+            self._thought = thought
+            started = Reasoning(where=where) if thought else Text(text="", where=where)
+            self.events.append(PartStarted(self._open, started))
+        if text:
+            self.events.append(PartDelta(self._open, text))
+        if fields:
+            self.events.extend(PartNative(self._open, NAME, field, raw) for field, raw in fields.items())
+        if signature:
+            self.events.append(PartSigned(self._open, Signature(ISSUER, signature)))
+            self._sealed = True
+
+    def _is_call(self, call: FunctionCall) -> bool:
+        """A call has a name, unless it goes on with the one that is open."""
+        return bool(call.name) or self._partial is not None
+
+    def _take_call(
+        self, call: FunctionCall, signature: str | None, where: str, fields: dict[str, bytes] | None
+    ) -> None:
+        continues = bytes(call.will_continue) == b"true"
+        pieces = given(call.partial_args)
+        if call.name:
+            if self._partial is not None:
+                self._end_partial(complete=self._partial[1].whole)
+            self._start_call(call, signature, where, fields)
+            if not continues and pieces is None:
+                self._end_call(self._count - 1, _arguments(call.args))
+                return
+            self._partial = (self._count - 1, Assembler())
+        if self._partial is None:
+            return
+        assembler = self._partial[1]
+        arguments = given(call.args)
+        if arguments is not None:
+            assembler.seed(arguments)
+        if pieces is not None:
+            assembler.feed(pieces)
+        if not continues:
+            self._end_partial(complete=True)
+
+    def _start_call(
+        self, call: FunctionCall, signature: str | None, where: str, fields: dict[str, bytes] | None
+    ) -> None:
+        self._end_open()
+        extras = Extras(NAME, fields) if fields else None
+        started = ToolCall(id=call.id or "", name=call.name or "", arguments="", where=where, extras=extras)
+        self.events.append(PartStarted(self._count, started))
+        if signature:
+            self.events.append(PartSigned(self._count, Signature(ISSUER, signature)))
+        self._count += 1
+
+    def _end_call(self, index: int, arguments: str) -> None:
+        self.events.append(PartDelta(index, arguments))
+        self.events.append(PartEnded(index))
+        self._called = True
+
+    def _end_partial(self, *, complete: bool) -> None:
+        if self._partial is None:
+            return
+        index, assembler = self._partial
+        self._partial = None
+        self.events.append(PartDelta(index, assembler.text()))
+        self.events.append(PartEnded(index, complete))
+        self._called = self._called or complete
+
+    def _start(self) -> None:
+        if not self._started:
+            self._started = True
+            self.events.append(Started(self._id, self._model))
+
+    def _end_open(self) -> None:
+        if self._open >= 0:
+            self.events.append(PartEnded(self._open))
+            self._open = -1
+            self._sealed = False
+
+
+def _arguments(args: Raw) -> str:
+    raw = given(args)
+    return "{}" if raw is None else raw.decode()
+
+
+def _joined(pieces: list[bytes]) -> bytes:
+    """Put the chunks of a candidate that is not the reply together: all its parts, and the last of everything else."""
+    if len(pieces) == 1:
+        return pieces[0]
+    members: dict[str, bytes] = {}
+    parts: list[bytes] = []
+    for piece in pieces:
+        found = {name: bytes(raw) for name, raw in json.decode_object(piece).items()}
+        content = json.decode_object(found.pop("content", b"{}"))
+        parts.extend(bytes(part) for part in json.decode_array(content.get("parts", Raw(b"[]"))))
+        members.update(found)
+    content = b'{"parts":[' + b",".join(parts) + b'],"role":"model"}'
+    return json.with_members(b"{}", {"content": content, **members})

@@ -1,0 +1,182 @@
+"""Google's error envelope to and from a `Problem`.
+
+Rules: the body decides before the HTTP status (a bad key is a 400 with the reason API_KEY_INVALID); reading never
+raises, whatever a proxy put in the body. `code` is written as an integer and `error` as the first key: google-genai
+swallows any other form. Details a client acts on (RetryInfo, QuotaFailure) come home unchanged.
+"""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from dragoman.core.problems import Kind, Problem
+from dragoman.dialects.gemini.wire import NAME
+from dragoman.dialects.record import ErrorReply
+from dragoman.wire import json
+
+BY_STATUS_WORD: dict[str, Kind] = {
+    "INVALID_ARGUMENT": "invalid_request",
+    "FAILED_PRECONDITION": "invalid_request",
+    "OUT_OF_RANGE": "invalid_request",
+    "UNAUTHENTICATED": "authentication",
+    "PERMISSION_DENIED": "permission",
+    "NOT_FOUND": "not_found",
+    "ABORTED": "conflict",
+    "ALREADY_EXISTS": "conflict",
+    "RESOURCE_EXHAUSTED": "rate_limit",
+    "CANCELLED": "cancelled",
+    "INTERNAL": "internal",
+    "UNKNOWN": "internal",
+    "DATA_LOSS": "internal",
+    "UNIMPLEMENTED": "unsupported",
+    "UNAVAILABLE": "overloaded",
+    "DEADLINE_EXCEEDED": "timeout",
+}
+BY_HTTP_STATUS: dict[int, Kind] = {
+    400: "invalid_request",
+    401: "authentication",
+    402: "billing",
+    403: "permission",
+    404: "not_found",
+    408: "timeout",
+    409: "conflict",
+    413: "too_large",
+    422: "invalid_request",
+    429: "rate_limit",
+    499: "cancelled",
+    500: "internal",
+    501: "unsupported",
+    502: "internal",
+    503: "overloaded",
+    504: "timeout",
+    529: "overloaded",
+}
+WRITTEN: dict[Kind, tuple[int, str]] = {
+    "invalid_request": (400, "INVALID_ARGUMENT"),
+    "unsupported": (400, "INVALID_ARGUMENT"),
+    "context_length": (400, "INVALID_ARGUMENT"),
+    "too_large": (413, "INVALID_ARGUMENT"),
+    "authentication": (401, "UNAUTHENTICATED"),
+    "billing": (429, "RESOURCE_EXHAUSTED"),
+    "permission": (403, "PERMISSION_DENIED"),
+    "policy": (403, "PERMISSION_DENIED"),
+    "not_found": (404, "NOT_FOUND"),
+    "conflict": (409, "ABORTED"),
+    "rate_limit": (429, "RESOURCE_EXHAUSTED"),
+    "overloaded": (503, "UNAVAILABLE"),
+    "timeout": (504, "DEADLINE_EXCEEDED"),
+    "cancelled": (499, "CANCELLED"),
+    "internal": (500, "INTERNAL"),
+    "malformed_reply": (502, "UNAVAILABLE"),
+}
+_RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
+_BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
+_NEVER_WRITTEN = frozenset({529})
+"""google-genai never retries 529."""
+
+
+def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem:
+    """Read an error reply."""
+    error = _error_of(body)
+    word = _text(error, "status")
+    message = _text(error, "message") or f"the upstream answered with HTTP status {status}"
+    details = _objects(error.get("details"))
+    retry_after = _seconds(headers.get("retry-after", ""))
+    return Problem(
+        _kind(status, word, message, details),
+        message,
+        status=status,
+        code=_reason(details) or word or None,
+        retry_after=_retry_delay(details) if retry_after is None else retry_after,
+        detail=body,
+        detail_dialect=NAME,
+    )
+
+
+def read_frame(body: bytes) -> Problem:
+    """Read an error inside a stream or a reply of HTTP status 200: the status is in the body."""
+    code = _error_of(body).get("code")
+    return parse_error(code if isinstance(code, int) and 400 <= code <= 599 else 500, {}, body)
+
+
+def _error_of(body: bytes) -> dict[str, Any]:
+    try:
+        document = json.decode(body)
+    except json.Malformed:
+        return {}
+    if isinstance(document, list) and document:
+        document = cast("Any", document[0])
+    error: Any = cast("dict[str, Any]", document).get("error") if isinstance(document, dict) else None
+    if isinstance(error, str):
+        return {"message": error}
+    return cast("dict[str, Any]", error) if isinstance(error, dict) else {}
+
+
+def _text(error: dict[str, Any], name: str) -> str:
+    value = error.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    items = cast("list[Any]", value) if isinstance(value, list) else []
+    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]
+
+
+def _reason(details: list[dict[str, Any]]) -> str:
+    return next((reason for detail in details if (reason := _text(detail, "reason"))), "")
+
+
+def _kind(status: int, word: str, message: str, details: list[dict[str, Any]]) -> Kind:
+    lowered = message.lower()
+    if _reason(details) == "API_KEY_INVALID" or "api key not valid" in lowered:
+        return "authentication"
+    if "input token count" in lowered and "exceeds" in lowered:
+        return "context_length"
+    if status == 402 or (word == "FAILED_PRECONDITION" and "billing" in lowered):
+        return "billing"
+    if status == 413:
+        return "too_large"
+    kind = BY_STATUS_WORD.get(word) or BY_HTTP_STATUS.get(status)
+    if kind == "rate_limit" and _daily(details):
+        return "billing"
+    return kind or ("invalid_request" if 400 <= status < 500 else "internal")
+
+
+def _daily(details: list[dict[str, Any]]) -> bool:
+    """A quota per day does not come back by waiting a moment."""
+    quotas = [violation for detail in details for violation in _objects(detail.get("violations"))]
+    return any("PerDay" in _text(quota, "quotaId") for quota in quotas)
+
+
+def _retry_delay(details: list[dict[str, Any]]) -> float | None:
+    return next((delay for detail in details if (delay := _seconds(_text(detail, "retryDelay"))) is not None), None)
+
+
+def _seconds(text: str) -> float | None:
+    digits = text.strip().removesuffix("s")
+    if not digits.replace(".", "", 1).isdecimal() or not digits.isascii():
+        return None
+    return float(digits)
+
+
+def build_error(problem: Problem) -> ErrorReply:
+    """Write an error reply."""
+    status, word = WRITTEN[problem.kind]
+    own = _error_of(problem.detail) if problem.detail is not None and problem.detail_dialect == NAME else {}
+    if own and 400 <= problem.status <= 599 and problem.status not in _NEVER_WRITTEN:
+        status = problem.status
+        word = _text(own, "status") or word
+    elif problem.kind == "billing" and problem.status == 402:
+        status = 402
+    details: list[Any] = [*_objects(own.get("details"))]
+    headers = {"content-type": "application/json; charset=UTF-8"}
+    if problem.retry_after is not None:
+        headers["retry-after"] = f"{problem.retry_after:g}"
+        if not any(detail.get("@type") == _RETRY_INFO for detail in details):
+            details.append({"@type": _RETRY_INFO, "retryDelay": f"{problem.retry_after:g}s"})
+    if problem.where and not own:
+        violation = {"field": problem.where, "description": problem.message}
+        details.append({"@type": _BAD_REQUEST, "fieldViolations": [violation]})
+    error: dict[str, Any] = {"code": status, "message": problem.message, "status": word}
+    if details:
+        error["details"] = details
+    return ErrorReply(status, headers, json.encode({"error": error}))

@@ -1,0 +1,119 @@
+"""Why a reply ended, and what it cost.
+
+Rules: an unknown word is "other", never "stop"; STOP with a complete call is "tool_calls". Google counts thoughts apart
+from candidates and the prompts of its own tools apart from the prompt; the core counts them in. A total that is not
+their sum is kept beside them.
+"""
+
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.core.response import Finish, FinishReason, Usage
+from dragoman.core.value import Extras, own_extras
+from dragoman.dialects.gemini.wire import NAME, PROMPT_FEEDBACK, USAGE
+from dragoman.wire import json
+
+FINISHES: dict[str, FinishReason] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "SAFETY": "filtered",
+    "RECITATION": "filtered",
+    "LANGUAGE": "filtered",
+    "BLOCKLIST": "filtered",
+    "PROHIBITED_CONTENT": "filtered",
+    "SPII": "filtered",
+    "MODEL_ARMOR": "filtered",
+    "MALFORMED_FUNCTION_CALL": "malformed_call",
+    "UNEXPECTED_TOOL_CALL": "malformed_call",
+    "TOO_MANY_TOOL_CALLS": "malformed_call",
+    "MALFORMED_RESPONSE": "malformed_call",
+    "MISSING_THOUGHT_SIGNATURE": "malformed_call",
+    "CONTINUATION": "paused",
+}
+"""Words beginning with IMAGE_ are "filtered" too; all others are "other"."""
+_NUMBERS = {0: "FINISH_REASON_UNSPECIFIED", 1: "STOP", 2: "MAX_TOKENS", 3: "SAFETY", 4: "RECITATION", 5: "OTHER"}
+"""Some clients record enums by number; above 5 AI Studio and Vertex number them differently."""
+WORDS: dict[FinishReason, str] = {
+    "stop": "STOP",
+    "tool_calls": "STOP",
+    "length": "MAX_TOKENS",
+    "filtered": "SAFETY",
+    "refused": "SAFETY",
+    "malformed_call": "MALFORMED_FUNCTION_CALL",
+    "paused": "OTHER",
+    "other": "OTHER",
+}
+_FINAL = frozenset({"stop", "other"})
+TOTAL = "/totalTokenCount"
+TOOL_USE = "/toolUsePromptTokenCount"
+
+
+def read_finish(word: str | int | None, *, called: bool) -> Finish:
+    """Return why the reply ended; `called` says that it holds a complete call."""
+    raw = _NUMBERS.get(word, str(word)) if isinstance(word, int) else word or ""
+    reason = _reason(raw)
+    return Finish("tool_calls" if called and reason in _FINAL else reason, raw)
+
+
+def _reason(raw: str) -> FinishReason:
+    return "filtered" if raw.startswith("IMAGE_") else FINISHES.get(raw, "other")
+
+
+def read_block_reason(prompt_feedback: bytes) -> str:
+    """Return why the prompt was refused, "" if it was not."""
+    feedback, _ = PROMPT_FEEDBACK.read(prompt_feedback)
+    if feedback.block_reason is not None:
+        return str(feedback.block_reason)
+    return "BLOCK_REASON_UNSPECIFIED" if feedback.block_reason_message else ""
+
+
+def write_finish(finish: Finish) -> str:
+    """Return Google's word: its own where the reply came from it, else the nearest."""
+    raw = finish.raw
+    # Google's words are upper case and nobody else's are, so a new word of Google's comes home too.
+    own = raw.isupper() and (
+        _reason(raw) == finish.reason or (finish.reason == "tool_calls" and _reason(raw) in _FINAL)
+    )
+    return raw if own else WORDS[finish.reason]
+
+
+def read_usage(raw: bytes) -> Usage:
+    """Return what was used; raise `Malformed` if it is not usage."""
+    wire, unread = USAGE.read(raw)
+    fields = unread.rest() if unread else {}
+    prompt, tool_use = wire.prompt_token_count, wire.tool_use_prompt_token_count
+    candidates, thoughts = wire.candidates_token_count, wire.thoughts_token_count
+    if tool_use is not None:
+        fields[TOOL_USE] = b"%d" % tool_use
+    total = wire.total_token_count
+    if total is not None and total != (prompt or 0) + (tool_use or 0) + (candidates or 0) + (thoughts or 0):
+        fields[TOTAL] = b"%d" % total
+    return Usage(
+        input=_sum(prompt, tool_use),
+        output=_sum(candidates, thoughts),
+        cached=wire.cached_content_token_count,
+        reasoning=thoughts,
+        extras=Extras(NAME, fields) if fields else None,
+    )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None and other is None else (one or 0) + (other or 0)
+
+
+def write_usage(usage: Usage) -> Any:
+    """Return usageMetadata."""
+    fields = own_extras(usage, NAME) or {}
+    written: dict[str, int] = {}
+    if usage.input is not None:
+        written["promptTokenCount"] = usage.input - int(fields.get(TOOL_USE, b"0"))
+    if usage.output is not None:
+        written["candidatesTokenCount"] = max(usage.output - (usage.reasoning or 0), 0)
+    if TOTAL not in fields and (usage.input is not None or usage.output is not None):
+        written["totalTokenCount"] = (usage.input or 0) + (usage.output or 0)
+    if usage.cached is not None:
+        written["cachedContentTokenCount"] = usage.cached
+    if usage.reasoning is not None:
+        written["thoughtsTokenCount"] = usage.reasoning
+    return Raw(json.graft(json.encode(written), fields)) if fields else written

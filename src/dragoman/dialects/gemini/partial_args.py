@@ -1,0 +1,192 @@
+"""Assemble Vertex's `partialArgs` into the JSON text of the arguments.
+
+A piece names its place by JSON path (`$.a.b[0]`, `$['a b']`); pieces of one string are joined, numbers keep their
+token. A path without a value makes an empty container (`$.tags[]`, `$.options{}`). Bounds: an array grows by one item
+at a time and a path is at most `MAX_STEPS` long, so memory is linear in what was received.
+"""
+
+import re
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.dialects.gemini.wire import PARTIAL_ARGS, PartialArg, given
+from dragoman.wire import json
+
+MAX_STEPS = 100
+_STEP = re.compile(r"""\.([^.\[\]{}]+)|\[(\d{1,9})\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]|(\[\]|\{\})$""")
+_ESCAPED = re.compile(r"\\(.)")
+
+
+class _Text:
+    """A string while it grows."""
+
+    __slots__ = ("pieces",)
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+
+    def plain(self) -> Any:
+        return "".join(self.pieces)
+
+
+class _Token:
+    """A number, boolean or null, or a value that was sent whole: its JSON."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+
+    def plain(self) -> Any:
+        return Raw(self.raw)
+
+
+class _Object:
+    """An object while it grows."""
+
+    __slots__ = ("members",)
+
+    def __init__(self) -> None:
+        self.members: dict[str, _Node] = {}
+
+    def plain(self) -> Any:
+        return {name: node.plain() for name, node in self.members.items()}
+
+
+class _Array:
+    """An array while it grows."""
+
+    __slots__ = ("items",)
+
+    def __init__(self) -> None:
+        self.items: list[_Node] = []
+
+    def plain(self) -> Any:
+        return [node.plain() for node in self.items]
+
+
+_Node = _Text | _Token | _Object | _Array
+
+
+class Assembler:
+    """Pieces in, JSON text out."""
+
+    def __init__(self) -> None:
+        self._root = _Object()
+        self._growing: tuple[str, _Text] | None = None
+
+    @property
+    def whole(self) -> bool:
+        """No string waits for its next piece."""
+        return self._growing is None
+
+    def seed(self, arguments: bytes) -> None:
+        """Start from arguments that were sent whole."""
+        for name, raw in json.decode_object(arguments).items():
+            self._root.members[name] = _Token(bytes(raw))
+
+    def feed(self, partial_args: bytes) -> None:
+        """Take one `partialArgs` list; raise `Malformed` for what cannot be placed."""
+        pieces, _ = PARTIAL_ARGS.read(partial_args)
+        for piece in pieces:
+            self._take(piece)
+
+    def text(self) -> str:
+        """Return the arguments so far as JSON text."""
+        return json.encode(self._root.plain()).decode()
+
+    def _take(self, piece: PartialArg) -> None:
+        if piece.string_value is not None:
+            self._grow(piece.json_path, piece.string_value)
+            if not piece.will_continue:
+                self._growing = None
+            return
+        self._growing = None
+        steps, empty = _steps(piece.json_path)
+        number = given(piece.number_value)
+        if number is not None:
+            _place(self._root, steps, _Token(number))
+        elif piece.bool_value is not None:
+            _place(self._root, steps, _Token(b"true" if piece.bool_value else b"false"))
+        elif piece.null_value:
+            _place(self._root, steps, _Token(b"null"))
+        elif steps and _find(self._root, steps) is None:
+            made = {"[]": _Array, "{}": _Object}.get(empty)
+            _place(self._root, steps, _Token(b"null") if made is None else made())
+
+    def _grow(self, path: str, text: str) -> None:
+        if self._growing is None or self._growing[0] != path:
+            steps, _ = _steps(path)
+            node = _find(self._root, steps)
+            if not isinstance(node, _Text):
+                node = _Text()
+                _place(self._root, steps, node)
+            self._growing = (path, node)
+        self._growing[1].pieces.append(text)
+
+
+def _find(root: _Object, steps: list[str | int]) -> _Node | None:
+    node: _Node | None = root
+    for step in steps:
+        if node is None:
+            return None
+        node = _child(node, step)
+    return node
+
+
+def _child(node: _Node, step: str | int) -> _Node | None:
+    match node, step:
+        case _Object(), str():
+            return node.members.get(step)
+        case _Array(), int():
+            return node.items[step] if step < len(node.items) else None
+        case _:
+            raise json.Malformed(f"streamed arguments have no place for {step!r}")
+
+
+def _place(root: _Object, steps: list[str | int], value: _Node) -> None:
+    if not steps:
+        raise json.Malformed("streamed arguments have a value at their root")
+    node: _Node = root
+    for position, step in enumerate(steps[:-1]):
+        child = _child(node, step)
+        if child is None:
+            child = _Array() if isinstance(steps[position + 1], int) else _Object()
+            _put(node, step, child)
+        node = child
+    _put(node, steps[-1], value)
+
+
+def _put(node: _Node, step: str | int, value: _Node) -> None:
+    match node, step:
+        case _Object(), str():
+            node.members[step] = value
+        case _Array(), int() if step < len(node.items):
+            node.items[step] = value
+        case _Array(), int() if step == len(node.items):
+            node.items.append(value)
+        case _:
+            raise json.Malformed(f"streamed arguments have no place for {step!r}")
+
+
+def _steps(path: str) -> tuple[list[str | int], str]:
+    """Split a JSON path; the second value is the empty container at its end, if it names one."""
+    if not path.startswith("$"):
+        raise json.Malformed(f"not a JSON path: {path[:80]!r}")
+    steps: list[str | int] = []
+    position = 1
+    while position < len(path):
+        found = _STEP.match(path, position)
+        if found is None or len(steps) == MAX_STEPS:
+            raise json.Malformed(f"not a JSON path: {path[:80]!r}")
+        position = found.end()
+        name, index, single, double, empty = found.groups()
+        if empty is not None:
+            return steps, empty
+        if index is not None:
+            steps.append(int(index))
+        else:
+            quoted = single if single is not None else double
+            steps.append(name if quoted is None else _ESCAPED.sub(r"\1", quoted))
+    return steps, ""

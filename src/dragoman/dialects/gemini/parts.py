@@ -1,0 +1,272 @@
+"""Read and write one part.
+
+Rules: a part whose content nobody knows (a server tool's call, executable code, nothing at all) is kept whole as
+`Opaque`; a signature stays on the part it signs; `functionResponse.response` is one `Data`, whatever its keys. A tool
+result that did not come from Gemini is written under `output`, or under `error` when it failed.
+"""
+
+import base64
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.core.parts import (
+    AnyPart,
+    Content,
+    Data,
+    Inline,
+    Link,
+    Media,
+    MediaKind,
+    Opaque,
+    Plain,
+    Reasoning,
+    Refusal,
+    Signature,
+    Stored,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.core.value import Extras, own_extras
+from dragoman.dialects.gemini.wire import (
+    ABSENT,
+    ISSUER,
+    NAME,
+    Blob,
+    FileData,
+    FunctionCall,
+    FunctionResponse,
+    FunctionResponsePart,
+    Part,
+    given,
+)
+from dragoman.wire import json
+
+Fields = dict[str, bytes] | None
+
+NO_TEXT = "no_text"
+NOT_A_THOUGHT = "thought:false"
+RESPONSE = "response"
+NO_RESPONSE = "no_response"
+DISPLAY_NAME = "display_name"
+_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
+
+
+def read_part(part: Part, where: str, fields: Fields) -> AnyPart:
+    """Return the core part; `fields` are the members of `part` that nobody read."""
+    call, result, blob, file = part.function_call, part.function_response, part.inline_data, part.file_data
+    signature = Signature(ISSUER, part.thought_signature) if part.thought_signature else None
+    if call is None and result is None and blob is None and file is None:
+        if part.text is None:
+            return _read_without_content(part, where, fields, signature)
+        extras = Extras(NAME, fields) if fields else None
+        if part.thought:
+            return Reasoning(texts=(part.text,), where=where, signature=signature, extras=extras)
+        spelling = NOT_A_THOUGHT if part.thought is False else ""
+        return Text(text=part.text, where=where, signature=signature, extras=extras, spelling=spelling)
+    if (call, result, blob, file, part.text).count(None) < 4 or (call is not None and not call.name):
+        return Opaque(dialect=NAME, raw=whole(part, fields), where=where, signature=signature)
+    spelling = NOT_A_THOUGHT if part.thought is False else ""
+    if part.thought:
+        fields = {**(fields or {}), "/thought": b"true"}
+    if call is not None:
+        return _read_call(call, where, fields, signature, spelling)
+    if result is not None:
+        return _read_result(result, where, fields, signature, spelling)
+    extras = Extras(NAME, fields) if fields else None
+    return _read_media(blob or file or Blob(), where, extras, signature, spelling)
+
+
+def whole(part: Part, fields: Fields) -> bytes:
+    """Return the JSON of a part as it was received, but for white space and snake_case."""
+    body = json.encode(part)
+    return json.graft(body, fields) if fields else body
+
+
+def _read_without_content(part: Part, where: str, fields: Fields, signature: Signature | None) -> AnyPart:
+    if signature is None or fields or part.thought is not None:
+        return Opaque(dialect=NAME, raw=whole(part, fields), where=where, signature=signature)
+    return Text(text="", where=where, signature=signature, spelling=NO_TEXT)
+
+
+def _read_call(call: FunctionCall, where: str, fields: Fields, signature: Signature | None, spelling: str) -> ToolCall:
+    arguments = given(call.args)
+    if call.partial_args or call.will_continue:
+        fields = {**(fields or {}), **_streaming_members(call)}
+    return ToolCall(
+        id=call.id or "",
+        name=call.name or "",
+        arguments="" if arguments is None else arguments.decode(),
+        where=where,
+        spelling=spelling,
+        signature=signature,
+        extras=Extras(NAME, fields) if fields else None,
+    )
+
+
+def _streaming_members(call: FunctionCall) -> dict[str, bytes]:
+    members = (("partialArgs", call.partial_args), ("willContinue", call.will_continue))
+    return {f"/functionCall/{name}": bytes(raw) for name, raw in members if given(raw) is not None}
+
+
+def _read_result(
+    result: FunctionResponse, where: str, fields: Fields, signature: Signature | None, spelling: str
+) -> ToolResult:
+    response = given(result.response)
+    content: list[Content] = []
+    if response is not None:
+        content.append(Data(json=response, where=f"{where}/functionResponse/response"))
+    for index, part in enumerate(result.parts or ()):
+        inner = f"/functionResponse/parts/{index}"
+        below = _take(fields, inner)
+        medium = part.inline_data or part.file_data
+        if medium is None or (part.inline_data and part.file_data):
+            body = json.encode(part)
+            raw = json.graft(body, below) if below else body
+            content.append(Opaque(dialect=NAME, raw=raw, where=where + inner))
+            continue
+        extras = Extras(NAME, below) if below else None
+        content.append(_read_media(medium, where + inner, extras, None, ""))
+    word = NO_RESPONSE if response is None else RESPONSE
+    return ToolResult(
+        call_id=result.id or "",
+        name=result.name or "",
+        content=tuple(content),
+        failed=response is not None and _only_error(response),
+        where=where,
+        spelling=f"{word} {spelling}" if spelling else word,
+        signature=signature,
+        extras=Extras(NAME, fields) if fields else None,
+    )
+
+
+def _take(fields: Fields, where: str) -> Fields:
+    """Remove and return the fields below `where`."""
+    if not fields:
+        return None
+    taken = {pointer: raw for pointer, raw in fields.items() if pointer.startswith(where + "/")}
+    for pointer in taken:
+        del fields[pointer]
+    return {pointer[len(where) :]: raw for pointer, raw in taken.items()} or None
+
+
+def _only_error(response: bytes) -> bool:
+    return b'"error"' in response and json.is_object(response) and [*json.decode_object(response)] == ["error"]
+
+
+def _read_media(
+    medium: Blob | FileData, where: str, extras: Extras | None, signature: Signature | None, spelling: str
+) -> Media:
+    source = Inline(medium.data or "") if isinstance(medium, Blob) else _source(medium.file_uri or "")
+    words = f"{DISPLAY_NAME} {spelling}".rstrip() if medium.display_name else spelling
+    return Media(
+        kind=_kind(medium.mime_type, source),
+        media_type=medium.mime_type,
+        source=source,
+        name=medium.display_name,
+        where=where,
+        extras=extras,
+        signature=signature,
+        spelling=words,
+    )
+
+
+def _source(uri: str) -> Link | Stored:
+    stored = uri.startswith("files/") or ("generativelanguage.googleapis.com" in uri and "/files/" in uri)
+    return Stored(ISSUER, uri) if stored else Link(uri)
+
+
+def _kind(mime_type: str, source: Inline | Link | Stored) -> MediaKind:
+    if not mime_type and isinstance(source, Link) and ("youtube.com/" in source.url or "youtu.be/" in source.url):
+        return "video"
+    return _KINDS.get(mime_type.partition("/")[0].lower(), "document")
+
+
+def write_part(part: AnyPart) -> Part | Raw | None:
+    """Return what stands for `part` on the wire, or None for what cannot be said."""
+    if isinstance(part, Opaque):
+        return Raw(part.raw) if part.dialect == NAME else None
+    written = _write_content(part)
+    if written is None:
+        return None
+    if part.signature is not None:
+        written.thought_signature = part.signature.value
+    if part.spelling and NOT_A_THOUGHT in part.spelling and written.thought is None:
+        written.thought = False
+    fields = own_extras(part, NAME)
+    return Raw(json.graft(json.encode(written), fields)) if fields else written
+
+
+def _write_content(part: AnyPart) -> Part | None:
+    match part:
+        case Text(text=text):
+            return Part() if not text and part.signature and part.spelling == NO_TEXT else Part(text=text)
+        case ToolCall(id=call_id, name=name, arguments=arguments):
+            args = Raw(arguments.encode()) if arguments else ABSENT
+            return Part(function_call=FunctionCall(id=call_id or None, name=name, args=args))
+        case ToolResult():
+            return Part(function_response=_write_result(part))
+        case Reasoning(texts=texts):
+            return Part(text="\n\n".join(texts), thought=True) if texts or part.signature else None
+        case Media():
+            blob, file = _write_media(part)
+            return Part(inline_data=blob, file_data=file)
+        case Refusal(text=text):
+            return Part(text=text)
+        case Data(json=raw):
+            return Part(text=raw.decode())
+        case Opaque():
+            return None
+
+
+def _write_media(media: Media) -> tuple[Blob | None, FileData | None]:
+    # Only Vertex takes displayName on plain parts, so the name of a foreign file is not sent.
+    name = media.name if DISPLAY_NAME in media.spelling.split() else ""
+    match media.source:
+        case Inline(data):
+            return Blob(mime_type=media.media_type, data=data, display_name=name), None
+        case Plain(text):
+            data = base64.b64encode(text.encode()).decode()
+            return Blob(mime_type=media.media_type or "text/plain", data=data, display_name=name), None
+        case Link(uri) | Stored(_, uri):
+            return None, FileData(mime_type=media.media_type, file_uri=uri, display_name=name)
+
+
+def _write_result(result: ToolResult) -> FunctionResponse:
+    words = result.spelling.split()
+    content = result.content
+    first = content[0] if content else None
+    if RESPONSE in words and isinstance(first, Data):
+        response = Raw(first.json)
+        content = content[1:]
+    elif NO_RESPONSE in words:
+        response = ABSENT
+    else:
+        key = "error" if result.failed else "output"
+        response = Raw(json.encode({key: _answer(content)}))
+    parts = [written for item in content if (written := _write_result_part(item)) is not None]
+    written = FunctionResponse(id=result.call_id or None, name=result.name, response=response)
+    written.parts = parts or None  # pyright: ignore[reportAttributeAccessIssue]
+    return written
+
+
+def _answer(content: tuple[Content, ...]) -> Any:
+    said = [item for item in content if isinstance(item, Text | Data)]
+    # Gemini resolves {"$ref": displayName} inside a response, so data that happens to hold one goes as text.
+    if len(said) == 1 and isinstance(said[0], Data) and b'"$ref"' not in said[0].json:
+        return Raw(said[0].json)
+    return "\n".join(item.text if isinstance(item, Text) else item.json.decode() for item in said)
+
+
+def _write_result_part(item: Content) -> FunctionResponsePart | Raw | None:
+    match item:
+        case Opaque(dialect=dialect, raw=raw):
+            return Raw(raw) if dialect == NAME else None
+        case Media():
+            blob, file = _write_media(item)
+            part = FunctionResponsePart(inline_data=blob, file_data=file)
+            fields = own_extras(item, NAME)
+            return Raw(json.graft(json.encode(part), fields)) if fields else part
+        case _:
+            return None

@@ -1,0 +1,258 @@
+"""A generateContent request to and from the core.
+
+Rules: one content is one message, in the order received; the system instruction is the first. What Google lets a caller
+write in several ways (an object for a list, a text for a content, an empty object) is remembered as a spelling word and
+restored; the legacy roles `function` and `tool`, and `MODE_UNSPECIFIED`, are read but never written.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.core.parts import AnyPart, Text, ToolResult
+from dragoman.core.problems import Problem
+from dragoman.core.request import Message, Request, Role
+from dragoman.core.traits import Traits
+from dragoman.core.value import Extras, own_extras
+from dragoman.dialects.gemini import code_assist, settings, wire
+from dragoman.dialects.gemini.parts import read_part, write_part
+from dragoman.dialects.gemini.tools import read_choice, read_tools, write_choice, write_tools
+from dragoman.dialects.gemini.wire import NAME, REQUEST, GenerateContentRequest, Leftovers, Part, given
+from dragoman.dialects.record import Call
+from dragoman.wire import json
+from dragoman.wire.shape import Unread
+
+NO_ROLE = "no_role"
+ONE_PART = "one_part"
+NO_PARTS = "no_parts"
+STRING = "string_instruction"
+"""Not plain "string": other dialects say that of their messages, and Gemini itself wants an object."""
+ROLE = "role:"
+ONE_CONTENT = "one_content"
+ONE_TOOL = "tools_object"
+NO_TOOLS = "tools"
+CONFIG = "toolConfig"
+CALLING_CONFIG = "functionCallingConfig"
+_ROLES: dict[str | None, Role] = {
+    "user": "user",
+    "model": "assistant",
+    None: "user",
+    "": "user",
+    "function": "user",
+    "tool": "user",
+}
+
+
+def parse_request(call: Call) -> Request:
+    """Read a request, in Code Assist's envelope or without it."""
+    try:
+        body, unread = REQUEST.read(call.body)
+        inner = given(body.request)
+        if inner is None:
+            return _read_request(body, unread, call)
+        if body.contents is None:
+            return _read_enveloped(inner, unread, call)
+    except json.Malformed as error:
+        raise Problem("invalid_request", error.message, where=error.where) from None
+    unread = unread or Unread()
+    unread.add("/request", inner)
+    return _read_request(body, unread, call)
+
+
+def _read_enveloped(inner: bytes, envelope: Unread | None, call: Call) -> Request:
+    try:
+        body, unread = REQUEST.read(inner)
+    except json.Malformed as error:
+        raise json.Malformed(error.message, code_assist.INNER + error.where) from None
+    outer = envelope.rest() if envelope else {}
+    model = _bare_model(outer.pop("/model", b'""'))
+    enveloped = Call(body=b"", model=model or call.model, stream=call.stream)
+    return _read_request(body, unread, enveloped, code_assist.INNER, outer)
+
+
+def _read_request(
+    body: GenerateContentRequest,
+    unread: Unread | None,
+    call: Call,
+    prefix: str = "",
+    outer: dict[str, bytes] | None = None,
+) -> Request:
+    if body.contents is None:
+        raise Problem("invalid_request", "contents is missing", where=f"{prefix}/contents")
+    leftovers = Leftovers(unread or Unread(), prefix)
+    below = leftovers if unread else None
+    words: set[str] = set() if outer is None else {code_assist.WORD}
+    messages = tuple(_read_messages(body, prefix, below, words))
+    tools = read_tools(_tool_objects(body, prefix, words), below) if body.tools is not None else ()
+    choice = None
+    if body.tool_config is not None:
+        words.add(CONFIG)
+        calling = body.tool_config.function_calling_config
+        if calling is not None:
+            words.add(CALLING_CONFIG)
+            choice = read_choice(calling, f"{prefix}/toolConfig/functionCallingConfig")
+    config = body.generation_config
+    sampling, thinking, output = settings.NOTHING, None, None
+    if config is not None:
+        where = f"{prefix}/generationConfig"
+        words.add(settings.PRESENT)
+        sampling = settings.read_sampling(config, words)
+        if config.thinking_config is not None:
+            thinking = settings.read_thinking(config.thinking_config, f"{where}/thinkingConfig", words, leftovers)
+        output = settings.read_output(config, where, leftovers)
+    rest = {**outer, **leftovers.rest()} if outer else leftovers.rest()
+    return Request(
+        model=call.model or _bare_model(rest.get("/model", b'""')),
+        messages=messages,
+        tools=tools,
+        tool_choice=choice,
+        sampling=sampling,
+        thinking=thinking,
+        output=output,
+        stream=call.stream,
+        candidates=config.candidate_count if config is not None else None,
+        metadata=body.labels,
+        extras=Extras(NAME, rest) if rest else None,
+        spelling=frozenset(words),
+    )
+
+
+def _bare_model(raw: bytes) -> str:
+    model = json.decode(raw)
+    return model.removeprefix("models/") if isinstance(model, str) else ""
+
+
+def _read_messages(
+    body: GenerateContentRequest, prefix: str, leftovers: Leftovers | None, words: set[str]
+) -> Iterator[Message]:
+    if body.system_instruction is not None:
+        yield _read_system(body.system_instruction, f"{prefix}/systemInstruction", leftovers)
+    match body.contents:
+        case list() as contents:
+            for index, content in enumerate(contents):
+                yield _read_message(content, f"{prefix}/contents/{index}", leftovers)
+        case wire.Content() as content:
+            words.add(ONE_CONTENT)
+            yield _read_message(content, f"{prefix}/contents", leftovers)
+        case None:
+            pass
+
+
+def _read_system(instruction: wire.Content | str, where: str, leftovers: Leftovers | None) -> Message:
+    if isinstance(instruction, str):
+        return Message(role="system", parts=(Text(text=instruction, where=where),), where=where, spelling=STRING)
+    parts, spelling = _read_parts(instruction, where, leftovers)
+    if instruction.role is not None:
+        spelling = f"{ROLE}{instruction.role} {spelling}".rstrip()
+    fields = leftovers.take(where) if leftovers is not None else None
+    extras = Extras(NAME, fields) if fields else None
+    return Message(role="system", parts=parts, where=where, spelling=spelling, extras=extras)
+
+
+def _read_message(content: wire.Content, where: str, leftovers: Leftovers | None) -> Message:
+    role = _ROLES.get(content.role)
+    if role is None:
+        raise Problem("invalid_request", f"not a valid role: {content.role!r}", where=f"{where}/role")
+    parts, spelling = _read_parts(content, where, leftovers)
+    if not content.role:
+        spelling = f"{NO_ROLE} {spelling}".rstrip()
+    if role == "assistant" and parts and all(isinstance(part, ToolResult) for part in parts):
+        # Some Code Assist clients give results in the model's name.
+        role, spelling = "user", f"{ROLE}{content.role} {spelling}".rstrip()
+    fields = leftovers.take(where) if leftovers is not None else None
+    extras = Extras(NAME, fields) if fields else None
+    return Message(role=role, parts=parts, where=where, spelling=spelling, extras=extras)
+
+
+def _read_parts(content: wire.Content, where: str, leftovers: Leftovers | None) -> tuple[tuple[AnyPart, ...], str]:
+    parts = content.parts
+    if parts is None:
+        return (), NO_PARTS
+    if isinstance(parts, Part):
+        where = f"{where}/parts"
+        return (read_part(parts, where, leftovers.take(where) if leftovers is not None else None),), ONE_PART
+    read: list[AnyPart] = []
+    for index, part in enumerate(parts):
+        pointer = f"{where}/parts/{index}"
+        read.append(read_part(part, pointer, leftovers.take(pointer) if leftovers is not None else None))
+    return tuple(read), ""
+
+
+def _tool_objects(body: GenerateContentRequest, prefix: str, words: set[str]) -> Iterable[tuple[str, wire.Tool]]:
+    match body.tools:
+        case list() as tools:
+            if not tools:
+                words.add(NO_TOOLS)
+            return [(f"{prefix}/tools/{index}", tool) for index, tool in enumerate(tools)]
+        case wire.Tool() as tool:
+            words.add(ONE_TOOL)
+            return [(f"{prefix}/tools", tool)]
+        case None:
+            return []
+
+
+def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - what a model accepts was settled before
+    """Write a request, in Code Assist's envelope if it came in one."""
+    words = request.spelling
+    body: dict[str, Any] = {}
+    start = 0
+    while start < len(request.messages) and request.messages[start].role == "system":
+        start += 1
+    contents = [_write_message(message) for message in request.messages[start:]]
+    body["contents"] = contents[0] if ONE_CONTENT in words and len(contents) == 1 else contents
+    if start:
+        body["systemInstruction"] = _write_system(request.messages[:start])
+    tools = write_tools(request.tools)
+    if tools or NO_TOOLS in words:
+        body["tools"] = tools[0] if ONE_TOOL in words and len(tools) == 1 else tools
+    calling = write_choice(request.tool_choice) if request.tool_choice is not None else None
+    if calling is not None or CALLING_CONFIG in words:
+        body["toolConfig"] = {"functionCallingConfig": calling or {}}
+    elif CONFIG in words:
+        body["toolConfig"] = {}
+    config = settings.write_config(request)
+    if config is not None:
+        body["generationConfig"] = config
+    if request.metadata is not None:
+        body["labels"] = request.metadata
+    encoded = json.encode(body)
+    if code_assist.WORD in words:
+        encoded = code_assist.wrap_request(encoded, request.model)
+    fields = own_extras(request, NAME)
+    if fields:
+        encoded = json.graft(encoded, fields)
+    return Call(body=encoded, model=request.model, stream=request.stream)
+
+
+def _write_message(message: Message) -> Any:
+    words = message.spelling.split() if message.spelling else ()
+    content = _write_parts(message.parts, words)
+    if NO_ROLE not in words:
+        content["role"] = "model" if message.role == "assistant" or f"{ROLE}model" in words else "user"
+    return _with_extras(content, message)
+
+
+def _write_system(messages: tuple[Message, ...]) -> Any:
+    first = messages[0]
+    words = first.spelling.split() if first.spelling else ()
+    parts = tuple(part for message in messages for part in message.parts)
+    if STRING in words and len(parts) == 1 and isinstance(parts[0], Text):
+        return parts[0].text
+    content = _write_parts(parts, words)
+    for word in words:
+        if word.startswith(ROLE):
+            content["role"] = word[len(ROLE) :]
+    return _with_extras(content, first)
+
+
+def _write_parts(parts: tuple[AnyPart, ...], words: Iterable[str]) -> dict[str, Any]:
+    written = [item for part in parts if (item := write_part(part)) is not None]
+    if not written and NO_PARTS in words:
+        return {}
+    return {"parts": written[0] if ONE_PART in words and len(written) == 1 else written}
+
+
+def _with_extras(content: dict[str, Any], message: Message) -> Any:
+    fields = own_extras(message, NAME)
+    return Raw(json.graft(json.encode(content), fields)) if fields else content

@@ -1,0 +1,288 @@
+"""Streams of generateContent: a tolerant decoder, a strict encoder.
+
+The decoder takes what `alt=sse` sends and what comes without it (one JSON array, a value a line), and a bare JSON error
+in the middle of SSE. The reply is over when the stream is: usage may follow the finish reason. The encoder writes
+exactly `data: ` and one line of JSON, nothing else: google-genai fails on comments, event names and `[DONE]`.
+"""
+
+from contextlib import suppress
+
+from msgspec import Raw, structs
+
+from dragoman.core.events import (
+    Event,
+    Failed,
+    Finished,
+    Native,
+    PartDelta,
+    PartEnded,
+    PartNative,
+    PartSigned,
+    PartStarted,
+    Started,
+    UsageSeen,
+)
+from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.problems import Problem
+from dragoman.core.request import Request
+from dragoman.core.response import Finish, Usage
+from dragoman.core.value import Extras, own_extras
+from dragoman.dialects.gemini import code_assist
+from dragoman.dialects.gemini.chunks import ChunkReader
+from dragoman.dialects.gemini.errors import build_error
+from dragoman.dialects.gemini.response import identity, wrap, write_reply, write_reply_part
+from dragoman.dialects.gemini.wire import NAME
+from dragoman.wire import json
+from dragoman.wire.json_stream import JsonStreamReader
+from dragoman.wire.sse import SseReader
+
+_END = b"\r\n\r\n"
+_DONE = b"[DONE]"
+
+
+class GeminiDecoder:
+    """Upstream bytes in, events out."""
+
+    def __init__(self) -> None:
+        self._chunks = ChunkReader()
+        self._reader: SseReader | JsonStreamReader | None = None
+        self._at_line_start = True
+        self._over = False
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Take the next bytes."""
+        if self._over or not chunk:
+            return []
+        try:
+            for body in self._bodies(chunk):
+                self._take(body)
+        except (json.Malformed, Problem) as error:
+            self._fail(error)
+        return self._told()
+
+    def close(self) -> list[Event]:
+        """The stream is over."""
+        if self._over:
+            return []
+        try:
+            for body in self._rest():
+                self._take(body)
+            self._end()
+        except (json.Malformed, Problem) as error:
+            self._fail(error)
+        return self._told()
+
+    def _told(self) -> list[Event]:
+        told = self._chunks.events
+        self._chunks.events = []
+        return told
+
+    def _take(self, body: bytes) -> None:
+        if self._over:
+            return
+        if body == _DONE:
+            self._end()
+        elif b"\n" in body:
+            # A server that forgot the blank lines between its events put several values into one.
+            values = JsonStreamReader()
+            for value in [*values.feed(body), *values.close()]:
+                self._chunks.feed(value)
+        elif body:
+            self._chunks.feed(body)
+
+    def _end(self) -> None:
+        if self._over:
+            return
+        if not self._chunks.finished:
+            raise Problem("malformed_reply", "the stream ended before the reply was finished")
+        self._chunks.conclude()
+        self._over = True
+
+    def _fail(self, error: json.Malformed | Problem) -> None:
+        self._over = True
+        with suppress(json.Malformed):
+            self._chunks.tell_usage()
+        problem = error if isinstance(error, Problem) else Problem("malformed_reply", error.message, where=error.where)
+        self._chunks.events.append(Failed(problem))
+
+    def _bodies(self, chunk: bytes) -> list[bytes]:
+        """Return the JSON documents that `chunk` completes."""
+        if self._reader is None:
+            stripped = chunk.lstrip()
+            if not stripped:
+                return []
+            self._reader = JsonStreamReader() if stripped[:1] in (b"[", b"{") else SseReader()
+        if isinstance(self._reader, JsonStreamReader):
+            return self._reader.feed(chunk)
+        bare = self._bare_json(chunk)
+        self._at_line_start = chunk.endswith((b"\n", b"\r"))
+        if bare < 0:
+            return [frame.data for frame in self._reader.feed(chunk)]
+        frames = [*self._reader.feed(chunk[:bare]), *self._reader.close()]
+        self._reader = JsonStreamReader()
+        return [*(frame.data for frame in frames), *self._reader.feed(chunk[bare:])]
+
+    def _bare_json(self, chunk: bytes) -> int:
+        """Find where a line begins that is JSON instead of SSE, or -1: Vertex reports a late error like that."""
+        if self._at_line_start and chunk.startswith(b"{"):
+            return 0
+        found = max(chunk.find(b"\n{"), chunk.find(b"\r{"))
+        return found + 1 if found >= 0 else -1
+
+    def _rest(self) -> list[bytes]:
+        match self._reader:
+            case SseReader():
+                return [frame.data for frame in self._reader.close()]
+            case JsonStreamReader():
+                return self._reader.close()
+            case None:
+                return []
+
+
+class _Held:
+    """A part that is written when it is whole."""
+
+    __slots__ = ("fields", "part", "pieces", "signature")
+
+    def __init__(self, part: AnyPart) -> None:
+        self.part = part
+        self.pieces: list[str] = []
+        self.signature: Signature | None = part.signature
+        self.fields: dict[str, bytes] = dict(own_extras(part, NAME) or {})
+
+
+class GeminiEncoder:
+    """Events in, bytes for the client out."""
+
+    def __init__(self, request: Request | None) -> None:
+        self._request = request
+        self._enveloped = code_assist.enveloped(request)
+        self._identity: dict[str, str] = {}
+        self._head = b""
+        self._tail = b""
+        self._thoughts: dict[int, bytes] = {}
+        """Open text parts: the member that marks a thought, or nothing."""
+        self._pieces: dict[int, int] = {}
+        self._held: dict[int, _Held] = {}
+        self._said = False
+        self._usage: Usage | None = None
+        self._fields: dict[str, bytes] = {}
+        self._frame(Started("", ""))
+
+    def feed(self, event: Event) -> bytes:
+        """Take the next event."""
+        match event:
+            case PartDelta(index, text, piece):
+                return self._grow(index, text, piece)
+            case PartStarted(index, part):
+                return self._start(index, part)
+            case PartEnded(index, complete):
+                return self._finish_part(index, complete)
+            case PartSigned(index, signature):
+                return self._sign(index, signature)
+            case PartNative(index, dialect, field, raw) if dialect == NAME:
+                return self._add_field(index, {field: raw})
+            case UsageSeen(usage):
+                self._usage = usage
+            case Native(dialect, field, raw) if dialect == NAME:
+                self._fields[field] = raw
+            case Started():
+                self._frame(event)
+            case Finished(finish):
+                return self._last(finish)
+            case Failed(problem):
+                return b"data: " + json.one_line(build_error(problem).body) + _END
+            case _:
+                pass
+        return b""
+
+    def _frame(self, started: Started) -> None:
+        """Prepare what stands around the parts of every chunk."""
+        self._identity = identity(started.id, started.model, self._request)
+        head = b'data: {"response":{' if self._enveloped else b"data: {"
+        members = json.encode(self._identity)[1:-1]
+        end = b"}}" if self._enveloped else b"}"
+        self._head = head + b'"candidates":[{"content":{"parts":['
+        self._tail = b'],"role":"model"},"index":0}]' + (b"," + members if members else b"") + end + _END
+
+    def _chunk(self, part: bytes) -> bytes:
+        self._said = True
+        return self._head + part + self._tail
+
+    def _start(self, index: int, part: AnyPart) -> bytes:
+        if not isinstance(part, Text | Refusal | Reasoning) or (isinstance(part, Reasoning) and part.redacted):
+            self._held[index] = _Held(part)
+            return b""
+        self._thoughts[index] = b',"thought":true' if isinstance(part, Reasoning) else b""
+        fields = own_extras(part, NAME)
+        return self._add_field(index, fields) if fields else b""
+
+    def _grow(self, index: int, text: str, piece: int) -> bytes:
+        thought = self._thoughts.get(index)
+        if thought is None:
+            held = self._held.get(index)
+            if held is not None:
+                held.pieces.append(text)
+            return b""
+        if piece and piece != self._pieces.get(index, 0):
+            # One part is one thought: separate summaries stay apart by a blank line.
+            self._pieces[index] = piece
+            text = "\n\n" + text
+        return self._chunk(b'{"text":' + json.encode(text) + thought + b"}")
+
+    def _sign(self, index: int, signature: Signature) -> bytes:
+        thought = self._thoughts.get(index)
+        if thought is not None:
+            return self._chunk(b'{"text":""' + thought + b',"thoughtSignature":' + json.encode(signature.value) + b"}")
+        if index in self._held:
+            self._held[index].signature = signature
+        return b""
+
+    def _add_field(self, index: int, fields: dict[str, bytes]) -> bytes:
+        thought = self._thoughts.get(index)
+        if thought is not None:
+            return self._chunk(json.one_line(json.graft(b'{"text":""' + thought + b"}", fields)))
+        if index in self._held:
+            self._held[index].fields.update(fields)
+        return b""
+
+    def _finish_part(self, index: int, complete: bool) -> bytes:
+        held = self._held.pop(index, None)
+        if held is None:
+            return b""
+        part = _whole(held, complete)
+        written = write_reply_part(part)
+        return b"" if written is None else self._chunk(json.one_line(json.encode(written)))
+
+    def _last(self, finish: Finish) -> bytes:
+        parts = [Raw(b'{"text":""}')] if self._said else []
+        body = write_reply(parts=parts, finish=finish, usage=self._usage, fields=self._fields, identity=self._identity)
+        if self._enveloped:
+            body = wrap(body, self._fields)
+        return b"data: " + json.one_line(body) + _END
+
+
+def _whole(held: _Held, complete: bool) -> AnyPart:
+    part = held.part
+    extras = Extras(NAME, held.fields) if held.fields else None
+    if isinstance(part, ToolCall):
+        arguments = part.arguments + "".join(held.pieces)
+        return ToolCall(
+            id=part.id,
+            name=part.name,
+            arguments=arguments or "{}",
+            complete=complete,
+            signature=held.signature,
+            extras=extras,
+        )
+    return structs.replace(part, signature=held.signature, extras=extras)
+
+
+def decoder() -> GeminiDecoder:
+    """Return a decoder of one stream."""
+    return GeminiDecoder()
+
+
+def encoder(request: Request | None) -> GeminiEncoder:
+    """Return an encoder for the client that sent `request`."""
+    return GeminiEncoder(request)

@@ -1,0 +1,235 @@
+"""The shapes of generateContent that reach the core, in Google's names.
+
+Rules: only fields that are read are declared (the rest is kept as unread members), `Raw` for what is only carried, and
+a `Raw` that was not sent is `ABSENT`. Parts are untagged: one struct with optional fields. Proto JSON lets a list be
+one object and every name be snake_case; both are read, only the canonical form is written.
+"""
+
+from msgspec import Raw
+
+from dragoman.wire.shape import Shape, Unread, Wire
+
+NAME = "gemini"
+ISSUER = "google"
+ABSENT = Raw()
+
+
+class Camel(Wire, rename="camel"):
+    """Base of shapes with camelCase names."""
+
+
+class Blob(Camel):
+    """Media in the request itself."""
+
+    mime_type: str = ""
+    data: str | None = None
+    display_name: str = ""
+
+
+class FileData(Camel):
+    """Media behind a URI."""
+
+    mime_type: str = ""
+    file_uri: str | None = None
+    display_name: str = ""
+
+
+class FunctionCall(Camel):
+    """A call; `partialArgs` and `willContinue` are Vertex's way to stream it."""
+
+    id: str | None = None
+    name: str | None = None
+    args: Raw = ABSENT
+    partial_args: Raw = ABSENT
+    will_continue: Raw = ABSENT
+
+
+class FunctionResponsePart(Camel):
+    """Media in a tool result."""
+
+    inline_data: Blob | None = None
+    file_data: FileData | None = None
+
+
+class FunctionResponse(Camel):
+    """A tool's answer; `response` is any object."""
+
+    id: str | None = None
+    name: str | None = None
+    response: Raw = ABSENT
+    parts: list[FunctionResponsePart] | None = None
+
+
+class Part(Camel):
+    """A piece of content: at most one of text, call, response and data is set."""
+
+    text: str | None = None
+    thought: bool | None = None
+    function_call: FunctionCall | None = None
+    function_response: FunctionResponse | None = None
+    inline_data: Blob | None = None
+    file_data: FileData | None = None
+    thought_signature: str | None = None
+
+
+class Content(Camel):
+    """A turn."""
+
+    parts: list[Part] | Part | None = None
+    role: str | None = None
+
+
+class FunctionDeclaration(Camel):
+    """A tool the caller runs."""
+
+    name: str
+    description: str | None = None
+    parameters: Raw = ABSENT
+    parameters_json_schema: Raw = ABSENT
+
+
+class Tool(Camel):
+    """A bundle of declarations; tools Google runs stand beside them and are not read."""
+
+    function_declarations: list[FunctionDeclaration] | None = None
+
+
+class FunctionCallingConfig(Camel):
+    """How free the model is to call."""
+
+    mode: str | None = None
+    allowed_function_names: list[str] | None = None
+
+
+class ToolConfig(Camel):
+    """Settings of all tools."""
+
+    function_calling_config: FunctionCallingConfig | None = None
+
+
+class ThinkingConfig(Camel):
+    """How much to think."""
+
+    include_thoughts: bool | None = None
+    thinking_level: str | None = None
+    thinking_budget: int | None = None
+
+
+class GenerationConfig(Camel):
+    """Knobs of the sampler and the shape of the answer."""
+
+    temperature: int | float | None = None
+    top_p: int | float | None = None
+    top_k: int | float | None = None
+    candidate_count: int | None = None
+    max_output_tokens: int | None = None
+    stop_sequences: list[str] | None = None
+    seed: int | None = None
+    presence_penalty: int | float | None = None
+    frequency_penalty: int | float | None = None
+    response_mime_type: str | None = None
+    response_schema: Raw = ABSENT
+    response_json_schema: Raw = ABSENT
+    thinking_config: ThinkingConfig | None = None
+
+
+class GenerateContentRequest(Camel):
+    """A request; `request` is there only in Code Assist's envelope."""
+
+    contents: list[Content] | Content | None = None
+    system_instruction: Content | str | None = None
+    tools: list[Tool] | Tool | None = None
+    tool_config: ToolConfig | None = None
+    generation_config: GenerationConfig | None = None
+    labels: dict[str, str] | None = None
+    request: Raw = ABSENT
+
+
+class Candidate(Camel):
+    """One answer. `safetyRatings` and `finishMessage` come so often that they are declared, but only carried."""
+
+    content: Content | None = None
+    finish_reason: str | int | None = None
+    index: int | None = None
+    safety_ratings: Raw = ABSENT
+    finish_message: Raw = ABSENT
+
+
+class GenerateContentResponse(Camel):
+    """A reply, or one chunk of it; `response` is there only in Code Assist's envelope."""
+
+    candidates: list[Candidate] | None = None
+    usage_metadata: Raw = ABSENT
+    model_version: str | None = None
+    response_id: str | None = None
+    prompt_feedback: Raw = ABSENT
+    create_time: Raw = ABSENT
+    response: Raw = ABSENT
+    trace_id: Raw = ABSENT
+    error: Raw = ABSENT
+
+
+class UsageMetadata(Camel):
+    """Tokens."""
+
+    prompt_token_count: int | None = None
+    candidates_token_count: int | None = None
+    total_token_count: int | None = None
+    cached_content_token_count: int | None = None
+    thoughts_token_count: int | None = None
+    tool_use_prompt_token_count: int | None = None
+
+
+class PromptFeedback(Camel):
+    """Why a prompt was refused."""
+
+    block_reason: str | int | None = None
+    block_reason_message: str | None = None
+
+
+class PartialArg(Camel):
+    """A piece of streamed arguments: the value at `jsonPath`, or a piece of a string there."""
+
+    json_path: str = ""
+    string_value: str | None = None
+    number_value: Raw = ABSENT
+    bool_value: bool | None = None
+    null_value: Raw = ABSENT
+    will_continue: bool | None = None
+
+
+REQUEST: Shape[GenerateContentRequest] = Shape(GenerateContentRequest, snake=True)
+REPLY: Shape[GenerateContentResponse] = Shape(GenerateContentResponse, snake=True)
+USAGE: Shape[UsageMetadata] = Shape(UsageMetadata, snake=True)
+PROMPT_FEEDBACK: Shape[PromptFeedback] = Shape(PromptFeedback, snake=True)
+PARTIAL_ARGS: Shape[list[PartialArg]] = Shape(list[PartialArg], snake=True)
+
+
+def given(raw: Raw) -> bytes | None:
+    """Return the bytes of a member that was sent and is not null."""
+    data = bytes(raw)
+    return data if data and data != b"null" else None
+
+
+class Leftovers:
+    """Unread members of a request, found and told by absolute pointers though read below `prefix`."""
+
+    __slots__ = ("_offset", "_prefix", "_unread")
+
+    def __init__(self, unread: Unread, prefix: str) -> None:
+        self._unread = unread
+        self._prefix = prefix
+        self._offset = len(prefix)
+
+    def take(self, where: str) -> dict[str, bytes] | None:
+        """Remove and return what lies below `where`, relative to it."""
+        return self._unread.take(where[self._offset :])
+
+    def add(self, where: str, raw: bytes) -> None:
+        """Note one more member that did not reach the core."""
+        self._unread.add(where[self._offset :], raw)
+
+    def rest(self) -> dict[str, bytes]:
+        """Return what nobody took."""
+        rest = self._unread.rest()
+        return {self._prefix + pointer: raw for pointer, raw in rest.items()} if self._prefix else rest

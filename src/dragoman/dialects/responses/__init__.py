@@ -1,0 +1,35 @@
+"""OpenAI Responses."""
+
+from dragoman.dialects.record import Dialect, Holds
+from dragoman.dialects.responses.errors import build_error, parse_error
+from dragoman.dialects.responses.request import POINTERS, parse_request, render_request
+from dragoman.dialects.responses.response import build_response, parse_response
+from dragoman.dialects.responses.stream_decode import ResponsesDecoder
+from dragoman.dialects.responses.stream_encode import ResponsesEncoder
+from dragoman.dialects.responses.wire import ISSUER, NAME
+
+DIALECT = Dialect(
+    name=NAME,
+    issuer=ISSUER,
+    call_prefix="call_",
+    holds=Holds(
+        reasoning=True,
+        signatures=frozenset({"reasoning"}),
+        refusal=True,
+        custom_calls=True,
+        partial_calls=True,
+        media=False,
+        citations=True,
+        order=True,
+        finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused"}),
+    ),
+    pointers=POINTERS,
+    parse_request=parse_request,
+    render_request=render_request,
+    parse_response=parse_response,
+    build_response=build_response,
+    decoder=ResponsesDecoder,
+    encoder=ResponsesEncoder,
+    parse_error=parse_error,
+    build_error=build_error,
+)

@@ -1,0 +1,232 @@
+"""Errors: the vendor's envelope, its words, and ours.
+
+Rules: a code says more than a type, a type more than a status, and a status more than nothing. Reading never raises,
+whatever the body is. Codex decides by code whether to retry, so each kind is written with the code it knows.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Raw
+from msgspec.json import Decoder
+
+from dragoman.core.problems import Kind, Problem
+from dragoman.dialects.record import ErrorReply
+from dragoman.dialects.responses.wire import NAME
+from dragoman.wire import json, pointer
+
+_CODES: dict[str, Kind] = {
+    "context_length_exceeded": "context_length",
+    "string_above_max_length": "invalid_request",
+    "invalid_prompt": "policy",
+    "invalid_api_key": "authentication",
+    "insufficient_quota": "billing",
+    "billing_hard_limit_reached": "billing",
+    "credit_balance_exhausted": "billing",
+    "usage_not_included": "billing",
+    "usage_limit_reached": "billing",
+    "rate_limit_exceeded": "rate_limit",
+    "slow_down": "overloaded",
+    "server_is_overloaded": "overloaded",
+    "server_overloaded": "overloaded",
+    "internal_error": "internal",
+    "vector_store_timeout": "timeout",
+    "model_not_found": "not_found",
+    "previous_response_not_found": "not_found",
+    "not_found": "not_found",
+    "DeploymentNotFound": "not_found",
+    "unsupported_country_region_territory": "permission",
+    "misalignment_policy_violation": "policy",
+    "bio_policy": "policy",
+    "cyber_policy": "policy",
+    "content_filter": "policy",
+    "image_content_policy_violation": "policy",
+    "data_residency_mismatch": "permission",
+    "malformed_function_call": "malformed_reply",
+    "unsupported_parameter": "unsupported",
+    "unsupported_value": "unsupported",
+}
+_TYPES: dict[str, Kind] = {
+    "authentication_error": "authentication",
+    "permission_error": "permission",
+    "insufficient_quota": "billing",
+    "rate_limit_error": "rate_limit",
+    "rate_limit_exceeded": "rate_limit",
+    "tokens": "rate_limit",
+    "requests": "rate_limit",
+    "not_found_error": "not_found",
+    "overloaded_error": "overloaded",
+    "service_unavailable_error": "overloaded",
+    "timeout_error": "timeout",
+}
+_STATUSES: dict[int, Kind] = {
+    401: "authentication",
+    402: "billing",
+    403: "permission",
+    404: "not_found",
+    408: "timeout",
+    409: "conflict",
+    413: "too_large",
+    429: "rate_limit",
+    499: "cancelled",
+    502: "malformed_reply",
+    503: "overloaded",
+    504: "timeout",
+    529: "overloaded",
+}
+_WORDS: dict[Kind, tuple[int, str, str | None]] = {
+    "invalid_request": (400, "invalid_request_error", None),
+    "unsupported": (400, "invalid_request_error", "unsupported_value"),
+    "context_length": (400, "invalid_request_error", "context_length_exceeded"),
+    "too_large": (413, "invalid_request_error", None),
+    "authentication": (401, "invalid_request_error", "invalid_api_key"),
+    "billing": (429, "insufficient_quota", "insufficient_quota"),
+    "permission": (403, "invalid_request_error", None),
+    "not_found": (404, "invalid_request_error", "not_found"),
+    "conflict": (409, "invalid_request_error", None),
+    "rate_limit": (429, "rate_limit_error", "rate_limit_exceeded"),
+    "overloaded": (503, "server_error", "server_is_overloaded"),
+    "timeout": (504, "server_error", "server_error"),
+    "cancelled": (499, "server_error", "server_error"),
+    "internal": (500, "server_error", "server_error"),
+    "malformed_reply": (502, "server_error", "server_error"),
+    "policy": (403, "invalid_request_error", "invalid_prompt"),
+}
+_MEMBERS: Decoder[dict[str, Any]] = Decoder(dict[str, Any])
+_TOO_LONG = re.compile(
+    r"context (?:length|window)|maximum context|prompt is too long|too many input tokens", re.IGNORECASE
+)
+_DELAY = re.compile(r"try again in (\d+(?:\.\d+)?)(ms|s)", re.IGNORECASE)
+
+
+def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem:
+    """Read an error reply."""
+    members = _envelope(body)
+    retry_after = _seconds(headers)
+    if members is None:
+        kind = _kind("", "", "", status)
+        message = f"the server answered with status {status} and no readable error"
+        return Problem(kind, message, status=status, retry_after=retry_after, detail=body or None, detail_dialect=NAME)
+    return read_error(members, status, retry_after, body)
+
+
+def read_error(
+    members: dict[str, Any], status: int | None, retry_after: float | None = None, detail: bytes | None = None
+) -> Problem:
+    """Read the members of an `error` object; in a stream there is no status."""
+    code, word = _word(members.get("code")), _word(members.get("type"))
+    message = _word(members.get("message")) or code or word or "the server reported an error"
+    if retry_after is None and (found := _DELAY.search(message)):
+        retry_after = float(found[1]) / (1000 if found[2].lower() == "ms" else 1)
+    param = members.get("param")
+    return Problem(
+        _kind(code, word, message, status),
+        message,
+        status=status,
+        where=pointer.from_path(f".{param}") if isinstance(param, str) else "",
+        code=code or None,
+        retry_after=retry_after,
+        detail=json.encode({"error": members}) if detail is None else detail,
+        detail_dialect=NAME,
+    )
+
+
+def _envelope(body: bytes) -> dict[str, Any] | None:
+    """Find the error in a body of any shape: enveloped, bare, in a list, a string, or FastAPI's `detail`."""
+    try:
+        if json.first_byte(body) == b"[":
+            body = bytes(json.decode_array(body)[0])
+        members: dict[str, Any] = json.decode_with(_MEMBERS, body)
+    except (json.Malformed, IndexError):
+        return None
+    error = members.get("error", members.get("detail"))
+    if isinstance(error, str):
+        return {**members, "message": error}
+    if isinstance(error, dict):
+        return json.decode_with(_MEMBERS, json.encode(error))
+    return members if "message" in members else None
+
+
+def _word(value: object) -> str:
+    return str(value) if isinstance(value, str | int) else ""
+
+
+def _kind(code: str, word: str, message: str, status: int | None) -> Kind:
+    kind = _CODES.get(code) or _TYPES.get(word) or _TYPES.get(code)
+    if kind is None and "server_error" in (code, word):
+        kind = _STATUSES.get(status or 500, "internal")
+    if kind is None and word == "invalid_request_error" and status in (None, 400):
+        kind = "invalid_request"
+    if kind is None and status is not None:
+        kind = _STATUSES.get(status) or ("internal" if status >= 500 else "invalid_request")
+    if kind in ("invalid_request", "too_large") and _TOO_LONG.search(message):
+        return "context_length"
+    return kind or "internal"
+
+
+def _seconds(headers: Mapping[str, str]) -> float | None:
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            return float(headers[name]) / unit
+        except (KeyError, ValueError):
+            continue
+    return None
+
+
+def build_error(problem: Problem) -> ErrorReply:
+    """Write an error reply. Our own dialect's words are passed on as they were."""
+    status, members = write_error(problem)
+    headers = {"content-type": "application/json"}
+    if problem.retry_after is not None:
+        headers["retry-after"] = f"{problem.retry_after:g}"
+    return ErrorReply(status, headers, json.encode({"error": members}))
+
+
+def write_error(problem: Problem) -> tuple[int, dict[str, Any]]:
+    """Return the status and the members of the `error` object."""
+    status, word, code = _WORDS[problem.kind]
+    members: dict[str, Any] = {
+        "message": _said(problem),
+        "type": word,
+        "param": _param(problem.where),
+        "code": _own_code(problem) or code,
+    }
+    own = _own_members(problem)
+    if own is not None:
+        members.update(own)
+    if (own is not None or problem.kind == "invalid_request") and 400 <= problem.status < 500:
+        status = problem.status
+    return status, members
+
+
+def _own_code(problem: Problem) -> str | None:
+    """A code is passed on only where clients of this dialect know it, or where it names our own finding."""
+    return problem.code if problem.code in _CODES else None
+
+
+def _own_members(problem: Problem) -> dict[str, Any] | None:
+    if problem.detail is None or problem.detail_dialect != NAME:
+        return None
+    try:
+        error = json.decode_object(problem.detail).get("error")
+        found = None if error is None else json.decode_object(error)
+    except json.Malformed:
+        return None
+    if not found:
+        return None
+    return {name: Raw(raw) for name, raw in found.items() if name not in ("message", "code") or bytes(raw) != b"null"}
+
+
+def _said(problem: Problem) -> str:
+    """Codex reads the delay from the words, and only from these."""
+    if problem.kind != "rate_limit" or problem.retry_after is None or _DELAY.search(problem.message):
+        return problem.message
+    return f"{problem.message.rstrip('. ')}. Please try again in {problem.retry_after:g}s."
+
+
+def _param(where: str) -> str | None:
+    if not where:
+        return None
+    tokens = pointer.split(where)
+    return "".join(f"[{token}]" if token.isdigit() else f".{token}" for token in tokens).removeprefix(".")

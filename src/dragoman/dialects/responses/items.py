@@ -1,0 +1,365 @@
+"""Conversation items, read into messages one for one and written from any message.
+
+Rules: an item that is not one of ours is carried whole; its message's role only says who spoke. A message's `spelling`
+is "item" and the words its item used (role, string or list, typed or not); any other spelling is a foreign message,
+which is written in the plainest form. Fields of an item that holds one part (calls, results, reasoning) are that
+part's extras; those of a message item are the message's.
+"""
+
+from operator import attrgetter
+from typing import Any
+
+from msgspec import Raw
+from msgspec.json import Decoder
+
+from dragoman.core.parts import AnyPart, Content, Data, Opaque, Reasoning, Signature, Text, ToolCall, ToolResult
+from dragoman.core.problems import Problem
+from dragoman.core.request import Message, Role
+from dragoman.core.value import own_extras
+from dragoman.dialects.responses.parts import PART, extras_of, read_contents, write_contents
+from dragoman.dialects.responses.wire import ISSUER, NAME, ContentPart, Item, ReasoningText, decode_known
+from dragoman.wire import json
+from dragoman.wire.shape import Shape, Unknown, Unread
+
+INSTRUCTIONS = "instructions"
+CONTENT = "content"
+_EMPTY_CONTENT = "empty content"
+_STRING = "string"
+_LIST = "list"
+_NAMED = "named"
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
+_KNOWN = frozenset(
+    {
+        "message",
+        "function_call",
+        "function_call_output",
+        "custom_tool_call",
+        "custom_tool_call_output",
+        "reasoning",
+    }
+)
+_FAST: Decoder[list[Item]] = Decoder(list[Item])
+_ONE: Decoder[Item] = Decoder(Item)
+_SHAPE: Shape[Item] = Shape(Item)
+_USED = {
+    "message": {"content", "role"},
+    "function_call": {"call_id", "name", "namespace", "arguments"},
+    "custom_tool_call": {"call_id", "name", "namespace", "input"},
+    "function_call_output": {"call_id", "name", "output"},
+    "custom_tool_call_output": {"call_id", "name", "output"},
+    "reasoning": {"summary", "content", "encrypted_content"},
+}
+_UNUSED = {
+    kind: tuple(name for name in Item.__struct_fields__ if name != "type" and name not in used)
+    for kind, used in _USED.items()
+}
+_GET_UNUSED = {kind: attrgetter(*names) for kind, names in _UNUSED.items()}
+_NOTHING = {kind: (None,) * len(names) for kind, names in _UNUSED.items()}
+
+
+def read_items(raw: Raw) -> list[Message]:
+    """Read a list of items."""
+    items = decode_known(_FAST, raw)
+    if items is None:
+        return [read_item(one, f"/input/{index}") for index, one in enumerate(json.decode_array(raw))]
+    raws: list[Raw] = []
+    messages: list[Message] = []
+    for index, item in enumerate(items):
+        where = f"/input/{index}"
+        message = _read_known(item, where, None)
+        if message is None:
+            raws = raws or json.decode_array(raw)
+            message = read_item(raws[index], where)
+        messages.append(message)
+    return messages
+
+
+def read_item(raw: Raw, where: str) -> Message:
+    """Read one item."""
+    try:
+        item, unread = decode_item(raw)
+        message = None if item is None else _read_known(item, where, unread)
+    except json.Malformed as error:
+        raise json.Malformed(error.message, where + error.where) from None
+    return _opaque(raw, where) if message is None else message
+
+
+def decode_item(raw: Raw | bytes) -> tuple[Item | None, Unread | None]:
+    """Decode an item and what it has beyond its shape; None for an item of another type."""
+    known = decode_known(_ONE, raw)
+    if known is not None:
+        return known, None
+    kind = json.decode_object(raw).get("type")
+    word = "message" if kind is None else json.decode(kind)
+    if word is not None and not isinstance(word, str):
+        raise json.Malformed("the type of an item must be a string", "/type")
+    if word is not None and word not in _KNOWN:
+        return None, None
+    return _SHAPE.read(raw)
+
+
+def item_fields(item: Item, kind: str, unread: Unread | None) -> dict[str, bytes]:
+    """Collect the members of an item that its reader does not use."""
+    fields: dict[str, bytes] = {}
+    values = _GET_UNUSED[kind](item)
+    if values != _NOTHING[kind]:
+        for name, value in zip(_UNUSED[kind], values, strict=True):
+            if value is not None:
+                fields["/" + name] = json.encode(value)
+    if unread is not None:
+        fields.update(unread.rest())
+    return fields
+
+
+def _read_known(item: Item, where: str, unread: Unread | None) -> Message | None:
+    match item.type:
+        case None | "message":
+            role = _ROLES.get(item.role or "")
+            return None if role is None else _read_message(item, role, where, unread)
+        case "function_call" | "custom_tool_call":
+            if item.call_id is None:
+                raise Problem("invalid_request", "a call needs a call_id", where=where + "/call_id")
+            if item.name is None:
+                raise Problem("invalid_request", "a call needs a name", where=where + "/name")
+            return Message(where=where, spelling="item", role="assistant", parts=(read_call(item, where, unread),))
+        case "reasoning":
+            return Message(where=where, spelling="item", role="assistant", parts=(read_reasoning(item, where, unread),))
+        case "function_call_output" | "custom_tool_call_output":
+            return Message(where=where, spelling="item", role="user", parts=(_read_result(item, where, unread),))
+
+
+def _read_message(item: Item, role: Role, where: str, unread: Unread | None) -> Message:
+    content = item.content
+    if isinstance(content, str):
+        parts: tuple[AnyPart, ...] = (Text(where=where + "/content", text=content),)
+        form = _STRING
+    elif content is None:
+        parts, form = (), "nothing"
+    else:
+        parts, form = read_contents(content, where + "/content", "/content", unread), _LIST
+    typed = "easy" if item.type is None else "typed"
+    return Message(
+        where=where,
+        spelling=f"item {item.role} {form} {typed}",
+        extras=extras_of(item_fields(item, "message", unread)),
+        role=role,
+        parts=parts,
+    )
+
+
+def read_call(item: Item, where: str, unread: Unread | None) -> ToolCall:
+    """Read a function or custom call, as far as it is given."""
+    text = item.type == "custom_tool_call"
+    return ToolCall(
+        where=where,
+        extras=extras_of(item_fields(item, "custom_tool_call" if text else "function_call", unread)),
+        id=item.call_id or "",
+        name=item.name or "",
+        arguments=(item.input if text else item.arguments) or "",
+        form="text" if text else "json",
+        namespace=item.namespace or "",
+    )
+
+
+def read_reasoning(item: Item, where: str, unread: Unread | None) -> Reasoning:
+    """Read a reasoning item: its summaries, or its raw texts where there is no summary."""
+    summary = [piece.text for piece in item.summary or () if not isinstance(piece, Unknown)]
+    content = item.content if isinstance(item.content, list) else []
+    texts = summary
+    spelling = _EMPTY_CONTENT if item.content == [] else ""
+    kept: dict[str, bytes] = {}
+    if content and not summary:
+        texts = [piece.text for piece in content if isinstance(piece, ReasoningText)]
+        spelling = CONTENT
+        kept = _other_pieces(content)
+    elif content:
+        kept["/content"] = json.encode([piece.raw if isinstance(piece, Unknown) else piece for piece in content])
+    for index, piece in enumerate(item.summary or ()):
+        if isinstance(piece, Unknown):
+            kept[f"/summary/{index}"] = bytes(piece.raw)
+    fields = item_fields(item, "reasoning", unread)
+    return Reasoning(
+        where=where,
+        spelling=spelling,
+        extras=extras_of({**fields, **kept}),
+        texts=tuple(texts),
+        signature=None if item.encrypted_content is None else Signature(ISSUER, item.encrypted_content),
+    )
+
+
+def _other_pieces(content: list[ContentPart]) -> dict[str, bytes]:
+    return {
+        f"/content/{index}": bytes(piece.raw) if isinstance(piece, Unknown) else json.encode(piece)
+        for index, piece in enumerate(content)
+        if not isinstance(piece, ReasoningText)
+    }
+
+
+def _read_result(item: Item, where: str, unread: Unread | None) -> ToolResult:
+    if item.call_id is None:
+        raise Problem("invalid_request", "a tool result needs a call_id", where=where + "/call_id")
+    output = item.output
+    if isinstance(output, str):
+        content: tuple[Content, ...] = (Text(where=where + "/output", text=output),) if output else ()
+        spelling = _STRING
+    elif output is None:
+        content, spelling = (), "nothing"
+    else:
+        content = _results(read_contents(output, where + "/output", "/output", unread))
+        spelling = _LIST
+    kind = item.type or "function_call_output"
+    return ToolResult(
+        where=where,
+        spelling=spelling if item.name is None else f"{spelling} {_NAMED}",
+        extras=extras_of(item_fields(item, kind, unread)),
+        call_id=item.call_id,
+        name=item.name or "",
+        content=content,
+        form="text" if kind == "custom_tool_call_output" else "json",
+    )
+
+
+def _results(parts: tuple[AnyPart, ...]) -> tuple[Content, ...]:
+    """A result holds text and media; anything else in it is nobody's but this dialect's."""
+    content: list[Content] = []
+    for part in parts:
+        if isinstance(part, Content):
+            content.append(part)
+        else:
+            raw = json.encode(write_contents([part], assistant=True)[0])
+            content.append(Opaque(where=part.where, spelling=PART, dialect=NAME, raw=raw))
+    return tuple(content)
+
+
+def _opaque(raw: Raw, where: str) -> Message:
+    members = json.decode_object(raw)
+    word = json.decode(members["type"]) if "type" in members else None
+    if word is None and "role" not in members and "id" not in members:
+        raise json.Malformed("an item needs a type or a role", where + "/type")
+    part = Opaque(where=where, dialect=NAME, raw=bytes(raw))
+    return Message(where=where, spelling="item", role=_speaker(str(word or "item_reference")), parts=(part,))
+
+
+def _speaker(word: str) -> Role:
+    if word == "mcp_approval_response":
+        return "user"
+    if word.endswith("_call") or word.startswith("mcp_") or word in ("compaction", "item_reference", "program"):
+        return "assistant"
+    return "user"
+
+
+def write_message(message: Message) -> list[Any]:
+    """Write a message as the items it takes; a user's results come first, then all else in one message item."""
+    items: list[Any] = []
+    content: list[AnyPart] = []
+    for part in message.parts:
+        match part:
+            case ToolResult():
+                items.append(_write_result(part))
+                continue
+            case ToolCall():
+                item = write_call(part)
+            case Reasoning():
+                item = write_reasoning(part)
+            case Opaque(spelling=spelling) if spelling != PART:
+                item = Raw(part.raw) if part.dialect == NAME else None
+            case _:
+                content.append(part)
+                continue
+        if content:
+            items.append(_write_message_item(message, content))
+            content = []
+        if item is not None:
+            items.append(item)
+    if content or (not message.parts and message.spelling.startswith("item")):
+        items.append(_write_message_item(message, content))
+    return items
+
+
+def _write_message_item(message: Message, parts: list[AnyPart]) -> Any:
+    words = message.spelling.split()
+    own = words[:1] == ["item"]
+    assistant = message.role == "assistant"
+    role: str = message.role
+    if role == "system" and (not own or "developer" in words):
+        role = "developer"
+    wire: dict[str, Any] = {"role": role} if own and "easy" in words else {"type": "message", "role": role}
+    if not parts and "nothing" in words:
+        pass
+    elif len(parts) == 1 and _LIST not in words[2:3] and (text := plain_text(parts[0])) is not None:
+        wire["content"] = text
+    else:
+        wire["content"] = write_contents(parts, assistant=assistant)
+    fields = own_extras(message, NAME)
+    return Raw(json.graft(json.encode(wire), fields)) if fields else wire
+
+
+def plain_text(part: AnyPart) -> str | None:
+    """Return the text of a part that is nothing but its text."""
+    if not isinstance(part, Text) or part.cache is not None or part.citations or own_extras(part, NAME):
+        return None
+    return part.text
+
+
+def write_call(part: ToolCall, status: str = "", item_id: str = "") -> Any:
+    """Write a call; a reply also says its status and id."""
+    wire: dict[str, Any] = {"type": "function_call" if part.form == "json" else "custom_tool_call"}
+    if item_id:
+        wire["id"] = item_id
+    if status:
+        wire["status"] = status
+    wire["call_id"] = part.id
+    wire["name"] = part.name
+    if part.namespace:
+        wire["namespace"] = part.namespace
+    wire["arguments" if part.form == "json" else "input"] = part.arguments
+    return with_fields(wire, own_extras(part, NAME))
+
+
+def write_reasoning(part: Reasoning, item_id: str = "") -> Any:
+    """Write a reasoning item; `summary` is required even when it is empty."""
+    wire: dict[str, Any] = {"type": "reasoning"}
+    if item_id:
+        wire["id"] = item_id
+    raw = part.spelling == CONTENT
+    wire["summary"] = [] if raw else [{"type": "summary_text", "text": text} for text in part.texts]
+    if raw:
+        wire["content"] = [{"type": "reasoning_text", "text": text} for text in part.texts]
+    elif part.spelling == _EMPTY_CONTENT:
+        wire["content"] = []
+    if part.signature is not None:
+        wire["encrypted_content"] = part.signature.value
+    return with_fields(wire, own_extras(part, NAME))
+
+
+def with_fields(wire: dict[str, Any], fields: dict[str, bytes] | None) -> Any:
+    """Put an item's own fields back; they win over what was written."""
+    if not fields:
+        return wire
+    for pointer in fields:
+        wire.pop(pointer[1:], None)
+    return Raw(json.graft(json.encode(wire), fields))
+
+
+def _write_result(part: ToolResult) -> Any:
+    words = part.spelling.split()
+    wire: dict[str, Any] = {
+        "type": "function_call_output" if part.form == "json" else "custom_tool_call_output",
+        "call_id": part.call_id,
+    }
+    if _NAMED in words:
+        wire["name"] = part.name
+    if not part.content and "nothing" in words:
+        return with_fields(wire, own_extras(part, NAME))
+    if not part.content:
+        wire["output"] = [] if _LIST in words else ""
+    elif len(part.content) == 1 and _LIST not in words and (text := _only_text(part.content[0])) is not None:
+        wire["output"] = text
+    else:
+        wire["output"] = write_contents(part.content, assistant=False)
+    return with_fields(wire, own_extras(part, NAME))
+
+
+def _only_text(part: Content) -> str | None:
+    return part.json.decode() if isinstance(part, Data) else plain_text(part)

@@ -1,0 +1,208 @@
+"""Output items of a reply: one item is one part, except that a message item is as many parts as it has contents.
+
+Rules: the fields of a message item stand in the extras of its parts under /item/ (its status on the last, because that
+is when a stream knows it, all others on the first), and the spelling of its parts says where an item begins ("first")
+and goes on ("same"); any other spelling is a foreign part, which gets an item of its own. A status of "completed" is
+not kept: it is what is written when nothing else is known.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Raw, structs
+
+from dragoman.core.parts import AnyPart, Data, Inline, Media, Opaque, Reasoning, Refusal, Text, ToolCall
+from dragoman.core.value import own_extras
+from dragoman.dialects.responses.items import (
+    decode_item,
+    item_fields,
+    read_call,
+    read_reasoning,
+    with_fields,
+    write_call,
+    write_reasoning,
+)
+from dragoman.dialects.responses.parts import (
+    ITEM_FIELDS,
+    extras_of,
+    is_item_field,
+    read_contents,
+    write_citations,
+)
+from dragoman.dialects.responses.wire import NAME, Item
+from dragoman.wire import json
+from dragoman.wire.shape import Unread
+
+FIRST = "first"
+SAME = "same"
+COMPLETED = b'"completed"'
+NO_ARGUMENTS = "{}"
+MessagePart = Text | Refusal | Opaque | Data
+
+
+def read_output(raw: Raw | bytes, where: str) -> list[AnyPart]:
+    """Read one output item."""
+    item, unread = decode_item(raw)
+    match item:
+        case Item(type="function_call" | "custom_tool_call"):
+            return [_read_call(item, where, unread)]
+        case Item(type="reasoning"):
+            return [read_reasoning(item, where, unread)]
+        case Item(type="message", role="assistant" | None, content=content) if content:
+            return _read_message(item, where, unread)
+        case _:
+            return [Opaque(where=where, dialect=NAME, raw=bytes(raw))]
+
+
+def _read_call(item: Item, where: str, unread: Unread | None) -> ToolCall:
+    call = read_call(item, where, unread)
+    fields = dict(call.extras.fields) if call.extras else {}
+    complete = is_complete(call, item.status)
+    if item.status == "completed" or not complete:
+        fields.pop("/status", None)
+    arguments = call.arguments or (NO_ARGUMENTS if call.form == "json" else "")
+    return structs.replace(call, arguments=arguments, extras=extras_of(fields), complete=complete)
+
+
+def is_complete(call: ToolCall, status: str | None) -> bool:
+    """Tell whether a call's arguments came to their end."""
+    if status == "completed":
+        return True
+    if call.form == "text":
+        return status != "incomplete"
+    return not call.arguments or json.is_json(call.arguments)
+
+
+def _read_message(item: Item, where: str, unread: Unread | None) -> list[AnyPart]:
+    if isinstance(item.content, str):
+        parts: tuple[AnyPart, ...] = (Text(where=f"{where}/content", text=item.content),)
+    else:
+        parts = read_contents(item.content or [], f"{where}/content", "/content", unread)
+    fields = item_fields(item, "message", unread)
+    status = fields.pop("/status", COMPLETED)
+    last = len(parts) - 1
+    told: list[AnyPart] = []
+    for index, part in enumerate(parts):
+        own = dict(part.extras.fields) if part.extras else {}
+        if index == 0:
+            own.update({ITEM_FIELDS + name[1:]: raw for name, raw in fields.items()})
+        if index == last and status != COMPLETED:
+            own[ITEM_FIELDS + "status"] = status
+        told.append(structs.replace(part, spelling=SAME if index else FIRST, extras=extras_of(own)))
+    return told
+
+
+class Ids:
+    """Item ids made from the reply's id: the same reply always gets the same ids."""
+
+    def __init__(self, response_id: str) -> None:
+        self._stem = hashlib.sha256(response_id.encode()).hexdigest()[:32]
+
+    def of(self, part: AnyPart, output_index: int) -> str:
+        """Return the id of the item a part begins: its own, or one made for it."""
+        fields = own_extras(part, NAME) or {}
+        own = fields.get("/item/id") or fields.get("/id")
+        if own is not None and own.startswith(b'"'):
+            return json.decode(own)
+        match part:
+            case ToolCall(form="text"):
+                prefix = "ctc_"
+            case ToolCall():
+                prefix = "fc_"
+            case Reasoning():
+                prefix = "rs_"
+            case Media():
+                prefix = "ig_"
+            case _:
+                prefix = "msg_"
+        return f"{prefix}{self._stem}{output_index:04x}"
+
+
+def write_output(parts: Iterable[AnyPart], response_id: str) -> list[Any]:
+    """Write the output items of a reply."""
+    ids = Ids(response_id)
+    items: list[Any] = []
+    message: list[AnyPart] = []
+    for part in parts:
+        if message and part.spelling != SAME:
+            items.append(write_message_item(message, ids.of(message[0], len(items))))
+            message = []
+        if in_message(part):
+            message.append(part)
+            continue
+        item = write_item(part, ids.of(part, len(items)))
+        if item is not None:
+            items.append(item)
+    if message:
+        items.append(write_message_item(message, ids.of(message[0], len(items))))
+    return items
+
+
+def in_message(part: AnyPart) -> bool:
+    """Tell whether a part belongs into a message item."""
+    return isinstance(part, Text | Refusal | Data) or (isinstance(part, Opaque) and part.spelling in (FIRST, SAME))
+
+
+def write_item(part: AnyPart, item_id: str) -> Any:
+    """Write a part that is an item of its own; None when the dialect cannot say it."""
+    match part:
+        case ToolCall(complete=complete):
+            return write_call(part, "completed" if complete else "incomplete", item_id)
+        case Reasoning():
+            return write_reasoning(part, item_id)
+        case Opaque(dialect=dialect, raw=raw):
+            return Raw(raw) if dialect == NAME else None
+        case Media(kind="image", source=Inline(data=data)):
+            return {"type": "image_generation_call", "id": item_id, "status": "completed", "result": data}
+        case _:
+            return None
+
+
+def write_message_item(parts: list[AnyPart], item_id: str) -> Any:
+    """Write a message item of these parts."""
+    return message_item([write_content(part) for part in parts], item_fields_of(parts), item_id)
+
+
+def message_item(contents: list[Any], fields: dict[str, bytes], item_id: str) -> Any:
+    """Write a message item of parts already written."""
+    wire: dict[str, Any] = {
+        "type": "message",
+        "id": item_id,
+        "status": "completed",
+        "role": "assistant",
+        "content": contents,
+    }
+    return with_fields(wire, fields)
+
+
+def item_fields_of(parts: Iterable[AnyPart]) -> dict[str, bytes]:
+    """Collect the fields of the message item these parts came from."""
+    fields: dict[str, bytes] = {}
+    for part in parts:
+        for name, raw in (own_extras(part, NAME) or {}).items():
+            if is_item_field(name):
+                fields[name[len(ITEM_FIELDS) - 1 :]] = raw
+    return fields
+
+
+def write_content(part: AnyPart) -> Any:
+    """Write one content part of a message item."""
+    match part:
+        case Text(text=text):
+            wire: dict[str, Any] = {
+                "type": "output_text",
+                "text": text,
+                "annotations": write_citations(part),
+                "logprobs": [],
+            }
+        case Refusal(text=text):
+            wire = {"type": "refusal", "refusal": text}
+        case Data(json=raw):
+            wire = {"type": "output_text", "text": raw.decode(), "annotations": [], "logprobs": []}
+        case Opaque(raw=raw):
+            return Raw(raw)
+        case _:
+            wire = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+    fields = {name: raw for name, raw in (own_extras(part, NAME) or {}).items() if not is_item_field(name)}
+    return with_fields(wire, fields)

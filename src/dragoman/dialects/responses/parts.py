@@ -1,0 +1,307 @@
+"""Content parts, one at a time.
+
+Rules: reading needs the part's place in the document (`where`) and its unread members; writing needs to know whether
+the model or somebody else speaks, because the same text is `output_text` in one mouth and `input_text` in the other.
+A part's own word stands in `spelling`: "input_text", "output_text", "full" (output_text with empty logprobs), "bare"
+(output_text without annotations), "bare data" (a file without the data: prefix), "part" (an opaque part, not an opaque
+item).
+"""
+
+import base64
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.core.parts import (
+    AnyPart,
+    Citation,
+    Content,
+    Data,
+    Inline,
+    Link,
+    Media,
+    Opaque,
+    Plain,
+    Refusal,
+    Stored,
+    Text,
+)
+from dragoman.core.problems import Problem
+from dragoman.core.value import Extras, own_extras
+from dragoman.dialects.responses.wire import (
+    ISSUER,
+    MARKED,
+    NAME,
+    ContentPart,
+    InputAudio,
+    InputFile,
+    InputImage,
+    InputText,
+    OutputText,
+    ReasoningText,
+    RefusalText,
+    absent,
+)
+from dragoman.wire import json
+from dragoman.wire.shape import Unknown, Unread
+
+BARE_DATA = "bare data"
+PART = "part"
+OWN = "input"
+_UNNAMED = {"application/pdf": "document.pdf", "text/plain": "document.txt"}
+_AUDIO_WORDS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
+
+
+def read_part(part: ContentPart, where: str, fields: dict[str, bytes] | None) -> AnyPart:
+    """Read one content part that stood at `where`; `fields` are its unread members."""
+    match part:
+        case InputText(text=text, prompt_cache_breakpoint=None):
+            extras = None if fields is None else Extras(NAME, fields)
+            return Text(where=where, spelling="input_text", extras=extras, text=text)
+        case OutputText():
+            return _read_output_text(part, where, fields or {})
+        case RefusalText(refusal=refusal):
+            return Refusal(where=where, extras=extras_of(fields), text=refusal)
+        case ReasoningText() | Unknown():
+            raw = bytes(part.raw) if isinstance(part, Unknown) else json.graft(json.encode(part), fields or {})
+            return Opaque(where=where, spelling=PART, dialect=NAME, raw=raw)
+        case InputText(text=text):
+            cache, extras = _read_mark(part, fields)
+            return Text(where=where, spelling="input_text", extras=extras, text=text, cache=cache)
+        case InputImage() | InputFile() | InputAudio():
+            return _read_media(part, where, fields or {})
+
+
+def read_contents(parts: list[ContentPart], where: str, inner: str, unread: Unread | None) -> tuple[AnyPart, ...]:
+    """Read a list of parts; `inner` is the list's pointer inside the item `unread` belongs to."""
+    if unread is None:
+        return tuple([read_part(part, f"{where}/{index}", None) for index, part in enumerate(parts)])
+    return tuple(
+        [read_part(part, f"{where}/{index}", unread.take(f"{inner}/{index}")) for index, part in enumerate(parts)]
+    )
+
+
+def extras_of(fields: dict[str, bytes] | None) -> Extras | None:
+    """Wrap the fields of a value, if there are any."""
+    return Extras(NAME, fields) if fields else None
+
+
+def read_citation(raw: bytes) -> Citation:
+    """Read one annotation; what cannot be read is still carried."""
+    if json.first_byte(raw) != b"{":
+        return Citation(NAME, raw)
+    members: dict[str, Any] = json.decode(raw)
+    start, end = members.get("start_index"), members.get("end_index")
+    return Citation(
+        NAME,
+        raw,
+        url=_text(members.get("url")),
+        title=_text(members.get("title")) or _text(members.get("filename")),
+        start=start if isinstance(start, int) else None,
+        end=end if isinstance(end, int) else None,
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _read_mark(part: MARKED, fields: dict[str, bytes] | None) -> tuple[str | None, Extras | None]:
+    mark = part.prompt_cache_breakpoint
+    if mark is None:
+        return None, extras_of(fields)
+    kept = dict(fields or {})
+    if mark.mode != "explicit":
+        kept["/prompt_cache_breakpoint/mode"] = json.encode(mark.mode)
+    return mark.ttl or "", extras_of(kept)
+
+
+def _read_output_text(part: OutputText, where: str, fields: dict[str, bytes]) -> Text:
+    logprobs = bytes(part.logprobs)
+    spelling = "full" if logprobs == b"[]" else "output_text"
+    if not absent(logprobs) and (spelling != "full" or part.annotations is None):
+        fields = {**fields, "/logprobs": logprobs}
+    cache, extras = _read_mark(part, fields)
+    return Text(
+        where=where,
+        spelling="bare" if part.annotations is None else spelling,
+        extras=extras,
+        text=part.text,
+        cache=cache,
+        citations=tuple([read_citation(bytes(raw)) for raw in part.annotations or ()]),
+    )
+
+
+def _read_media(part: InputImage | InputFile | InputAudio, where: str, fields: dict[str, bytes]) -> Media:
+    match part:
+        case InputImage(image_url=url, file_id=file_id):
+            kind, name, data = "image", "", None
+            if part.detail is not None:
+                fields = {**fields, "/detail": json.encode(part.detail)}
+        case InputFile(file_url=url, file_id=file_id, file_data=data):
+            kind, name = "document", part.filename or ""
+        case InputAudio(input_audio=audio):
+            cache, extras = _read_mark(part, fields)
+            media_type = "audio/mpeg" if audio.format == "mp3" else f"audio/{audio.format}"
+            source = Inline(audio.data)
+            return Media(where=where, extras=extras, cache=cache, kind="audio", media_type=media_type, source=source)
+    media_type, source, spelling, rest = _read_source(data, url, file_id, where)
+    cache, extras = _read_mark(part, {**fields, **rest})
+    return Media(
+        where=where,
+        spelling=spelling,
+        extras=extras,
+        cache=cache,
+        kind=kind,
+        media_type=media_type,
+        source=source,
+        name=name,
+    )
+
+
+def _read_source(
+    data: str | None, url: str | None, file_id: str | None, where: str
+) -> tuple[str, Inline | Link | Stored, str, dict[str, bytes]]:
+    """Choose the source that carries the content; the others, which make no sense beside it, stay extras."""
+    rest: dict[str, bytes] = {}
+    if data is not None:
+        if url is not None:
+            rest["/file_url"] = json.encode(url)
+        if file_id is not None:
+            rest["/file_id"] = json.encode(file_id)
+        found = split_data_url(data)
+        if found is None:
+            return "", Inline(data), BARE_DATA, rest
+        return found[0], Inline(found[1]), OWN, rest
+    if url is not None:
+        if file_id is not None:
+            rest["/file_id"] = json.encode(file_id)
+        found = split_data_url(url)
+        if found is None:
+            return "", Link(url), OWN, rest
+        return found[0], Inline(found[1]), OWN, rest
+    if file_id is not None:
+        return "", Stored(ISSUER, file_id), OWN, rest
+    raise Problem("invalid_request", "an image or file needs a URL, data or a file id", where=where)
+
+
+def split_data_url(url: str) -> tuple[str, str] | None:
+    """Split a base64 data URL into media type and data."""
+    if not url.startswith("data:"):
+        return None
+    head, comma, data = url.partition(",")
+    if not comma or not head.endswith(";base64"):
+        return None
+    return head[5:-7], data
+
+
+def write_part(part: AnyPart, *, assistant: bool) -> Any:
+    """Write one content part; None when the dialect cannot say it."""
+    match part:
+        case Text():
+            wire = _write_text(part, assistant=assistant)
+        case Refusal(text=text):
+            wire: dict[str, Any] = {"type": "refusal", "refusal": text}
+        case Media():
+            wire = _write_media(part)
+        case Data(json=raw):
+            wire = {"type": "output_text" if assistant else "input_text", "text": raw.decode()}
+        case Opaque(dialect=dialect, raw=raw):
+            return Raw(raw) if dialect == NAME else None
+        case _:
+            return None
+    if part.cache is not None:
+        wire["prompt_cache_breakpoint"] = _mark(part)
+    fields = own_extras(part, NAME)
+    if not fields:
+        return wire
+    return Raw(json.graft(json.encode(wire), {name: raw for name, raw in fields.items() if not is_item_field(name)}))
+
+
+ITEM_FIELDS = "/item/"
+
+
+def is_item_field(name: str) -> bool:
+    """Tell the fields of a message item, which its first part carries in a reply, from the part's own."""
+    return name.startswith(ITEM_FIELDS)
+
+
+def write_contents(parts: tuple[Content, ...] | list[AnyPart], *, assistant: bool) -> list[Any]:
+    """Write a list of parts without those the dialect cannot say."""
+    written = [write_part(part, assistant=assistant) for part in parts]
+    return [part for part in written if part is not None]
+
+
+def write_citations(text: Text) -> list[Any]:
+    """Write the annotations of a text; a foreign source without a URL cannot be said."""
+    annotations: list[Any] = []
+    for citation in text.citations:
+        if citation.dialect == NAME:
+            annotations.append(Raw(citation.raw))
+        elif citation.url:
+            annotations.append(
+                {
+                    "type": "url_citation",
+                    "url": citation.url,
+                    "title": citation.title,
+                    "start_index": citation.start or 0,
+                    "end_index": len(text.text) if citation.end is None else citation.end,
+                }
+            )
+    return annotations
+
+
+def _write_text(part: Text, *, assistant: bool) -> dict[str, Any]:
+    spelling = part.spelling
+    if spelling == "input_text" or (not assistant and spelling not in ("output_text", "full", "bare")):
+        return {"type": "input_text", "text": part.text}
+    wire: dict[str, Any] = {"type": "output_text", "text": part.text}
+    if spelling != "bare" or part.citations:
+        wire["annotations"] = write_citations(part)
+    if spelling == "full":
+        wire["logprobs"] = []
+    return wire
+
+
+def _mark(part: AnyPart) -> dict[str, Any]:
+    fields = own_extras(part, NAME)
+    mark: dict[str, Any] = {}
+    if not fields or "/prompt_cache_breakpoint/mode" not in fields:
+        mark["mode"] = "explicit"
+    if part.cache:
+        mark["ttl"] = part.cache
+    return mark
+
+
+def _write_media(part: Media) -> dict[str, Any]:
+    if part.kind == "audio" and isinstance(part.source, Inline):
+        word = part.media_type.removeprefix("audio/")
+        return {
+            "type": "input_audio",
+            "input_audio": {"data": part.source.data, "format": _AUDIO_WORDS.get(word, word)},
+        }
+    image = part.kind == "image"
+    wire: dict[str, Any] = {"type": "input_image" if image else "input_file"}
+    match part.source:
+        case Link(url=url):
+            wire["image_url" if image else "file_url"] = url
+        case Stored(id=file_id):
+            wire["file_id"] = file_id
+        case Inline(data=data):
+            media_type = part.media_type or ("image/png" if image else "application/octet-stream")
+            whole = data if part.spelling == BARE_DATA else f"data:{media_type};base64,{data}"
+            wire["image_url" if image else "file_data"] = whole
+        case Plain(text=text):
+            encoded = base64.b64encode(text.encode()).decode()
+            wire["file_data"] = f"data:text/plain;base64,{encoded}"
+    own = part.spelling in (OWN, BARE_DATA)
+    if image:
+        # The official type demands `detail`; what this dialect's client said, or did not, is in its extras.
+        if not own:
+            wire["detail"] = "auto"
+        return wire
+    if part.name:
+        wire["filename"] = part.name
+    elif "file_data" in wire and not own:
+        wire["filename"] = _UNNAMED.get("text/plain" if isinstance(part.source, Plain) else part.media_type, "document")
+    return wire

@@ -1,0 +1,318 @@
+"""Whole replies.
+
+Rules: there is no finish reason on this wire; it is derived from `status`, `incomplete_details` and what the output
+holds. All members but those read here are extras by pointer into the reply. What is built has every member the official
+type demands, and echoes the client's own request where there is one.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Raw, Struct
+from msgspec.json import Decoder
+
+from dragoman.core.parts import AnyPart, Refusal, ToolCall
+from dragoman.core.problems import Problem
+from dragoman.core.request import Request
+from dragoman.core.response import Finish, FinishReason, Response, Usage
+from dragoman.core.value import own_extras
+from dragoman.dialects.responses.errors import read_error, write_error
+from dragoman.dialects.responses.output import read_output, write_output
+from dragoman.dialects.responses.parts import extras_of
+from dragoman.dialects.responses.request import leading_instructions, write_settings
+from dragoman.dialects.responses.wire import NAME, InputDetails, OutputDetails, Tokens, absent, optional
+from dragoman.wire import json, pointer
+from dragoman.wire.shape import Shape
+
+_STRING: Decoder[str] = Decoder(str)
+_NUMBER: Decoder[int | float] = Decoder(int | float)
+_ITEMS: Decoder[list[Raw]] = Decoder(list[Raw])
+_DETAILS: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
+_OBJECT: Decoder[dict[str, Any]] = Decoder(dict[str, Any])
+_TOKENS: Shape[Tokens] = Shape(Tokens)
+
+STREAM_FIELDS = "/stream/"
+"""Pointers of events that only a stream has."""
+_INCOMPLETE: dict[str, FinishReason] = {"max_output_tokens": "length", "content_filter": "filtered"}
+_INCOMPLETE_WORDS = frozenset({"max_output_tokens", "content_filter", "max_messages", "steered"})
+_STATUSES = frozenset({"cancelled", "in_progress", "queued"})
+_ECHOED = frozenset(
+    {
+        "reasoning",
+        "text",
+        "store",
+        "truncation",
+        "service_tier",
+        "prompt_cache_key",
+        "background",
+        "max_tool_calls",
+        "top_logprobs",
+        "prompt",
+        "metadata",
+        "user",
+    }
+)
+
+
+class Outcome(Struct, frozen=True):
+    """How a finish is said on this wire."""
+
+    status: str
+    incomplete: str | None = None
+    problem: Problem | None = None
+
+
+def parse_response(body: bytes) -> Response:
+    """Read a whole reply; a failed one raises its problem."""
+    try:
+        return _parse(json.decode_object(body))
+    except json.Malformed as error:
+        raise Problem("malformed_reply", error.message, where=error.where) from None
+
+
+def _parse(members: dict[str, Raw]) -> Response:
+    items = optional(members, "output", _ITEMS)
+    head = read_head(members)
+    if items is None:
+        raise Problem("malformed_reply", "the reply has no output", where="/output")
+    parts: list[AnyPart] = []
+    for index, item in enumerate(items):
+        parts.extend(read_output_at(item, index))
+    return Response(
+        id=head.id,
+        model=head.model,
+        created=head.created,
+        parts=tuple(parts),
+        finish=finish_of(head, parts),
+        usage=head.usage,
+        extras=extras_of(head.fields),
+    )
+
+
+def read_output_at(raw: Raw | bytes, index: int) -> list[AnyPart]:
+    """Read the output item at `index`."""
+    where = f"/output/{index}"
+    try:
+        return read_output(raw, where)
+    except json.Malformed as error:
+        raise json.Malformed(error.message, where + error.where) from None
+    except Problem as problem:
+        # Said of a part as if it were the caller's: in a reply it is the server's.
+        raise json.Malformed(problem.message, problem.where) from None
+
+
+class Head(Struct):
+    """A reply without its output."""
+
+    id: str
+    model: str
+    created: int | None
+    status: str
+    incomplete: str
+    usage: Usage | None
+    fields: dict[str, bytes]
+
+
+def read_head(members: dict[str, Raw]) -> Head:
+    """Read everything but the output; raise what a failed reply says."""
+    status = optional(members, "status", _STRING) or ""
+    fields: dict[str, bytes] = {}
+    error = members.pop("error", None)
+    if error is not None and not absent(error):
+        if status in ("", "failed"):
+            raise _failure(error)
+        fields["/error"] = bytes(error)
+    elif status == "failed":
+        raise Problem("internal", "the reply failed without saying why", code="server_error")
+    created = optional(members, "created_at", _NUMBER)
+    usage = members.pop("usage", None)
+    members.pop("object", None)
+    head = Head(
+        id=optional(members, "id", _STRING) or "",
+        model=optional(members, "model", _STRING) or "",
+        created=None if created is None else int(created),
+        status=status,
+        incomplete=_read_incomplete(members, status, fields),
+        usage=None if usage is None or absent(usage) else read_usage(usage),
+        fields=fields,
+    )
+    if status not in ("", "completed", "incomplete") and status not in _STATUSES:
+        fields["/status"] = json.encode(status)
+    fields.update({f"/{pointer.escape(name)}": bytes(raw) for name, raw in members.items() if not absent(raw)})
+    return head
+
+
+def _failure(raw: Raw) -> Problem:
+    try:
+        return read_error(json.decode_with(_OBJECT, raw), None)
+    except json.Malformed:
+        return read_error({"message": json.decode(raw)}, None)
+
+
+def _read_incomplete(members: dict[str, Raw], status: str, fields: dict[str, bytes]) -> str:
+    """Take the reason out of `incomplete_details`; details of a reply that is complete mean nothing and stay extras."""
+    if status != "incomplete":
+        return ""
+    details = optional(members, "incomplete_details", _DETAILS) or {}
+    reason = optional(details, "reason", _STRING) or ""
+    fields.update({f"/incomplete_details/{pointer.escape(name)}": bytes(raw) for name, raw in details.items()})
+    return reason
+
+
+def finish_of(head: Head, parts: Iterable[AnyPart]) -> Finish:
+    """Derive why the model stopped."""
+    if head.status == "incomplete":
+        return Finish(_INCOMPLETE.get(head.incomplete, "other"), head.incomplete or head.status)
+    if head.status not in ("completed", ""):
+        return Finish("other", head.status)
+    reason: FinishReason = "stop"
+    for part in parts:
+        if isinstance(part, ToolCall):
+            return Finish("tool_calls", "completed")
+        if isinstance(part, Refusal):
+            reason = "refused"
+    return Finish(reason, "completed")
+
+
+def read_usage(raw: Raw | bytes) -> Usage:
+    """Read the tokens; a total that is not the sum is kept."""
+    try:
+        tokens, unread = _TOKENS.read(raw)
+    except json.Malformed as error:
+        raise json.Malformed(error.message, "/usage" + error.where) from None
+    fields = unread.rest() if unread else {}
+    if tokens.total_tokens is not None and tokens.total_tokens != (tokens.input_tokens or 0) + (
+        tokens.output_tokens or 0
+    ):
+        fields["/total_tokens"] = json.encode(tokens.total_tokens)
+    read = tokens.input_tokens_details or InputDetails()
+    written = tokens.output_tokens_details or OutputDetails()
+    return Usage(
+        input=tokens.input_tokens,
+        output=tokens.output_tokens,
+        cached=read.cached_tokens,
+        cache_written=read.cache_write_tokens,
+        reasoning=written.reasoning_tokens,
+        extras=extras_of(fields),
+    )
+
+
+def write_usage(usage: Usage) -> Any:
+    """Write the tokens; the official type demands every one of these numbers."""
+    wire: dict[str, Any] = {
+        "input_tokens": usage.input or 0,
+        "input_tokens_details": {"cached_tokens": usage.cached or 0, "cache_write_tokens": usage.cache_written or 0},
+        "output_tokens": usage.output or 0,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning or 0},
+        "total_tokens": (usage.input or 0) + (usage.output or 0),
+    }
+    fields = own_extras(usage, NAME)
+    if not fields:
+        return wire
+    if "/total_tokens" in fields:
+        del wire["total_tokens"]
+    return Raw(json.graft(json.encode(wire), fields))
+
+
+def outcome_of(finish: Finish, parts: Iterable[AnyPart]) -> Outcome:
+    """Say a finish in this dialect's words."""
+    told = list(parts)
+    match finish.reason:
+        case "length" | "paused":
+            return Outcome("incomplete", "max_output_tokens")
+        case "malformed_call":
+            problem = Problem("malformed_reply", "the model made a malformed call", code="malformed_function_call")
+            return Outcome("failed", problem=problem)
+        case "filtered":
+            return _filtered(told)
+        case "refused" if not any(isinstance(part, Refusal) for part in told):
+            return _filtered(told)
+        case "other":
+            return _other(finish)
+        case _:
+            return Outcome("completed")
+
+
+def _filtered(parts: list[AnyPart]) -> Outcome:
+    """Codex repeats an incomplete reply; a prompt that will never be answered has to fail instead."""
+    if parts:
+        return Outcome("incomplete", "content_filter")
+    return Outcome("failed", problem=Problem("policy", "the prompt was blocked", code="invalid_prompt"))
+
+
+def _other(finish: Finish) -> Outcome:
+    if finish.raw in _INCOMPLETE_WORDS:
+        return Outcome("incomplete", finish.raw)
+    if finish.raw in _STATUSES or finish.raw == "incomplete":
+        return Outcome(finish.raw)
+    word = f" ({finish.raw})" if finish.raw else ""
+    return Outcome("failed", problem=Problem("internal", f"the model stopped for an unknown reason{word}"))
+
+
+def build_response(response: Response, request: Request | None) -> bytes:
+    """Write a whole reply."""
+    own = own_extras(response, NAME) or {}
+    outcome = Outcome("completed") if "/status" in own else outcome_of(response.finish, response.parts)
+    members = envelope(response.id, response.model, response.created, request)
+    conclude(members, outcome, write_output(response.parts, response.id), response.usage)
+    return with_reply_fields(members, own)
+
+
+def envelope(response_id: str, model: str, created: int | None, request: Request | None) -> dict[str, Any]:
+    """Write the members a reply has from its beginning."""
+    members: dict[str, Any] = {
+        "id": response_id,
+        "object": "response",
+        "created_at": created or 0,
+        "status": "in_progress",
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "model": model,
+        "output": [],
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+        "temperature": None,
+        "top_p": None,
+        "metadata": None,
+        "usage": None,
+    }
+    if request is not None:
+        members.update(_echo(request))
+    return members
+
+
+def _echo(request: Request) -> dict[str, Any]:
+    settings = write_settings(request, explicit=True)
+    instructions = leading_instructions(request.messages)
+    if instructions is not None:
+        settings["instructions"] = instructions
+    fields = own_extras(request, NAME) or {}
+    echoed = {name: raw for name, raw in fields.items() if pointer.split(name)[0] in _ECHOED}
+    if not echoed:
+        return settings
+    return dict(json.decode_object(json.graft(json.encode(settings), echoed)))
+
+
+def conclude(members: dict[str, Any], outcome: Outcome, output: list[Any], usage: Usage | None) -> None:
+    """Write the members a reply has at its end."""
+    members["status"] = outcome.status
+    members["output"] = output
+    if outcome.incomplete is not None:
+        members["incomplete_details"] = {"reason": outcome.incomplete}
+    if outcome.problem is not None:
+        _, error = write_error(outcome.problem)
+        members["error"] = {"code": error["code"] or "server_error", "message": error["message"]}
+    if usage is not None:
+        members["usage"] = write_usage(usage)
+
+
+def with_reply_fields(members: dict[str, Any], own: dict[str, bytes]) -> bytes:
+    """Encode a reply with its own fields back in their places."""
+    fields = {name: raw for name, raw in own.items() if not name.startswith(STREAM_FIELDS)}
+    for name in fields:
+        tokens = pointer.split(name)
+        if len(tokens) == 1 or members.get(tokens[0]) is None:
+            members.pop(tokens[0], None)
+    return json.graft(json.encode(members), fields)

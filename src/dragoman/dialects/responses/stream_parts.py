@@ -1,0 +1,178 @@
+"""What a stream has told of its items and parts so far, and what is still to be told of them.
+
+Rules: deltas are told as they come. When the whole part is known, only what the deltas left out is told; where
+they said something else, they have been heard already and stand.
+"""
+
+from msgspec import structs
+
+from dragoman.core.events import Event, PartCited, PartDelta, PartEnded, PartNative, PartSigned, PartStarted
+from dragoman.core.parts import AnyPart, Reasoning, Refusal, Text, ToolCall
+from dragoman.core.stream import replay_part
+from dragoman.dialects.responses.output import NO_ARGUMENTS, is_complete
+from dragoman.dialects.responses.parts import read_citation
+from dragoman.dialects.responses.wire import NAME, Item, StreamEvent
+
+
+class OpenPart:
+    """What has been told of one part."""
+
+    __slots__ = ("citations", "ended", "fields", "index", "part", "pieces")
+
+    def __init__(self, index: int, part: AnyPart) -> None:
+        self.index = index
+        self.part = part
+        self.pieces: dict[int, list[str]] = {}
+        self.citations = 0
+        self.fields = part.extras.fields if part.extras else {}
+        self.ended = False
+
+    def told(self, piece: int = 0) -> str:
+        """Return the text told so far."""
+        return "".join(self.pieces.get(piece, ()))
+
+
+class OpenItem:
+    """An output item and its parts by content index."""
+
+    __slots__ = ("begun", "done", "held", "item", "parts")
+
+    def __init__(self, item: Item | None) -> None:
+        self.item = item
+        self.held: list[AnyPart] = []
+        self.parts: dict[int, OpenPart] = {}
+        self.begun = False
+        self.done = False
+
+
+class Items:
+    """The items of a stream, found by id, else by output index: some servers' ids change from event to event."""
+
+    def __init__(self) -> None:
+        self._order: list[OpenItem] = []
+        self._by_id: dict[str, OpenItem] = {}
+        self._by_index: dict[int, OpenItem] = {}
+
+    def add(self, event: StreamEvent, item: Item | None) -> OpenItem:
+        """Note an item that an event speaks of first."""
+        known = OpenItem(item)
+        self._order.append(known)
+        item_id = (item.id if item is not None else None) or event.item_id
+        if item_id:
+            self._by_id[item_id] = known
+        if event.output_index is not None:
+            self._by_index[event.output_index] = known
+        return known
+
+    def append(self, known: OpenItem) -> OpenItem:
+        """Note an item that only the terminal object has."""
+        self._order.append(known)
+        return known
+
+    def find(self, event: StreamEvent) -> OpenItem | None:
+        """Find the item an event is about; an event that names none is about the last."""
+        known = self._by_id.get(event.item_id) if event.item_id else None
+        if known is not None:
+            return known
+        if event.output_index is not None:
+            return self._by_index.get(event.output_index)
+        return self.last() if event.item_id is None else None
+
+    def by_id(self, item: Item | None) -> OpenItem | None:
+        """Find an item by its own id."""
+        return self._by_id.get(item.id) if item is not None and item.id else None
+
+    def at(self, index: int, told: int) -> OpenItem | None:
+        """Find the item at a place of the terminal object, among the first `told` in order of appearance if need be."""
+        return self._by_index.get(index) or (self._order[index] if index < told else None)
+
+    def last(self) -> OpenItem | None:
+        """Return the item noted last."""
+        return self._order[-1] if self._order else None
+
+    def count(self) -> int:
+        """Count the items."""
+        return len(self._order)
+
+    def all(self) -> list[OpenItem]:
+        """Return the items in order of appearance."""
+        return self._order
+
+
+class Teller:
+    """Parts in, events out."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.parts: list[AnyPart] = []
+
+    def open(self, part: AnyPart) -> OpenPart:
+        """Start an empty part."""
+        opened = OpenPart(len(self.parts), part)
+        self.parts.append(part)
+        self.events.append(PartStarted(opened.index, part))
+        return opened
+
+    def tell(self, part: AnyPart) -> None:
+        """Tell a whole part."""
+        index = len(self.parts)
+        self.parts.append(part)
+        self.events.extend(replay_part(index, part))
+
+    def grow(self, part: OpenPart | None, text: str, piece: int = 0) -> None:
+        """Tell the next piece of a text."""
+        if part is None or not text:
+            return
+        part.pieces.setdefault(piece, []).append(text)
+        self.events.append(PartDelta(part.index, text, piece))
+
+    def complete(self, part: OpenPart, whole: str, piece: int = 0) -> None:
+        """Tell what is missing of a text."""
+        told = part.told(piece)
+        if len(whole) > len(told) and whole.startswith(told):
+            self.grow(part, whole[len(told) :], piece)
+
+    def cite(self, part: OpenPart, annotation: bytes) -> None:
+        """Tell a source."""
+        part.citations += 1
+        self.events.append(PartCited(part.index, read_citation(annotation)))
+
+    def reconcile(self, part: OpenPart, whole: AnyPart) -> None:
+        """Tell what the deltas left out of a part."""
+        match whole:
+            case Text(text=text, citations=citations):
+                self.complete(part, text)
+                for citation in citations[part.citations :]:
+                    self.events.append(PartCited(part.index, citation))
+                part.citations = max(part.citations, len(citations))
+            case Refusal(text=text):
+                self.complete(part, text)
+            case ToolCall(arguments=arguments):
+                self.complete(part, arguments)
+            case Reasoning(texts=texts):
+                for piece, text in enumerate(texts):
+                    if piece not in part.pieces:
+                        part.pieces[piece] = [text]
+                        self.events.append(PartDelta(part.index, text, piece))
+                    else:
+                        self.complete(part, text, piece)
+            case _:
+                return
+        if whole.signature is not None:
+            self.events.append(PartSigned(part.index, whole.signature))
+        for name, raw in (whole.extras.fields if whole.extras else {}).items():
+            if part.fields.get(name) != raw:
+                part.fields = {**part.fields, name: raw}
+                self.events.append(PartNative(part.index, NAME, name, raw))
+
+    def end(self, part: OpenPart, status: str | None = None) -> None:
+        """End a part, once; a call without arguments has none, and one whose arguments broke off is not complete."""
+        if part.ended:
+            return
+        part.ended = True
+        complete = True
+        if isinstance(part.part, ToolCall):
+            if part.part.form == "json" and not part.pieces:
+                self.grow(part, NO_ARGUMENTS)
+            complete = is_complete(structs.replace(part.part, arguments=part.told()), status)
+        self.events.append(PartEnded(part.index, complete))

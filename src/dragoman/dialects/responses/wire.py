@@ -1,0 +1,303 @@
+"""Shapes of the Responses wire: the fields that are read, in the vendor's names.
+
+Rules: `Item` is one flat shape for all items that are read, because the commonest of them, the "easy" message, has no
+`type` to choose a shape by; its readers must account for every field they do not use. `Raw()` and JSON null both mean
+absent.
+"""
+
+from typing import Literal, TypeVar
+
+from msgspec import MsgspecError, Raw, Struct, ValidationError
+from msgspec.json import Decoder
+
+from dragoman.wire import json
+from dragoman.wire.shape import Unknown, Wire
+
+NAME = "responses"
+ISSUER = "openai"
+
+T = TypeVar("T")
+
+
+class CacheBreakpoint(Wire):
+    """A cache mark on a content part."""
+
+    mode: str | None = None
+    ttl: str | None = None
+
+
+class InputText(Wire, tag_field="type", tag="input_text"):
+    """Text given to the model."""
+
+    text: str
+    prompt_cache_breakpoint: CacheBreakpoint | None = None
+
+
+class OutputText(Wire, tag_field="type", tag="output_text"):
+    """Text the model wrote."""
+
+    text: str
+    annotations: list[Raw] | None = None
+    logprobs: Raw = Raw()
+    prompt_cache_breakpoint: CacheBreakpoint | None = None
+
+
+class RefusalText(Wire, tag_field="type", tag="refusal"):
+    """The model's words for not answering."""
+
+    refusal: str
+
+
+class ReasoningText(Wire, tag_field="type", tag="reasoning_text"):
+    """One piece of raw reasoning."""
+
+    text: str
+
+
+class SummaryText(Wire, tag_field="type", tag="summary_text"):
+    """One reasoning summary."""
+
+    text: str
+
+
+class InputImage(Wire, tag_field="type", tag="input_image"):
+    """An image by URL, data URL or file id."""
+
+    image_url: str | None = None
+    file_id: str | None = None
+    detail: str | None = None
+    prompt_cache_breakpoint: CacheBreakpoint | None = None
+
+
+class InputFile(Wire, tag_field="type", tag="input_file"):
+    """A document by data URL, URL or file id."""
+
+    file_data: str | None = None
+    file_url: str | None = None
+    file_id: str | None = None
+    filename: str | None = None
+    prompt_cache_breakpoint: CacheBreakpoint | None = None
+
+
+class AudioData(Wire):
+    """Sound in the request itself."""
+
+    data: str
+    format: str
+
+
+class InputAudio(Wire, tag_field="type", tag="input_audio"):
+    """Sound."""
+
+    input_audio: AudioData
+    prompt_cache_breakpoint: CacheBreakpoint | None = None
+
+
+ContentPart = InputText | OutputText | RefusalText | ReasoningText | InputImage | InputFile | InputAudio | Unknown
+MARKED = InputText | OutputText | InputImage | InputFile | InputAudio
+"""Parts that may carry a cache mark."""
+
+ItemType = Literal[
+    "message",
+    "function_call",
+    "function_call_output",
+    "custom_tool_call",
+    "custom_tool_call_output",
+    "reasoning",
+]
+
+
+class Item(Wire):
+    """Every item that is read, flat; all other item types are carried whole."""
+
+    type: ItemType | None = None
+    role: str | None = None
+    content: str | list[ContentPart] | None = None
+    id: str | None = None
+    status: str | None = None
+    phase: str | None = None
+    call_id: str | None = None
+    name: str | None = None
+    namespace: str | None = None
+    arguments: str | None = None
+    input: str | None = None
+    output: str | list[ContentPart] | None = None
+    summary: list[SummaryText | Unknown] | None = None
+    encrypted_content: str | None = None
+
+
+class FunctionTool(Wire, tag_field="type", tag="function"):
+    """A function the caller runs."""
+
+    name: str
+    description: str | None = None
+    parameters: Raw = Raw()
+    strict: bool | None = None
+
+
+class CustomTool(Wire, tag_field="type", tag="custom"):
+    """A free-form tool the caller runs."""
+
+    name: str
+    description: str | None = None
+    format: Raw = Raw()
+
+
+class NamespaceTool(Wire, tag_field="type", tag="namespace"):
+    """A named group of tools."""
+
+    name: str
+    tools: list[FunctionTool | CustomTool | Unknown]
+    description: str | None = None
+
+
+AnyTool = FunctionTool | CustomTool | NamespaceTool | Unknown
+
+
+class NamedTool(Wire, tag_field="type", tag="function"):
+    """A function in a tool choice."""
+
+    name: str
+
+
+class NamedCustomTool(Wire, tag_field="type", tag="custom"):
+    """A free-form tool in a tool choice."""
+
+    name: str
+
+
+class AllowedTools(Wire, tag_field="type", tag="allowed_tools"):
+    """A subset of the tools."""
+
+    mode: Literal["auto", "required"]
+    tools: list[NamedTool | NamedCustomTool | Unknown]
+
+
+Choice = NamedTool | NamedCustomTool | AllowedTools | Unknown
+
+
+class TextFormat(Wire, tag_field="type", tag="text"):
+    """Plain text."""
+
+
+class JsonFormat(Wire, tag_field="type", tag="json_object"):
+    """Any JSON object."""
+
+
+class SchemaFormat(Wire, tag_field="type", tag="json_schema"):
+    """JSON of one schema."""
+
+    name: str | None = None
+    schema: Raw = Raw()
+    strict: bool | None = None
+    description: str | None = None
+
+
+class TextSettings(Wire):
+    """The `text` member of a request."""
+
+    format: TextFormat | JsonFormat | SchemaFormat | Unknown | None = None
+    verbosity: str | None = None
+
+
+class ReasoningSettings(Wire):
+    """The `reasoning` member of a request."""
+
+    effort: str | None = None
+    summary: str | None = None
+
+
+class InputDetails(Wire):
+    """What the input tokens were."""
+
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+class OutputDetails(Wire):
+    """What the output tokens were."""
+
+    reasoning_tokens: int | None = None
+
+
+class Tokens(Wire):
+    """The `usage` member of a reply."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    input_tokens_details: InputDetails | None = None
+    output_tokens_details: OutputDetails | None = None
+
+
+class StreamEvent(Struct):
+    """Every stream event that is read, flat; other members of an event are not looked at."""
+
+    type: str = ""
+    output_index: int | None = None
+    item_id: str | None = None
+    content_index: int | None = None
+    summary_index: int | None = None
+    delta: str = ""
+    text: str | None = None
+    refusal: str | None = None
+    arguments: str | None = None
+    input: str | None = None
+    item: Raw = Raw()
+    part: Raw = Raw()
+    annotation: Raw = Raw()
+    response: Raw = Raw()
+    error: Raw = Raw()
+
+
+PADDING = frozenset({"ping", "keepalive", "response.keepalive", "response.heartbeat"})
+"""Stream events that say nothing."""
+
+PROGRESS = frozenset(
+    {
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "code_interpreter_call_code",
+        "image_generation_call",
+        "mcp_list_tools",
+        "mcp_call",
+        "mcp_call_arguments",
+        "shell_call",
+        "shell_call_command",
+        "shell_call_output_content",
+        "apply_patch_call",
+        "apply_patch_call_operation_diff",
+        "computer_call",
+        "local_shell_call",
+        "tool_search_call",
+        "compaction",
+    }
+)
+"""Kinds of hosted items: what their events tell, the finished item tells too."""
+
+
+def absent(raw: Raw | bytes) -> bool:
+    """Tell whether a raw member was missing or null."""
+    return bytes(raw) in (b"", b"null")
+
+
+def decode_known(decoder: Decoder[T], raw: Raw | bytes) -> T | None:
+    """Decode what may have another shape: None then, `Malformed` only for what is not JSON."""
+    try:
+        return decoder.decode(raw)
+    except ValidationError:
+        return None
+    except (MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise json.malformed(error) from None
+
+
+def optional(members: dict[str, Raw], name: str, decoder: Decoder[T]) -> T | None:
+    """Take the member `name` out of `members` and decode it; None when it is absent or null."""
+    raw = members.pop(name, None)
+    if raw is None or absent(raw):
+        return None
+    try:
+        return json.decode_with(decoder, raw)
+    except json.Malformed as error:
+        raise json.Malformed(error.message, f"/{name}{error.where}") from None
