@@ -1,0 +1,71 @@
+"""Fit a request to a target: every change is made here, and booked here.
+
+What leaves this function can be said in the target's dialect without loss; `Undo` turns the answer back.
+"""
+
+from msgspec import structs
+
+from dragoman.core.parts import Text
+from dragoman.core.request import Message, NativeTool, Request, Tool
+from dragoman.core.traits import Traits
+from dragoman.core.value import Extras
+from dragoman.interpreter import carry
+from dragoman.interpreter.arrange import arranged
+from dragoman.interpreter.fitting import Fitting, Undo
+from dragoman.interpreter.history import fit_messages
+from dragoman.interpreter.kin import shared_fields
+from dragoman.interpreter.knobs import fit_identity, fit_output, fit_sampling, fit_thinking
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.repair import paired
+from dragoman.interpreter.tools import fit_tools
+
+
+def adapt(request: Request, source_issuer: str, traits: Traits, ledger: Ledger) -> tuple[Request, Undo]:
+    """Return `request` as `traits` can take it, and how to undo that in the reply."""
+    fitting = Fitting(traits, ledger, source_issuer)
+    identity = fit_identity(request, fitting)
+    tools, choice = fit_tools(request, fitting)
+    output = fit_output(request, fitting)
+    thinking = fit_thinking(request, fitting)
+    messages = paired(fit_messages(carry.restored(request.messages), fitting), traits, ledger)
+    messages = _instructed(messages, fitting)
+    adapted = structs.replace(
+        request,
+        messages=arranged(messages, traits, ledger),
+        tools=tools,
+        tool_choice=choice,
+        sampling=fit_sampling(request.sampling, fitting),
+        thinking=thinking,
+        output=output,
+        extras=_extras(request, tools, fitting),
+        spelling=frozenset(),
+        **identity,
+    )
+    return adapted, fitting.undo()
+
+
+def _instructed(messages: list[Message], fitting: Fitting) -> list[Message]:
+    """Say in words, at the end of the system prompt, what the target has no field for."""
+    if not fitting.instructions:
+        return messages
+    leading = next((i for i, message in enumerate(messages) if message.role != "system"), len(messages))
+    words = Message(role="system", parts=(Text(text="\n".join(fitting.instructions)),))
+    return [*messages[:leading], words, *messages[leading:]]
+
+
+def _extras(request: Request, tools: tuple[Tool | NativeTool, ...], fitting: Fitting) -> Extras | None:
+    """Drop what only the source understands, keep what the target understands too, add what it demands."""
+    traits = fitting.traits
+    kept: dict[str, bytes] = {}
+    if request.extras is not None:
+        shared = shared_fields(request.extras.dialect, traits.dialect)
+        for pointer, raw in request.extras.fields.items():
+            if pointer in shared:
+                kept[pointer] = raw
+            else:
+                fitting.ledger.dropped(pointer, "not known to the target")
+    if request.stream and traits.asks_usage:
+        kept["/stream_options"] = b'{"include_usage":true}'
+    if traits.native_mix and len({type(tool) for tool in tools}) > 1:
+        kept.update(traits.native_mix)
+    return Extras(traits.dialect, kept) if kept else None

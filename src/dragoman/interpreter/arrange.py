@@ -1,0 +1,254 @@
+"""Make turns of fitted messages: the shape a target wants its history in.
+
+Merging and splitting only; nothing in a part changes except ids, and the signature that Gemini demands on the first
+call of a step.
+"""
+
+from msgspec import structs
+
+from dragoman.core.parts import AnyPart, Reasoning, Signature, Text, ToolCall, ToolResult
+from dragoman.core.request import Message, Role
+from dragoman.core.traits import Traits
+from dragoman.interpreter.aliases import id_alias
+from dragoman.interpreter.ledger import Ledger
+
+SKIP_SIGNATURE = Signature("google", "skip_thought_signature_validator")
+CONTINUED = "(continued)"
+CONTINUE = "(continue)"
+EMPTY = "(empty)"
+
+
+def arranged(messages: list[Message], traits: Traits, ledger: Ledger) -> tuple[Message, ...]:
+    """Return the history in the target's turns."""
+    messages = _system_in_place(messages, traits, ledger)
+    match traits.turns:
+        case "alternating":
+            messages = _filled(_merged(messages, traits, ledger, {"user", "assistant", "system"}), ledger)
+        case "messages":
+            messages = _split_results(_spoken(_merged(messages, traits, ledger, {"assistant"})))
+        case "items":
+            messages = _split_items(_one_instruction(_spoken(messages)))
+    messages = _bounded(messages, traits, ledger)
+    return tuple(_with_ids_and_names(messages, traits, ledger))
+
+
+def _system_in_place(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
+    """Turn later system messages into user text where the target has none."""
+    if traits.later_system:
+        return messages
+    placed: list[Message] = []
+    leading = True
+    for message in messages:
+        if message.role != "system":
+            leading = False
+            placed.append(message)
+        elif leading:
+            placed.append(message)
+        else:
+            ledger.approximated(message.where, "a later system message is told by the user")
+            parts = tuple(_as_system_text(part) for part in message.parts)
+            placed.append(structs.replace(message, role="user", parts=parts))
+    return placed
+
+
+def _as_system_text(part: AnyPart) -> AnyPart:
+    return structs.replace(part, text=f"<system>\n{part.text}\n</system>") if isinstance(part, Text) else part
+
+
+def _spoken(messages: list[Message]) -> list[Message]:
+    """Leave out messages of which nothing could be said."""
+    return messages if all(message.parts for message in messages) else [m for m in messages if m.parts]
+
+
+def _filled(messages: list[Message], ledger: Ledger) -> list[Message]:
+    """Keep an empty turn between two others, so that these stay turns of their own."""
+    if all(message.parts for message in messages):
+        return messages
+    filled: list[Message] = []
+    for index, message in enumerate(messages):
+        inside = index < len(messages) - 1 and message.role != "system"
+        if message.parts:
+            filled.append(message)
+        elif inside or message.role == "user":
+            ledger.approximated(message.where, f"nothing of this turn can be said: {EMPTY!r} stands for it")
+            filled.append(Message(role=message.role, parts=(Text(text=EMPTY),), where=message.where))
+    return filled
+
+
+def _bounded(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
+    """Begin and end with the user where the target demands it."""
+    first = next((message for message in messages if message.role != "system"), None)
+    if traits.starts_with_user and (first is None or first.role == "assistant"):
+        at = messages.index(first) if first is not None else len(messages)
+        ledger.approximated(first.where if first is not None else "", f"the user begins, with {CONTINUED!r}")
+        messages = [*messages[:at], Message(role="user", parts=(Text(text=CONTINUED),)), *messages[at:]]
+    last = messages[-1] if messages else None
+    if not traits.prefill and last is not None and last.role == "assistant":
+        ledger.approximated(last.where, f"the user has the last word: {CONTINUE!r}")
+        messages = [*messages, Message(role="user", parts=(Text(text=CONTINUE),))]
+    return messages
+
+
+def _merged(messages: list[Message], traits: Traits, ledger: Ledger, roles: set[Role]) -> list[Message]:
+    """Merge neighbours of the same role; put results first and, where the target wants it, calls last."""
+    merged: list[Message] = []
+    group: list[Message] = []
+    for message in messages:
+        if group and (message.role != group[0].role or message.role not in roles):
+            merged.append(_one(group, traits, ledger))
+            group = []
+        group.append(message)
+    if group:
+        merged.append(_one(group, traits, ledger))
+    return merged
+
+
+def _one(group: list[Message], traits: Traits, ledger: Ledger) -> Message:
+    first = group[0]
+    if len(group) == 1 and len(first.parts) == 1:
+        return first
+    parts: tuple[AnyPart, ...] = (
+        first.parts if len(group) == 1 else tuple(part for message in group for part in message.parts)
+    )
+    if first.role == "assistant":
+        parts = _without_blanks(parts)
+    ordered = _ordered(parts, first.role, traits)
+    if ordered is not parts:
+        ledger.approximated(first.where, "parts stand in the order the target wants")
+    elif parts is first.parts:
+        return first
+    return Message(role=first.role, parts=ordered, name=first.name, where=first.where)
+
+
+def _without_blanks(parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
+    """Leave out empty text beside other parts: it says nothing."""
+    if len(parts) == 1 or not any(isinstance(part, Text) and not part.text for part in parts):
+        return parts
+    return tuple(part for part in parts if not isinstance(part, Text) or part.text)
+
+
+def _ordered(parts: tuple[AnyPart, ...], role: Role, traits: Traits) -> tuple[AnyPart, ...]:
+    if role == "user":
+        wanted = ToolResult
+        leads = True
+    elif role == "assistant" and traits.calls_last:
+        wanted = ToolCall
+        leads = False
+    else:
+        return parts
+    flags = [part.__class__ is wanted for part in parts]
+    if flags == sorted(flags, reverse=leads):
+        return parts
+    if not leads:
+        return _texts_before_calls(parts)
+    return (*(p for p in parts if p.__class__ is wanted), *(p for p in parts if p.__class__ is not wanted))
+
+
+def _texts_before_calls(parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
+    """Move text before the first call; thinking between calls stays where it is, for its signature's sake."""
+    first_call = next(index for index, part in enumerate(parts) if part.__class__ is ToolCall)
+    head, tail = parts[:first_call], parts[first_call:]
+    texts = tuple(part for part in tail if not isinstance(part, ToolCall | Reasoning))
+    if not texts:
+        return parts
+    return (*head, *texts, *(part for part in tail if isinstance(part, ToolCall | Reasoning)))
+
+
+def _split_results(messages: list[Message]) -> list[Message]:
+    """Give each result a message of its own, and what the user says beside them another."""
+    split: list[Message] = []
+    for message in messages:
+        parts = message.parts
+        if len(parts) == 1 or message.role != "user" or not any(p.__class__ is ToolResult for p in parts):
+            split.append(message)
+            continue
+        results = [part for part in parts if isinstance(part, ToolResult)]
+        others = tuple(part for part in parts if not isinstance(part, ToolResult))
+        split.extend(Message(role="user", parts=(result,), where=result.where) for result in results)
+        if others:
+            split.append(Message(role="user", parts=others, name=message.name, where=message.where))
+    return split
+
+
+def _one_instruction(messages: list[Message]) -> list[Message]:
+    """Join the text of the first system message: it is sent as one string."""
+    first = messages[0] if messages else None
+    if first is None or first.role != "system" or len(first.parts) == 1:
+        return messages
+    texts = [part.text for part in first.parts if isinstance(part, Text) and part.cache is None]
+    if len(texts) != len(first.parts):
+        return messages
+    joined = Text(text="\n\n".join(texts), where=first.parts[0].where)
+    return [_with_parts(first, (joined,)), *messages[1:]]
+
+
+def _split_items(messages: list[Message]) -> list[Message]:
+    """Give each call, result, thought and foreign block an item of its own; text and media stay together."""
+    split: list[Message] = []
+    for message in messages:
+        if len(message.parts) == 1:
+            split.append(message)
+            continue
+        group: list[AnyPart] = []
+        for part in message.parts:
+            if part.__class__ in _ITEM_PARTS:
+                if group:
+                    split.append(Message(role=message.role, parts=tuple(group), where=message.where))
+                    group = []
+                split.append(Message(role=message.role, parts=(part,), where=part.where))
+            else:
+                group.append(part)
+        if group:
+            split.append(Message(role=message.role, parts=tuple(group), where=message.where))
+    return split
+
+
+_ITEM_PARTS = {ToolCall, ToolResult, Reasoning}
+
+
+def _with_ids_and_names(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
+    """Write ids the target takes, names on results, and the signature each step's first call must have."""
+    names: dict[str, str] = {}
+    finished: list[Message] = []
+    skipped = False
+    for message in messages:
+        changed: list[AnyPart] | None = None
+        signed = not traits.signed_calls
+        for index, part in enumerate(message.parts):
+            now = part
+            if isinstance(part, ToolCall):
+                names[part.id] = part.name
+                now = _call_with_id(part, traits)
+                if not signed and part.signature is None:
+                    now = structs.replace(now, signature=SKIP_SIGNATURE)
+                    if not skipped:
+                        ledger.approximated(part.where, "unsigned calls carry Google's documented skip value")
+                    skipped = True
+                signed = True
+            elif isinstance(part, ToolResult):
+                name = names.get(part.call_id, part.name)
+                if part.name and part.name != name:
+                    ledger.field_dropped("result.name", "the name of the call stands", part)
+                now = _result_with_name(part, name, traits)
+            if now is not part:
+                changed = list(message.parts) if changed is None else changed
+                changed[index] = now
+        finished.append(message if changed is None else _with_parts(message, tuple(changed)))
+    return finished
+
+
+def _with_parts(message: Message, parts: tuple[AnyPart, ...]) -> Message:
+    return Message(role=message.role, parts=parts, name=message.name, where=message.where)
+
+
+def _call_with_id(call: ToolCall, traits: Traits) -> ToolCall:
+    call_id = id_alias(call.id, traits) if traits.sends_ids else ""
+    return call if call_id == call.id else structs.replace(call, id=call_id)
+
+
+def _result_with_name(result: ToolResult, name: str, traits: Traits) -> ToolResult:
+    call_id = id_alias(result.call_id, traits) if traits.sends_ids else ""
+    wanted = name if traits.result_names else ""
+    if call_id == result.call_id and wanted == result.name:
+        return result
+    return structs.replace(result, call_id=call_id, name=wanted)

@@ -1,0 +1,55 @@
+"""What every step of fitting a request to a target shares."""
+
+from msgspec import Struct, field
+
+from dragoman.core.traits import Traits
+from dragoman.core.value import Value
+from dragoman.interpreter.aliases import name_alias
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.schemas.arguments import ArgumentUndo
+from dragoman.interpreter.schemas.notes import Note
+
+
+class Undo(Struct, frozen=True):
+    """How to turn what the target answers back into the caller's terms."""
+
+    names: dict[str, tuple[str, str]] = {}
+    """Stand-in of a tool's name -> (namespace, name)."""
+    custom: frozenset[str] = frozenset()
+    """Free-form tools that were wrapped as functions, by the caller's name."""
+    arguments: dict[str, tuple[ArgumentUndo, ...]] = {}
+    """Values changed to fit a schema, by the caller's tool name, in the order they were changed."""
+
+
+class Fitting(Struct):
+    """One request on its way to one target."""
+
+    traits: Traits
+    ledger: Ledger
+    source_issuer: str
+    names: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    custom: set[str] = field(default_factory=set[str])
+    arguments: dict[str, tuple[ArgumentUndo, ...]] = field(default_factory=dict[str, tuple[ArgumentUndo, ...]])
+    instructions: list[str] = field(default_factory=list[str])
+    """What the target has no field for and is asked for in words."""
+
+    def name(self, name: str, namespace: str = "") -> str:
+        """Return what the target calls the tool, and remember it for the way back."""
+        full = f"{namespace}__{name}" if namespace and not self.traits.namespaces else name
+        alias = name_alias(full, self.traits)
+        if alias != name:
+            self.names[alias] = (namespace, name)
+        return alias
+
+    def book_notes(self, notes: tuple[Note, ...], field: str, owner: Value | None = None) -> None:
+        """Book what converting the schema in `field` changed."""
+        if not notes:
+            return
+        place = self.ledger.place(field, owner)
+        for note in notes:
+            book = self.ledger.dropped if note.kind == "dropped" else self.ledger.approximated
+            book(place + note.where, note.what)
+
+    def undo(self) -> Undo:
+        """Return the way back."""
+        return Undo(self.names, frozenset(self.custom), self.arguments)

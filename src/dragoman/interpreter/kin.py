@@ -1,0 +1,20 @@
+"""Dialects of one vendor share fields by name and meaning: those cross over untouched."""
+
+_OPENAI = frozenset(
+    {
+        "/service_tier",
+        "/store",
+        "/prompt_cache_key",
+        "/prompt_cache_options",
+        "/prompt_cache_retention",
+        "/moderation",
+        "/user",
+        "/safety_identifier",
+    }
+)
+_SHARED: dict[frozenset[str], frozenset[str]] = {frozenset({"chat", "responses"}): _OPENAI}
+
+
+def shared_fields(source: str, target: str) -> frozenset[str]:
+    """Return the pointers of request fields that mean the same in both dialects."""
+    return _SHARED.get(frozenset({source, target}), frozenset())

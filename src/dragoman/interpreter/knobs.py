@@ -1,0 +1,264 @@
+"""Fit what is not history and not tools: sampling, thinking, the answer's format, identity."""
+
+from typing import Any
+
+from msgspec import structs
+
+from dragoman.core.problems import Problem
+from dragoman.core.request import EFFORTS, Effort, OutputFormat, Request, Sampling, Thinking
+from dragoman.core.traits import Traits
+from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.schemas.from_openapi import to_json_schema
+from dragoman.interpreter.schemas.gemini_json import fit_gemini
+from dragoman.interpreter.schemas.outcome import Converted
+from dragoman.interpreter.schemas.structured import to_anthropic_output
+from dragoman.wire import json
+
+_SAMPLING_FIELDS = Sampling.__struct_fields__
+
+_EFFORT_OF_BUDGET: tuple[tuple[int, Effort], ...] = ((0, "none"), (1024, "low"), (8192, "medium"), (24_576, "high"))
+_BUDGET_OF_EFFORT: dict[str, int] = {
+    "none": 0,
+    "minimal": 512,
+    "low": 1024,
+    "medium": 8192,
+    "high": 24_576,
+    "xhigh": 32_768,
+    "max": 32_768,
+}
+
+
+def fit_sampling(sampling: Sampling, fitting: Fitting) -> Sampling:
+    """Keep what the model accepts, clamp what it bounds, add what it demands."""
+    traits, ledger = fitting.traits, fitting.ledger
+    changes: dict[str, Any] = {}
+    for name in _SAMPLING_FIELDS:
+        value = getattr(sampling, name)
+        if value is None or value == () or name in traits.sampling:
+            continue
+        ledger.field_dropped(f"sampling.{name}", "the model does not accept it")
+        changes[name] = () if name == "stop" else None
+    temperature = sampling.temperature
+    if "temperature" not in changes and temperature is not None and temperature > traits.temperature_max:
+        ledger.field_approximated("sampling.temperature", f"the model's maximum is {traits.temperature_max:g}")
+        changes["temperature"] = traits.temperature_max
+    if "stop" not in changes and len(sampling.stop) > traits.stop_max:
+        ledger.field_approximated("sampling.stop", f"only the first {traits.stop_max} stop sequences are sent")
+        changes["stop"] = sampling.stop[: traits.stop_max]
+    if traits.temperature_or_top_p and temperature is not None and sampling.top_p is not None:
+        ledger.field_dropped("sampling.top_p", "the model takes temperature or top_p, not both")
+        changes["top_p"] = None
+    if sampling.max_tokens is None and traits.max_tokens_default is not None:
+        changes["max_tokens"] = traits.max_tokens_default
+    return structs.replace(sampling, **changes) if changes else sampling
+
+
+def fit_thinking(request: Request, fitting: Fitting) -> Thinking | None:
+    """Say how much to think in the words of the model."""
+    traits, ledger = fitting.traits, fitting.ledger
+    thinking = request.thinking
+    if thinking is None:
+        return _forced_none(request, traits)
+    visible = thinking.visible
+    if visible is not None and not traits.shows_thinking:
+        ledger.field_dropped("thinking.visible", "the target cannot be asked to show its thinking")
+        visible = None
+    wanted = _wanted_effort(thinking)
+    if wanted is not None and traits.tools_need_no_effort and request.tools and wanted != "none":
+        ledger.field_approximated("thinking.effort", "this model takes tools only without reasoning here")
+        return Thinking(effort="none")
+    if traits.thinking == "none":
+        _drop_thinking(thinking, fitting)
+        return None
+    return _STYLES[traits.thinking](thinking, wanted, visible, fitting)
+
+
+def _forced_none(request: Request, traits: Traits) -> Thinking | None:
+    if traits.tools_need_no_effort and request.tools:
+        return Thinking(effort="none")
+    return None
+
+
+def _wanted_effort(thinking: Thinking) -> Effort | None:
+    """Return the effort the caller means, whatever words it used; None when it left that to the model."""
+    if thinking.mode == "disabled":
+        return "none"
+    if thinking.effort is not None:
+        return thinking.effort
+    if thinking.budget is None or thinking.budget < 0:
+        return None
+    for limit, effort in _EFFORT_OF_BUDGET:
+        if thinking.budget <= limit:
+            return effort
+    return "xhigh"
+
+
+def _drop_thinking(thinking: Thinking, fitting: Fitting) -> None:
+    for name in ("mode", "effort", "budget"):
+        if getattr(thinking, name) is not None:
+            fitting.ledger.field_dropped(f"thinking.{name}", "the model has no such setting")
+
+
+def _accepted(wanted: Effort, fitting: Fitting, fields: tuple[str, ...]) -> Effort:
+    """Return the nearest effort the model accepts, upwards first."""
+    efforts = fitting.traits.efforts
+    if wanted in efforts:
+        return wanted
+    order = EFFORTS.index(wanted)
+    higher: list[Effort] = [effort for effort in EFFORTS[order:] if effort in efforts]
+    lower: list[Effort] = [effort for effort in EFFORTS[:order] if effort in efforts]
+    chosen = higher[0] if higher else lower[-1]
+    for name in fields:
+        fitting.ledger.field_approximated(f"thinking.{name}", f"the model's nearest effort is {chosen!r}")
+    return chosen
+
+
+def _said(thinking: Thinking) -> tuple[str, ...]:
+    return tuple(name for name in ("mode", "effort", "budget") if getattr(thinking, name) is not None)
+
+
+def _budget_as_effort(thinking: Thinking, fitting: Fitting) -> None:
+    if thinking.budget is not None:
+        fitting.ledger.field_approximated("thinking.budget", "a token budget is said as an effort")
+
+
+def _as_effort(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:
+    _budget_as_effort(thinking, fitting)
+    if wanted is None:
+        if thinking.mode is not None:
+            fitting.ledger.field_approximated("thinking.mode", "how much to think is left to the model")
+        return Thinking(visible=visible) if visible is not None else None
+    return Thinking(effort=_accepted(wanted, fitting, _said(thinking)), visible=visible)
+
+
+def _as_adaptive(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:
+    _budget_as_effort(thinking, fitting)
+    if wanted == "none" and fitting.traits.can_disable_thinking:
+        return Thinking(mode="disabled")
+    effort = _accepted(wanted, fitting, _said(thinking)) if wanted is not None else None
+    return Thinking(mode="adaptive", effort=effort, visible=visible)
+
+
+def _as_enabled(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:
+    if wanted == "none":
+        return Thinking(mode="disabled")
+    budget = (
+        thinking.budget
+        if thinking.budget is not None and thinking.budget > 0
+        else _BUDGET_OF_EFFORT[wanted or "medium"]
+    )
+    if thinking.budget != budget:
+        for name in _said(thinking):
+            fitting.ledger.field_approximated(f"thinking.{name}", f"said as a budget of {budget} tokens")
+    return Thinking(mode="enabled", budget=max(budget, fitting.traits.budget_min), visible=visible)
+
+
+def _as_level(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:
+    _budget_as_effort(thinking, fitting)
+    if wanted is None:
+        return Thinking(visible=visible) if visible is not None else None
+    return Thinking(effort=_accepted(wanted, fitting, _said(thinking)), visible=visible)
+
+
+def _as_budget(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:
+    traits = fitting.traits
+    budget = thinking.budget
+    if budget is None:
+        if wanted is None:
+            return Thinking(budget=-1, visible=visible) if thinking.mode is not None else Thinking(visible=visible)
+        budget = _BUDGET_OF_EFFORT[wanted]
+        if wanted != "none":
+            fitting.ledger.field_approximated("thinking.effort", f"said as a budget of {budget} tokens")
+    if 0 <= budget < traits.budget_min:
+        for name in _said(thinking):
+            fitting.ledger.field_approximated(
+                f"thinking.{name}", f"the model thinks at least {traits.budget_min} tokens"
+            )
+        budget = traits.budget_min
+    return Thinking(budget=budget, visible=visible)
+
+
+_STYLES = {
+    "effort": _as_effort,
+    "adaptive": _as_adaptive,
+    "enabled": _as_enabled,
+    "level": _as_level,
+    "budget": _as_budget,
+}
+
+
+def fit_output(request: Request, fitting: Fitting) -> OutputFormat | None:
+    """Say what shape the answer must have."""
+    output, traits, ledger = request.output, fitting.traits, fitting.ledger
+    if output is None or output.kind == "text":
+        return None
+    if request.tools and not traits.output_with_tools:
+        ledger.field_dropped("output", "the model takes tools or an output format, not both")
+        return None
+    if output.kind == "json":
+        if traits.output_json:
+            return OutputFormat(kind="json")
+        ledger.field_approximated("output", "asked for in words")
+        fitting.instructions.append("Answer with one JSON object and nothing else.")
+        return None
+    return _fit_output_schema(output, fitting)
+
+
+def _fit_output_schema(output: OutputFormat, fitting: Fitting) -> OutputFormat:
+    traits = fitting.traits
+    schema = output.schema or b"{}"
+    if output.openapi:
+        schema = _converted(to_json_schema(schema), schema, fitting)
+    if traits.output_strict_only:
+        schema = _converted(to_anthropic_output(schema), schema, fitting)
+    elif traits.result_names:
+        schema = _converted(fit_gemini(schema), schema, fitting)
+    if traits.output_names:
+        return structs.replace(output, schema=schema, openapi=False, name=output.name or "answer")
+    return OutputFormat(kind="json_schema", schema=_with_title(schema, output, fitting))
+
+
+def _converted(converted: Converted, schema: bytes, fitting: Fitting) -> bytes:
+    fitting.book_notes(converted.notes, "output.schema")
+    return converted.schema or schema
+
+
+def _with_title(schema: bytes, output: OutputFormat, fitting: Fitting) -> bytes:
+    """Keep a format's name and description in the schema, where the target has no other place."""
+    members = json.decode_object(schema) if json.is_object(schema) else {}
+    added: dict[str, bytes] = {}
+    for field, word, value in (("name", "title", output.name), ("description", "description", output.description)):
+        if value and word in members:
+            fitting.ledger.field_dropped(f"output.{field}", f"the schema has a {word} of its own")
+        elif value:
+            added[word] = json.encode(value)
+    return json.with_members(schema, added)
+
+
+def fit_identity(request: Request, fitting: Fitting) -> dict[str, Any]:
+    """Return the changes to who asks and where the conversation stands."""
+    traits, ledger = fitting.traits, fitting.ledger
+    changes: dict[str, Any] = {}
+    if request.candidates is not None:
+        if request.candidates > 1:
+            raise Problem(
+                "unsupported",
+                f"{request.candidates} candidates cannot be asked for across dialects: send the request as often",
+                where=_where("candidates", fitting),
+            )
+        changes["candidates"] = None
+    if request.continues is not None and not traits.continues:
+        raise Problem(
+            "unsupported",
+            "the target keeps no earlier responses: send the whole conversation",
+            where=_where("continues", fitting),
+        )
+    for name in ("user", "metadata", "verbosity"):
+        if getattr(request, name) is not None and not getattr(traits, name):
+            ledger.field_dropped(name, "the target has no place for it")
+            changes[name] = None
+    return changes
+
+
+def _where(field: str, fitting: Fitting) -> str:
+    return fitting.ledger.places(field)[0]

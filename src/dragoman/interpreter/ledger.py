@@ -1,0 +1,93 @@
+"""The loss ledger: what a translation could not say, by JSON pointer into the caller's document.
+
+Losses are booked by place (a value's `where`) or by core field; pointers into the document are worked out only when
+the ledger is read, so a translation without losses pays nothing. Whatever is dropped whole is told leaf by leaf.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from dragoman.core.losses import Loss
+from dragoman.core.problems import Problem
+from dragoman.core.value import Value
+from dragoman.wire import json
+from dragoman.wire.shape import lookup
+
+
+class _Entry(Struct, frozen=True):
+    candidates: tuple[str, ...]
+    what: str
+    dropped: bool
+    below: bool
+
+
+class Ledger:
+    """Book losses while a document is translated. `pointers` is the source dialect's table of field places."""
+
+    def __init__(self, pointers: Mapping[str, tuple[str, ...]], document: bytes = b"") -> None:
+        self._pointers = pointers
+        self._document = document
+        self._entries: dict[_Entry, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def dropped(self, where: str, what: str) -> None:
+        """Everything at and below `where` is gone."""
+        self._entries[_Entry((where,), what, dropped=True, below=True)] = None
+
+    def approximated(self, where: str, what: str) -> None:
+        """What stood at `where` is said in another way."""
+        self._entries[_Entry((where,), what, dropped=False, below=False)] = None
+
+    def field_dropped(self, field: str, what: str, owner: Value | None = None) -> None:
+        """The core field `field` (of `owner`, for fields of parts and tools) is gone."""
+        self._entries[_Entry(self.places(field, owner), what, dropped=True, below=True)] = None
+
+    def field_approximated(self, field: str, what: str, owner: Value | None = None) -> None:
+        """The core field `field` is said in another way."""
+        known = field in self._pointers
+        self._entries[_Entry(self.places(field, owner), what, dropped=False, below=known)] = None
+
+    def places(self, field: str, owner: Value | None = None) -> tuple[str, ...]:
+        """Return where `field` may stand in the document."""
+        base = owner.where if owner is not None else ""
+        return tuple(base + pointer for pointer in self._pointers.get(field, ())) or (base,)
+
+    def place(self, field: str, owner: Value | None = None) -> str:
+        """Return where `field` does stand in the document."""
+        candidates = self.places(field, owner)
+        first = candidates[0]
+        if len(candidates) == 1:
+            return first
+        found = (candidate for candidate in candidates if lookup(self._document, candidate) is not None)
+        return next(found, first)
+
+    def losses(self) -> tuple[Loss, ...]:
+        """Return all losses, each with an exact pointer, in the order of the pointers."""
+        told: dict[tuple[str, str], Loss] = {}
+        for entry in self._entries:
+            kind = "dropped" if entry.dropped else "approximated"
+            for where in self._resolve(entry):
+                told.setdefault((where, kind), Loss(where, entry.what, kind))
+        return tuple(sorted(told.values()))
+
+    def _resolve(self, entry: _Entry) -> list[str]:
+        if not entry.below:
+            return list(entry.candidates)
+        found: list[str] = []
+        for candidate in entry.candidates:
+            place = lookup(self._document, candidate) if self._document else None
+            if place is not None:
+                found.extend(json.leaves(place[1], place[0]))
+        return found or [entry.candidates[0]]
+
+
+def refuse(losses: tuple[Loss, ...]) -> None:
+    """Strict mode: raise a `Problem` that names every loss."""
+    told = [f"{loss.kind} {loss.where or '/'}: {loss.what}" for loss in losses]
+    if told:
+        more = f" (and {len(told) - 20} more)" if len(told) > 20 else ""
+        message = f"strict mode: the target cannot say this request: {'; '.join(told[:20])}{more}"
+        raise Problem("unsupported", message, where=next(loss.where for loss in losses))

@@ -1,0 +1,183 @@
+"""Pair every call with exactly one result, standing right behind it.
+
+No vendor accepts a call without its result, a result without its call, or two results. A result belongs to the nearest
+call of its id before it (clients reuse ids); without an id, to the first unanswered call of its name. A history that
+is in order already is returned as it is.
+"""
+
+from collections.abc import Iterator
+
+from msgspec import Struct, field, structs
+
+from dragoman.core.parts import AnyPart, Data, Media, Opaque, Text, ToolCall, ToolResult
+from dragoman.core.request import Message
+from dragoman.core.traits import Traits
+from dragoman.interpreter.aliases import minted_id
+from dragoman.interpreter.ledger import Ledger
+
+MISSING = "no result: the call was interrupted"
+
+
+def paired(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
+    """Return the history with calls and results in pairs; book every repair."""
+    return messages if _in_order(messages) else _Repair(traits, ledger).run(messages)
+
+
+def _in_order(messages: list[Message]) -> bool:
+    """Tell whether each run of assistant messages is followed at once by its results, in order, ids unique."""
+    seen: set[str] = set()
+    waiting: list[str] = []
+    answered = 0
+    after_assistant = False
+    for message in messages:
+        is_assistant = message.role == "assistant"
+        if is_assistant and not after_assistant:
+            if answered != len(waiting):
+                return False
+            waiting = []
+            answered = 0
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                if not part.id or part.id in seen or not is_assistant:
+                    return False
+                seen.add(part.id)
+                waiting.append(part.id)
+            elif isinstance(part, ToolResult):
+                if answered >= len(waiting) or is_assistant or waiting[answered] != part.call_id:
+                    return False
+                answered += 1
+            elif not is_assistant and answered != len(waiting):
+                return False
+        after_assistant = is_assistant
+    return answered == len(waiting)
+
+
+class _Slot(Struct):
+    """One call and what answers it."""
+
+    call: ToolCall
+    had_id: bool
+    results: list[ToolResult] = field(default_factory=list[ToolResult])
+
+
+class _Repair:
+    def __init__(self, traits: Traits, ledger: Ledger) -> None:
+        self._can_fail = traits.failed_results
+        self._ledger = ledger
+        self._slots: list[_Slot] = []
+        self._by_run: dict[int, list[_Slot]] = {}
+        self._by_id: dict[str, _Slot] = {}
+        self._uses: dict[str, int] = {}
+        self._orphans: set[int] = set()
+
+    def run(self, messages: list[Message]) -> list[Message]:
+        runs = self._index(messages)
+        repaired: list[Message] = []
+        slots = iter(self._slots)
+        for position, message in enumerate(messages):
+            if message.role == "assistant":
+                repaired.append(self._with_ids(message, slots))
+                is_last_of_run = position + 1 == len(messages) or messages[position + 1].role != "assistant"
+                if is_last_of_run:
+                    self._append_results(repaired, runs[position])
+            else:
+                self._append_rest(repaired, message)
+        return repaired
+
+    def _index(self, messages: list[Message]) -> list[int]:
+        """Find the slots and their results; return the run number of each message."""
+        run = 0
+        before = ""
+        runs: list[int] = []
+        for message in messages:
+            if message.role == "assistant" and before != "assistant":
+                run += 1
+            before = message.role
+            runs.append(run)
+            for part in message.parts:
+                if isinstance(part, ToolCall) and message.role == "assistant":
+                    self._add_call(part, run)
+                elif isinstance(part, ToolResult):
+                    self._add_result(part)
+        return runs
+
+    def _add_call(self, call: ToolCall, run: int) -> None:
+        own_id = call.id
+        uses = self._uses[own_id] = self._uses.get(own_id, 0) + 1
+        if not own_id:
+            call = structs.replace(call, id=minted_id("call_", run, uses, call.name))
+        elif uses > 1:
+            call = structs.replace(call, id=minted_id("call_", own_id, uses))
+            self._ledger.field_approximated("call.id", f"the id {own_id!r} was used before", call)
+        slot = _Slot(call, bool(own_id))
+        self._slots.append(slot)
+        self._by_run.setdefault(run, []).append(slot)
+        if own_id:
+            self._by_id[own_id] = slot
+
+    def _add_result(self, result: ToolResult) -> None:
+        slot = self._by_id.get(result.call_id) if result.call_id else None
+        if slot is None:
+            slot = self._unanswered(result)
+        if slot is None:
+            self._orphans.add(id(result))
+        else:
+            slot.results.append(result)
+
+    def _unanswered(self, result: ToolResult) -> _Slot | None:
+        """Find the call that a result without a usable id answers: by name, then by order."""
+        open_slots = [slot for slot in self._slots[-256:] if not slot.results]
+        if result.call_id:
+            open_slots = [slot for slot in open_slots if not slot.had_id]
+        named = [slot for slot in open_slots if slot.call.name == result.name]
+        if named:
+            return named[0]
+        return open_slots[0] if open_slots and not result.name else None
+
+    def _with_ids(self, message: Message, slots: Iterator[_Slot]) -> Message:
+        parts = tuple(next(slots).call if isinstance(part, ToolCall) else part for part in message.parts)
+        return Message(role="assistant", parts=parts, name=message.name, where=message.where)
+
+    def _append_results(self, repaired: list[Message], run: int) -> None:
+        results: list[AnyPart] = [self._result(slot) for slot in self._by_run.get(run, [])]
+        if results:
+            repaired.append(Message(role="user", parts=tuple(results), where=results[0].where))
+
+    def _result(self, slot: _Slot) -> ToolResult:
+        call = slot.call
+        if not slot.results:
+            self._ledger.approximated(call.where, f"call {call.id!r} has no result: an error result was added")
+            text = Text(text=MISSING if self._can_fail else f"Error: {MISSING}")
+            return ToolResult(call_id=call.id, name=call.name, content=(text,), failed=self._can_fail, form=call.form)
+        *earlier, last = slot.results
+        for duplicate in earlier:
+            self._ledger.dropped(duplicate.where, f"call {call.id!r} has a later result")
+        if last.name and last.name != call.name:
+            self._ledger.field_dropped("result.name", "the name of the call stands", last)
+        return structs.replace(last, call_id=call.id, name=call.name, form=call.form)
+
+    def _append_rest(self, repaired: list[Message], message: Message) -> None:
+        rest: list[AnyPart] = []
+        for part in message.parts:
+            if not isinstance(part, ToolResult):
+                rest.append(part)
+            elif id(part) in self._orphans:
+                self._ledger.approximated(part.where, "a result without its call is told as text")
+                rest.extend(_orphan_parts(part))
+        if rest:
+            repaired.append(structs.replace(message, parts=tuple(rest)))
+
+
+def _orphan_parts(result: ToolResult) -> list[AnyPart]:
+    label = result.call_id or result.name
+    texts: list[str] = [f"[result of tool call {label}]"]
+    others: list[AnyPart] = []
+    for item in result.content:
+        match item:
+            case Text(text=text):
+                texts.append(text)
+            case Data(json=value):
+                texts.append(value.decode())
+            case Media() | Opaque():
+                others.append(item)
+    return [Text(text="\n".join(texts)), *others]

@@ -1,0 +1,265 @@
+"""Fit a reply to the client's dialect: what it cannot hold is left out and booked, never bent.
+
+One path for whole and streamed replies: a whole one is replayed through here and collected again.
+"""
+
+import re
+
+from msgspec import structs
+
+from dragoman.core.events import (
+    Event,
+    Failed,
+    Finished,
+    Native,
+    PartCited,
+    PartDelta,
+    PartEnded,
+    PartNative,
+    PartSigned,
+    PartStarted,
+    Started,
+    UsageSeen,
+)
+from dragoman.core.parts import AnyPart, Media, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.problems import Problem
+from dragoman.core.response import Finish
+from dragoman.dialects.record import Dialect
+from dragoman.interpreter.aliases import digest, minted_id
+from dragoman.interpreter.carry import sealed
+from dragoman.interpreter.history import wrap_free_text
+from dragoman.interpreter.ledger import Ledger
+from dragoman.wire import json
+
+_SIGNED_WORDS: dict[type[AnyPart], str] = {ToolCall: "call", Reasoning: "reasoning", Text: "text", Media: "text"}
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class _Part:
+    """A part on its way: its index at the client, and for a call that must be seen whole, its events so far."""
+
+    __slots__ = ("arguments", "held", "index", "kind", "part", "where")
+
+    def __init__(self, index: int | None, part: AnyPart) -> None:
+        self.index = index
+        self.part = part
+        self.kind = part.__class__
+        self.where = part.where
+        self.held: list[Event] | None = None
+        self.arguments: list[str] | None = None
+        """For a client that parses arguments: what it has been told of them."""
+
+
+class ReplyFitter:
+    """Events in, events the client's dialect can say out. Parts left out do not count: indexes close up."""
+
+    def __init__(self, client: Dialect, ledger: Ledger, *, whole: bool, salt: str = "") -> None:
+        self._client = client
+        self._holds = client.holds
+        self._ledger = ledger
+        self._salt = salt
+        self._reply_id = ""
+        self._parts: list[_Part] = []
+        self._next = 0
+        self._calls = 0
+        self._lost_call = False
+        self._whole_calls = client.holds.object_arguments and (whole or not client.holds.partial_calls)
+        self._carries = "call" not in client.holds.signatures and "reasoning" in client.holds.signatures
+
+    def feed(self, event: Event) -> list[Event]:
+        """Take the next event."""
+        match event:
+            case PartDelta(index, text, piece):
+                return self._grown(self._parts[index], text, piece)
+            case PartStarted(_, part):
+                return self._started(part)
+            case PartEnded(index, complete):
+                return self._ended(self._parts[index], complete)
+            case PartSigned(index, signature):
+                return self._signed(self._parts[index], signature)
+            case PartCited(index):
+                return self._cited(event, self._parts[index])
+            case PartNative(index, _, field):
+                self._ledger.dropped(self._parts[index].where + field, "not known to the client's dialect")
+                return []
+            case Native(_, field):
+                self._ledger.dropped(field, "not known to the client's dialect")
+                return []
+            case UsageSeen(usage):
+                return [UsageSeen(structs.replace(usage, extras=None)) if usage.extras is not None else event]
+            case Started(reply_id):
+                self._reply_id = reply_id
+                return [event]
+            case Finished(finish):
+                return [self._finished(finish)]
+            case Failed():
+                return [event]
+
+    def _open(self, part: AnyPart) -> _Part:
+        opened = _Part(self._next, part)
+        self._parts.append(opened)
+        self._next += 1
+        return opened
+
+    def _left_out(self, part: AnyPart, why: str) -> list[Event]:
+        self._ledger.dropped(part.where, why)
+        self._parts.append(_Part(None, part))
+        return []
+
+    def _started(self, part: AnyPart) -> list[Event]:
+        signature, part = self._without_foreign(part)
+        match part:
+            case Opaque(dialect=dialect) if dialect != self._client.name:
+                return self._left_out(part, "a block only its own dialect understands")
+            case Reasoning() if not self._holds.reasoning:
+                return self._left_out(part, "the client's dialect has no place for reasoning")
+            case Media() if not self._holds.media:
+                return self._left_out(part, f"the client's dialect cannot hold {part.kind} in a reply")
+            case Refusal() if not self._holds.refusal:
+                part = Text(text=part.text, where=part.where)
+            case ToolCall():
+                return self._call_started(part, signature)
+            case _:
+                pass
+        opened = self._open(part)
+        events: list[Event] = [PartStarted(self._index(opened), part)]
+        return events if signature is None else [*events, *self._signed(opened, signature)]
+
+    def _without_foreign(self, part: AnyPart) -> tuple[Signature | None, AnyPart]:
+        """Take extras and signature off a part; the signature goes its own way."""
+        signature = part.signature
+        if part.extras is None and signature is None:
+            return None, part
+        if part.extras is not None:
+            for field in part.extras.fields:
+                self._ledger.dropped(part.where + field, "not known to the client's dialect")
+        return signature, structs.replace(part, extras=None, signature=None)
+
+    def _index(self, opened: _Part) -> int:
+        assert opened.index is not None  # noqa: S101  a part that is told has its place
+        return opened.index
+
+    def _call_started(self, call: ToolCall, signature: Signature | None) -> list[Event]:
+        self._calls += 1
+        call_id = call.id or minted_id(self._client.call_prefix, self._reply_id, self._salt, self._calls, call.name)
+        if self._holds.plain_ids and not _PLAIN_ID.fullmatch(call_id):
+            call_id = f"{re.sub('[^A-Za-z0-9_-]', '_', call_id)[:15]}_{digest(call_id, 24)}"
+        form = call.form if self._holds.custom_calls else "json"
+        opened = _Part(None, call)
+        self._parts.append(opened)
+        # Held until its first argument: a signature that must stand before the call comes right after its start.
+        opened.held = [PartStarted(-1, structs.replace(call, id=call_id, form=form))]
+        if call.form == "text" and form == "json":
+            opened.where = call.where or "/"
+            opened.kind = Text
+        return self._signed(opened, signature) if signature is not None else []
+
+    def _release(self, opened: _Part) -> list[Event]:
+        """Tell the events of a held call, which now takes its place."""
+        held, opened.held = opened.held, None
+        if held is None:
+            return []
+        opened.index = self._next
+        self._next += 1
+        if self._holds.object_arguments:
+            opened.arguments = [event.text for event in held if isinstance(event, PartDelta)]
+        return [structs.replace(event, index=opened.index) for event in held]  # pyright: ignore[reportCallIssue]
+
+    def _grown(self, opened: _Part, text: str, piece: int) -> list[Event]:
+        if opened.held is not None:
+            opened.held.append(PartDelta(-1, text, piece))
+            return [] if opened.kind is Text or self._held_whole(opened) else self._release(opened)
+        if opened.arguments is not None:
+            opened.arguments.append(text)
+        return [] if opened.index is None else [PartDelta(opened.index, text, piece)]
+
+    def _ended(self, opened: _Part, complete: bool) -> list[Event]:
+        if opened.held is not None:
+            if opened.kind is Text:
+                self._wrap_held(opened)
+            elif self._holds.object_arguments and not self._sayable(opened, complete):
+                opened.held = None
+                return []
+            return [*self._release(opened), PartEnded(self._index(opened), complete)]
+        if opened.arguments is not None and complete and not json.is_object("".join(opened.arguments)):
+            # Some hosts say "tool_calls" of a call they cut off; the client must not run what it guesses from it.
+            self._lost_call = True
+        return [] if opened.index is None else [PartEnded(opened.index, complete)]
+
+    def _wrap_held(self, opened: _Part) -> None:
+        """Say a free-form call as a function's, for a client that has no free-form tools."""
+        assert opened.held is not None  # noqa: S101  only held calls come here
+        text = _arguments(opened)
+        kept = [event for event in opened.held if not isinstance(event, PartDelta)]
+        opened.held = [*kept, PartDelta(-1, wrap_free_text(text))]
+
+    def _held_whole(self, opened: _Part) -> bool:
+        """A call that cannot be taken back once told is told only when it begins as an object does."""
+        if self._whole_calls or not self._holds.object_arguments:
+            return self._whole_calls
+        return not _arguments(opened).lstrip().startswith("{")
+
+    def _sayable(self, opened: _Part, complete: bool) -> bool:
+        arguments = _arguments(opened)
+        if complete and (not arguments or json.is_object(arguments)):
+            return True
+        why = "the call's arguments are not a JSON object" if complete else "the call was cut off inside its arguments"
+        self._ledger.dropped(opened.where, why)
+        self._lost_call = self._lost_call or complete
+        return False
+
+    def _signed(self, opened: _Part, signature: Signature) -> list[Event]:
+        client = self._client
+        word = _SIGNED_WORDS.get(opened.kind, "")
+        if opened.index is None and opened.held is None:
+            return []
+        native = signature.issuer == client.issuer or (word == "call" and signature.issuer in self._holds.call_issuers)
+        if word in self._holds.signatures and (word != "call" or native or self._holds.any_issuer):
+            redacted = isinstance(opened.part, Reasoning) and opened.part.redacted
+            told = signature if native else sealed(signature, "redacted" if redacted else "self", client.issuer)
+            event = PartSigned(-1 if opened.held is not None else self._index(opened), told)
+            if opened.held is not None:
+                opened.held.append(event)
+                return []
+            return [event]
+        if word == "call" and self._carries and opened.held is not None:
+            index = self._next
+            self._next += 1
+            carrier = sealed(signature, "call", client.issuer)
+            return [PartStarted(index, Reasoning()), PartSigned(index, carrier), PartEnded(index)]
+        why = f"the client's dialect cannot hold {signature.issuer}'s signature here"
+        self._ledger.field_dropped("part.signature", why, opened.part)
+        return []
+
+    def _cited(self, event: PartCited, opened: _Part) -> list[Event]:
+        citation = event.citation
+        if opened.index is None:
+            return []
+        if not self._holds.citations or (citation.dialect != self._client.name and not citation.url):
+            self._ledger.dropped(opened.where, "the client's dialect cannot name this source")
+            return []
+        return [PartCited(opened.index, citation)]
+
+    def _finished(self, finish: Finish) -> Event:
+        reason = finish.reason
+        if self._lost_call and reason == "tool_calls":
+            reason = "malformed_call"
+        if reason == "paused" and reason not in self._holds.finishes:
+            self._ledger.approximated("", "the model paused; told as a reply cut by length")
+            reason = "length"
+        if reason not in self._holds.finishes:
+            return Failed(_unsayable_finish(reason, finish.raw))
+        return Finished(finish) if reason == finish.reason else Finished(Finish(reason, finish.raw))
+
+
+def _arguments(opened: _Part) -> str:
+    return "".join(event.text for event in opened.held or () if isinstance(event, PartDelta))
+
+
+def _unsayable_finish(reason: str, raw: str) -> Problem:
+    word = raw or reason
+    if reason == "malformed_call":
+        return Problem(
+            "malformed_reply", f"the model made a malformed tool call ({word})", code="malformed_function_call"
+        )
+    return Problem("malformed_reply", f"the model stopped for an unknown reason ({word})", code="unknown_finish")

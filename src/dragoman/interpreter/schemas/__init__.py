@@ -1,0 +1,1 @@
+"""Tool schemas: what each target takes, and how arguments come back."""

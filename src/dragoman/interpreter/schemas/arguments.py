@@ -1,0 +1,176 @@
+"""Change arguments back to what the caller's schema says, after the schema was changed to fit a target.
+
+An `ArgumentUndo` is a tree shaped like the arguments. `restore` walks only along it: what it does not name keeps its
+bytes, and where nothing changes the very same text is returned. Text that is not JSON is never touched.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+
+from msgspec import Raw, Struct
+
+from dragoman.wire.json import Malformed, decode, decode_array, decode_object, first_byte, is_json, with_members
+
+_WHOLE = re.compile(rb"(-?[0-9]+)\.0+")
+_SCIENTIFIC = re.compile(rb"-?[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]+")
+_DEEPEST = 100
+_MOST_STEPS = 100_000
+
+
+class ArgumentUndo(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How to change back one value of the arguments, and the values inside it."""
+
+    properties: dict[str, "ArgumentUndo"] = {}
+    """Members of an object, by the name the target saw."""
+    others: "ArgumentUndo | None" = None
+    """Members that `properties` does not name."""
+    prefix: tuple["ArgumentUndo | None", ...] = ()
+    """The first items of an array, by position."""
+    items: "ArgumentUndo | None" = None
+    """The items after `prefix`."""
+    choices: tuple["Choice", ...] = ()
+    """Alternatives of a union; the first that takes the value decides."""
+    references: tuple[str, ...] = ()
+    """Also undo what `definitions` of the outermost undo say under these names."""
+    definitions: dict[str, "ArgumentUndo"] = {}
+    values: dict[str, str] = {}
+    """Strings that stand for other values: what the target says, the JSON text that was meant."""
+    parse: bool = False
+    """A string holds JSON text of the value."""
+    integer: bool = False
+    """A number is an integer, however the target writes it."""
+    optional: frozenset[str] = frozenset()
+    """Members that were made nullable because they were not required: null means absent."""
+    renamed: dict[str, str] = {}
+    """Names the target saw, and the caller's."""
+    wrapped: str = ""
+    """The value was put into an object under this name."""
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """One alternative of a union, with just enough to tell whether a value is meant for it."""
+
+    kinds: frozenset[str]
+    texts: frozenset[str] | None = None
+    """The strings it takes; None means any."""
+    required: frozenset[str] = frozenset()
+    tags: dict[str, frozenset[str]] = {}
+    """Members that hold one of a few strings."""
+    undo: ArgumentUndo | None = None
+
+
+_KINDS = {b'"': "string", b"{": "object", b"[": "array", b"t": "boolean", b"f": "boolean", b"n": "null"}
+
+
+def restore(arguments: str, undo: ArgumentUndo) -> str:
+    """Return `arguments` as the caller's schema wants them."""
+    text = arguments.encode("utf-8", "surrogatepass")
+    try:
+        restored = _Restorer(undo.definitions).value(text, undo, _DEEPEST)
+    except Malformed:
+        return arguments
+    return arguments if restored is text else restored.decode("utf-8", "surrogatepass")
+
+
+class _Restorer:
+    """Walks a value along an undo. Each method returns the very bytes it was given where nothing changes."""
+
+    def __init__(self, definitions: Mapping[str, ArgumentUndo]) -> None:
+        self.definitions = definitions
+        self.steps_left = _MOST_STEPS
+
+    def value(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+        self.steps_left -= 1
+        if depth == 0 or self.steps_left < 0:
+            raise Malformed("the arguments are too large to be changed")
+        for reference in undo.references:
+            target = self.definitions.get(reference)
+            text = text if target is None else self.value(text, target, depth - 1)
+        if undo.choices:
+            text = self.choice(text, undo.choices, depth)
+        match _kind(text):
+            case "object":
+                return self.members(text, undo, depth)
+            case "array" if undo.prefix or undo.items is not None:
+                return self.array(text, undo, depth)
+            case "string" if undo.values or undo.parse:
+                return _string(text, undo)
+            case "number" if undo.integer:
+                return _integer(text)
+            case _:
+                return text
+
+    def choice(self, text: bytes, choices: tuple[Choice, ...], depth: int) -> bytes:
+        for choice in choices:
+            if _takes(choice, text):
+                return text if choice.undo is None else self.value(text, choice.undo, depth - 1)
+        return text
+
+    def members(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+        members = decode_object(text)
+        restored: dict[str, bytes] = {}
+        changed = False
+        for name, raw in members.items():
+            before = bytes(raw)
+            if name in undo.optional and before.strip() == b"null":
+                changed = True
+                continue
+            inside = undo.properties.get(name, undo.others)
+            after = before if inside is None else self.value(before, inside, depth - 1)
+            meant = undo.renamed.get(name, name)
+            changed = changed or after is not before or meant is not name
+            restored[meant] = after
+        if undo.wrapped and restored.keys() == {undo.wrapped}:
+            return restored[undo.wrapped]
+        return with_members(b"{}", restored) if changed else text
+
+    def array(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+        before = [bytes(raw) for raw in decode_array(text)]
+        after: list[bytes] = []
+        for index, item in enumerate(before):
+            inside = undo.prefix[index] if index < len(undo.prefix) else undo.items
+            after.append(item if inside is None else self.value(item, inside, depth - 1))
+        changed = any(new is not old for new, old in zip(after, before, strict=True))
+        return b"[" + b",".join(after) + b"]" if changed else text
+
+
+def _string(text: bytes, undo: ArgumentUndo) -> bytes:
+    said = decode(text)
+    meant = undo.values.get(said)
+    if meant is not None:
+        return meant.encode()
+    if not undo.parse:
+        return text
+    inner = said.encode("utf-8", "surrogatepass")
+    return inner.strip() if is_json(inner) else text
+
+
+def _kind(text: bytes | Raw) -> str:
+    return _KINDS.get(first_byte(text), "number")
+
+
+def _integer(text: bytes) -> bytes:
+    """Write `5.0` and `5e0` as `5`."""
+    token = text.strip()
+    if whole := _WHOLE.fullmatch(token):
+        return whole[1]
+    if _SCIENTIFIC.fullmatch(token) is None:
+        return text
+    number = float(token)
+    return b"%d" % number if math.isfinite(number) and number.is_integer() else text
+
+
+def _takes(choice: Choice, text: bytes) -> bool:
+    kind = _kind(text)
+    if kind not in choice.kinds:
+        return False
+    if kind == "string":
+        return choice.texts is None or decode(text) in choice.texts
+    if kind != "object":
+        return True
+    members = decode_object(text)
+    return choice.required <= members.keys() and all(
+        name not in members or (_kind(members[name]) == "string" and decode(members[name]) in tags)
+        for name, tags in choice.tags.items()
+    )

@@ -1,0 +1,125 @@
+"""Make JSON Schema acceptable for Gemini's `parametersJsonSchema`, with as light a touch as possible.
+
+The backend ignores keywords it does not know, so almost everything stays. It refuses a `$ref` with siblings, reads
+local references only, wants `$defs` for `definitions`, and has no boolean schemas.
+"""
+
+from typing import Any
+
+from dragoman.interpreter.schemas.arguments import ArgumentUndo
+from dragoman.interpreter.schemas.integers import integers_in
+from dragoman.interpreter.schemas.merging import merge
+from dragoman.interpreter.schemas.nodes import (
+    DEEPEST_SCHEMA,
+    REMOVED,
+    Node,
+    as_node,
+    properties_of,
+    read_document,
+    rewrite,
+)
+from dragoman.interpreter.schemas.notes import Note
+from dragoman.interpreter.schemas.object_root import object_root
+from dragoman.interpreter.schemas.outcome import Converted, remembered, unchanged
+from dragoman.interpreter.schemas.references import References, reference_of
+from dragoman.interpreter.schemas.roots import declared_only
+from dragoman.interpreter.schemas.sentences import with_sentences
+from dragoman.wire.json import Malformed, encode
+
+_EMPTY_ROOT = frozenset(
+    {"type", "properties", "required", "title", "description", "additionalProperties", "propertyOrdering"}
+    | {"$schema", "$id", "$comment", "$defs", "definitions"}
+)
+_BOOLEAN_IS_FINE = ("/additionalProperties", "/unevaluatedProperties", "/unevaluatedItems", "/additionalItems")
+_MOST_NODES = 20_000
+_LONGEST_TRAIL = 30
+
+
+@remembered
+def fit_gemini(schema: bytes) -> Converted:
+    """Fit a JSON Schema to `parametersJsonSchema`; None where the tool takes no arguments."""
+    try:
+        document = read_document(schema)
+    except Malformed as error:
+        return Converted(None, (Note("", f"schema is not readable: {error.message}", "dropped"),))
+    notes: list[Note] = []
+    root, undo = object_root(document, notes)
+    if _takes_nothing(root):
+        return Converted(None, tuple(dict.fromkeys(notes)))
+    fitted = _Fitting(root, notes).node(root, "", ())
+    integers = integers_in(root) if b"integer" in schema else None
+    undo = _together(undo, integers)
+    if fitted is document:
+        return unchanged(schema, undo)
+    return Converted(encode(fitted), tuple(dict.fromkeys(notes)), undo)
+
+
+def _takes_nothing(root: Node) -> bool:
+    if properties_of(root) or not root.keys() <= _EMPTY_ROOT:
+        return False
+    return not as_node(root.get("additionalProperties"))
+
+
+def _together(undo: ArgumentUndo | None, integers: ArgumentUndo | None) -> ArgumentUndo | None:
+    if undo is None or integers is None:
+        return integers if undo is None else undo
+    return ArgumentUndo(properties=integers.properties, definitions=integers.definitions, wrapped=undo.wrapped)
+
+
+class _Fitting:
+    def __init__(self, root: Node, notes: list[Note]) -> None:
+        self.notes = notes
+        self.references = References(root)
+        self.nodes_left = _MOST_NODES
+
+    def node(self, node: Node, where: str, trail: tuple[str, ...]) -> Node:
+        self.nodes_left -= 1
+        if where.count("/") > DEEPEST_SCHEMA * 2:
+            return node
+        reference = reference_of(node)
+        if reference is not None:
+            node = self.reference(node, reference, where, trail)
+        node = rewrite(node, where, lambda child, inner: self.visit(child, inner, trail))
+        node = declared_only(node, where, self.notes)
+        if "definitions" not in node:
+            return node
+        moved = {**node, "$defs": {**(as_node(node["definitions"]) or {}), **(as_node(node.get("$defs")) or {})}}
+        del moved["definitions"]
+        return moved
+
+    def visit(self, schema: Any, where: str, trail: tuple[str, ...]) -> Any:
+        if isinstance(schema, bool):
+            if where.endswith(_BOOLEAN_IS_FINE):
+                return schema
+            if schema:
+                return {}
+            self.notes.append(Note(where, "a value that nothing fits", "dropped"))
+            return REMOVED
+        node = as_node(schema)
+        return schema if node is None else self.node(node, where, trail)
+
+    def reference(self, node: Node, reference: object, where: str, trail: tuple[str, ...]) -> Node:
+        pointer = self.references.locate(reference, where)
+        own = {name: value for name, value in node.items() if not name.startswith("$")}
+        if pointer is None:
+            self.notes.append(Note(where, f"reference {reference} is not in this schema", "dropped"))
+            return {**own, "description": with_sentences(own.get("description"), [f"as described at {reference}"])}
+        if not own:
+            return _renamed(node, pointer)
+        target = as_node(self.references.at(pointer)) or {}
+        recursive = pointer in trail or where == pointer or where.startswith(f"{pointer}/")
+        if recursive or self.nodes_left < 0 or len(trail) > _LONGEST_TRAIL:
+            self.notes.append(Note(where, "what stands beside a recursive reference", "dropped"))
+            return _renamed({"$ref": node.get("$ref", "#")}, pointer)
+        merged = merge(own, target, lambda _: None, "first")
+        kept = {name: value for name, value in node.items() if name in {"$defs", "definitions", "$schema"}}
+        return self.node({**merged, **kept}, where, (*trail, pointer))
+
+
+def _renamed(node: Node, pointer: str) -> Node:
+    if pointer.startswith("/definitions/"):
+        return {**node, "$ref": f"#/$defs/{pointer.removeprefix('/definitions/')}"}
+    reference = node.get("$ref")
+    if isinstance(reference, str) and not reference.startswith("#"):
+        return {**node, "$ref": f"#{pointer}"}
+    return node

@@ -1,0 +1,48 @@
+"""The outcome of converting one schema, and the memory of earlier outcomes.
+
+A request declares the same tools turn after turn, so every conversion is remembered by the schema's bytes. Large
+schemas are not remembered: the memory must stay small whatever callers send.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Concatenate, ParamSpec
+
+from msgspec import Struct
+
+from dragoman.interpreter.schemas.arguments import ArgumentUndo
+from dragoman.interpreter.schemas.notes import Note
+
+REMEMBERED = 1024
+LARGEST_REMEMBERED = 65_536
+
+P = ParamSpec("P")
+
+
+class Converted(Struct, frozen=True):
+    """A schema made to fit. `schema` is None where the target takes no parameters at all."""
+
+    schema: bytes | None
+    notes: tuple[Note, ...] = ()
+    undo: ArgumentUndo | None = None
+
+
+def remembered(convert: Callable[Concatenate[bytes, P], Converted]) -> Callable[Concatenate[bytes, P], Converted]:
+    """Remember outcomes by schema; a schema that needs nothing is returned as the caller's own object."""
+    remember: Callable[..., Converted] = lru_cache(maxsize=REMEMBERED)(convert)
+
+    @wraps(convert)
+    def convert_once(schema: bytes, /, *args: P.args, **options: P.kwargs) -> Converted:
+        if len(schema) > LARGEST_REMEMBERED:
+            return convert(schema, *args, **options)
+        converted = remember(schema, *args, **options)
+        if converted.schema is schema or converted.schema != schema:
+            return converted
+        return Converted(schema, converted.notes, converted.undo)
+
+    return convert_once
+
+
+def unchanged(schema: bytes, undo: ArgumentUndo | None = None) -> Converted:
+    """Say that `schema` fits as it is."""
+    return Converted(schema, (), undo)

@@ -1,0 +1,123 @@
+"""Give a schema the root that every target of tool parameters demands: one plain object.
+
+OpenAI and Anthropic take any JSON Schema whose root says `type: "object"` and has no combinators there. What has no
+object at its root is put into one under `value`. Everything below the root stays as it is, save `required` lists that
+name what is not there and, for picky servers, object schemas without `properties`.
+"""
+
+import hashlib
+import re
+from typing import Any
+
+from dragoman.interpreter.schemas.arguments import ArgumentUndo
+from dragoman.interpreter.schemas.nodes import (
+    DEEPEST_SCHEMA,
+    Node,
+    as_list,
+    as_node,
+    names_in,
+    properties_of,
+    read_document,
+    rewrite,
+)
+from dragoman.interpreter.schemas.notes import Note
+from dragoman.interpreter.schemas.object_root import object_root
+from dragoman.interpreter.schemas.outcome import Converted, remembered, unchanged
+from dragoman.wire.json import Malformed, encode
+from dragoman.wire.pointer import escape
+
+EMPTY = b'{"type":"object","properties":{}}'
+
+_LEGAL_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+_BRANCH = re.compile(r"/(?:(?:anyOf|oneOf|allOf)/[0-9]+|not|if|then|else)$")
+_ILLEGAL = re.compile(r"[^a-zA-Z0-9_.-]")
+
+
+@remembered
+def fit_root(schema: bytes, *, property_keys: bool = False, add_properties: bool = True) -> Converted:
+    """Make a JSON Schema acceptable as tool parameters for targets that demand an object root."""
+    try:
+        document = read_document(schema)
+    except Malformed as error:
+        return Converted(EMPTY, (Note("", f"schema is not readable: {error.message}", "dropped"),))
+    notes: list[Note] = []
+    root, undo = object_root(document, notes)
+    fitted = _Fitting(notes, add_properties=add_properties).node(root, "", 0)
+    if property_keys and (renamed := _illegal_keys(properties_of(fitted))):
+        fitted = _rename(fitted, renamed, notes)
+        undo = ArgumentUndo(
+            renamed={sent: meant for meant, sent in renamed.items()}, wrapped=undo.wrapped if undo is not None else ""
+        )
+    if fitted is document:
+        return unchanged(schema)
+    return Converted(encode(fitted), tuple(dict.fromkeys(notes)), undo)
+
+
+class _Fitting:
+    """Repairs that hold at every level."""
+
+    def __init__(self, notes: list[Note], *, add_properties: bool) -> None:
+        self.notes = notes
+        self.add_properties = add_properties
+
+    def visit(self, schema: Any, where: str) -> Any:
+        node = as_node(schema)
+        return schema if node is None else self.node(node, where, where.count("/") // 2)
+
+    def node(self, node: Node, where: str, depth: int) -> Node:
+        if depth > DEEPEST_SCHEMA:
+            return node
+        node = rewrite(node, where, self.visit)
+        if self.add_properties and node.get("type") == "object" and _is_bare(node, where):
+            node = {**node, "properties": {}}
+        return declared_only(node, where, self.notes)
+
+
+def declared_only(node: Node, where: str, notes: list[Note]) -> Node:
+    """Let `required` name each declared property once and nothing else: vendors refuse the whole request otherwise."""
+    required: object = node.get("required")
+    is_list = isinstance(node.get("required"), list)
+    if required is None or (is_list and "properties" not in node):
+        return node
+    declared = properties_of(node)
+    kept = [name for name in names_in(required) if name in declared]
+    if kept == required:
+        return node
+    for name in names_in(required):
+        if name not in declared:
+            what = f'"{name}" was required but is not among the properties'
+            notes.append(Note(f"{where}/required", what, "dropped"))
+    if not is_list:
+        return {keyword: value for keyword, value in node.items() if keyword != "required"}
+    return {**node, "required": kept}
+
+
+def _is_bare(node: Node, where: str) -> bool:
+    """Tell whether an object schema lacks properties; a branch may require what the schema around it declares."""
+    if "properties" in node or "$ref" in node:
+        return False
+    return "required" not in node or not _BRANCH.search(where)
+
+
+def _illegal_keys(properties: Node) -> dict[str, str]:
+    renamed: dict[str, str] = {}
+    taken = set(properties)
+    for name in properties:
+        if _LEGAL_KEY.fullmatch(name):
+            continue
+        legal = _ILLEGAL.sub("_", name)[:64] or "_"
+        if legal in taken:
+            legal = f"{legal[:55]}_{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+        taken.add(legal)
+        renamed[name] = legal
+    return renamed
+
+
+def _rename(node: Node, renamed: dict[str, str], notes: list[Note]) -> Node:
+    for meant, sent in renamed.items():
+        notes.append(Note(f"/properties/{escape(meant)}", f'sent under the name "{sent}"', "approximated"))
+    properties = {renamed.get(name, name): child for name, child in properties_of(node).items()}
+    changed = {**node, "properties": properties}
+    if "required" in node:
+        changed["required"] = [renamed.get(name, name) for name in as_list(node["required"])]
+    return changed

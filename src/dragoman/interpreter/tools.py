@@ -1,0 +1,238 @@
+"""Fit tool definitions and the choice among them to the target."""
+
+from collections.abc import Iterable
+
+from msgspec import structs
+
+from dragoman.core.parts import ToolCall
+from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
+from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.history import drop_extras
+from dragoman.interpreter.native_tools import counterpart
+from dragoman.interpreter.schemas.from_openapi import to_json_schema
+from dragoman.interpreter.schemas.gemini_json import fit_gemini
+from dragoman.interpreter.schemas.openapi import to_openapi
+from dragoman.interpreter.schemas.outcome import Converted
+from dragoman.interpreter.schemas.roots import fit_root
+from dragoman.interpreter.schemas.structured import to_anthropic_output, to_openai_strict
+from dragoman.wire import json
+
+AnyTool = Tool | NativeTool
+_SAYS_NOTHING = frozenset({"type", "properties", "required", "additionalProperties", "$schema"})
+NO_PARAMETERS = b'{"type":"object","properties":{}}'
+_FREE_TEXT = b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}'
+
+
+def fit_tools(request: Request, fitting: Fitting) -> tuple[tuple[AnyTool, ...], ToolChoice | None]:
+    """Return the tools and the choice as the target takes them."""
+    tools = _allowed(request, fitting)
+    fitted: list[AnyTool] = []
+    strict_left = fitting.traits.strict_max
+    for tool in tools:
+        if isinstance(tool, NativeTool):
+            native = _fit_native(tool, fitting)
+            if native is not None:
+                fitted.append(native)
+            continue
+        now = _fit_tool(tool, fitting, strict_left > 0)
+        strict_left -= now.strict is True
+        fitted.append(now)
+    fitted = _beside_native(fitted, fitting)
+    choice = _fit_choice(request, fitted, fitting)
+    if not fitted and fitting.traits.stub_tools:
+        stubs = tuple(_stubs(request.messages, fitting))
+        return stubs, ToolChoice(mode="none") if stubs else None
+    return tuple(fitted), choice
+
+
+def _allowed(request: Request, fitting: Fitting) -> tuple[AnyTool, ...]:
+    """Leave out tools the choice does not allow, where the target has no list for that."""
+    choice = request.tool_choice
+    if choice is None or not choice.names or fitting.traits.allowed_subset:
+        return request.tools
+    if len(choice.names) == 1 and choice.mode == "required" and fitting.traits.forced_choice:
+        return request.tools
+    kept: list[AnyTool] = []
+    for tool in request.tools:
+        if isinstance(tool, NativeTool) or tool.name in choice.names:
+            kept.append(tool)
+        else:
+            fitting.ledger.dropped(tool.where, "tool_choice does not allow it, and the target has no list for that")
+    return tuple(kept)
+
+
+def _fit_native(tool: NativeTool, fitting: Fitting) -> NativeTool | None:
+    found = counterpart(tool, fitting.traits.dialect)
+    if found is None:
+        fitting.ledger.dropped(tool.where, "a tool only its own vendor runs")
+    elif json.decode(found.raw) != json.decode(tool.raw):
+        fitting.ledger.dropped(tool.where, "the target's own tool of that kind stands in")
+    return found
+
+
+def _beside_native(tools: list[AnyTool], fitting: Fitting) -> list[AnyTool]:
+    if fitting.traits.native_tools or not any(isinstance(tool, Tool) for tool in tools):
+        return tools
+    kept: list[AnyTool] = []
+    for tool in tools:
+        if isinstance(tool, NativeTool) and b"codeExecution" not in tool.raw:
+            fitting.ledger.dropped(tool.where, "the model takes search tools or functions, not both")
+        else:
+            kept.append(tool)
+    return kept
+
+
+def _fit_tool(tool: Tool, fitting: Fitting, strict_allowed: bool) -> Tool:
+    traits = fitting.traits
+    drop_extras(tool, fitting)
+    if tool.cache is not None:
+        fitting.ledger.field_dropped("tool.cache", "the target has no cache marks on tools", tool)
+    name = fitting.name(tool.name, tool.namespace)
+    namespace = tool.namespace if traits.namespaces else ""
+    if tool.namespace_description and not traits.namespaces:
+        tool = structs.replace(tool, description=f"{tool.namespace_description}\n\n{tool.description}".rstrip())
+    if tool.form == "text":
+        return _fit_custom(tool, name, namespace, fitting)
+    strict = tool.strict
+    if strict and not (traits.strict_tools and strict_allowed):
+        fitting.ledger.field_dropped("tool.strict", "the target cannot be held to the schema", tool)
+        strict = None
+    parameters = _fit_parameters(tool, strict is True, fitting)
+    openapi = traits.schema == "openapi"
+    return Tool(
+        name=name,
+        description=tool.description,
+        parameters=parameters,
+        openapi=openapi and parameters is not None,
+        strict=bool(strict) if traits.strict_explicit else strict if traits.strict_tools else None,
+        namespace=namespace,
+        where=tool.where,
+    )
+
+
+def _fit_custom(tool: Tool, name: str, namespace: str, fitting: Fitting) -> Tool:
+    if fitting.traits.custom_tools:
+        return structs.replace(tool, name=name, namespace=namespace, extras=None, cache=None)
+    fitting.custom.add(tool.name)
+    fitting.ledger.approximated(tool.where, "a free-form tool is a function with one text argument")
+    description = tool.description
+    if tool.grammar is not None:
+        grammar = json.decode(tool.grammar)
+        description += f"\n\nThe input must match this {grammar.get('syntax')} grammar:\n{grammar.get('definition')}"
+    parameters = _FREE_TEXT
+    if fitting.traits.schema == "openapi":
+        parameters = to_openapi(_FREE_TEXT).schema
+    return Tool(
+        name=name,
+        description=description,
+        parameters=parameters,
+        openapi=fitting.traits.schema == "openapi",
+        strict=False if fitting.traits.strict_explicit else None,
+        namespace=namespace,
+        where=tool.where,
+    )
+
+
+def _fit_parameters(tool: Tool, strict: bool, fitting: Fitting) -> bytes | None:
+    traits = fitting.traits
+    schema = tool.parameters
+    if schema is not None and tool.openapi:
+        schema = _booked(to_json_schema(schema), tool, fitting)
+    if schema is not None and strict:
+        if traits.output_strict_only:
+            schema = _booked(to_anthropic_output(schema), tool, fitting)
+        elif traits.strict_needs_all and fitting.source_issuer != traits.issuer:
+            schema = _booked(to_openai_strict(schema), tool, fitting)
+    if schema is not None:
+        if traits.schema == "openapi":
+            schema = _booked(to_openapi(schema), tool, fitting)
+        elif traits.result_names:
+            schema = _booked(fit_gemini(schema), tool, fitting)
+        else:
+            schema = _booked(fit_root(schema, property_keys=traits.property_keys), tool, fitting)
+    return NO_PARAMETERS if schema is None and traits.needs_parameters else schema
+
+
+def _booked(converted: Converted, tool: Tool, fitting: Fitting) -> bytes | None:
+    """Book what a conversion changed and remember how to change arguments back."""
+    fitting.book_notes(converted.notes, "tool.parameters", tool)
+    if converted.schema is None and tool.parameters is not None:
+        _book_annotations(tool, fitting)
+    if converted.undo is not None:
+        fitting.arguments[tool.name] = (*fitting.arguments.get(tool.name, ()), converted.undo)
+    return converted.schema
+
+
+def _book_annotations(tool: Tool, fitting: Fitting) -> None:
+    """A schema without arguments is not sent: book what it says beside that."""
+    said = json.decode_object(tool.parameters or b"{}") if json.is_object(tool.parameters or b"") else {}
+    for name in said.keys() - _SAYS_NOTHING:
+        place = fitting.ledger.place("tool.parameters", tool)
+        fitting.ledger.dropped(f"{place}/{name}", "the target takes no schema without arguments")
+
+
+def _fit_choice(request: Request, tools: list[AnyTool], fitting: Fitting) -> ToolChoice | None:
+    choice = request.tool_choice
+    if choice is None:
+        return None
+    traits, ledger = fitting.traits, fitting.ledger
+    drop_extras(choice, fitting)
+    if not tools:
+        ledger.field_dropped("tool_choice", "there are no tools to choose from")
+        if choice.parallel is not None:
+            ledger.field_dropped("tool_choice.parallel", "there are no tools to choose from")
+        return None
+    mode, names = choice.mode, _choice_names(choice, tools, fitting)
+    if choice.names and not names:
+        ledger.field_dropped("tool_choice", "the chosen tool is not among the tools sent")
+        mode = "auto" if mode == "required" else mode
+    if mode == "required" and not traits.forced_choice:
+        ledger.field_approximated("tool_choice", "the model cannot be forced: asked for in words")
+        wanted = " or ".join(names)
+        fitting.instructions.append(f"Call the tool {wanted}." if wanted else "Call one of the tools.")
+        mode, names = "auto", ()
+    if names and not traits.allowed_subset and not (mode == "required" and len(names) == 1):
+        ledger.field_approximated("tool_choice", "said by sending only the allowed tools")
+        names = ()
+    if choice.validated and not traits.result_names:
+        ledger.field_approximated("tool_choice", "calls are not held to the schema")
+    parallel = _fit_parallel(choice, fitting)
+    if mode is None and parallel is None and not names:
+        return None
+    if mode is None and traits.parallel_needs_mode:
+        mode = "auto"
+    return ToolChoice(mode=mode, names=names, parallel=parallel, where=choice.where)
+
+
+def _fit_parallel(choice: ToolChoice, fitting: Fitting) -> bool | None:
+    if choice.parallel is None or fitting.traits.parallel_switch:
+        return choice.parallel
+    if choice.parallel is False:
+        fitting.ledger.field_approximated("tool_choice.parallel", "asked for in words")
+        fitting.instructions.append("Call at most one tool at a time.")
+    return None
+
+
+def _choice_names(choice: ToolChoice, tools: list[AnyTool], fitting: Fitting) -> tuple[str, ...]:
+    sent = {tool.name for tool in tools if isinstance(tool, Tool)}
+    aliases = {original: alias for alias, (_, original) in fitting.names.items()}
+    names: list[str] = []
+    for index, original in enumerate(choice.names):
+        name = aliases.get(original, original)
+        if name in sent:
+            names.append(name)
+        elif len(choice.names) > 1:
+            place = fitting.ledger.place("tool_choice.names")
+            fitting.ledger.dropped(f"{place}/{index}", "the chosen tool is not among the tools sent")
+    return tuple(names)
+
+
+def _stubs(messages: Iterable[Message], fitting: Fitting) -> list[Tool]:
+    """Declare the tools that the history calls, in the order of their first call."""
+    names = {
+        fitting.name(part.name, part.namespace): None
+        for message in messages
+        for part in message.parts
+        if isinstance(part, ToolCall)
+    }
+    return [Tool(name=name, parameters=NO_PARAMETERS) for name in names]

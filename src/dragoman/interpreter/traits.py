@@ -1,0 +1,287 @@
+"""The rows: which model accepts what, by pattern. The first pattern that matches the model's bare name wins.
+
+Facts are those of the vendors' documentation of November 2026. A model nobody has heard of gets the last row of its
+dialect: for a vendor's dialect the strictest current generation, for Chat a compatible server.
+"""
+
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from msgspec import structs
+
+from dragoman.core.problems import Problem
+from dragoman.core.request import EFFORTS
+from dragoman.core.traits import Traits
+
+_ALL_SAMPLING = frozenset(
+    {"temperature", "top_p", "max_tokens", "stop", "seed", "presence_penalty", "frequency_penalty"}
+)
+
+_COMPATIBLE = Traits(
+    dialect="chat",
+    issuer="openai",
+    turns="messages",
+    sampling=_ALL_SAMPLING,
+    stop_max=4,
+    max_tokens_word="max_tokens",
+    asks_usage=True,
+    strict_tools=True,
+    strict_needs_all=True,
+    parallel_switch=True,
+    thinking="effort",
+    efforts=EFFORTS,
+    reasoning_text=True,
+    media=frozenset({"image", "audio", "document"}),
+    needs_file_names=True,
+    link_kinds=frozenset({"image"}),
+    stored_kinds=frozenset({"document"}),
+    stored_issuer="openai",
+    user=True,
+    output_names=True,
+    speaker_names=True,
+    refusals=True,
+    calls_last=True,
+)
+_GPT_CHAT = structs.replace(
+    _COMPATIBLE,
+    max_tokens_word="max_completion_tokens",
+    reasoning_text=False,
+    allowed_subset=True,
+    metadata=True,
+    verbosity=True,
+    custom_tools=True,
+    grammars=True,
+)
+_GPT_4 = structs.replace(_GPT_CHAT, custom_tools=False, grammars=False, verbosity=False, thinking="none", efforts=())
+_GPT_REASONING = structs.replace(
+    _GPT_CHAT, sampling=frozenset({"max_tokens", "seed"}), efforts=("none", "low", "medium", "high", "xhigh")
+)
+_GPT_5 = structs.replace(_GPT_REASONING, efforts=("minimal", "low", "medium", "high"))
+_GPT_NEWEST = structs.replace(
+    _GPT_REASONING,
+    efforts=("none", "low", "medium", "high", "xhigh", "max"),
+    tools_need_no_effort=True,
+    cache_marks=True,
+)
+
+_RESPONSES = Traits(
+    dialect="responses",
+    issuer="openai",
+    turns="items",
+    sampling=frozenset({"temperature", "top_p", "max_tokens"}),
+    name_max=128,
+    id_max=64,
+    custom_tools=True,
+    grammars=True,
+    namespaces=True,
+    strict_tools=True,
+    strict_needs_all=True,
+    strict_explicit=True,
+    needs_parameters=True,
+    allowed_subset=True,
+    parallel_switch=True,
+    thinking="effort",
+    efforts=EFFORTS,
+    shows_thinking=True,
+    media=frozenset({"image", "document", "audio"}),
+    result_media=frozenset({"image", "document"}),
+    needs_file_names=True,
+    stored_issuer="openai",
+    verbosity=True,
+    metadata=True,
+    user=True,
+    output_names=True,
+    continues=True,
+    refusals=True,
+)
+_RESPONSES_REASONING = structs.replace(
+    _RESPONSES,
+    sampling=frozenset({"max_tokens"}),
+    efforts=("none", "low", "medium", "high", "xhigh"),
+    cache_marks=False,
+)
+_RESPONSES_5 = structs.replace(_RESPONSES_REASONING, efforts=("minimal", "low", "medium", "high"))
+_RESPONSES_NEWEST = structs.replace(
+    _RESPONSES_REASONING, efforts=("none", "low", "medium", "high", "xhigh", "max"), cache_marks=True
+)
+
+_CLAUDE = Traits(
+    dialect="messages",
+    issuer="anthropic",
+    turns="alternating",
+    sampling=frozenset({"max_tokens", "stop"}),
+    temperature_max=1.0,
+    max_tokens_default=32_000,
+    later_system=False,
+    starts_with_user=True,
+    prefill=False,
+    empty_text=False,
+    id_max=64,
+    object_arguments=True,
+    strict_tools=True,
+    strict_max=20,
+    needs_parameters=True,
+    parallel_needs_mode=True,
+    parallel_switch=True,
+    stub_tools=True,
+    property_keys=True,
+    thinking="adaptive",
+    efforts=("low", "medium", "high", "xhigh", "max"),
+    shows_thinking=True,
+    media=frozenset({"image", "document"}),
+    result_media=frozenset({"image", "document"}),
+    document_types=frozenset({"application/pdf"}),
+    text_documents=True,
+    stored_issuer="anthropic",
+    output_json=False,
+    output_strict_only=True,
+    cache_marks=True,
+    user=True,
+    failed_results=True,
+    calls_last=True,
+)
+_CLAUDE_LATER_SYSTEM = structs.replace(_CLAUDE, later_system=True)
+_CLAUDE_5_5 = structs.replace(_CLAUDE_LATER_SYSTEM, forced_choice=False, can_disable_thinking=False)
+_CLAUDE_4_6 = structs.replace(
+    _CLAUDE,
+    sampling=frozenset({"temperature", "top_p", "top_k", "max_tokens", "stop"}),
+    temperature_or_top_p=True,
+)
+_CLAUDE_4_5 = structs.replace(_CLAUDE_4_6, thinking="enabled", prefill=True, budget_min=1024)
+_CLAUDE_OLD = structs.replace(_CLAUDE_4_5, temperature_or_top_p=False, max_tokens_default=8192)
+_CLAUDE_3 = structs.replace(_CLAUDE_OLD, max_tokens_default=4096, thinking="none", efforts=())
+
+_GEMINI = Traits(
+    dialect="gemini",
+    issuer="google",
+    turns="alternating",
+    sampling=frozenset({"max_tokens", "stop", "seed"}),
+    stop_max=5,
+    later_system=False,
+    starts_with_user=True,
+    prefill=False,
+    empty_text=False,
+    name_max=128,
+    name_symbols="_-.:",
+    name_first_digit=False,
+    id_max=64,
+    object_arguments=True,
+    native_mix=(("/toolConfig/includeServerSideToolInvocations", b"true"),),
+    allowed_subset=True,
+    thinking="level",
+    efforts=("low", "medium", "high"),
+    can_disable_thinking=False,
+    shows_thinking=True,
+    call_signatures=True,
+    text_signatures=True,
+    signed_calls=True,
+    media=frozenset({"image", "document", "audio", "video"}),
+    result_media=frozenset({"image", "document"}),
+    assistant_media=True,
+    media_names=False,
+    link_kinds=frozenset({"image", "document", "audio", "video"}),
+    link_types=True,
+    stored_issuer="google",
+    result_names=True,
+    failed_results=True,
+)
+_GEMINI_3 = structs.replace(
+    _GEMINI,
+    sampling=_ALL_SAMPLING | {"top_k"},
+    prefill=True,
+)
+_GEMINI_3_FLASH = structs.replace(_GEMINI_3, efforts=("minimal", "low", "medium", "high"))
+_GEMINI_3_6_FLASH = structs.replace(_GEMINI, efforts=("minimal", "low", "medium", "high"))
+_GEMINI_2_5 = structs.replace(
+    _GEMINI_3,
+    name_max=64,
+    native_tools=False,
+    native_mix=(),
+    sends_ids=False,
+    signed_calls=False,
+    thinking="budget",
+    efforts=EFFORTS,
+    can_disable_thinking=True,
+    result_media=frozenset(),
+    output_with_tools=False,
+)
+_GEMINI_2_5_PRO = structs.replace(_GEMINI_2_5, can_disable_thinking=False, budget_min=128)
+_GEMINI_2 = structs.replace(_GEMINI_2_5, thinking="none", efforts=(), shows_thinking=False)
+
+ROWS: dict[str, tuple[tuple[str, Traits], ...]] = {
+    "chat": (
+        ("gpt-[34]*", _GPT_4),
+        ("chatgpt-4o*", _GPT_4),
+        ("gpt-5.[45]*", structs.replace(_GPT_NEWEST, cache_marks=False)),
+        ("gpt-5.[6-9]*", _GPT_NEWEST),
+        ("gpt-5.*", _GPT_REASONING),
+        ("gpt-5*", _GPT_5),
+        ("gpt-oss*", _COMPATIBLE),
+        ("gpt-*", _GPT_NEWEST),
+        ("o[134]*", structs.replace(_GPT_5, efforts=("low", "medium", "high"), custom_tools=False)),
+        (
+            "gemini-*",
+            structs.replace(
+                _COMPATIBLE, issuer="google", call_signatures=True, efforts=("none", "minimal", "low", "medium", "high")
+            ),
+        ),
+        ("claude-*", structs.replace(_COMPATIBLE, temperature_max=1.0)),
+        ("mistral*", structs.replace(_COMPATIBLE, id_exact=9)),
+        ("*", _COMPATIBLE),
+    ),
+    "responses": (
+        ("gpt-4*", structs.replace(_RESPONSES, thinking="none", efforts=(), custom_tools=False)),
+        ("gpt-5.[6-9]*", _RESPONSES_NEWEST),
+        ("gpt-5.*", _RESPONSES_REASONING),
+        ("gpt-5*", _RESPONSES_5),
+        ("gpt-oss*", _RESPONSES),
+        ("gpt-*", _RESPONSES_NEWEST),
+        ("o[134]*", structs.replace(_RESPONSES_5, efforts=("low", "medium", "high"))),
+        ("*", _RESPONSES),
+    ),
+    "messages": (
+        ("claude-3-7*", structs.replace(_CLAUDE_OLD, max_tokens_default=32_000)),
+        ("claude-3*", _CLAUDE_3),
+        ("claude-2*", _CLAUDE_3),
+        ("claude-*-4-5*", _CLAUDE_4_5),
+        ("claude-*-4-6*", _CLAUDE_4_6),
+        ("claude-*-4-7*", _CLAUDE),
+        ("claude-*-4-8*", _CLAUDE_LATER_SYSTEM),
+        ("claude-opus-4-1*", _CLAUDE_OLD),
+        ("claude-*-4*", _CLAUDE_OLD),
+        ("claude-opus-5-5*", _CLAUDE_5_5),
+        ("claude-sonnet-5-5*", _CLAUDE_5_5),
+        ("claude-haiku-5-5*", _CLAUDE),
+        ("claude-fable-5-[1-9]*", _CLAUDE_5_5),
+        ("claude-mythos-5-[1-9]*", _CLAUDE_5_5),
+        ("claude-mythos-preview*", _CLAUDE_5_5),
+        ("claude-fable-5*", structs.replace(_CLAUDE_LATER_SYSTEM, can_disable_thinking=False)),
+        ("claude-mythos-5*", structs.replace(_CLAUDE_LATER_SYSTEM, can_disable_thinking=False)),
+        ("claude-opus-5*", _CLAUDE_LATER_SYSTEM),
+        ("claude-sonnet-5*", _CLAUDE),
+        ("*", _CLAUDE),
+    ),
+    "gemini": (
+        ("gemini-1*", _GEMINI_2),
+        ("gemini-2.0*", _GEMINI_2),
+        ("gemini-2.5-pro*", _GEMINI_2_5_PRO),
+        ("gemini-2*", _GEMINI_2_5),
+        ("gemini-3.[678]-flash-lite*", _GEMINI_3_6_FLASH),
+        ("gemini-3.8*", _GEMINI),
+        ("gemini-3.[67]*flash*", _GEMINI_3_6_FLASH),
+        ("gemini-3.[679]*", _GEMINI),
+        ("gemini-3*flash*", _GEMINI_3_FLASH),
+        ("gemini-3*", _GEMINI_3),
+        ("*", _GEMINI),
+    ),
+}
+
+
+@lru_cache(maxsize=1024)
+def traits_for(dialect: str, model: str) -> Traits:
+    """Return the row for `model` behind `dialect`; a path or a vendor's prefix before the name does not matter."""
+    rows = ROWS.get(dialect)
+    if rows is None:
+        raise Problem("invalid_request", f"unknown dialect {dialect!r}")
+    name = model.rsplit("/", 1)[-1].lower()
+    return next(traits for pattern, traits in rows if fnmatchcase(name, pattern))

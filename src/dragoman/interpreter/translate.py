@@ -1,0 +1,169 @@
+"""Translate a request, a reply, a stream or an error from one dialect to another.
+
+The same dialect on both sides means the same bytes. Otherwise: parse, fit (losses are booked there), write.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct, structs
+
+from dragoman.core.events import Event
+from dragoman.core.losses import Loss
+from dragoman.core.problems import Problem
+from dragoman.core.request import Request
+from dragoman.core.response import Response
+from dragoman.core.stream import Collector, Sequencer, replay
+from dragoman.dialects.record import Call, Dialect, ErrorReply
+from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.adapt import adapt
+from dragoman.interpreter.fitting import Undo
+from dragoman.interpreter.ledger import Ledger, refuse
+from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.undo import Restorer
+from dragoman.wire import json
+from dragoman.wire.shape import lookup
+from dragoman.wire.splice import spliced
+
+NO_UNDO = Undo()
+
+
+class Translation(Struct, frozen=True, kw_only=True):
+    """A translated request and what is needed to translate its reply back."""
+
+    call: Call
+    losses: tuple[Loss, ...] = ()
+    undo: Undo = NO_UNDO
+    request: Request | None = None
+    """The caller's request in the core; None when its bytes were passed on unread."""
+
+
+class Rendered(Struct, frozen=True):
+    """A translated reply and what it could not say."""
+
+    body: bytes
+    losses: tuple[Loss, ...] = ()
+
+
+def translate_request(  # noqa: PLR0913  a call, two dialects, and three independent wishes
+    call: Call, source: str, target: str, *, model: str = "", strict: bool = False, form: str = ""
+) -> Translation:
+    """Say a request of `source` in `target`, for `model` there (the caller's own name for it when empty).
+
+    `form` names a variant of the target's envelope, such as Gemini's "code_assist". Strict refuses any loss.
+    """
+    here, there = dialect_named(source), dialect_named(target)
+    if here is there and not form:
+        return Translation(call=_with_model(call, model, there) if model else call)
+    request = here.parse_request(call)
+    wanted = model or request.model
+    traits = traits_for(target, wanted)
+    ledger = Ledger(here.pointers, call.body)
+    adapted, undo = (request, NO_UNDO) if here is there else adapt(request, here.issuer, traits, ledger)
+    losses = ledger.losses() if len(ledger) else ()
+    if strict:
+        refuse(losses)
+    if wanted != adapted.model or form:
+        adapted = structs.replace(
+            adapted, model=wanted, spelling=adapted.spelling | {form} if form else adapted.spelling
+        )
+    return Translation(call=there.render_request(adapted, traits), losses=losses, undo=undo, request=request)
+
+
+def _with_model(call: Call, model: str, dialect: Dialect) -> Call:
+    """Change the model and nothing else: every other byte of the body stays."""
+    try:
+        place = next((place for place in dialect.pointers["model"] if lookup(call.body, place) is not None), None)
+        body = spliced(call.body, place.removeprefix("/"), json.encode(model)) if place is not None else call.body
+        return Call(body, model, call.stream)
+    except json.Malformed as error:
+        raise Problem("invalid_request", error.message, where=error.where) from None
+
+
+class Context(Struct, frozen=True):
+    """What a reply is an answer to: the client's request in the core, the way back, the envelope it wants."""
+
+    request: Request | None = None
+    undo: Undo = NO_UNDO
+    form: str = ""
+
+    @property
+    def salt(self) -> str:
+        """Keep minted ids unique in a conversation even where the upstream names no reply."""
+        return str(len(self.request.messages)) if self.request is not None else ""
+
+    def client_request(self) -> Request | None:
+        """Return the request the reply's writer looks at for what it must echo and how it must wrap."""
+        if not self.form:
+            return self.request
+        request = self.request or Request(model="", messages=())
+        return structs.replace(request, spelling=request.spelling | {self.form})
+
+
+NO_CONTEXT = Context()
+
+
+def translate_response(body: bytes, source: str, target: str, context: Context = NO_CONTEXT) -> Rendered:
+    """Say a whole reply of `source` in `target`, the client's dialect."""
+    here, there = dialect_named(source), dialect_named(target)
+    if here is there and context.undo is NO_UNDO and not context.form:
+        return Rendered(body)
+    ledger = Ledger(here.pointers, body)
+    response = here.parse_response(body)
+    if here is not there or context.undo is not NO_UNDO:
+        response = _fitted(response, here, there, context, ledger)
+    return Rendered(there.build_response(response, context.client_request()), ledger.losses())
+
+
+def _fitted(response: Response, here: Dialect, there: Dialect, context: Context, ledger: Ledger) -> Response:
+    """Return a whole reply in the caller's terms, with only what its dialect can hold."""
+    restorer = Restorer(context.undo)
+    fitter = None if here is there else ReplyFitter(there, ledger, whole=True, salt=context.salt)
+    collector = Collector()
+    for event in replay(response):
+        for restored in restorer.feed(event):
+            for fitted in fitter.feed(restored) if fitter is not None else (restored,):
+                collector.feed(fitted)
+    return collector.response()
+
+
+class StreamTranslator:
+    """Upstream bytes in, bytes for the client out, as they come."""
+
+    def __init__(self, source: str, target: str, context: Context = NO_CONTEXT) -> None:
+        here, there = dialect_named(source), dialect_named(target)
+        self._decoder = here.decoder()
+        self._restorer = Restorer(context.undo)
+        self._sequencer = Sequencer()
+        self._ledger = Ledger(here.pointers)
+        self._fitter = None if here is there else ReplyFitter(there, self._ledger, whole=False, salt=context.salt)
+        self._encoder = there.encoder(context.client_request())
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Take the next bytes of the upstream."""
+        return self._told(self._decoder.feed(chunk))
+
+    def close(self) -> bytes:
+        """The upstream is done: tell the end, or that it never came."""
+        return self._told(self._decoder.close())
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """What could not be said so far."""
+        return self._ledger.losses()
+
+    def _told(self, events: list[Event]) -> bytes:
+        told: list[bytes] = []
+        encode = self._encoder.feed
+        for event in events:
+            for restored in self._restorer.feed(event):
+                for ordered in self._sequencer.feed(restored):
+                    fitted = self._fitter.feed(ordered) if self._fitter is not None else (ordered,)
+                    told.extend(map(encode, fitted))
+        return b"".join(told)
+
+
+def translate_error(status: int, headers: Mapping[str, str], body: bytes, source: str, target: str) -> ErrorReply:
+    """Say an upstream's error in the client's dialect."""
+    here, there = dialect_named(source), dialect_named(target)
+    return there.build_error(here.parse_error(status, headers, body))

@@ -1,0 +1,63 @@
+"""Turn what a target answers back into the caller's terms: tool names, free-form inputs, values changed to fit."""
+
+from msgspec import structs
+
+from dragoman.core.events import Event, PartDelta, PartEnded, PartStarted
+from dragoman.core.parts import ToolCall
+from dragoman.interpreter.fitting import Undo
+from dragoman.interpreter.schemas.arguments import restore
+from dragoman.wire import json
+
+
+class Restorer:
+    """Events in, events in the caller's terms out. Arguments that must change are held until they are whole."""
+
+    def __init__(self, undo: Undo) -> None:
+        self._undo = undo
+        self._idle = not (undo.names or undo.custom or undo.arguments)
+        self._held: dict[int, tuple[ToolCall, list[str]]] = {}
+
+    def feed(self, event: Event) -> list[Event]:
+        """Take the next event."""
+        if self._idle:
+            return [event]
+        match event:
+            case PartStarted(index, ToolCall() as call):
+                named = self._named(call)
+                if named.name in self._undo.custom or named.name in self._undo.arguments:
+                    self._held[index] = (named, [])
+                return [PartStarted(index, named)]
+            case PartDelta(index, text) if index in self._held:
+                self._held[index][1].append(text)
+                return []
+            case PartEnded(index) if index in self._held:
+                call, pieces = self._held.pop(index)
+                text = self._restored(call.name, "".join(pieces))
+                return [PartDelta(index, text), event] if text else [event]
+            case _:
+                return [event]
+
+    def _named(self, call: ToolCall) -> ToolCall:
+        namespace, name = self._undo.names.get(call.name, (call.namespace, call.name))
+        form = "text" if name in self._undo.custom else call.form
+        if (namespace, name, form) == (call.namespace, call.name, call.form):
+            return call
+        return structs.replace(call, namespace=namespace, name=name, form=form)
+
+    def _restored(self, name: str, arguments: str) -> str:
+        for step in reversed(self._undo.arguments.get(name, ())):
+            arguments = restore(arguments, step)
+        return _free_text(arguments) if name in self._undo.custom else arguments
+
+
+def _free_text(arguments: str) -> str:
+    """Take a free-form input out of the function it was wrapped in; anything else is the text itself."""
+    try:
+        value = json.decode(arguments)
+    except json.Malformed:
+        return arguments
+    match value:
+        case {"input": str(text)}:
+            return text
+        case _:
+            return arguments

@@ -1,0 +1,86 @@
+import json
+
+import pytest
+
+from dragoman.interpreter.schemas.from_openapi import to_json_schema
+
+
+def plain(schema):
+    converted = to_json_schema(json.dumps(schema).encode())
+    assert converted.schema is not None
+    return json.loads(converted.schema)
+
+
+@pytest.mark.parametrize(
+    ("google", "expected"),
+    [
+        ({"type": "STRING"}, {"type": "string"}),
+        ({"type": "TYPE_UNSPECIFIED", "description": "d"}, {"description": "d"}),
+        ({"type": "STRING", "nullable": True}, {"type": ["string", "null"]}),
+        ({"type": "STRING", "nullable": False}, {"type": "string"}),
+        (
+            {"type": "STRING", "enum": ["a"], "format": "enum", "nullable": True},
+            {"type": ["string", "null"], "enum": ["a", None]},
+        ),
+        (
+            {"anyOf": [{"type": "STRING"}, {"type": "INTEGER"}], "nullable": True},
+            {"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]},
+        ),
+        ({"ref": "#/defs/A", "nullable": True}, {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]}),
+        (
+            {"type": "ARRAY", "items": {"type": "NUMBER"}, "minItems": "1", "maxItems": "20"},
+            {"type": "array", "items": {"type": "number"}, "minItems": 1, "maxItems": 20},
+        ),
+        ({"type": "STRING", "example": "x"}, {"type": "string", "examples": ["x"]}),
+        ({"type": "INTEGER", "format": "enum", "enum": ["1", "2"]}, {"type": "integer", "enum": [1, 2]}),
+        ({"type": "NUMBER", "enum": ["0.5"]}, {"type": "number", "enum": [0.5]}),
+        (
+            {"type": "OBJECT", "additionalProperties": {"type": "STRING"}},
+            {"type": "object", "additionalProperties": {"type": "string"}},
+        ),
+        ({"type": "NULL"}, {"type": "null"}),
+        ({"type": ["STRING", "null"]}, {"type": ["string", "null"]}),
+    ],
+)
+def test_googles_words_become_json_schemas(google, expected):
+    assert plain({"type": "OBJECT", "properties": {"p": google}}) == {"type": "object", "properties": {"p": expected}}
+
+
+def test_definitions_and_references_get_their_json_schema_names():
+    google = {"type": "OBJECT", "properties": {"a": {"ref": "#/defs/A"}}, "defs": {"A": {"type": "STRING"}}}
+    assert plain(google) == {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/A"}},
+        "$defs": {"A": {"type": "string"}},
+    }
+
+
+def test_the_wished_order_becomes_the_order_of_the_properties():
+    google = {"type": "OBJECT", "properties": {"a": {}, "b": {}, "c": {}}, "propertyOrdering": ["c", "a", "ghost"]}
+    converted = plain(google)
+    assert list(converted["properties"]) == ["c", "a", "b"]
+    assert "propertyOrdering" not in converted
+
+
+def test_properties_called_like_googles_words_survive():
+    names = ["type", "nullable", "ref", "defs", "example", "propertyOrdering", "enum"]
+    google = {"type": "OBJECT", "properties": {name: {"type": "STRING"} for name in names}}
+    assert plain(google)["properties"] == {name: {"type": "string"} for name in names}
+
+
+def test_data_in_defaults_and_enums_is_not_touched():
+    schema = {
+        "type": "object",
+        "properties": {"p": {"type": "string", "default": {"type": "STRING"}, "enum": ["STRING"]}},
+    }
+    text = json.dumps(schema).encode()
+    assert to_json_schema(text).schema is text
+
+
+@pytest.mark.parametrize(
+    "text", [b'{ "type" : "object" }', b"{}", b"true", b"[]", b"not json", b'{"type":"integer","enum":["1"]}']
+)
+def test_what_is_plain_already_is_returned_as_the_very_same_bytes(text):
+    assert to_json_schema(text).schema is text
+    copy = bytes(bytearray(text))
+    assert to_json_schema(copy).schema is copy

@@ -1,0 +1,165 @@
+import json
+
+import pytest
+
+from dragoman.interpreter.schemas.arguments import restore
+from dragoman.interpreter.schemas.roots import fit_root
+
+
+def fitted(schema, **options):
+    outcome = fit_root(json.dumps(schema).encode(), **options)
+    assert outcome.schema is not None
+    return json.loads(outcome.schema), outcome
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}',
+        b'{ "$schema" : "http://json-schema.org/draft-07/schema#", "type":"object", "properties":{}, "additionalProperties":false }',
+        b'{"type":"object","properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]}},"$defs":{"A":{"type":"string"}}}',
+        b'{"type":"object","properties":{"a":{"type":"object","properties":{},"required":[]}}}',
+    ],
+)
+def test_a_schema_that_fits_is_returned_as_the_very_same_bytes(text):
+    assert fit_root(text, property_keys=True).schema is text
+    copy = bytes(bytearray(text))
+    assert fit_root(copy, property_keys=True).schema is copy
+    assert fit_root(text).notes == ()
+
+
+@pytest.mark.parametrize("schema", [{}, True, None, {"type": "object"}])
+def test_an_empty_root_becomes_an_empty_object(schema):
+    assert fitted(schema)[0] == {"type": "object", "properties": {}}
+    assert fitted(schema)[1].notes == ()
+
+
+@pytest.mark.parametrize("schema", [False, [], "x", 5])
+def test_a_root_that_is_no_schema_becomes_an_empty_object_with_a_note(schema):
+    document, outcome = fitted(schema)
+    assert document == {"type": "object", "properties": {}}
+    assert len(outcome.notes) == 1
+
+
+def test_empty_properties_are_added_only_where_asked():
+    text = b'{"type":"object"}'
+    assert fit_root(text, add_properties=False).schema is text
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "items": {"type": "string"}},
+        {"type": "string"},
+        {"enum": [1, 2]},
+        {"anyOf": [{"type": "string"}, {"type": "object"}]},
+    ],
+)
+def test_a_root_that_is_no_object_is_wrapped_and_unwrapped(schema):
+    document, outcome = fitted(schema, add_properties=False)
+    assert document["properties"] == {"value": schema}
+    assert document["required"] == ["value"]
+    assert outcome.undo is not None
+    assert restore('{"value":["a", "b"]}', outcome.undo) == '["a", "b"]'
+
+
+def test_references_of_a_wrapped_root_still_point_at_something():
+    schema = {
+        "type": "array",
+        "items": {"anyOf": [{"$ref": "#/$defs/A"}, {"$ref": "#"}]},
+        "$defs": {"A": {"type": "string"}},
+    }
+    document, _ = fitted(schema)
+    assert document["$defs"] == {"A": {"type": "string"}}
+    assert document["properties"]["value"]["items"]["anyOf"] == [{"$ref": "#/$defs/A"}, {"$ref": "#/properties/value"}]
+
+
+def test_a_root_reference_is_inlined_and_definitions_stay():
+    schema = {"$ref": "#/$defs/A", "$defs": {"A": {"type": "object", "properties": {"next": {"$ref": "#/$defs/A"}}}}}
+    document, outcome = fitted(schema)
+    assert document["type"] == "object"
+    assert document["properties"] == {"next": {"$ref": "#/$defs/A"}}
+    assert document["$defs"] == schema["$defs"]
+    assert outcome.notes == ()
+
+
+def test_a_root_all_of_is_merged():
+    schema = {
+        "allOf": [
+            {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
+            {"properties": {"b": {"type": "string"}}, "required": ["b"]},
+        ]
+    }
+    assert fitted(schema)[0] == {
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "b": {"type": "string"}},
+        "required": ["a", "b"],
+    }
+
+
+def test_a_root_union_of_objects_is_united_and_says_its_variants():
+    variants = [
+        {"type": "object", "properties": {"kind": {"const": "a"}, "x": {"type": "string"}}, "required": ["kind", "x"]},
+        {"type": "object", "properties": {"kind": {"const": "b"}, "y": {"type": "string"}}, "required": ["kind"]},
+    ]
+    document, outcome = fitted({"oneOf": variants})
+    assert document["required"] == ["kind"]
+    assert document["properties"]["kind"] == {"anyOf": [{"const": "a"}, {"const": "b"}]}
+    assert document["description"] == "(one of: {kind, x} | {kind, y?})"
+    assert [note.where for note in outcome.notes] == ["/oneOf"]
+
+
+def test_root_alternatives_of_required_names_are_said_in_words():
+    schema = {
+        "type": "object",
+        "properties": {"a": {}, "b": {}},
+        "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
+        "not": {"required": ["c"]},
+    }
+    document, outcome = fitted(schema)
+    assert not {"anyOf", "not"} & document.keys()
+    assert 'at least one of these must be given: "a", or "b"' in document["description"]
+    assert [note.where for note in outcome.notes] == ["/anyOf", "/not"]
+
+
+def test_required_is_repaired_at_every_level_but_not_in_branches():
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "object", "properties": {"x": {}}, "required": ["x", "x", "ghost"]},
+            "b": {"type": "object", "properties": {"x": {}}, "anyOf": [{"required": ["x"]}]},
+        },
+    }
+    document, outcome = fitted(schema)
+    assert document["properties"]["a"]["required"] == ["x"]
+    assert document["properties"]["b"] == schema["properties"]["b"]
+    assert [note.where for note in outcome.notes] == ["/properties/a/required"]
+
+
+def test_illegal_property_names_are_renamed_injectively_and_back():
+    names = ["a b", "a_b", "a/b", "é", "x" * 70, "", "fine.name-1"]
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}, "required": names}
+    document, outcome = fitted(schema, property_keys=True)
+    sent = list(document["properties"])
+    assert len(set(sent)) == len(names)
+    assert all(0 < len(name) <= 64 and name.isascii() for name in sent)
+    assert document["required"] == sent
+    assert outcome.undo is not None
+    arguments = json.dumps(dict.fromkeys(sent, "v"))
+    assert list(json.loads(restore(arguments, outcome.undo))) == names
+
+
+def test_property_names_stay_where_they_may():
+    text = b'{"type":"object","properties":{"a b":{"type":"string"}}}'
+    assert fit_root(text).schema is text
+
+
+def test_a_remembered_outcome_costs_little():
+    import timeit
+
+    text = json.dumps(
+        {"type": "object", "properties": {f"p{i}": {"type": "string", "description": "d" * 40} for i in range(20)}}
+    ).encode()
+    fit_root(text)
+    each = min(timeit.repeat(lambda: fit_root(bytes(bytearray(text))), number=200, repeat=5)) / 200
+    assert each < 50e-6

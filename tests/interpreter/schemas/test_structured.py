@@ -1,0 +1,182 @@
+import json
+
+import pytest
+
+from dragoman.interpreter.schemas.arguments import restore
+from dragoman.interpreter.schemas.structured import to_anthropic_output, to_openai_strict
+
+
+def output(schema):
+    outcome = to_anthropic_output(json.dumps(schema).encode())
+    return json.loads(outcome.schema or b""), outcome
+
+
+def strict(schema):
+    outcome = to_openai_strict(json.dumps(schema).encode())
+    return json.loads(outcome.schema or b""), outcome
+
+
+def property_of(convert, schema):
+    return convert({"type": "object", "properties": {"p": schema}, "required": ["p"]})[0]["properties"]["p"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        (
+            {"type": "integer", "minimum": 1, "maximum": 9},
+            {"type": "integer", "description": "(must be at least 1; must be at most 9)"},
+        ),
+        (
+            {"type": "string", "minLength": 2, "description": "Name"},
+            {"type": "string", "description": "Name (must have at least 2 characters)"},
+        ),
+        ({"type": "string", "format": "email"}, {"type": "string", "format": "email"}),
+        ({"type": "string", "format": "regex"}, {"type": "string", "description": "(format: regex)"}),
+        ({"type": "string", "pattern": "^a+$"}, {"type": "string", "pattern": "^a+$"}),
+        ({"type": "string", "pattern": "(?=a)"}, {"type": "string", "description": "(must match the pattern (?=a))"}),
+        (
+            {"type": "array", "items": {"type": "string"}, "minItems": 1},
+            {"type": "array", "items": {"type": "string"}, "minItems": 1},
+        ),
+        (
+            {"type": "array", "items": {"type": "string"}, "minItems": 2, "uniqueItems": True},
+            {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "(must have at least 2 items; items must be unique)",
+            },
+        ),
+        ({"oneOf": [{"type": "string"}, {"type": "null"}]}, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
+        ({"const": "x"}, {"const": "x"}),
+        ({"enum": [1, None]}, {"enum": [1, None]}),
+        (
+            {"const": {"a": 1}},
+            {"type": "object", "properties": {"a": {"const": 1}}, "additionalProperties": False, "required": ["a"]},
+        ),
+    ],
+)
+def test_anthropic_knows_or_is_told_in_words(schema, expected):
+    assert property_of(output, schema) == expected
+
+
+def test_every_object_is_closed_for_anthropic_and_optional_members_stay_optional():
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "object", "properties": {"b": {"type": "string"}}, "additionalProperties": True}},
+    }
+    document, outcome = output(schema)
+    assert document["additionalProperties"] is False
+    assert document["properties"]["a"]["additionalProperties"] is False
+    assert "required" not in document
+    assert "/properties/a" in [note.where for note in outcome.notes]
+
+
+@pytest.mark.parametrize(
+    "definitions",
+    [
+        {"A": {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}}},
+        {
+            "A": {"type": "object", "properties": {"b": {"$ref": "#/$defs/B"}}},
+            "B": {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}},
+        },
+        {"A": {"type": "object", "properties": {"root": {"$ref": "#"}}}},
+    ],
+    ids=["itself", "ring", "root"],
+)
+def test_recursion_is_cut_for_anthropic_and_noted(definitions):
+    document, outcome = output({"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": definitions})
+    assert any("recursion" in note.what for note in outcome.notes)
+    seen = []
+
+    def follow(node, trail):
+        if "$ref" in node:
+            assert node["$ref"] not in trail
+            seen.append(node["$ref"])
+            follow(document["$defs"][node["$ref"].rpartition("/")[2]], [*trail, node["$ref"]])
+        for child in node.get("properties", {}).values():
+            follow(child, trail)
+
+    follow(document, [])
+    assert seen
+
+
+def test_all_of_with_references_is_merged_for_anthropic():
+    schema = {
+        "type": "object",
+        "properties": {"p": {"allOf": [{"$ref": "#/$defs/A"}, {"properties": {"b": {"type": "string"}}}]}},
+        "$defs": {"A": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}},
+    }
+    merged = output(schema)[0]["properties"]["p"]
+    assert sorted(merged["properties"]) == ["a", "b"]
+    assert merged["required"] == ["a"]
+
+
+def test_strict_requires_everything_and_makes_the_optional_nullable():
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "string"},
+            "b": {"type": "string"},
+            "c": {"enum": ["x"]},
+            "d": {"const": "x"},
+            "e": {"$ref": "#/$defs/E"},
+            "f": {"type": ["string", "null"]},
+        },
+        "required": ["a"],
+        "$defs": {"E": {"type": "object", "properties": {"n": {"type": "integer"}}}},
+    }
+    document, outcome = strict(schema)
+    assert document["required"] == list("abcdef")
+    assert document["properties"] == {
+        "a": {"type": "string"},
+        "b": {"type": ["string", "null"]},
+        "c": {"enum": ["x", None]},
+        "d": {"anyOf": [{"const": "x"}, {"type": "null"}]},
+        "e": {"anyOf": [{"$ref": "#/$defs/E"}, {"type": "null"}]},
+        "f": {"type": ["string", "null"]},
+    }
+    assert outcome.undo is not None
+    sent = '{"a":"1","b":null,"c":null,"d":"x","e":{"n":null},"f":null}'
+    assert restore(sent, outcome.undo) == '{"a":"1","d":"x","e":{},"f":null}'
+
+
+def test_nulls_are_dropped_at_every_turn_of_a_recursion():
+    schema = {
+        "$ref": "#/$defs/N",
+        "$defs": {"N": {"type": "object", "properties": {"v": {"type": "string"}, "next": {"$ref": "#/$defs/N"}}}},
+    }
+    _, outcome = strict(schema)
+    assert outcome.undo is not None
+    assert (
+        restore('{"v":null,"next":{"v":"x","next":{"v":null,"next":null}}}', outcome.undo)
+        == '{"next":{"v":"x","next":{}}}'
+    )
+
+
+def test_strict_keeps_what_it_knows_and_says_the_rest():
+    assert property_of(strict, {"type": "integer", "minimum": 1, "multipleOf": 2}) == {
+        "type": "integer",
+        "minimum": 1,
+        "multipleOf": 2,
+    }
+    assert property_of(strict, {"type": "string", "maxLength": 5}) == {
+        "type": "string",
+        "description": "(must have at most 5 characters)",
+    }
+    assert property_of(strict, {"type": "string", "default": "x"})["description"] == '(Default: "x")'
+
+
+def test_a_strict_schema_passes_openais_own_strictness_unchanged():
+    from openai.lib._pydantic import _ensure_strict_json_schema
+
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "array", "items": {"type": "object", "properties": {"b": {"type": "string"}}}},
+            "c": {"anyOf": [{"type": "string"}, {"type": "object", "properties": {}}]},
+        },
+    }
+    document, _ = strict(schema)
+    again = _ensure_strict_json_schema(json.loads(json.dumps(document)), path=(), root=document)
+    assert again == document
