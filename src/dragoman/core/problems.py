@@ -42,6 +42,16 @@ DEFAULT_STATUS: dict[Kind, int] = {
 }
 
 
+LONGEST_WAIT = 7 * 24 * 3600.0
+
+
+def _wait(seconds: float | None) -> float | None:
+    """Return a wait that can be written: whole milliseconds, a week at most. Headers hold "nan" and "-1" too."""
+    if seconds is None or not seconds >= 0:
+        return None
+    return round(min(seconds, LONGEST_WAIT), 3)
+
+
 class Problem(Exception):  # noqa: N818  # it is told, stored and sent as often as raised
     """What went wrong: a kind from a closed list, words for a person, and the vendor's own words in `detail`.
 
@@ -66,7 +76,7 @@ class Problem(Exception):  # noqa: N818  # it is told, stored and sent as often 
         self.status = DEFAULT_STATUS[kind] if status is None else status
         self.where = where
         self.code = code
-        self.retry_after = retry_after
+        self.retry_after = _wait(retry_after)
         self.detail = detail
         self.detail_dialect = detail_dialect
 

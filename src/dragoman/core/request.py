@@ -33,6 +33,8 @@ class Tool(Value, frozen=True, kw_only=True, eq=False):
     grammar: bytes | None = None
     """Free-form tools: the `{"type":"grammar","syntax":…,"definition":…}` object, flat."""
     namespace: str = ""
+    namespace_description: str = ""
+    """What the whole namespace is for; said by its first tool."""
     cache: str | None = None
 
 

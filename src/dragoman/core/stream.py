@@ -199,6 +199,8 @@ class Sequencer:
 
     def feed(self, event: Event) -> list[Event]:
         """Take one event, return those that may be told now."""
+        if type(event) is PartDelta and event.index == self._open:
+            return [event]
         match event:
             case PartStarted(index) | PartDelta(index) | PartSigned(index) | PartCited(index) | PartNative(index):
                 if index == self._open:

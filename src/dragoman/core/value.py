@@ -16,7 +16,7 @@ class Extras(Struct, frozen=True):
     fields: dict[str, bytes]
 
 
-class Value(Struct, frozen=True, kw_only=True, eq=False):
+class Value(Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """Base of messages, parts and tools."""
 
     where: str = ""

@@ -1,7 +1,7 @@
 """What a dialect is: a record of pure functions between bytes and core values.
 
-Rules: parsing never normalises and never drops (what it does not read goes to extras); writing is total and lossless on a
-value adapted to the dialect; nothing here knows another dialect.
+Rules: parsing never normalises and never drops (what it does not read goes to extras); writing is total and lossless
+on a value adapted to the dialect; nothing here knows another dialect.
 """
 
 from collections.abc import Callable, Mapping

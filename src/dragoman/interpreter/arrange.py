@@ -93,11 +93,15 @@ def _merged(messages: list[Message], traits: Traits, ledger: Ledger, roles: set[
     """Merge neighbours of the same role; put results first and, where the target wants it, calls last."""
     merged: list[Message] = []
     group: list[Message] = []
+    role = ""
     for message in messages:
-        if group and (message.role != group[0].role or message.role not in roles):
-            merged.append(_one(group, traits, ledger))
-            group = []
-        group.append(message)
+        if message.role == role and role in roles:
+            group.append(message)
+            continue
+        if group:
+            merged.append(_one(group, traits, ledger) if len(group) > 1 or len(group[0].parts) > 1 else group[0])
+        group = [message]
+        role = message.role
     if group:
         merged.append(_one(group, traits, ledger))
     return merged
@@ -105,8 +109,6 @@ def _merged(messages: list[Message], traits: Traits, ledger: Ledger, roles: set[
 
 def _one(group: list[Message], traits: Traits, ledger: Ledger) -> Message:
     first = group[0]
-    if len(group) == 1 and len(first.parts) == 1:
-        return first
     parts: tuple[AnyPart, ...] = (
         first.parts if len(group) == 1 else tuple(part for message in group for part in message.parts)
     )
@@ -212,9 +214,13 @@ def _with_ids_and_names(messages: list[Message], traits: Traits, ledger: Ledger)
     finished: list[Message] = []
     skipped = False
     for message in messages:
+        parts = message.parts
+        if len(parts) == 1 and parts[0].__class__ is Text:
+            finished.append(message)
+            continue
         changed: list[AnyPart] | None = None
         signed = not traits.signed_calls
-        for index, part in enumerate(message.parts):
+        for index, part in enumerate(parts):
             now = part
             if isinstance(part, ToolCall):
                 names[part.id] = part.name
@@ -231,7 +237,7 @@ def _with_ids_and_names(messages: list[Message], traits: Traits, ledger: Ledger)
                     ledger.field_dropped("result.name", "the name of the call stands", part)
                 now = _result_with_name(part, name, traits)
             if now is not part:
-                changed = list(message.parts) if changed is None else changed
+                changed = list(parts) if changed is None else changed
                 changed[index] = now
         finished.append(message if changed is None else _with_parts(message, tuple(changed)))
     return finished

@@ -17,7 +17,8 @@ from dragoman.core.parts import AnyPart, Reasoning, Signature, ToolCall
 from dragoman.core.request import Message
 
 _MAGIC = "dragoman1"
-_PREFIX = b64encode(_MAGIC.encode()).decode()
+MARK = b64encode(_MAGIC.encode())
+_PREFIX = MARK.decode()
 Bearer = Literal["self", "call", "redacted"]
 
 

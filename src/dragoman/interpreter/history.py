@@ -27,7 +27,7 @@ from dragoman.core.parts import (
     ToolResult,
 )
 from dragoman.core.request import Message
-from dragoman.core.value import Value
+from dragoman.core.value import Extras, Value
 from dragoman.interpreter.fitting import Fitting
 from dragoman.wire import json
 
@@ -36,7 +36,24 @@ Fitted = AnyPart | tuple[AnyPart, ...] | None
 
 def fit_messages(messages: tuple[Message, ...], fitting: Fitting) -> list[Message]:
     """Fit every message; one may be left without parts."""
-    return [_fit_message(message, fitting) for message in messages]
+    return [message if _is_plain(message) else _fit_message(message, fitting) for message in messages]
+
+
+def _is_plain(message: Message) -> bool:
+    """Tell whether a message is one plain text, as most of a long history is: every target takes that."""
+    parts = message.parts
+    if len(parts) != 1 or message.extras is not None or message.name:
+        return False
+    part = parts[0]
+    return (
+        isinstance(part, Text)
+        and part.extras is None
+        and part.signature is None
+        and part.cache is None
+        and not part.citations
+        and part.text != ""
+        and not part.text.isspace()
+    )
 
 
 def drop_extras(value: Value, fitting: Fitting) -> None:
@@ -78,7 +95,12 @@ def _bare(part: Part, fitting: Fitting) -> dict[str, Any]:
     """Return the changes that take from a part what only its own dialect can say, and book them."""
     changes: dict[str, Any] = {}
     if part.extras is not None:
-        drop_extras(part, fitting)
+        mark = _anthropic_mark(part.extras) if part.cache is None and fitting.traits.cache_marks else None
+        if mark is not None:
+            changes["cache"] = mark
+        for pointer in part.extras.fields:
+            if mark is None or pointer != _MARK:
+                fitting.ledger.dropped(part.where + pointer, "not known to the target")
         changes["extras"] = None
     if part.cache is not None and not fitting.traits.cache_marks:
         fitting.ledger.field_dropped("part.cache", "the target has no cache marks", part)
@@ -87,6 +109,23 @@ def _bare(part: Part, fitting: Fitting) -> dict[str, Any]:
         fitting.ledger.field_dropped("part.signature", f"signed by {part.signature.issuer}", part)
         changes["signature"] = None
     return changes
+
+
+_MARK = "/cache_control"
+
+
+def _anthropic_mark(extras: Extras) -> str | None:
+    """Return the lifetime of a cache mark in Anthropic's words, which many callers of Chat write too."""
+    raw = extras.fields.get(_MARK)
+    if raw is None:
+        return None
+    match json.peek(raw):
+        case {"type": "ephemeral", "ttl": str(lifetime), **rest} if not rest:
+            return lifetime
+        case {"type": "ephemeral", **rest} if not rest:
+            return ""
+        case _:
+            return None
 
 
 def _changed(part: AnyPart, changes: dict[str, Any]) -> AnyPart:
@@ -164,6 +203,8 @@ def _object_text(call: ToolCall, fitting: Fitting) -> str:
 
 def _fit_result(part: ToolResult, message: Message, fitting: Fitting) -> Fitted:
     traits = fitting.traits
+    if _is_plain_result(part) and (part.form == "json" or traits.custom_tools):
+        return part
     changes = _bare(part, fitting)
     content: list[Content] = []
     moved: list[AnyPart] = []
@@ -188,6 +229,14 @@ def _fit_result(part: ToolResult, message: Message, fitting: Fitting) -> Fitted:
         changes["content"] = tuple(content)
     fitted = structs.replace(part, **changes) if changes else part
     return (fitted, *moved) if moved else fitted
+
+
+def _is_plain_result(part: ToolResult) -> bool:
+    content = part.content
+    if part.failed or part.name or part.extras is not None or part.cache is not None or len(content) != 1:
+        return False
+    only = content[0]
+    return isinstance(only, Text) and only.extras is None and only.cache is None and not only.text.isspace()
 
 
 def _same(left: list[Content], right: tuple[Content, ...]) -> bool:
@@ -218,7 +267,7 @@ def _fit_media(part: Media, message: Message, fitting: Fitting) -> Fitted:
     if source is not part.source:
         changes["source"] = source
         if part.media_type != "text/plain":
-            fitting.ledger.field_dropped("media.media_type", "a text document is plain text there", part)
+            fitting.ledger.field_approximated("media.media_type", "a text document is plain text there", part)
             changes["media_type"] = "text/plain"
     if part.name and not (traits.media_names and part.kind == "document"):
         fitting.ledger.field_dropped("media.name", "the target has no place for a name", part)

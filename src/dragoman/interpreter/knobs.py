@@ -1,5 +1,6 @@
 """Fit what is not history and not tools: sampling, thinking, the answer's format, identity."""
 
+from functools import lru_cache
 from typing import Any
 
 from msgspec import structs
@@ -13,8 +14,6 @@ from dragoman.interpreter.schemas.gemini_json import fit_gemini
 from dragoman.interpreter.schemas.outcome import Converted
 from dragoman.interpreter.schemas.structured import to_anthropic_output
 from dragoman.wire import json
-
-_SAMPLING_FIELDS = Sampling.__struct_fields__
 
 _EFFORT_OF_BUDGET: tuple[tuple[int, Effort], ...] = ((0, "none"), (1024, "low"), (8192, "medium"), (24_576, "high"))
 _BUDGET_OF_EFFORT: dict[str, int] = {
@@ -32,9 +31,9 @@ def fit_sampling(sampling: Sampling, fitting: Fitting) -> Sampling:
     """Keep what the model accepts, clamp what it bounds, add what it demands."""
     traits, ledger = fitting.traits, fitting.ledger
     changes: dict[str, Any] = {}
-    for name in _SAMPLING_FIELDS:
+    for name in _refused(traits.sampling):
         value = getattr(sampling, name)
-        if value is None or value == () or name in traits.sampling:
+        if value is None or value == ():
             continue
         ledger.field_dropped(f"sampling.{name}", "the model does not accept it")
         changes[name] = () if name == "stop" else None
@@ -51,6 +50,11 @@ def fit_sampling(sampling: Sampling, fitting: Fitting) -> Sampling:
     if sampling.max_tokens is None and traits.max_tokens_default is not None:
         changes["max_tokens"] = traits.max_tokens_default
     return structs.replace(sampling, **changes) if changes else sampling
+
+
+@lru_cache
+def _refused(accepted: frozenset[str]) -> tuple[str, ...]:
+    return tuple(name for name in Sampling.__struct_fields__ if name not in accepted)
 
 
 def fit_thinking(request: Request, fitting: Fitting) -> Thinking | None:
@@ -207,6 +211,9 @@ def fit_output(request: Request, fitting: Fitting) -> OutputFormat | None:
 def _fit_output_schema(output: OutputFormat, fitting: Fitting) -> OutputFormat:
     traits = fitting.traits
     schema = output.schema or b"{}"
+    if not json.is_object(schema):
+        fitting.ledger.field_approximated("output.schema", "any value: it is not a schema with members")
+        schema = b"{}"
     if output.openapi:
         schema = _converted(to_json_schema(schema), schema, fitting)
     if traits.output_strict_only:

@@ -1,6 +1,7 @@
 """Vendors' own tools that have a counterpart elsewhere. Data: how each is recognised and how each vendor writes it."""
 
-from dragoman.core.request import NativeTool
+from dragoman.core.request import NativeTool, ToolChoice
+from dragoman.core.value import Extras
 from dragoman.wire import json
 
 _CONCEPTS: dict[str, str] = {
@@ -26,6 +27,13 @@ _FORMS: dict[tuple[str, str], bytes] = {
     ("messages", "fetch"): b'{"type":"web_fetch_20250910","name":"web_fetch"}',
     ("gemini", "fetch"): b'{"urlContext":{}}',
 }
+_CHOICES: dict[tuple[str, str], ToolChoice] = {
+    ("responses", "search"): ToolChoice(extras=Extras("responses", {"": b'{"type":"web_search"}'})),
+    ("responses", "code"): ToolChoice(extras=Extras("responses", {"": b'{"type":"code_interpreter"}'})),
+    ("messages", "search"): ToolChoice(mode="required", names=("web_search",)),
+    ("messages", "code"): ToolChoice(mode="required", names=("code_execution",)),
+    ("messages", "fetch"): ToolChoice(mode="required", names=("web_fetch",)),
+}
 
 
 def counterpart(tool: NativeTool, dialect: str) -> NativeTool | None:
@@ -34,8 +42,19 @@ def counterpart(tool: NativeTool, dialect: str) -> NativeTool | None:
     return NativeTool(dialect=dialect, raw=form, where=tool.where) if form is not None else None
 
 
+def choice_of(tool: NativeTool) -> ToolChoice | None:
+    """Return how a vendor is made to use its own tool, or None."""
+    return _CHOICES.get((tool.dialect, _concept(tool.raw)))
+
+
+def is_called(tool: NativeTool, name: str) -> bool:
+    """Tell whether callers know the tool by `name`."""
+    members = json.decode_object(tool.raw) if json.is_object(tool.raw) else {}
+    return "name" in members and json.peek(members["name"]) == name
+
+
 def _concept(raw: bytes) -> str:
     members = json.decode_object(raw) if json.is_object(raw) else {}
-    kind = json.decode(members["type"]) if "type" in members else ""
+    kind = json.peek(members["type"]) if "type" in members else ""
     words = [kind, kind.rsplit("_", 1)[0]] if isinstance(kind, str) and kind else list(members)
     return next((_CONCEPTS[word] for word in words if word in _CONCEPTS), "")

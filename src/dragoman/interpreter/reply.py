@@ -38,7 +38,7 @@ _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 class _Part:
     """A part on its way: its index at the client, and for a call that must be seen whole, its events so far."""
 
-    __slots__ = ("arguments", "held", "index", "kind", "part", "where")
+    __slots__ = ("arguments", "begins", "held", "index", "kind", "part", "where")
 
     def __init__(self, index: int | None, part: AnyPart) -> None:
         self.index = index
@@ -46,6 +46,7 @@ class _Part:
         self.kind = part.__class__
         self.where = part.where
         self.held: list[Event] | None = None
+        self.begins: str | None = None
         self.arguments: list[str] | None = None
         """For a client that parses arguments: what it has been told of them."""
 
@@ -168,7 +169,7 @@ class ReplyFitter:
     def _grown(self, opened: _Part, text: str, piece: int) -> list[Event]:
         if opened.held is not None:
             opened.held.append(PartDelta(-1, text, piece))
-            return [] if opened.kind is Text or self._held_whole(opened) else self._release(opened)
+            return [] if opened.kind is Text or self._held_whole(opened, text) else self._release(opened)
         if opened.arguments is not None:
             opened.arguments.append(text)
         return [] if opened.index is None else [PartDelta(opened.index, text, piece)]
@@ -193,15 +194,23 @@ class ReplyFitter:
         kept = [event for event in opened.held if not isinstance(event, PartDelta)]
         opened.held = [*kept, PartDelta(-1, wrap_free_text(text))]
 
-    def _held_whole(self, opened: _Part) -> bool:
+    def _held_whole(self, opened: _Part, text: str) -> bool:
         """A call that cannot be taken back once told is told only when it begins as an object does."""
         if self._whole_calls or not self._holds.object_arguments:
             return self._whole_calls
-        return not _arguments(opened).lstrip().startswith("{")
+        if opened.begins is None:
+            opened.begins = text.lstrip()[:1] or None
+        return opened.begins != "{"
 
     def _sayable(self, opened: _Part, complete: bool) -> bool:
         arguments = _arguments(opened)
         if complete and (not arguments or json.is_object(arguments)):
+            return True
+        if complete and arguments.strip() == "null":
+            # Groq's word for no arguments.
+            self._ledger.approximated(opened.where, "null arguments are told as none")
+            opened.held = [event for event in opened.held or () if not isinstance(event, PartDelta)]
+            opened.held.append(PartDelta(-1, "{}"))
             return True
         why = "the call's arguments are not a JSON object" if complete else "the call was cut off inside its arguments"
         self._ledger.dropped(opened.where, why)

@@ -8,7 +8,7 @@ from dragoman.core.parts import ToolCall
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.interpreter.fitting import Fitting
 from dragoman.interpreter.history import drop_extras
-from dragoman.interpreter.native_tools import counterpart
+from dragoman.interpreter.native_tools import choice_of, counterpart, is_called
 from dragoman.interpreter.schemas.from_openapi import to_json_schema
 from dragoman.interpreter.schemas.gemini_json import fit_gemini
 from dragoman.interpreter.schemas.openapi import to_openapi
@@ -65,7 +65,7 @@ def _fit_native(tool: NativeTool, fitting: Fitting) -> NativeTool | None:
     found = counterpart(tool, fitting.traits.dialect)
     if found is None:
         fitting.ledger.dropped(tool.where, "a tool only its own vendor runs")
-    elif json.decode(found.raw) != json.decode(tool.raw):
+    elif json.peek(found.raw) != json.peek(tool.raw):
         fitting.ledger.dropped(tool.where, "the target's own tool of that kind stands in")
     return found
 
@@ -182,6 +182,8 @@ def _fit_choice(request: Request, tools: list[AnyTool], fitting: Fitting) -> Too
         if choice.parallel is not None:
             ledger.field_dropped("tool_choice.parallel", "there are no tools to choose from")
         return None
+    if (native := _native_choice(choice, request.tools, tools)) is not None and traits.forced_choice:
+        return structs.replace(native, parallel=_fit_parallel(choice, fitting), where=choice.where)
     mode, names = choice.mode, _choice_names(choice, tools, fitting)
     if choice.names and not names:
         ledger.field_dropped("tool_choice", "the chosen tool is not among the tools sent")
@@ -204,6 +206,16 @@ def _fit_choice(request: Request, tools: list[AnyTool], fitting: Fitting) -> Too
     return ToolChoice(mode=mode, names=names, parallel=parallel, where=choice.where)
 
 
+def _native_choice(choice: ToolChoice, asked: tuple[AnyTool, ...], sent: list[AnyTool]) -> ToolChoice | None:
+    """Let the choice of one vendor's own tool follow it to the tool that stands in for it."""
+    if choice.mode != "required" or len(choice.names) != 1:
+        return None
+    name = choice.names[0]
+    places = {tool.where for tool in asked if isinstance(tool, NativeTool) and is_called(tool, name)}
+    stand_in = next((tool for tool in sent if isinstance(tool, NativeTool) and tool.where in places), None)
+    return choice_of(stand_in) if stand_in is not None else None
+
+
 def _fit_parallel(choice: ToolChoice, fitting: Fitting) -> bool | None:
     if choice.parallel is None or fitting.traits.parallel_switch:
         return choice.parallel
@@ -214,6 +226,8 @@ def _fit_parallel(choice: ToolChoice, fitting: Fitting) -> bool | None:
 
 
 def _choice_names(choice: ToolChoice, tools: list[AnyTool], fitting: Fitting) -> tuple[str, ...]:
+    if not choice.names:
+        return ()
     sent = {tool.name for tool in tools if isinstance(tool, Tool)}
     aliases = {original: alias for alias, (_, original) in fitting.names.items()}
     names: list[str] = []

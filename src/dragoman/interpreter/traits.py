@@ -262,7 +262,7 @@ ROWS: dict[str, tuple[tuple[str, Traits], ...]] = {
         ("*", _CLAUDE),
     ),
     "gemini": (
-        ("gemini-1*", _GEMINI_2),
+        ("gemini-1*", structs.replace(_GEMINI_2, schema="openapi")),
         ("gemini-2.0*", _GEMINI_2),
         ("gemini-2.5-pro*", _GEMINI_2_5_PRO),
         ("gemini-2*", _GEMINI_2_5),

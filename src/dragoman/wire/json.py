@@ -5,6 +5,8 @@ byte of what is not looked at, numbers and whitespace included.
 """
 
 import re
+import sys
+from codecs import utf_8_decode
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, cast
 
@@ -18,8 +20,12 @@ T = TypeVar("T")
 
 _ENCODER = Encoder()
 _ANY: Decoder[Any] = Decoder()
+_RAW: Decoder[Raw] = Decoder(Raw)
+_UNCOUNTED: Decoder[Any] = Decoder(float_hook=str)
+"""Takes a number no float can hold (`1e999`), as its digits."""
 _OBJECT: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _ARRAY: Decoder[list[Raw]] = Decoder(list[Raw])
+_BLOCK = 4096
 _PATH = re.compile(r" - at `(?:key in )?(\$[^`]*)`$")
 
 encode = _ENCODER.encode
@@ -34,8 +40,25 @@ class Malformed(ValueError):  # noqa: N818  # it says what the document is
         self.where = where
 
 
+def require_utf8(body: bytes) -> None:
+    """Raise `Malformed` unless `body` is UTF-8: msgspec looks only at the strings it decodes, not into raw slices."""
+    if body.isascii():
+        return
+    size = len(body)
+    at = 0
+    try:
+        # By blocks: a large text with one wide character decodes to four bytes a character and is slow to allocate.
+        while at < size:
+            block = body[at : at + _BLOCK]
+            at += len(block) if block.isascii() else utf_8_decode(block, "strict", at + len(block) >= size)[1]
+    except UnicodeDecodeError:
+        raise Malformed("the document is not UTF-8") from None
+
+
 def decode_with(decoder: "Decoder[T]", body: bytes | str | Raw) -> T:
     """Decode `body`, raising `Malformed` for anything wrong with it."""
+    if type(body) is bytes:
+        require_utf8(body)
     try:
         return decoder.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
@@ -53,9 +76,22 @@ def malformed(error: Exception) -> Malformed:
     return Malformed(message[: found.start()], pointers.from_path(found[1]))
 
 
+def require_json(body: bytes | str | Raw) -> None:
+    """Raise `Malformed` unless `body` is one complete JSON value."""
+    decode_with(_RAW, body)
+
+
 def decode(body: bytes | str | Raw) -> Any:
     """Decode to plain Python values."""
     return decode_with(_ANY, body)
+
+
+def peek(raw: bytes | Raw) -> Any:
+    """Decode what is only looked into: None where it holds what no Python value can, such as `1e999`."""
+    try:
+        return decode_with(_ANY, raw)
+    except Malformed:
+        return None
 
 
 def decode_object(body: bytes | str | Raw) -> dict[str, Raw]:
@@ -70,18 +106,18 @@ def decode_array(body: bytes | str | Raw) -> list[Raw]:
 
 def is_object(text: str | bytes) -> bool:
     """Tell whether `text` is one complete JSON object."""
-    try:
-        _OBJECT.decode(text)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        return False
-    return True
+    return _is(_OBJECT, text)
 
 
 def is_json(text: str | bytes) -> bool:
-    """Tell whether `text` is one complete JSON value."""
+    """Tell whether `text` is one complete JSON value, whatever its numbers."""
+    return _is(_RAW, text)
+
+
+def _is(decoder: "Decoder[Any]", text: str | bytes) -> bool:
     try:
-        _ANY.decode(text)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        decode_with(decoder, text)
+    except Malformed:
         return False
     return True
 
@@ -93,7 +129,12 @@ def first_byte(raw: bytes | Raw) -> bytes:
 
 def one_line(body: bytes) -> bytes:
     """Take line breaks out of the white space of a JSON document, so that it fits an SSE line."""
-    return msgspec.json.format(body, indent=-1) if b"\n" in body or b"\r" in body else body
+    if b"\n" not in body and b"\r" not in body:
+        return body
+    try:
+        return msgspec.json.format(body, indent=-1)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise malformed(error) from None
 
 
 def with_members(body: bytes, members: Mapping[str, bytes]) -> bytes:
@@ -135,25 +176,35 @@ def graft(body: bytes, fields: Mapping[str, bytes]) -> bytes:
 def _graft_items(body: bytes, here: dict[str, bytes], deeper: dict[str, dict[str, bytes]]) -> bytes:
     items: list[bytes] = [bytes(raw) for raw in decode_array(body)]
     # Pointers count the items of the document that was read, so those taken out go back before others are entered.
-    for index, raw in sorted((int(token), raw) for token, raw in here.items() if token.isdecimal()):
+    for index, raw in sorted((_place(token), raw) for token, raw in here.items() if token.isdecimal()):
         items.insert(index, raw)
     for token, below in deeper.items():
-        if token.isdecimal() and int(token) < len(items):
-            items[int(token)] = graft(items[int(token)], below)
+        if token.isdecimal() and _place(token) < len(items):
+            items[_place(token)] = graft(items[_place(token)], below)
     return b"[" + b",".join(items) + b"]"
+
+
+def _place(token: str) -> int:
+    """Return an index that Python takes for one: upstreams count as far as they like."""
+    return int(token) if len(token) < 10 else sys.maxsize
 
 
 def leaves(raw: bytes | Raw, where: str) -> Iterator[str]:
     """Iterate the pointers of all leaves below `where`; an empty container is a leaf."""
-    yield from _leaves(decode(raw), where)
-
-
-def _leaves(value: Any, where: str) -> Iterator[str]:
-    if isinstance(value, dict) and value:
-        for name, member in cast("dict[str, Any]", value).items():
-            yield from _leaves(member, f"{where}/{pointers.escape(name)}")
-    elif isinstance(value, list) and value:
-        for index, item in enumerate(cast("list[Any]", value)):
-            yield from _leaves(item, f"{where}/{index}")
-    else:
+    try:
+        value = decode_with(_UNCOUNTED, raw)
+    except Malformed:
+        # An integer of thousands of digits: legal JSON, and no Python value.
         yield where
+        return
+    waiting: list[tuple[Any, str]] = [(value, where)]
+    while waiting:
+        value, where = waiting.pop()
+        if isinstance(value, dict) and value:
+            members = cast("dict[str, Any]", value)
+            waiting.extend((members[name], f"{where}/{pointers.escape(name)}") for name in reversed(members))
+        elif isinstance(value, list) and value:
+            items = cast("list[Any]", value)
+            waiting.extend((items[index], f"{where}/{index}") for index in reversed(range(len(items))))
+        else:
+            yield where

@@ -25,9 +25,12 @@ class JsonStreamReader:
         self._escaped = False
         self._array: bool | None = None
         self._over = False
+        self._wrong: Malformed | None = None
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Take the next bytes, return the values they complete."""
+        """Take the next bytes, return the values they complete. What is wrong behind a value is told after it."""
+        if self._wrong is not None:
+            raise self._wrong
         values: list[bytes] = []
         position = 0
         if self._array is None:
@@ -36,12 +39,19 @@ class JsonStreamReader:
                 return []
             self._array = stripped.startswith(b"[")
             position = len(chunk) - len(stripped) + (1 if self._array else 0)
-        while position < len(chunk):
-            position = self._step(chunk, position, values)
+        try:
+            while position < len(chunk):
+                position = self._step(chunk, position, values)
+        except Malformed as error:
+            self._wrong = error
+            if not values:
+                raise
         return values
 
     def close(self) -> list[bytes]:
         """Raise `Malformed` if the end cut a value."""
+        if self._wrong is not None:
+            raise self._wrong
         if self._depth or self._in_string or b"".join(self._pieces).strip(_SPACE):
             raise Malformed("the stream ended inside a JSON value")
         if self._array and not self._over:

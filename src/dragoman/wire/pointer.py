@@ -23,3 +23,23 @@ def split(pointer: str) -> list[str]:
 def from_path(path: str) -> str:
     """Turn a msgspec path such as `$.messages[0].content` into a pointer."""
     return "".join("/" + (name or index) for name, index in _STEP.findall(path))
+
+
+class Numbered:
+    """Pointers that differ by one number, made once: writing them again for each part of a long history costs most."""
+
+    _MOST = 4096
+
+    def __init__(self, head: str, tail: str = "") -> None:
+        self._head = head
+        self._tail = tail
+        self._known: list[str] = []
+
+    def first(self, count: int) -> list[str]:
+        """Return at least `count` pointers, from number 0."""
+        if count <= len(self._known):
+            return self._known
+        pointers = [f"{self._head}{number}{self._tail}" for number in range(count)]
+        if count <= self._MOST:
+            self._known = pointers
+        return pointers

@@ -21,7 +21,7 @@ T = TypeVar("T")
 _Tree = dict[str, "_Tree | bytes"]
 
 
-class Wire(Struct, omit_defaults=True, forbid_unknown_fields=True):
+class Wire(Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """Base of wire shapes: exactly the fields we read, in the vendor's names."""
 
 
@@ -142,6 +142,8 @@ class Shape(Generic[T]):
 
     def read(self, body: bytes | Raw) -> tuple[T, Unread | None]:
         """Decode `body`; the second value is None when every field was known."""
+        if type(body) is bytes:
+            json.require_utf8(body)
         try:
             return self._fast.decode(body), None
         except msgspec.ValidationError:

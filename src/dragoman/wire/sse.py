@@ -33,9 +33,21 @@ class SseReader:
         self._data_size = 0
         self._first = True
         self._after_cr = False
+        self._between = True
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Take the next bytes, return the events they complete."""
+        if self._between and len(chunk) <= self._limit:
+            frame = _only_event(chunk)
+            if frame is not None:
+                self._first = False
+                return [frame]
+        self._between = False
+        frames = self._feed(chunk)
+        self._between = not (self._rest or self._data or self._event or self._after_cr)
+        return frames
+
+    def _feed(self, chunk: bytes) -> list[Frame]:
         if not chunk:
             return []
         if self._after_cr:
@@ -99,6 +111,22 @@ class SseReader:
                 raise Malformed(f"an event is larger than {self._limit} bytes")
         elif name == b"event":
             self._event = value.decode("utf-8", "replace")
+
+
+def _only_event(chunk: bytes) -> Frame | None:
+    """Read a chunk that is one event in its plainest spelling, which is how servers flush them; None for any other."""
+    start, name = 0, ""
+    if chunk.startswith(b"event: "):
+        start = chunk.find(b"\n") + 1
+        name = chunk[7 : start - 1].rstrip(b"\r").decode("utf-8", "replace")
+    if not chunk.startswith(b"data: ", start):
+        return None
+    end = chunk.find(b"\n", start)
+    if end == len(chunk) - 2 and chunk.endswith(b"\n\n") and b"\r" not in chunk:
+        return Frame(name, chunk[start + 6 : end])
+    if end == len(chunk) - 3 and chunk.endswith(b"\r\n\r\n") and chunk.count(b"\r") == chunk.count(b"\r\n"):
+        return Frame(name, chunk[start + 6 : end - 1])
+    return None
 
 
 def data_frame(data: bytes) -> bytes:

@@ -88,7 +88,7 @@ def test_required_names_are_unique_and_declared_t031():
     assert schema["required"] == ["a"]
     fitted = fit_root(bytes_of(cases()["T031"]["input"]))
     assert json.loads(fitted.schema or b"")["required"] == ["a"]
-    assert [note.where for note in fitted.notes] == ["/required"]
+    assert [note.where for note in fitted.notes] == ["/required/2"]
 
 
 def test_a_recursive_reference_is_unrolled_to_a_fixed_depth_t033():

@@ -69,6 +69,52 @@ def rows(name: str) -> tuple[tuple[str, bytes], ...]:
     return tuple((row["name"], json.dumps(row["parameters"]).encode()) for row in map(json.loads, lines))
 
 
+def scalar_offences(schema: dict[str, Any], *, vertex: bool, where: str) -> list[str]:
+    """What is refused of enums and formats."""
+    found: list[str] = []
+    if "enum" in schema:
+        values = schema["enum"]
+        if (
+            schema.get("type") != "STRING"
+            or not values
+            or not all(isinstance(v, str) and v for v in values)
+            or len(set(values)) < len(values)
+        ):
+            found.append(f"{where}: enum {values}")
+    if (
+        schema.get("format")
+        and not vertex
+        and (schema["type"], schema["format"])
+        not in {
+            ("STRING", "date-time"),
+            ("STRING", "enum"),
+            ("NUMBER", "float"),
+            ("NUMBER", "double"),
+            ("INTEGER", "int32"),
+            ("INTEGER", "int64"),
+        }
+    ):
+        found.append(f"{where}: format")
+    return found
+
+
+def object_offences(schema: dict[str, Any], *, where: str) -> list[str]:
+    """What is refused of properties and what is said about them."""
+    found: list[str] = []
+    properties = schema.get("properties", {})
+    if "properties" in schema and (not properties or schema.get("type") != "OBJECT"):
+        found.append(f"{where}: properties")
+    if (
+        not set(schema.get("required", ())) <= set(properties)
+        or len(set(schema.get("required", ()))) < len(schema.get("required", ()))
+        or schema.get("required") == []
+    ):
+        found.append(f"{where}: required")
+    if properties and sorted(schema.get("propertyOrdering", ())) != sorted(properties):
+        found.append(f"{where}: propertyOrdering")
+    return found
+
+
 def offences(schema: Any, *, vertex: bool, where: str = "") -> list[str]:
     """What Google's backend would refuse in a `Schema`, by the list of known rejections."""
     if not isinstance(schema, dict):
@@ -93,41 +139,9 @@ def offences(schema: Any, *, vertex: bool, where: str = "") -> list[str]:
         found.append(f"{where}: items")
     if "items" in schema:
         found += offences(schema["items"], vertex=vertex, where=f"{where}/items")
-    if "enum" in schema:
-        values = schema["enum"]
-        if (
-            schema.get("type") != "STRING"
-            or not values
-            or not all(isinstance(v, str) and v for v in values)
-            or len(set(values)) < len(values)
-        ):
-            found.append(f"{where}: enum {values}")
-    if (
-        schema.get("format")
-        and not vertex
-        and (schema["type"], schema["format"])
-        not in {
-            ("STRING", "date-time"),
-            ("STRING", "enum"),
-            ("NUMBER", "float"),
-            ("NUMBER", "double"),
-            ("INTEGER", "int32"),
-            ("INTEGER", "int64"),
-        }
-    ):
-        found.append(f"{where}: format")
-    properties = schema.get("properties", {})
-    if "properties" in schema and (not properties or schema.get("type") != "OBJECT"):
-        found.append(f"{where}: properties")
-    if (
-        not set(schema.get("required", ())) <= set(properties)
-        or len(set(schema.get("required", ()))) < len(schema.get("required", ()))
-        or schema.get("required") == []
-    ):
-        found.append(f"{where}: required")
-    if properties and sorted(schema.get("propertyOrdering", ())) != sorted(properties):
-        found.append(f"{where}: propertyOrdering")
-    for name, child in properties.items():
+    found += scalar_offences(schema, vertex=vertex, where=where)
+    found += object_offences(schema, where=where)
+    for name, child in schema.get("properties", {}).items():
         found += offences(child, vertex=vertex, where=f"{where}/properties/{name}")
     if isinstance(schema.get("additionalProperties"), dict):
         found += offences(schema["additionalProperties"], vertex=vertex, where=f"{where}/additionalProperties")

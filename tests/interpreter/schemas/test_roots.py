@@ -133,7 +133,7 @@ def test_required_is_repaired_at_every_level_but_not_in_branches():
     document, outcome = fitted(schema)
     assert document["properties"]["a"]["required"] == ["x"]
     assert document["properties"]["b"] == schema["properties"]["b"]
-    assert [note.where for note in outcome.notes] == ["/properties/a/required"]
+    assert [note.where for note in outcome.notes] == ["/properties/a/required/2"]
 
 
 def test_illegal_property_names_are_renamed_injectively_and_back():

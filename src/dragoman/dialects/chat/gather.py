@@ -6,7 +6,7 @@ joined.
 
 from typing import Any, cast
 
-from dragoman.wire.json import decode, encode
+from dragoman.wire.json import Malformed, decode, encode
 
 _JOINED = frozenset(
     {"content", "reasoning_content", "reasoning", "refusal", "arguments", "input", "transcript", "data"}
@@ -34,8 +34,12 @@ def _joined(pieces: list[bytes]) -> bytes:
     if len(pieces) == 1:
         return pieces[0]
     whole: Any = None
-    for piece in pieces:
-        whole = merged(whole, decode(piece))
+    try:
+        for piece in pieces:
+            whole = merged(whole, decode(piece))
+    except (Malformed, RecursionError):
+        # Legal JSON that is no Python value, such as 1e999, or nested too deeply: it cannot be joined to anything.
+        return pieces[-1]
     return encode(whole)
 
 
@@ -55,11 +59,15 @@ def _merged_members(known: dict[str, Any], piece: dict[str, Any]) -> dict[str, A
         before = whole.get(name)
         if name in _JOINED and isinstance(before, str) and isinstance(value, str):
             whole[name] = before + value
-        elif name == "tool_calls" and type(value) is list:
-            whole[name] = _merged_calls(whole.get(name) or [], cast("list[dict[str, Any]]", value))
+        elif name == "tool_calls" and _are_calls(before or []) and _are_calls(value):
+            whole[name] = _merged_calls(cast("list[dict[str, Any]]", before or []), value)
         else:
             whole[name] = merged(before, value)
     return whole
+
+
+def _are_calls(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, dict) for item in cast("list[Any]", value))
 
 
 def _merged_calls(known: list[dict[str, Any]], pieces: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -28,10 +28,60 @@ from dragoman.dialects.chat.parts import (
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled, words_of
 from dragoman.wire.json import decode_object, encode
+from dragoman.wire.pointer import Numbered
 from dragoman.wire.shape import Unread
 
 Written = dict[str, Any] | Raw
+_MESSAGES = Numbered("/messages/")
+_CONTENTS = Numbered("/messages/", "/content")
 REASONING_WORDS = ("reasoning_content", "reasoning")
+
+
+def read_messages(messages: list[wire.Message], unread: Unread | None) -> tuple[Message, ...]:
+    """Read all messages of a request."""
+    if unread is not None:
+        return tuple([read_message(message, f"/messages/{i}", unread) for i, message in enumerate(messages)])
+    count = len(messages)
+    read: list[Message] = []
+    keep = read.append
+    for message, where, place in zip(messages, _MESSAGES.first(count), _CONTENTS.first(count), strict=False):
+        # The four forms that make up a long history come first, without a detour.
+        if isinstance(message, wire.AssistantMessage):
+            keep(_read_known_assistant(message, where, place))
+        elif isinstance(message, wire.UserMessage) and isinstance(message.content, str) and message.name is None:
+            keep(Message(role="user", parts=(Text(text=message.content, where=place),), where=where))
+        elif isinstance(message, wire.ToolMessage) and message.name is None and _is_answer(message):
+            content = (Text(text=message.content, where=place),)  # pyright: ignore[reportArgumentType]
+            result = ToolResult(call_id=message.tool_call_id, content=content, where=where)  # pyright: ignore[reportArgumentType]
+            keep(Message(role="user", parts=(result,), where=where))
+        else:
+            keep(read_message(message, where, None))
+    return tuple(read)
+
+
+def _is_answer(message: wire.ToolMessage) -> bool:
+    return isinstance(message.content, str) and message.content != "" and message.tool_call_id is not None
+
+
+def _read_known_assistant(message: wire.AssistantMessage, where: str, place: str) -> Message:
+    calls, content = message.tool_calls, message.content
+    if _is_bare(message):
+        if calls is None and content and isinstance(content, str):
+            return Message(role="assistant", parts=(Text(text=content, where=place),), where=where)
+        if content is None and calls:
+            parts = tuple([read_call(call, f"{where}/tool_calls/{i}", None) for i, call in enumerate(calls)])
+            return Message(role="assistant", parts=parts, where=where, spelling=words.NULL)
+    return _read_assistant(message, where, None)
+
+
+def _is_bare(message: wire.AssistantMessage) -> bool:
+    return (
+        message.name is None
+        and message.reasoning_content is None
+        and message.reasoning is None
+        and message.refusal is None
+        and message.function_call is None
+    )
 
 
 def read_message(message: wire.Message, where: str, unread: Unread | None) -> Message:

@@ -166,13 +166,18 @@ def _read_file(part: wire.FilePart, where: str, extras: Extras | None, cache: st
 def _read_thinking(part: wire.ThinkingPart, where: str, extras: Extras | None) -> Reasoning | Opaque:
     try:
         texts = tuple(_THINKING_TEXT.decode(raw).text for raw in part.thinking)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return Opaque(dialect=NAME, raw=whole_again(part, extras), where=where)
     return Reasoning(texts=texts, where=where, spelling=words.THINKING, extras=extras)
 
 
 def read_call(call: wire.Call, where: str, unread: Unread | None) -> ToolCall | Opaque:
     """Read one call; a kind of call nobody knows stays whole."""
+    function = call.function
+    if unread is None and function is not None and call.type == "function" and call.extra_content is None:
+        arguments = function.arguments
+        if isinstance(arguments, str):
+            return ToolCall(id=call.id or "", name=function.name or "", arguments=arguments, where=where)
     extras = extras_at(unread, where)
     google = call.extra_content.google if call.extra_content is not None else None
     signature = Signature(GOOGLE, google.thought_signature) if google and google.thought_signature else None
@@ -224,7 +229,7 @@ def read_citation(raw: Raw) -> Citation:
     """Read an annotation."""
     try:
         cited = _ANNOTATION.decode(raw).url_citation
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         cited = None
     if cited is None:
         return Citation(NAME, bytes(raw))

@@ -15,7 +15,7 @@ from dragoman.core.request import EFFORTS, OutputFormat, Request, Sampling, Thin
 from dragoman.core.traits import Traits
 from dragoman.core.value import own_extras
 from dragoman.dialects.chat import wire
-from dragoman.dialects.chat.messages import Written, read_message, write_message
+from dragoman.dialects.chat.messages import Written, read_messages, write_message
 from dragoman.dialects.chat.parts import extras_at, known_extras, whole_again
 from dragoman.dialects.chat.tools import (
     is_legacy_tool,
@@ -46,9 +46,7 @@ def parse_request(call: Call) -> Request:
         raise Problem("invalid_request", error.message, where=error.where) from None
     spelling: set[str] = set()
     extras: dict[str, bytes] = {}
-    messages = tuple(
-        [read_message(message, f"/messages/{index}", unread) for index, message in enumerate(body.messages)]
-    )
+    messages = read_messages(body.messages, unread)
     tools = tuple([read_tool(tool, f"/tools/{index}", unread) for index, tool in enumerate(body.tools or ())])
     legacy = [
         read_legacy_function(function, f"/functions/{index}", unread)
@@ -166,7 +164,7 @@ def _read_metadata(given: Raw, extras: dict[str, bytes]) -> dict[str, str] | Non
         return None
     try:
         return _METADATA.decode(raw)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         extras["/metadata"] = raw
         return None
 

@@ -65,6 +65,11 @@ def wants_usage(request: Request | None) -> bool:
     return bytes(decode_object(raw).get("include_usage", b"")) == b"true"
 
 
+def _call_at(opened: _OpenPart) -> dict[str, Any]:
+    """Begin a chunk of a call; the official helper insists on a function in each."""
+    return {"index": opened.ordinal, "function": {}} if opened.is_json_call else {"index": opened.ordinal}
+
+
 class ChatEncoder:
     """Events in, bytes for the client out."""
 
@@ -210,7 +215,7 @@ class ChatEncoder:
     def _signed(self, opened: _OpenPart, issuer: str, value: str) -> bytes:
         if issuer != GOOGLE:
             return b""
-        signed = {"index": opened.ordinal, "extra_content": {GOOGLE: {"thought_signature": value}}}
+        signed = {**_call_at(opened), "extra_content": {GOOGLE: {"thought_signature": value}}}
         return self._delta(encode({"tool_calls": [signed]}))
 
     def _part_field(self, index: int, field: str, raw: bytes) -> bytes:
@@ -218,7 +223,7 @@ class ChatEncoder:
         if opened is None:
             return b""
         if opened.ordinal >= 0:
-            body = one_line(graft(encode({"index": opened.ordinal}), {field: raw}))
+            body = one_line(graft(encode(_call_at(opened)), {field: raw}))
             return self._delta(b'{"tool_calls":[' + body + b"]}")
         match opened.part:
             case Text():

@@ -44,7 +44,7 @@ _POINTERS = {name: (place, "/request" + place) for name, place in _PLACES.items(
     "call.arguments": ("/functionCall/args",),
     "result.call_id": ("/functionResponse/id",),
     "result.name": ("/functionResponse/name",),
-    "media.media_type": ("/fileData/mimeType",),
+    "media.media_type": ("/inlineData/mimeType", "/fileData/mimeType"),
     "media.name": ("/inlineData/displayName", "/fileData/displayName"),
 }
 

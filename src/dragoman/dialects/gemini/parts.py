@@ -51,6 +51,7 @@ RESPONSE = "response"
 NO_RESPONSE = "no_response"
 DISPLAY_NAME = "display_name"
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
+Written = Part | Raw | dict[str, Any]
 
 
 def read_part(part: Part, where: str, fields: Fields) -> AnyPart:
@@ -183,8 +184,19 @@ def _kind(mime_type: str, source: Inline | Link | Stored) -> MediaKind:
     return _KINDS.get(mime_type.partition("/")[0].lower(), "document")
 
 
-def write_part(part: AnyPart) -> Part | Raw | None:
+def write_part(part: AnyPart) -> Written | None:
     """Return what stands for `part` on the wire, or None for what cannot be said."""
+    if part.extras is None and not part.spelling:
+        match part:
+            case Text(text=text, signature=None):
+                return {"text": text}
+            case ToolCall(id=call_id, name=name, arguments=arguments, signature=None) if call_id and arguments:
+                return {"functionCall": {"id": call_id, "name": name, "args": Raw(arguments.encode())}}
+            case ToolResult(call_id=call_id, name=name, content=(Text(text=text),), signature=None) if call_id:
+                word = "error" if part.failed else "output"
+                return {"functionResponse": {"id": call_id, "name": name, "response": {word: text}}}
+            case _:
+                pass
     if isinstance(part, Opaque):
         return Raw(part.raw) if part.dialect == NAME else None
     written = _write_content(part)

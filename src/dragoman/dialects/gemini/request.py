@@ -217,15 +217,22 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
     if request.metadata is not None:
         body["labels"] = request.metadata
     encoded = json.encode(body)
+    fields = own_extras(request, NAME)
+    # Pointers are those of the document that was read: only a request that came in the envelope has them outside.
+    came_wrapped = all(message.where.startswith(code_assist.INNER + "/") for message in request.messages)
+    if fields and not came_wrapped:
+        encoded = json.graft(encoded, fields)
     if code_assist.WORD in words:
         encoded = code_assist.wrap_request(encoded, request.model)
-    fields = own_extras(request, NAME)
-    if fields:
+    if fields and came_wrapped:
         encoded = json.graft(encoded, fields)
     return Call(body=encoded, model=request.model, stream=request.stream)
 
 
 def _write_message(message: Message) -> Any:
+    if not message.spelling and message.extras is None:
+        role = "model" if message.role == "assistant" else "user"
+        return {"role": role, "parts": [item for part in message.parts if (item := write_part(part)) is not None]}
     words = message.spelling.split() if message.spelling else ()
     content = _write_parts(message.parts, words)
     if NO_ROLE not in words:

@@ -7,8 +7,6 @@ as one. A call cut off inside its arguments cannot be written (`args` is an obje
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import Raw
-
 from dragoman.core.parts import AnyPart, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
@@ -18,8 +16,8 @@ from dragoman.core.value import own_extras
 from dragoman.dialects.gemini import code_assist
 from dragoman.dialects.gemini.chunks import ChunkReader
 from dragoman.dialects.gemini.finish import read_block_reason, write_finish, write_usage
-from dragoman.dialects.gemini.parts import write_part
-from dragoman.dialects.gemini.wire import NAME, Part
+from dragoman.dialects.gemini.parts import Written, write_part
+from dragoman.dialects.gemini.wire import NAME
 from dragoman.wire import json
 
 PROMPT_FEEDBACK_FIELD = "/promptFeedback"
@@ -49,7 +47,7 @@ def build_response(response: Response, request: Request | None) -> bytes:
     return wrap(body, fields) if code_assist.enveloped(request) else body
 
 
-def write_reply_part(part: AnyPart) -> Part | Raw | None:
+def write_reply_part(part: AnyPart) -> Written | None:
     """Return what stands for `part` in a reply; None for a call whose arguments are not an object."""
     if isinstance(part, ToolCall):
         if not part.complete or not json.is_object(part.arguments or "{}"):
@@ -68,7 +66,7 @@ def identity(response_id: str, model: str, request: Request | None) -> dict[str,
 
 def write_reply(
     *,
-    parts: Iterable[Part | Raw],
+    parts: Iterable[Written],
     finish: Finish,
     usage: Usage | None,
     fields: dict[str, bytes],

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Raw, structs
 
 from dragoman.core.parts import AnyPart, Data, Inline, Media, Opaque, Reasoning, Refusal, Text, ToolCall
+from dragoman.core.problems import Problem
 from dragoman.core.value import own_extras
 from dragoman.dialects.responses.items import (
     decode_item,
@@ -56,6 +57,8 @@ def read_output(raw: Raw | bytes, where: str) -> list[AnyPart]:
 
 
 def _read_call(item: Item, where: str, unread: Unread | None) -> ToolCall:
+    if not item.name:
+        raise Problem("malformed_reply", "a call has no name", where=where + "/name")
     call = read_call(item, where, unread)
     fields = dict(call.extras.fields) if call.extras else {}
     complete = is_complete(call, item.status)

@@ -8,7 +8,7 @@ whole when done, so their progress is padding.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from msgspec import Raw
 from msgspec.json import Decoder
@@ -41,6 +41,12 @@ from dragoman.wire.sse import Frame, SseReader
 _EVENT: Decoder[StreamEvent] = Decoder(StreamEvent)
 _PART: Shape[ContentPart] = Shape(ContentPart)
 _Handler = Callable[["ResponsesDecoder", StreamEvent], None]
+
+
+def _word(frame: Frame) -> str:
+    event = json.peek(frame.data)
+    word = cast("dict[str, Any]", event).get("type") if isinstance(event, dict) else None
+    return word if isinstance(word, str) else frame.event
 
 
 class ResponsesDecoder:
@@ -89,8 +95,11 @@ class ResponsesDecoder:
             return
         event = decode_known(_EVENT, frame.data)
         if event is None:
-            # Not an object, or a member has another type in an event we do not know.
-            self._native(frame.event, frame.data)
+            # Not an object, or a member has another type than in the events we know.
+            word = _word(frame)
+            if word in self._handlers:
+                raise json.Malformed(f"the event {word} is not as it should be")
+            self._native(word, frame.data)
             return
         word = event.type or frame.event
         handler = self._handlers.get(word)
@@ -189,7 +198,7 @@ class ResponsesDecoder:
         key = event.content_index or 0
         part = known.parts.get(key)
         if part is not None or known.done or known.item is None or known.item.type != "message":
-            return None if part is None or part.ended else part
+            return part if part is not None and not part.ended and isinstance(part.part, Text | Refusal) else None
         fields: dict[str, bytes] = {}
         if not known.parts:
             for name, value in (("id", known.item.id), ("phase", known.item.phase)):

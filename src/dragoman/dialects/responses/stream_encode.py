@@ -6,6 +6,7 @@ its part came from this dialect, where another part of the same item may follow.
 `response.failed` for Codex and as an `error` event, flat and nested at once, for the official clients.
 """
 
+import re
 from typing import Any
 
 from msgspec import Raw, structs
@@ -53,6 +54,8 @@ from dragoman.dialects.responses.response import (
 from dragoman.dialects.responses.wire import NAME
 from dragoman.wire import json
 
+_EVENT_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+"""What an event may be called: its name is written outside of any JSON string."""
 _TERMINAL = {"completed": "response.completed", "failed": "response.failed"}
 
 
@@ -321,10 +324,10 @@ class ResponsesEncoder:
         if json.first_byte(raw) != b"{":
             return b""
         members = json.decode_object(raw)
-        name = json.decode(members.pop("type", Raw(b'""')))
+        name = json.peek(members.pop("type", Raw(b'""')))
         members.pop("sequence_number", None)
         rest = b"".join(b",%b:%b" % (json.encode(key), bytes(value)) for key, value in members.items())
-        return self._frame(name, rest) if isinstance(name, str) and name else b""
+        return self._frame(name, rest) if isinstance(name, str) and _EVENT_NAME.fullmatch(name) else b""
 
     def _finish(self, finish: Finish) -> bytes:
         told = self._close_message()

@@ -133,12 +133,16 @@ class Teller:
             self.grow(part, whole[len(told) :], piece)
 
     def cite(self, part: OpenPart, annotation: bytes) -> None:
-        """Tell a source."""
+        """Tell a source of a text."""
+        if not isinstance(part.part, Text):
+            return
         part.citations += 1
         self.events.append(PartCited(part.index, read_citation(annotation)))
 
     def reconcile(self, part: OpenPart, whole: AnyPart) -> None:
-        """Tell what the deltas left out of a part."""
+        """Tell what the deltas left out of a part; one that turns out to be of another kind stands as it was told."""
+        if type(whole) is not type(part.part):
+            return
         match whole:
             case Text(text=text, citations=citations):
                 self.complete(part, text)

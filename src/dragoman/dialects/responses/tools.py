@@ -95,10 +95,13 @@ def _read_own(
         if parameters is None:
             words.append(_NO_PARAMETERS)
     elif not absent(wire.format):
-        grammar = bytes(wire.format)
-        if _is_text_format(grammar):
-            grammar = None
-            words.append(_TEXT_FORMAT)
+        match json.decode(wire.format):
+            case {"type": "text", **more} if not more:
+                words.append(_TEXT_FORMAT)
+            case {"type": "grammar", "syntax": str(), "definition": str()}:
+                grammar = bytes(wire.format)
+            case _:
+                fields = {**(fields or {}), "/format": bytes(wire.format)}
     return Tool(
         where=where,
         spelling=",".join(words),
@@ -111,10 +114,6 @@ def _read_own(
         grammar=grammar,
         namespace=namespace,
     )
-
-
-def _is_text_format(raw: bytes) -> bool:
-    return json.decode(raw) == {"type": "text"}
 
 
 def _read_group(group: NamespaceTool, where: str, unread: Unread | None) -> list[Tool]:

@@ -284,9 +284,13 @@ def absent(raw: Raw | bytes) -> bool:
 
 def decode_known(decoder: Decoder[T], raw: Raw | bytes) -> T | None:
     """Decode what may have another shape: None then, `Malformed` only for what is not JSON."""
+    if type(raw) is bytes:
+        json.require_utf8(raw)
     try:
         return decoder.decode(raw)
     except ValidationError:
+        # Told at the first member of another type: nobody has looked at what follows it.
+        json.require_json(raw)
         return None
     except (MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise json.malformed(error) from None

@@ -83,10 +83,10 @@ def declared_only(node: Node, where: str, notes: list[Note]) -> Node:
     kept = [name for name in names_in(required) if name in declared]
     if kept == required:
         return node
-    for name in names_in(required):
+    for index, name in enumerate(as_list(required)):
         if name not in declared:
             what = f'"{name}" was required but is not among the properties'
-            notes.append(Note(f"{where}/required", what, "dropped"))
+            notes.append(Note(f"{where}/required/{index}", what, "dropped"))
     if not is_list:
         return {keyword: value for keyword, value in node.items() if keyword != "required"}
     return {**node, "required": kept}

@@ -1,0 +1,1 @@
+"""How much a translation costs, as a multiple of merely reading and writing the same JSON."""

@@ -1,0 +1,108 @@
+"""The streams that are translated: a long text in pieces of a few words, then a tool call, then the end."""
+
+import json
+from typing import Any
+
+from msgspec import Struct
+
+from benchmarks.bodies import compact
+
+_SAID = (
+    "I read both tables first and will then say what moved. The second one has two new rows („déjà vu“) and the "
+    "totals differ by the same amount, so nothing else has changed since the last report. "
+)
+_ARGUMENTS = {"file": "/data/7.csv", "lines": 120, "action": "show"}
+PIECES = 200
+
+
+class Stream(Struct, frozen=True):
+    """The bytes of each event as they arrive, and the JSON in each."""
+
+    chunks: list[bytes]
+    documents: list[bytes]
+
+
+def _pieces() -> list[str]:
+    words = (_SAID * PIECES).split(" ")
+    return [" ".join(words[at : at + 4]) + " " for at in range(0, PIECES * 4, 4)]
+
+
+def _stream(events: list[Any], *, named: bool = False, end: bytes = b"\n") -> Stream:
+    documents = [compact(event) for event in events]
+    heads = [b"event: " + event["type"].encode() + end if named else b"" for event in events]
+    chunks = [head + b"data: " + data + end + end for head, data in zip(heads, documents, strict=True)]
+    return Stream(chunks, documents)
+
+
+def gemini() -> Stream:
+    """Return a stream as Gemini sends it: text chunks with the usage so far, the call whole."""
+    usage = {"promptTokenCount": 812, "candidatesTokenCount": 64, "totalTokenCount": 876}
+    beside = {"usageMetadata": usage, "modelVersion": "some-model", "responseId": "r-0123456789"}
+
+    def chunk(part: dict[str, Any], **more: Any) -> dict[str, Any]:
+        return {"candidates": [{"content": {"parts": [part], "role": "model"}, "index": 0, **more}], **beside}
+
+    texts = [chunk({"text": piece}) for piece in _pieces()]
+    call = chunk({"functionCall": {"id": "a1", "name": "table_00_read", "args": _ARGUMENTS}})
+    return _stream([*texts, call, chunk({"text": ""}, finishReason="STOP")], end=b"\r\n")
+
+
+def chat() -> Stream:
+    """Return a stream as OpenAI's Chat Completions sends it."""
+    head = {"id": "chatcmpl-0123", "object": "chat.completion.chunk", "created": 1790000000, "model": "some-model"}
+
+    def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        return {**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]}
+
+    def call(**fields: Any) -> dict[str, Any]:
+        return chunk({"tool_calls": [{"index": 0, **fields}]})
+
+    arguments = json.dumps(_ARGUMENTS)
+    events = [
+        chunk({"role": "assistant", "content": ""}),
+        *(chunk({"content": piece}) for piece in _pieces()),
+        call(id="call_01", type="function", function={"name": "table_00_read", "arguments": ""}),
+        *(call(function={"arguments": arguments[at : at + 4]}) for at in range(0, len(arguments), 4)),
+        chunk({}, "tool_calls"),
+    ]
+    stream = _stream(events)
+    return Stream([*stream.chunks, b"data: [DONE]\n\n"], [*stream.documents, b'"[DONE]"'])
+
+
+def messages() -> Stream:
+    """Return a stream as Anthropic sends it."""
+    usage = {"input_tokens": 812, "cache_read_input_tokens": 0, "output_tokens": 1}
+    head: dict[str, Any] = {
+        "id": "msg_01",
+        "type": "message",
+        "role": "assistant",
+        "model": "some-model",
+        "content": [],
+    }
+    arguments = json.dumps(_ARGUMENTS)
+
+    def delta(index: int, **fields: Any) -> dict[str, Any]:
+        return {"type": "content_block_delta", "index": index, "delta": fields}
+
+    def begun(index: int, **fields: Any) -> dict[str, Any]:
+        return {"type": "content_block_start", "index": index, "content_block": fields}
+
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {**head, "stop_reason": None, "stop_sequence": None, "usage": usage}},
+        begun(0, type="text", text=""),
+        *(delta(0, type="text_delta", text=piece) for piece in _pieces()),
+        {"type": "content_block_stop", "index": 0},
+        begun(1, type="tool_use", id="toolu_01", name="table_00_read", input={}),
+        *(delta(1, type="input_json_delta", partial_json=arguments[at : at + 4]) for at in range(0, len(arguments), 4)),
+        {"type": "content_block_stop", "index": 1},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "tool_use", "stop_sequence": None},
+            "usage": {"output_tokens": 64},
+        },
+        {"type": "message_stop"},
+    ]
+    return _stream(events, named=True)
+
+
+STREAMS = {"gemini": gemini, "chat": chat, "messages": messages}

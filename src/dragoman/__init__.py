@@ -1,0 +1,109 @@
+"""Dragoman interprets tool calling between LLM APIs.
+
+The names below are the public Python API; each is loaded when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.core.losses import Loss
+    from dragoman.core.parts import Data, Media, Reasoning, Text, ToolCall, ToolResult
+    from dragoman.core.problems import Problem
+    from dragoman.core.request import Message, Request, Tool, ToolChoice
+    from dragoman.core.response import Response
+    from dragoman.dialects.record import Call
+    from dragoman.interpreter.chunks import Chunk, ChunkReader, read_chunks
+    from dragoman.interpreter.schemas.definition import check_definition
+    from dragoman.interpreter.schemas.validation import check_arguments
+    from dragoman.interpreter.translate import (
+        Context,
+        StreamTranslator,
+        translate_error,
+        translate_request,
+        translate_response,
+    )
+    from dragoman.interpreter.vocabulary import (
+        choice_from,
+        choice_to,
+        messages_from,
+        messages_to,
+        tools_from,
+        tools_to,
+    )
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Call": "dialects.record",
+    "Chunk": "interpreter.chunks",
+    "ChunkReader": "interpreter.chunks",
+    "Context": "interpreter.translate",
+    "Data": "core.parts",
+    "Loss": "core.losses",
+    "Media": "core.parts",
+    "Message": "core.request",
+    "Problem": "core.problems",
+    "Reasoning": "core.parts",
+    "Request": "core.request",
+    "Response": "core.response",
+    "StreamTranslator": "interpreter.translate",
+    "Text": "core.parts",
+    "Tool": "core.request",
+    "ToolCall": "core.parts",
+    "ToolChoice": "core.request",
+    "ToolResult": "core.parts",
+    "check_arguments": "interpreter.schemas.validation",
+    "check_definition": "interpreter.schemas.definition",
+    "choice_from": "interpreter.vocabulary",
+    "choice_to": "interpreter.vocabulary",
+    "messages_from": "interpreter.vocabulary",
+    "messages_to": "interpreter.vocabulary",
+    "read_chunks": "interpreter.chunks",
+    "tools_from": "interpreter.vocabulary",
+    "tools_to": "interpreter.vocabulary",
+    "translate_error": "interpreter.translate",
+    "translate_request": "interpreter.translate",
+    "translate_response": "interpreter.translate",
+}
+
+__all__ = [  # noqa: RUF022  grouped by what they are for
+    "translate_request",
+    "translate_response",
+    "translate_error",
+    "StreamTranslator",
+    "Context",
+    "Call",
+    "Loss",
+    "Problem",
+    "Request",
+    "Response",
+    "Message",
+    "Text",
+    "Reasoning",
+    "Media",
+    "Data",
+    "Tool",
+    "ToolChoice",
+    "ToolCall",
+    "ToolResult",
+    "tools_from",
+    "tools_to",
+    "choice_from",
+    "choice_to",
+    "messages_from",
+    "messages_to",
+    "check_definition",
+    "check_arguments",
+    "Chunk",
+    "ChunkReader",
+    "read_chunks",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
+    return getattr(import_module(f"dragoman.{home}"), name)

@@ -1,0 +1,126 @@
+"""`dragoman translate --batch`: one JSON object a line in, one a line out; a bad line never stops the rest.
+
+In: `{"id", "op", "from", "to", "model"?, "status"?, "stream"?, "body" | "sse", "request"?, "strict"?}`.
+Out: `{"id", "ok": true, "result", "sse"?, "losses"}` or `{"id", "ok": false, "problem": {"kind", "message", "where"}}`.
+"""
+
+from typing import Any, BinaryIO
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from dragoman.cli.job import Job, open_stream, perform
+from dragoman.cli.translate import OPERATIONS, SOURCES, TARGETS
+from dragoman.core.problems import Problem
+from dragoman.wire import json
+
+
+class Line(Struct, rename={"operation": "op", "source": "from", "target": "to"}):
+    """One line of work."""
+
+    operation: str
+    source: str
+    target: str
+    id: Any = None
+    model: str | None = None
+    status: int | None = None
+    stream: bool = False
+    strict: bool = False
+    body: Raw | UnsetType = UNSET
+    sse: str | UnsetType = UNSET
+    request: Raw | UnsetType = UNSET
+
+
+_LINE = msgspec.json.Decoder(Line)
+
+
+def run_batch(lines: BinaryIO, results: BinaryIO, *, strict: bool) -> int:
+    """Work through `lines`; return 0: what went wrong with a line is said in its result."""
+    for line in lines:
+        if line.strip():
+            results.write(json.encode(one_line(line, strict=strict)) + b"\n")
+            results.flush()
+    return 0
+
+
+def one_line(line: bytes, *, strict: bool = False) -> dict[str, Any]:
+    """Do the work of one line."""
+    identifier: Any = None
+    try:
+        work = json.decode_with(_LINE, line)
+        identifier = work.id
+        return {"id": identifier, "ok": True, **_done(work, strict=strict or work.strict)}
+    except json.Malformed as error:
+        return _failed(_line_id(line, identifier), Problem("invalid_request", error.message, where=error.where))
+    except Problem as problem:
+        return _failed(identifier, problem)
+    except Exception as error:  # noqa: BLE001  the edge: one bad line must not stop the rest, and must be seen
+        return _failed(identifier, Problem("internal", f"{type(error).__name__}: {error}"))
+
+
+def _line_id(line: bytes, identifier: Any) -> Any:
+    """Find the id of a line that is JSON but not a line of work."""
+    if identifier is not None or not json.is_object(line):
+        return identifier
+    raw = json.decode_object(line).get("id")
+    return json.decode(raw) if raw is not None else None
+
+
+def _failed(identifier: Any, problem: Problem) -> dict[str, Any]:
+    told = {"kind": problem.kind, "message": problem.message, "where": problem.where}
+    return {"id": identifier, "ok": False, "problem": told}
+
+
+def _done(work: Line, *, strict: bool) -> dict[str, Any]:
+    _check(work)
+    if work.operation == "stream":
+        return _streamed(work)
+    if isinstance(work.body, UnsetType):
+        raise Problem("invalid_request", "a body is needed", where="/body")
+    job = Job(
+        operation=work.operation,  # pyright: ignore[reportArgumentType]  checked above
+        source=work.source,
+        target=work.target,
+        body=_bytes(work.body),
+        model=work.model or "",
+        status=work.status or 500,
+        strict=strict,
+        stream=work.stream,
+        request=None if isinstance(work.request, UnsetType) else bytes(work.request),
+    )
+    done = perform(job)
+    result: dict[str, Any] = {
+        "result": Raw(done.body) if json.is_json(done.body) else done.body.decode("utf-8", "replace")
+    }
+    if work.operation == "request" and work.target != "core":
+        result |= {"model": done.model, "stream": done.stream}
+    if done.status is not None:
+        result |= {"status": done.status, "headers": done.headers}
+    return result | {"losses": done.losses}
+
+
+def _check(work: Line) -> None:
+    for name, value, known in (
+        ("op", work.operation, OPERATIONS),
+        ("from", work.source, SOURCES),
+        ("to", work.target, TARGETS),
+    ):
+        if value not in known:
+            raise Problem("invalid_request", f"{value!r} is not one of {', '.join(known)}", where=f"/{name}")
+
+
+def _bytes(body: Raw) -> bytes:
+    """Return the document of a line; one that is not JSON (an HTML error page) comes as a JSON string."""
+    raw = bytes(body)
+    return json.decode(raw).encode() if raw.startswith(b'"') else raw
+
+
+def _streamed(work: Line) -> dict[str, Any]:
+    if isinstance(work.sse, UnsetType):
+        raise Problem("invalid_request", "the stream is needed as text", where="/sse")
+    request = None if isinstance(work.request, UnsetType) else bytes(work.request)
+    stream = open_stream(work.source, work.target, work.model or "", request)
+    told = stream.feed(work.sse.encode("utf-8", "surrogatepass")) + stream.close()
+    if work.target == "core":
+        return {"result": Raw(told), "losses": ()}
+    return {"result": None, "sse": told.decode(), "losses": stream.losses}

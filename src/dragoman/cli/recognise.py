@@ -1,0 +1,43 @@
+"""Tell which dialect a request is in, where its sender did not say.
+
+Only marks that one dialect has and the others do not count; a request without any is nobody's, and the caller decides.
+"""
+
+from typing import Any
+
+from dragoman.wire import json
+
+_CHAT_FIELDS = {"max_completion_tokens", "response_format", "stream_options", "functions", "reasoning_effort", "n"}
+_MESSAGES_FIELDS = {"system", "anthropic_version", "anthropic_beta", "stop_sequences", "thinking", "output_config"}
+_MESSAGES_BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
+
+
+def dialect_of(body: bytes) -> str | None:
+    """Return the name of the dialect `body` is surely in, or None."""
+    document: dict[str, Any] = json.decode(body) if json.is_object(body) else {}
+    match document:
+        case {"contents": _} | {"request": {"contents": _}}:
+            return "gemini"
+        case {"input": _}:
+            return "responses"
+        case {"messages": list()}:
+            return _chat_or_messages(document)
+        case _:
+            return None
+
+
+def _chat_or_messages(document: dict[str, Any]) -> str | None:
+    tools: Any = document.get("tools") or ()
+    if document.keys() & _CHAT_FIELDS or any("function" in tool for tool in tools):
+        return "chat"
+    if document.keys() & _MESSAGES_FIELDS or any("input_schema" in tool for tool in tools):
+        return "messages"
+    for message in document["messages"]:
+        match message:
+            case {"role": "tool" | "developer" | "function"} | {"tool_calls": _}:
+                return "chat"
+            case {"content": [{"type": str(kind)}, *_]} if kind in _MESSAGES_BLOCKS:
+                return "messages"
+            case _:
+                pass
+    return None

@@ -1,0 +1,109 @@
+"""`dragoman translate`: say a request, reply, stream or error in another dialect.
+
+Standard input to standard output; losses go to standard error. Exit code 0 is a translation, 1 a problem with the
+document, 2 a wrong command line.
+"""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from dragoman.core.losses import Loss
+from dragoman.core.problems import Problem
+from dragoman.dialects.registry import DIALECTS
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
+
+OPERATIONS = ("request", "response", "stream", "error")
+SOURCES = tuple(DIALECTS)
+TARGETS = (*DIALECTS, "code-assist", "core")
+_CHUNK = 65_536
+
+
+def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
+    """Declare the verb."""
+    parser = verbs.add_parser("translate", help="translate one document, or one a line with --batch")
+    parser.add_argument("operation", nargs="?", choices=OPERATIONS, help="what stands on standard input")
+    parser.add_argument("--from", dest="source", choices=SOURCES, help="the dialect it is in")
+    parser.add_argument(
+        "--to", dest="target", choices=TARGETS, help="the dialect to say it in; core is the neutral view"
+    )
+    parser.add_argument("--model", default="", help="the target's model; it decides what must be adapted")
+    parser.add_argument("--status", type=int, default=500, help="HTTP status of an error (default 500)")
+    parser.add_argument("--request", metavar="FILE", help="the client's request a response or stream answers")
+    parser.add_argument("--strict", action="store_true", help="refuse what cannot be said without loss")
+    parser.add_argument(
+        "--losses", choices=("text", "json"), default="text", help="how to tell losses on standard error"
+    )
+    parser.add_argument("--batch", action="store_true", help="read one JSON object a line, write one a line")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Translate what stands on standard input."""
+    if options.batch:
+        from dragoman.cli.batch import run_batch  # noqa: PLC0415  the other half of the verb
+
+        return run_batch(sys.stdin.buffer, sys.stdout.buffer, strict=options.strict)
+    if not (options.operation and options.source and options.target):
+        options.parser.error("an operation, --from and --to are needed (or --batch)")
+    try:
+        losses = _stream(options) if options.operation == "stream" else _document(options)
+    except Problem as problem:
+        place = f" at {problem.where}" if problem.where else ""
+        sys.stderr.write(f"dragoman: {problem.kind}{place}: {problem.message}\n")
+        return 1
+    tell_losses(losses, options.losses)
+    return 0
+
+
+def tell_losses(losses: tuple[Loss, ...], form: str) -> None:
+    """Write losses to standard error, for a person or for a program."""
+    from dragoman.wire import json  # noqa: PLC0415  only needed here
+
+    if form == "json":
+        sys.stderr.write(json.encode(losses).decode() + "\n")
+        return
+    for loss in losses:
+        sys.stderr.write(f"{loss.kind} {loss.where or '/'}: {loss.what}\n")
+
+
+def _document(options: argparse.Namespace) -> tuple[Loss, ...]:
+    from dragoman.cli.job import Job, perform  # noqa: PLC0415  kept light for --help
+
+    job = Job(
+        operation=options.operation,
+        source=options.source,
+        target=options.target,
+        model=options.model,
+        status=options.status,
+        strict=options.strict,
+        body=sys.stdin.buffer.read(),
+        request=_request(options),
+    )
+    done = perform(job)
+    sys.stdout.buffer.write(done.body + b"\n")
+    return done.losses
+
+
+def _request(options: argparse.Namespace) -> bytes | None:
+    if options.request is None:
+        return None
+    with open(options.request, "rb") as file:  # noqa: PTH123  a path as the user gave it
+        return file.read()
+
+
+def _stream(options: argparse.Namespace) -> tuple[Loss, ...]:
+    """Translate a live pipe: what comes in goes out at once."""
+    from dragoman.cli.job import open_stream  # noqa: PLC0415  kept light for --help
+
+    stream = open_stream(options.source, options.target, options.model, _request(options))
+    write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
+    with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as pipe:
+        while chunk := pipe.read(_CHUNK):
+            write(stream.feed(chunk))
+            flush()
+    write(stream.close())
+    flush()
+    return stream.losses

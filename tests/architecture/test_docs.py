@@ -1,0 +1,97 @@
+"""The documents keep up with the code: what exists is described, what is linked exists, what is shown runs."""
+
+import ast
+import contextlib
+import functools
+import importlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from architecture.tree import PACKAGE, ROOT, modules, name_of, parsed, published
+
+DOCS = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_BLOCK = re.compile(r"^```python run\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_CHOICES = re.compile(r"^  \{([a-z0-9_,-]+)\}", re.MULTILINE)
+_VERB = re.compile(r"^    ([a-z][a-z-]*)(?:  |$)", re.MULTILINE)
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+# Written in pieces so that this file does not hold what it forbids.
+_MACHINE = ("/wo" + "rk/", "/ro" + "ot/", "/ho" + "me/")
+_REGISTRIES = ("pypi" + ".org", "python" + "hosted.org", "npmjs" + ".org", "npmjs" + ".com")
+
+
+def help_text(verbs: tuple[str, ...]) -> str:
+    """What `dragoman VERBS --help` prints."""
+    main = importlib.import_module("dragoman.cli").main
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told), contextlib.suppress(SystemExit):
+        main([*verbs, "--help"])
+    return told.getvalue()
+
+
+@functools.cache
+def commands() -> dict[tuple[str, ...], set[str]]:
+    """Every chain of verbs and the options it takes, as the command itself tells them."""
+    found: dict[tuple[str, ...], set[str]] = {}
+    waiting: list[tuple[str, ...]] = [()]
+    while waiting:
+        verbs = waiting.pop()
+        text = help_text(verbs)
+        found[verbs] = set(_OPTION.findall(text)) - {"--help"}
+        if len(verbs) < 2:
+            choices = [verb for group in _CHOICES.findall(text) for verb in group.split(",")]
+            waiting += [(*verbs, verb) for verb in dict.fromkeys([*choices, *_VERB.findall(text)])]
+    return found
+
+
+@pytest.mark.skipif(not (PACKAGE / "cli" / "__init__.py").is_file(), reason="there is no command yet")
+def test_every_verb_and_option_of_the_command_is_documented():
+    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    documented = set(_OPTION.findall(text))
+    known = commands()
+    assert len(known) > 1
+    for verbs, options in known.items():
+        assert " ".join(("dragoman", *verbs)) in text
+        assert not options - documented, f"{verbs}: {sorted(options - documented)}"
+
+
+def test_every_decision_is_linked_from_the_index():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert DECISIONS
+    assert not [path.name for path in DECISIONS if f"(decisions/{path.name})" not in index]
+
+
+@pytest.mark.parametrize("path", DOCS, ids=name_of)
+def test_every_relative_link_leads_somewhere(path):
+    for target in _LINK.findall(path.read_text(encoding="utf-8")):
+        if re.match(r"[a-z]+:", target) or target.startswith("#"):
+            continue
+        assert (path.parent / target.partition("#")[0]).exists(), f"{name_of(path)} -> {target}"
+
+
+@pytest.mark.parametrize("path", DOCS, ids=name_of)
+def test_code_marked_as_running_runs(path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    names: dict[str, object] = {}
+    for block in _BLOCK.findall(path.read_text(encoding="utf-8")):
+        exec(compile(block, name_of(path), "exec"), names)  # noqa: S102  # our own documents
+
+
+@pytest.mark.parametrize("path", modules("src/dragoman", "benchmarks"), ids=name_of)
+def test_every_module_says_what_it_is(path):
+    assert ast.get_docstring(parsed(path))
+
+
+@functools.cache
+def texts() -> dict[Path, str]:
+    """Everything published, as text."""
+    return {path: path.read_text(encoding="utf-8", errors="replace") for path in published()}
+
+
+@pytest.mark.parametrize("word", [*_MACHINE, *_REGISTRIES])
+def test_no_published_file_names_a_machines_path_or_a_registry(word):
+    assert not [name_of(path) for path, text in texts().items() if word in text]

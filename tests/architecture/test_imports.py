@@ -1,0 +1,175 @@
+"""Who may know whom. The rule is the table `MAY_IMPORT`; a room that does not exist yet is held to it from its first file."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from architecture.tree import PACKAGE, modules, name_of, parsed
+
+LEAVES = {"mcp", "intercept", "simulator", "console"}
+COMPOSERS = {"server", "cli"}
+MAY_IMPORT = {
+    "core": set(),
+    "wire": set(),
+    "dialects": {"core", "wire"},
+    "interpreter": {"core", "wire", "dialects"},
+    "upstreams": {"core", "wire", "dialects", "interpreter"},
+    "gateway": {"core", "wire", "dialects", "interpreter", "upstreams", "sessions", "agent"},
+    "tools": {"core"},
+    "sessions": {"core"},
+    "agent": {"core", "tools"},
+    "simulator": {"wire"},
+}
+PURE = ("core", "wire", "dialects", "interpreter")
+PURE_PACKAGES = {"msgspec"}
+EFFECTS = {"asyncio", "http", "logging", "os", "pathlib", "socket", "ssl", "subprocess", "threading", "urllib.request"}
+DIALECTS = {"chat", "responses", "messages", "gemini"}
+
+SOURCES = modules("src/dragoman")
+
+
+def room_of(parts: tuple[str, ...]) -> str:
+    """The room of a module's dotted path below the package; "" for modules at the top."""
+    return parts[0] if parts and (PACKAGE / parts[0]).is_dir() else ""
+
+
+def dotted(path: Path) -> tuple[str, ...]:
+    """The dotted path of a module below the package."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+def imported(path: Path, tree: ast.AST) -> Iterator[tuple[str, ...]]:
+    """Dotted paths of everything a module imports, `from a import b` told as both a and a.b when b is a module of ours."""
+    package = path.relative_to(PACKAGE).parts[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (tuple(alias.name.split(".")) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = ("dragoman", *package[: len(package) - node.level + 1]) if node.level else ()
+            base = (*start, *(node.module.split(".") if node.module else ()))
+            for alias in node.names:
+                inside = PACKAGE.joinpath(*base[1:], alias.name)
+                is_module = base[:1] == ("dragoman",) and (inside.is_dir() or inside.with_suffix(".py").is_file())
+                yield (*base, alias.name) if is_module else base
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_a_room_imports_only_the_rooms_it_may_know(path):
+    here = dotted(path)
+    room = room_of(here)
+    if room in COMPOSERS or not room:
+        return
+    allowed = MAY_IMPORT.get(room)
+    for target in imported(path, parsed(path)):
+        if target[:1] != ("dragoman",):
+            continue
+        other = room_of(target[1:])
+        if other == room:
+            continue
+        assert other, f"{name_of(path)} imports {'.'.join(target)}, which composes the rooms"
+        assert other not in COMPOSERS | LEAVES, f"{name_of(path)} imports {'.'.join(target)}"
+        assert allowed is None or other in allowed, f"{name_of(path)} imports {'.'.join(target)}"
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if dotted(p)[:1] == ("dialects",)], ids=name_of)
+def test_a_dialect_never_imports_another(path):
+    here = dotted(path)
+    if len(here) < 2 or here[1] not in DIALECTS:
+        return
+    for target in imported(path, parsed(path)):
+        if target[:2] == ("dragoman", "dialects"):
+            assert target[2:3] in {("record",), here[1:2]}, f"{name_of(path)} imports {'.'.join(target)}"
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if room_of(dotted(p)) in PURE], ids=name_of)
+def test_the_pure_rooms_have_no_effects_and_no_async(path):
+    tree = parsed(path)
+    for node in ast.walk(tree):
+        assert not isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith), node.lineno
+        is_open = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"open", "print"}
+        assert not is_open, f"{name_of(path)}:{node.lineno}"
+    names = {".".join(target[:depth]) for target in imported(path, tree) for depth in (1, 2)}
+    assert not names & EFFECTS
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if room_of(dotted(p)) in PURE], ids=name_of)
+def test_the_pure_rooms_need_only_msgspec(path):
+    """A schema validator may be loaded by the interpreter, but only inside the function that needs it."""
+    tree = parsed(path)
+    eager = ast.Module([node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)], [])
+    foreign = {target[0] for target in imported(path, eager)} - set(sys.stdlib_module_names) - {"dragoman"}
+    assert foreign <= PURE_PACKAGES
+    lazy = {target[0] for target in imported(path, tree)} - set(sys.stdlib_module_names) - {"dragoman"}
+    extra = {"jsonschema_rs"} if room_of(dotted(path)) == "interpreter" else set()
+    assert lazy <= PURE_PACKAGES | extra
+
+
+def literals(node: ast.AST) -> set[str]:
+    """Strings a comparison's side or a case pattern stands for."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return {node.value}
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return set().union(*map(literals, node.elts)) if node.elts else set()
+    return set()
+
+
+def _asks_for_dialect(words: set[str], others: str) -> bool:
+    # "messages" is also a member of request bodies and a way of taking turns: it counts only beside a dialect.
+    return bool(words - {"messages"}) or ("messages" in words and ("dialect" in others or others.endswith(".name")))
+
+
+def decides_by_dialect(node: ast.AST) -> bool:
+    """Whether a node chooses what to do by a dialect's name."""
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        words = set().union(*map(literals, sides)) & DIALECTS
+        others = " ".join(ast.unparse(side) for side in sides if not literals(side))
+        return _asks_for_dialect(words, others)
+    if isinstance(node, ast.Match):
+        patterns = (
+            pattern.value
+            for case in node.cases
+            for pattern in ast.walk(case.pattern)
+            if isinstance(pattern, ast.MatchValue)
+        )
+        words = set().union(*map(literals, patterns)) & DIALECTS
+        return _asks_for_dialect(words, ast.unparse(node.subject))
+    if isinstance(node, ast.Dict):
+        keys = set().union(*(literals(key) for key in node.keys if key is not None)) if node.keys else set()
+        acts = any(isinstance(value, ast.Name | ast.Attribute | ast.Lambda) for value in node.values)
+        return len(keys & DIALECTS) > 1 and acts
+    return False
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_nothing_outside_a_dialects_folder_decides_by_a_dialects_name(path):
+    here = dotted(path)
+    inside = here[:1] == ("dialects",) and len(here) > 1 and here[1] in DIALECTS
+    if inside or path.stem.startswith("traits"):  # rows of the traits table are data about a dialect
+        return
+    found = [node.lineno for node in ast.walk(parsed(path)) if decides_by_dialect(node)]
+    assert not found, f"{name_of(path)} lines {sorted(set(found))}"
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("if dialect == 'chat': pass", True),
+        ("if 'gemini' != target.name: pass", True),
+        ("if dialect in ('messages', 'chat'): pass", True),
+        ("if name == 'messages': pass", False),
+        ("if dialect.name == 'messages': pass", True),
+        ("TABLE = {'chat': parse_chat, 'gemini': parse_gemini}", True),
+        ("TABLE = {'chat': 'call_', 'gemini': ''}", False),
+        ("if kind == 'chatty': pass", False),
+        ("match name:\n    case 'gemini' | 'other': pass", True),
+        ("match traits.turns:\n    case 'messages': pass", False),
+        ("match traits.dialect:\n    case 'messages': pass", True),
+    ],
+)
+def test_the_search_for_dialect_names_tells_decisions_from_data(source, expected):
+    assert any(map(decides_by_dialect, ast.walk(ast.parse(source)))) is expected

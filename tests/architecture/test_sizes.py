@@ -1,0 +1,41 @@
+"""Budgets. There is no list of exceptions to grow: a file over budget is split, a function over budget is cut."""
+
+import ast
+
+import pytest
+
+from architecture.tree import modules, name_of, parsed
+
+MAX_FILE = 400
+MAX_FUNCTION = 60
+VAGUE = {"utils", "util", "helpers", "helper", "common", "base", "misc", "types", "manager"}
+
+SOURCES = modules("src/dragoman")
+ALL = modules("src/dragoman", "tests", "benchmarks")
+
+
+def is_table(path) -> bool:
+    """Wire shapes and the traits table are declarations: long is how long they are."""
+    return path.name == "wire.py" or path.stem.startswith("traits")
+
+
+@pytest.mark.parametrize("path", [path for path in ALL if not is_table(path)], ids=name_of)
+def test_a_file_is_at_most_400_lines(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_FILE
+
+
+@pytest.mark.parametrize("path", ALL, ids=name_of)
+def test_a_function_is_at_most_60_lines(path):
+    long = {
+        f"{node.name}:{node.lineno}": size
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if (size := (node.end_lineno or node.lineno) - node.lineno + 1) > MAX_FUNCTION
+    }
+    assert not long
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_a_module_is_named_after_something(path):
+    assert path.stem not in VAGUE
+    assert path.parent.name not in VAGUE

@@ -1,0 +1,235 @@
+"""Streams: every piece arrives, in blocks that match it, and nothing comes after the end."""
+
+import json
+
+import pytest
+
+from cases.documents import (
+    call_item,
+    call_item_events,
+    chat_call_deltas,
+    chat_chunk,
+    chat_delta,
+    chat_reply,
+    chat_request,
+    chat_stream,
+    gemini_chunk,
+    gemini_reply,
+    message_item,
+    message_item_events,
+    messages_reply,
+    of_type,
+    responses_request,
+    responses_stream,
+    seen_blocks,
+    seen_calls,
+    tool_use,
+)
+from cases.through import DONE, answer, ask, encoded, flow, flow_bytes, streamed
+from dragoman.interpreter.translate import Context, StreamTranslator
+
+CALL = {"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"x":1}'}}
+
+
+def calling(*pieces):
+    return chat_stream(*chat_call_deltas(*pieces), finish_reason="tool_calls")
+
+
+def test_t096_arguments_in_the_first_chunk_of_a_call_arrive():
+    told = flow("chat", "messages", calling(CALL)).body
+    start, delta = of_type(told, "content_block_start", "content_block_delta")
+    assert start["content_block"] == tool_use("a", "f")
+    assert delta["delta"] == {"type": "input_json_delta", "partial_json": '{"x":1}'}
+
+
+def test_t097_text_beside_an_empty_list_of_calls_is_text():
+    told = flow(
+        "chat", "messages", chat_stream({"content": "He", "tool_calls": []}, {"content": "y", "tool_calls": []})
+    )
+    assert seen_blocks(told.body) == [{"type": "text", "text": "Hey"}]
+    assert {frame["delta"]["type"] for frame in of_type(told.body, "content_block_delta")} == {"text_delta"}
+
+
+def test_t099_the_first_text_is_not_swallowed():
+    told = flow("chat", "messages", chat_stream({"role": "assistant", "content": "Hi"}, {"content": " there"}))
+    assert seen_blocks(told.body) == [{"type": "text", "text": "Hi there"}]
+
+
+def test_t100_there_is_one_message_start_and_deltas_match_their_blocks():
+    told = flow("chat", "messages", chat_stream({"reasoning_content": "t"}, {"content": "a"})).body
+    assert len(of_type(told, "message_start")) == 1
+    kinds = {"thinking": "thinking_delta", "text": "text_delta"}
+    starts = {frame["index"]: kinds[frame["content_block"]["type"]] for frame in of_type(told, "content_block_start")}
+    deltas = [(frame["index"], frame["delta"]["type"]) for frame in of_type(told, "content_block_delta")]
+    assert [kind for kind in deltas if kind[1] != "signature_delta"] == list(starts.items())
+    assert [one["type"] for one in seen_blocks(told)] == ["thinking", "text"]
+
+
+def test_t102_a_repeated_id_continues_the_same_block():
+    pieces = [
+        {"index": 0, "id": "a", "function": {"name": "f"}},
+        {"index": 0, "id": "a", "function": {"arguments": "{"}},
+        {"index": 0, "id": "a", "function": {"arguments": "}"}},
+    ]
+    told = flow("chat", "messages", calling(*pieces)).body
+    assert len(of_type(told, "content_block_start")) == 1
+    assert [(one["id"], one["name"], one["input"]) for one in seen_blocks(told)] == [("a", "f", "{}")]
+
+
+def test_t103_a_call_starts_when_its_name_is_known_and_empty_names_later_mean_nothing():
+    pieces = [
+        {"index": 0, "id": "c0", "function": {"arguments": ""}},
+        {"index": 0, "function": {"name": "read", "arguments": '{"p":1}'}},
+        {"index": 0, "function": {"name": None, "arguments": ""}},
+        {"index": 0, "function": {"name": "", "arguments": ""}},
+    ]
+    told = flow("chat", "messages", calling(*pieces)).body
+    assert [(one["id"], one["name"], one["input"]) for one in seen_blocks(told)] == [("c0", "read", '{"p":1}')]
+
+
+@pytest.mark.parametrize("client", ["messages", "responses", "gemini", "chat"])
+def test_t103_a_call_without_any_name_fails_visibly(client):
+    told = flow("chat", client, calling({"index": 0, "id": "c0", "function": {"arguments": '{"p":1}'}}))
+    assert b'"error"' in told.raw or b"response.failed" in told.raw
+    assert b'"tool_use"' not in told.raw
+    assert seen_calls(told.body if client == "chat" else []) == []
+
+
+def test_t105_what_is_absent_in_a_continuation_stays_absent():
+    first = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}
+    rest = [{"index": 0, "function": {"arguments": piece}} for piece in ("{", "}")]
+    told = flow("chat", "chat", calling(first, *rest)).body
+    pieces = [piece for frame in told for piece in chat_delta(frame).get("tool_calls") or ()]
+    assert pieces[0] == first
+    assert [piece for piece in pieces[1:] if piece["function"]["arguments"]] == rest
+    assert not [piece for piece in pieces[1:] if piece.keys() & {"id", "type"} or "name" in piece["function"]]
+
+
+@pytest.mark.parametrize("client", ["messages", "chat", "responses", "gemini"])
+def test_t106_a_call_without_a_type_is_a_function_call(client):
+    piece = {"index": 0, "id": "a", "function": {"name": "t", "arguments": ""}}
+    told = flow("chat", client, calling(piece, {"index": 0, "function": {"arguments": "{}"}}))
+    assert b'"error"' not in told.raw.replace(b'"error":null', b"").replace(b'"error": null', b"")
+    assert b'"t"' in told.raw
+    match client:
+        case "chat":
+            assert (
+                told.body[0]["choices"][0]["delta"].get("tool_calls", [{"type": "function"}])[0]["type"] == "function"
+            )
+            assert [call["name"] for call in seen_calls(told.body)] == ["t"]
+        case "messages":
+            assert [one["type"] for one in seen_blocks(told.body)] == ["tool_use"]
+        case "responses":
+            (done,) = of_type(told.body, "response.output_item.done")
+            assert (done["item"]["type"], done["item"]["name"]) == ("function_call", "t")
+        case _:
+            parts = [part for frame in told.body for part in frame["candidates"][0].get("content", {}).get("parts", [])]
+            assert [part["functionCall"]["name"] for part in parts if "functionCall" in part] == ["t"]
+
+
+def test_t111_text_and_a_call_of_one_response_both_arrive():
+    frames = responses_stream(
+        *message_item_events(0, "Let me ", "look."),
+        *call_item_events(1, "a", "f", "{}"),
+        output=[message_item(0, "Let me look."), call_item("a", "f", "{}")],
+    )
+    told = flow("responses", "chat", frames).body
+    assert "".join(chat_delta(frame).get("content") or "" for frame in told) == "Let me look."
+    assert seen_calls(told) == [{"index": 0, "id": "a", "name": "f", "arguments": "{}"}]
+
+
+def test_t112_a_model_nobody_knows_is_streamed_for_real():
+    tools = [{"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}}]
+    asked = ask("responses", "chat", responses_request(tools=tools, stream=True), model="gpt-oss-20b")
+    assert asked.body["stream"] is True
+
+    translator = StreamTranslator("chat", "responses", asked.context)
+    early = translator.feed(streamed("chat", chat_call_deltas_frames(CALL)))
+    assert b"response.output_item.added" in early
+    assert b"response.function_call_arguments.delta" in early
+    late = translator.feed(streamed("chat", [chat_chunk({}, "tool_calls"), DONE])) + translator.close()
+    assert b"response.function_call_arguments.done" in late
+    assert b"response.completed" in late
+
+
+def chat_call_deltas_frames(*pieces):
+    return [chat_chunk(delta) for delta in chat_call_deltas(*pieces)]
+
+
+@pytest.mark.parametrize("client", ["chat", "messages", "responses", "gemini"])
+def test_t115_nothing_comes_after_done(client):
+    frames = chat_stream({"content": "hi"})
+    translator = StreamTranslator("chat", client, Context())
+    told = translator.feed(streamed("chat", frames))
+    assert b"hi" in told
+    assert translator.feed(b'data: {"choices":[],"cost":"0"}\n\n') == b""
+    assert translator.close() == b""
+    if client == "chat":
+        assert told.endswith(b"data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize("size", [0, 1, 7])
+def test_t118_two_values_in_one_buffer_are_two_chunks(size):
+    raw = encoded(gemini_chunk({"text": "a"})) + encoded(gemini_chunk({"text": "b"}, finish="STOP"))
+    told = flow_bytes("gemini", "chat", raw, size=size).body
+    assert "".join(chat_delta(frame).get("content") or "" for frame in told) == "ab"
+    assert told[-1] == DONE
+
+
+def test_t118_many_small_pieces_of_a_long_value_are_read_once():
+    text = "x" * 200_000
+    raw = b"[" + encoded(gemini_chunk({"text": text}, finish="STOP")) + b"]"
+    told = flow_bytes("gemini", "chat", raw, size=64).body
+    assert "".join(chat_delta(frame).get("content") or "" for frame in told) == text
+
+
+def test_t120_partial_arguments_end_where_will_continue_is_absent():
+    chunks = [
+        gemini_chunk({"functionCall": {"name": "f", "willContinue": True}}),
+        gemini_chunk({"functionCall": {"partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}]}}),
+        gemini_chunk(finish="STOP"),
+    ]
+    (call,) = seen_calls(flow("gemini", "chat", chunks).body)
+    assert (call["name"], json.loads(call["arguments"])) == ("f", {"a": "x"})
+
+
+def test_t121_a_call_without_args_has_empty_arguments_and_keeps_its_signature():
+    part = {"functionCall": {"name": "noargs"}, "thoughtSignature": "Uw=="}
+    (call,) = seen_calls(flow("gemini", "chat", [gemini_chunk(part, finish="STOP")]).body)
+    assert (call["name"], call["arguments"]) == ("noargs", "{}")
+    assert call["extra_content"] == {"google": {"thought_signature": "Uw=="}}
+    whole = answer("gemini", "chat", gemini_reply(part)).body["choices"][0]["message"]["tool_calls"][0]
+    assert whole["function"]["arguments"] == "{}"
+
+
+def test_t123_a_whole_reply_with_text_and_tool_use_is_a_completed_response_with_both():
+    reply = messages_reply({"type": "text", "text": "a"}, tool_use("t", "f"), stop_reason="tool_use")
+    body = answer("messages", "responses", reply).body
+    assert body["status"] == "completed"
+    message, call = body["output"]
+    assert [part["text"] for part in message["content"]] == ["a"]
+    assert (call["type"], call["call_id"], call["name"], call["arguments"]) == ("function_call", "t", "f", "{}")
+
+
+LEAK = "To call a tool write <tool_call>{..."
+
+
+@pytest.mark.parametrize("client", ["messages", "responses", "gemini"])
+def test_t154_text_that_mentions_a_tool_call_stays_text(client):
+    asked = ask(client, "chat", _question(client), model="local-model")
+    told = answer("chat", client, chat_reply({"content": LEAK}), asked)
+    assert json.dumps(told.body).count(LEAK) >= 1
+    assert "function_call" not in json.dumps(told.body["output"] if client == "responses" else told.body)
+    streamed_ = flow("chat", client, chat_stream({"content": LEAK[:20]}, {"content": LEAK[20:]}), asked)
+    assert b"tool_use" not in streamed_.raw
+    assert b"functionCall" not in streamed_.raw
+
+
+def _question(client):
+    match client:
+        case "messages":
+            return {**chat_request(), "max_tokens": 10}
+        case "responses":
+            return responses_request()
+        case _:
+            return {"contents": [{"role": "user", "parts": [{"text": "q"}]}]}

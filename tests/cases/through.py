@@ -1,0 +1,91 @@
+"""The public surface with plain JSON on both sides: ask a target, hear its answer, let a stream flow."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from dragoman.core.losses import Loss
+from dragoman.dialects.record import Call
+from dragoman.interpreter.translate import Context, StreamTranslator, Translation, translate_request, translate_response
+
+DONE = "[DONE]"
+
+
+class Asked(Struct, frozen=True):
+    """A request as the upstream gets it, and what its reply is an answer to."""
+
+    body: dict[str, Any]
+    translation: Translation
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        return self.translation.losses
+
+    @property
+    def context(self) -> Context:
+        return Context(self.translation.request, self.translation.undo)
+
+
+class Answered(Struct, frozen=True):
+    """A reply as the client gets it: a whole body, or the frames of a stream."""
+
+    body: Any
+    losses: tuple[Loss, ...]
+    raw: bytes
+
+
+def ask(source: str, target: str, body: dict[str, Any], *, model: str, strict: bool = False, form: str = "") -> Asked:
+    """Translate a request of `source` for `model` behind `target`."""
+    call = Call(encoded(body), body.get("model", "m"))
+    translation = translate_request(call, source, target, model=model, strict=strict, form=form)
+    return Asked(json.loads(translation.call.body), translation)
+
+
+def answer(source: str, target: str, body: dict[str, Any], asked: Asked | None = None) -> Answered:
+    """Translate a whole reply of `source` for a client of `target`."""
+    rendered = translate_response(encoded(body), source, target, asked.context if asked is not None else Context())
+    return Answered(json.loads(rendered.body), rendered.losses, rendered.body)
+
+
+def flow(source: str, target: str, frames: Iterable[Any], asked: Asked | None = None) -> Answered:
+    """Translate a stream of `source`, given as its frames, for a client of `target`."""
+    return flow_bytes(source, target, streamed(source, frames), asked)
+
+
+def flow_bytes(source: str, target: str, raw: bytes, asked: Asked | None = None, *, size: int = 0) -> Answered:
+    """Translate a stream of `source`, given as bytes, in pieces of `size`."""
+    translator = StreamTranslator(source, target, asked.context if asked is not None else Context())
+    step = size or max(len(raw), 1)
+    told = b"".join(translator.feed(raw[start : start + step]) for start in range(0, len(raw), step))
+    told += translator.close()
+    return Answered(frames_of(told), translator.losses, told)
+
+
+def encoded(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def streamed(dialect: str, frames: Iterable[Any]) -> bytes:
+    """Write frames as the server-sent events of `dialect`."""
+    named = dialect in {"messages", "responses"}
+    return b"".join(_event(frame, named=named) for frame in frames)
+
+
+def _event(frame: Any, *, named: bool) -> bytes:
+    if frame == DONE:
+        return b"data: [DONE]\n\n"
+    head = f"event: {frame['type']}\n".encode() if named else b""
+    return head + b"data: " + encoded(frame) + b"\n\n"
+
+
+def frames_of(raw: bytes) -> list[Any]:
+    """Read server-sent events back into frames."""
+    lines = [line.removeprefix("data:").strip() for line in raw.decode().splitlines() if line.startswith("data:")]
+    return [line if line == DONE else json.loads(line) for line in lines]
+
+
+def booked(told: Asked | Answered, kind: str = "") -> set[str]:
+    """Where losses were booked."""
+    return {loss.where for loss in told.losses if not kind or loss.kind == kind}

@@ -1,0 +1,78 @@
+"""Every recorded request, said in every other dialect, passes the target's own request types and rules of pairing."""
+
+import pytest
+
+from conformance.recordings import DIALECTS, Asked, requests
+from dragoman.core.problems import Problem
+from dragoman.dialects.record import Call
+from dragoman.interpreter.translate import translate_request
+from oracles import check_pairs, check_request
+from shelf import needs_shelf
+
+PAIRS = [(source, target) for source in DIALECTS for target in DIALECTS if source != target]
+MODELS = {
+    "chat": ("gpt-4o", "gpt-5.5"),
+    "responses": ("gpt-4o", "gpt-5.5"),
+    "messages": ("claude-sonnet-4-5", "claude-opus-5-5"),
+    "gemini": ("gemini-2.5-pro", "gemini-3.8-flash"),
+}
+"""An older and a newer model of each; requests take turns."""
+REFUSED = {"/n": "candidates", "/generationConfig/candidateCount": "candidates", "/previous_response_id": "continues"}
+"""Where a request may be refused: what no other dialect can do at all."""
+ACCEPTED = {("openai_chat/pydantic-ai-0018", "responses"): "Groq's own service tier goes along to its kin"}
+
+
+def complaints(asked: Asked, source: str, target: str, *, older: bool) -> list[str]:
+    model = MODELS[target][0 if older else 1]
+    try:
+        call = translate_request(Call(asked.body, asked.model, asked.stream), source, target, model=model).call
+    except Problem as problem:
+        refused = problem.kind == "unsupported" and problem.where in REFUSED
+        return [] if refused else [repr(problem)]
+    return [*check_request(target, call.body, older_model=older), *check_pairs(target, call.body)]
+
+
+@needs_shelf
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_a_translated_request_is_one_the_targets_sdk_could_have_sent(source, target):
+    found = {
+        asked.id: what
+        for number, asked in enumerate(requests(source))
+        if (what := complaints(asked, source, target, older=number % 2 == 0)) and (asked.id, target) not in ACCEPTED
+    }
+    assert not found, "\n".join(f"{name}: {what}" for name, what in found.items())
+
+
+@needs_shelf
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_there_are_enough_requests_to_mean_something(dialect):
+    assert len(requests(dialect)) > 600
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body", "complaint"),
+    [
+        ("chat", b'{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"x","odd":1}]}]}', "/odd"),
+        ("chat", b'{"model":"m","messages":[{"role":"nobody","content":"x"}]}', "/messages"),
+        ("responses", b'{"model":"m","input":[{"type":"function_call","call_id":"c","name":"f","odd":1}]}', "/input"),
+        ("responses", b'{"model":"m","input":"x","stop":["y"]}', "/stop"),
+        ("messages", b'{"model":"m","messages":[]}', "/max_tokens"),
+        ("messages", b'{"model":"m","max_tokens":1,"messages":[],"temperature":1}', "/temperature"),
+        ("gemini", b'{"contents":[{"role":"user","parts":[{"text":"x","odd":1}]}]}', "'odd'"),
+    ],
+)
+def test_the_judge_of_requests_finds_what_is_wrong(dialect, body, complaint):
+    assert any(complaint in found for found in check_request(dialect, body))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body"),
+    [
+        ("chat", b'{"messages":[{"role":"assistant","tool_calls":[{"id":"a"}]},{"role":"user"}]}'),
+        ("responses", b'{"input":[{"type":"function_call","call_id":"a"}]}'),
+        ("messages", b'{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]}'),
+        ("gemini", b'{"contents":[{"role":"user","parts":[{"text":"x"}]},{"role":"user","parts":[{"text":"x"}]}]}'),
+    ],
+)
+def test_the_judge_of_pairs_finds_what_is_wrong(dialect, body):
+    assert check_pairs(dialect, body)

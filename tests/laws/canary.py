@@ -1,0 +1,112 @@
+"""Replace one leaf of a request by a unique valid value and follow it through a translation."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from laws.documents import leaves
+
+TOKEN = "Q0FOQVJZ7919"  # noqa: S105  base64 and a plain word at once
+NUMBER = 7919
+FRACTION = 0.1618
+
+# Words of a closed vocabulary: no unique valid value exists for them.
+CLOSED = {
+    "type",
+    "role",
+    "mode",
+    "model",
+    "object",
+    "effort",
+    "reasoning_effort",
+    "thinkingLevel",
+    "thinking_level",
+    "display",
+    "summary",
+    "generate_summary",
+    "status",
+    "ttl",
+    "format",
+    "syntax",
+    "responseMimeType",
+    "response_mime_type",
+    "tool_choice",
+    "function_call",
+    "outcome",
+}
+IDS = {"id", "call_id", "tool_call_id", "tool_use_id"}
+SCHEMAS = (
+    "/parameters/",
+    "/input_schema/",
+    "/parametersJsonSchema/",
+    "/parameters_json_schema/",
+    "/schema/",
+    "/responseSchema/",
+    "/response_schema/",
+    "/responseJsonSchema/",
+    "/response_json_schema/",
+    "/output_schema/",
+)
+FREE_IN_SCHEMA = {"description", "title"}
+
+
+def canaries(body: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Iterate (pointer, what to look for, the changed request) over the leaves that can hold a canary."""
+    for where, value in leaves(body):
+        name = where.rsplit("/", 1)[-1]
+        if isinstance(value, bool) or value is None or value in ({}, []) or where == "/model":
+            continue
+        if name in CLOSED and isinstance(value, str):
+            continue
+        if any(word in where for word in SCHEMAS) and (name not in FREE_IN_SCHEMA or not isinstance(value, str)):
+            continue
+        changed = _replacement(name, value)
+        if changed is None:
+            continue
+        if name in IDS and isinstance(value, str):
+            yield where, TOKEN, _renamed(body, value, changed)
+        else:
+            yield where, str(changed) if isinstance(changed, int | float) else TOKEN, _replaced(body, where, changed)
+
+
+def _replacement(name: str, value: Any) -> Any:
+    if isinstance(value, int):
+        return NUMBER
+    if isinstance(value, float):
+        return FRACTION
+    if value.startswith("data:"):
+        return value.split(",", 1)[0] + "," + TOKEN
+    if value.startswith(("http://", "https://", "gs://")):
+        return f"https://canary.example/{TOKEN}.png"
+    if name == "media_type" and value == "text/plain":
+        return None
+    if name in {"media_type", "mimeType", "mime_type"}:
+        return f"{value.split('/', 1)[0]}/{TOKEN}"
+    if name == "arguments":
+        return json.dumps({"canary": TOKEN})
+    return TOKEN
+
+
+def _replaced(value: Any, where: str, changed: Any) -> Any:
+    if not where:
+        return changed
+    token, _, rest = where[1:].partition("/")
+    below = f"/{rest}" if rest or where.count("/") > 1 else ""
+    if isinstance(value, list):
+        return [_replaced(item, below, changed) if str(i) == token else item for i, item in enumerate(value)]
+    key = token.replace("~1", "/").replace("~0", "~")
+    return {name: _replaced(member, below, changed) if name == key else member for name, member in value.items()}
+
+
+def _renamed(value: Any, old: str, new: str) -> Any:
+    """Rename an id everywhere: a call and its result stay a pair."""
+    if isinstance(value, dict):
+        return {
+            name: new if name in IDS and member == old else _renamed(member, old, new) for name, member in value.items()
+        }
+    return [_renamed(item, old, new) for item in value] if isinstance(value, list) else value
+
+
+def survives(wanted: str, output: bytes) -> bool:
+    """Tell whether the canary is in the translated request."""
+    return wanted in output.decode()

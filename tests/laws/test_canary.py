@@ -1,0 +1,47 @@
+"""Canary: each leaf of a request is in the translation, or its exact pointer is in the ledger; never both."""
+
+import collections
+import json
+
+import pytest
+
+from dragoman.core.problems import Problem
+from dragoman.dialects.record import Call
+from dragoman.interpreter.translate import translate_request
+from laws.canary import IDS, canaries, survives
+from laws.documents import DIALECTS, MODELS, distinct_requests
+from shelf import needs_shelf
+
+# In conflict within alternatives that are merged to one, the first wins: booked at the alternative, not at the leaf.
+KNOWN = {("responses", "messages", f"openai_responses/mastra-00{number}") for number in (35, 51)}
+PAIRS = [(s, t) for s in DIALECTS for t in DIALECTS if s != t]
+
+
+@needs_shelf
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_every_leaf_survives_or_is_in_the_ledger(source, target):
+    wrong: dict[str, str] = {}
+    counts: collections.Counter[str] = collections.Counter()
+    for name, body in distinct_requests(source):
+        for where, wanted, changed in canaries(body):
+            try:
+                told = translate_request(Call(json.dumps(changed).encode(), "m"), source, target, model=MODELS[target])
+            except Problem as problem:
+                counts["refused"] += 1
+                if problem.kind not in {"unsupported", "invalid_request"}:
+                    wrong.setdefault(f"{_shape(where)} refused", f"{name}: {problem}")
+                continue
+            booked = {loss.where for loss in told.losses}
+            alive = survives(wanted, told.call.body)
+            counts["alive" if alive else "booked"] += 1
+            if alive and where in booked and where.rsplit("/", 1)[-1] not in IDS:
+                wrong.setdefault(f"{_shape(where)} survived but is booked", name)
+            elif not alive and where not in booked and (source, target, name) not in KNOWN:
+                wrong.setdefault(f"{_shape(where)} vanished", f"{name} {where}")
+    assert not wrong, "\n".join(f"{what}: {example}" for what, example in sorted(wrong.items()))
+    assert counts["alive"] > 1000
+    assert counts["booked"] > 100
+
+
+def _shape(where: str) -> str:
+    return "/".join("#" if token.isdigit() else token for token in where.split("/"))

@@ -1,0 +1,259 @@
+"""Judge request bodies by the SDKs' own request types, and by the rules of pairing no type can express.
+
+Members an SDK type does not know are complaints at any depth: validation drops them, so they are what is missing
+from the validated value.
+"""
+
+import functools
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Required, get_origin, get_type_hints
+
+from google.genai import types as genai_types
+from pydantic import TypeAdapter, ValidationError
+
+from oracles.clients import silent
+
+_GEMINI_MEMBERS: dict[str, Any] = {
+    "contents": list[genai_types.Content],
+    "systemInstruction": genai_types.Content,
+    "tools": list[genai_types.Tool],
+    "toolConfig": genai_types.ToolConfig,
+    "safetySettings": list[genai_types.SafetySetting],
+    "generationConfig": genai_types.GenerationConfig,
+    "cachedContent": str,
+    "labels": dict[str, str],
+    "serviceTier": str,
+    "store": bool,
+    "continuationToken": str,
+}
+_OLDER_KNOBS = {"temperature", "top_p", "top_k"}
+_PLAIN_ID = re.compile(r"[a-zA-Z0-9_-]+")
+
+
+def check_request(dialect: str, body: bytes, *, older_model: bool = False) -> list[str]:
+    """Return what the official SDK's request types have against `body`.
+
+    Anthropic's SDK dropped the sampling knobs with API version 2026-10-21; `older_model` still takes them.
+    """
+    value = json.loads(body)
+    if dialect == "messages" and older_model:
+        value = {name: member for name, member in value.items() if name not in _OLDER_KNOBS}
+    if dialect == "responses":
+        value = _with_input_as_served(value)
+    with silent():
+        return list(_gemini(value) if dialect == "gemini" else _typed_dict(dialect, value))
+
+
+def check_pairs(dialect: str, body: bytes) -> list[str]:
+    """Return what a service would have against the order of turns, calls and results."""
+    value = json.loads(body)
+    return list(_PAIRS[dialect](value))
+
+
+def _with_input_as_served(value: dict[str, Any]) -> dict[str, Any]:
+    """Bridge two gaps between OpenAI's types and its service.
+
+    The service takes an assistant's message without id and status (recorded often), and sound, whose type the SDK
+    has but leaves out of the list of parts.
+    """
+    if not isinstance(value.get("input"), list):
+        return value
+    served: list[Any] = []
+    for item in value["input"]:
+        if item.get("role") == "assistant" and isinstance(item.get("content"), list):
+            served.append({"id": "msg_0", "status": "completed", **item})
+        elif isinstance(item.get("content"), list):
+            heard = [part for part in item["content"] if part["type"] != "input_audio" or not _is_sound(part)]
+            served.append({**item, "content": heard})
+        else:
+            served.append(item)
+    return {**value, "input": served}
+
+
+def _is_sound(part: dict[str, Any]) -> bool:
+    from openai.types.responses import ResponseInputAudioParam
+
+    try:
+        _adapter(ResponseInputAudioParam).validate_python(part)
+    except ValidationError:
+        return False
+    return True
+
+
+@functools.cache
+def _request_type(dialect: str) -> type:
+    match dialect:
+        case "chat":
+            from openai.types.chat import completion_create_params as chat
+
+            return chat.CompletionCreateParamsStreaming
+        case "responses":
+            from openai.types.responses import response_create_params as responses
+
+            return responses.ResponseCreateParamsStreaming
+        case _:
+            from anthropic.types import message_create_params as messages
+
+            return messages.MessageCreateParamsStreaming
+
+
+@functools.cache
+def _required(dialect: str) -> set[str]:
+    """`__required_keys__` does not see through annotations that are strings, as the SDKs' are."""
+    hints = get_type_hints(_request_type(dialect), include_extras=True)
+    return {name for name, hint in hints.items() if get_origin(hint) is Required and name != "stream"}
+
+
+@functools.cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Adapters live for ever: the lazy iterators they hand out break when they are collected."""
+    return TypeAdapter(kind)
+
+
+@functools.cache
+def _member_adapters(dialect: str) -> dict[str, TypeAdapter[Any]]:
+    hints = _GEMINI_MEMBERS if dialect == "gemini" else get_type_hints(_request_type(dialect), include_extras=False)
+    return {name: _adapter(hint) for name, hint in hints.items() if name != "stream"}
+
+
+def _typed_dict(dialect: str, value: dict[str, Any]) -> Iterator[str]:
+    yield from _members(dialect, {name: member for name, member in value.items() if name != "stream"})
+    yield from (f"/{name} is missing" for name in sorted(_required(dialect) - value.keys()))
+
+
+def _gemini(value: dict[str, Any]) -> Iterator[str]:
+    yield from _members("gemini", value)
+    if "contents" not in value:
+        yield "/contents is missing"
+
+
+def _members(dialect: str, value: dict[str, Any]) -> Iterator[str]:
+    adapters = _member_adapters(dialect)
+    for name, member in value.items():
+        adapter = adapters.get(name)
+        if adapter is None:
+            yield f"/{name} is not known"
+            continue
+        try:
+            validated = adapter.validate_python(member)
+            kept = member if dialect == "gemini" else _forced(validated)
+        except ValidationError as error:
+            yield f"/{name}: {_first(error)}"
+            continue
+        yield from _missing(member, kept, f"/{name}")
+
+
+def _first(error: ValidationError) -> str:
+    details = error.errors(include_url=False)
+    deepest = max(details, key=lambda detail: len(detail["loc"]))
+    return f"{deepest['loc']} {deepest['msg']} ({len(details)} complaints)"[:400]
+
+
+def _forced(value: Any) -> Any:
+    """Walk lazily validated iterables, so that they are validated."""
+    if isinstance(value, dict):
+        return {name: _forced(member) for name, member in value.items()}
+    if isinstance(value, str | bytes | int | float) or value is None:
+        return value
+    return [_forced(member) for member in value]
+
+
+def _missing(sent: Any, kept: Any, where: str) -> Iterator[str]:
+    match sent, kept:
+        case dict(), dict():
+            for name, member in sent.items():
+                if name not in kept:
+                    yield f"{where}/{name} is not known"
+                else:
+                    yield from _missing(member, kept[name], f"{where}/{name}")
+        case list(), list():
+            for index, (member, keeps) in enumerate(zip(sent, kept, strict=False)):
+                yield from _missing(member, keeps, f"{where}/{index}")
+        case _:
+            pass
+
+
+def _chat_pairs(body: dict[str, Any]) -> Iterator[str]:
+    waiting: list[str] = []
+    for index, message in enumerate(body["messages"]):
+        if message["role"] == "tool":
+            if message["tool_call_id"] not in waiting:
+                yield f"/messages/{index} answers no open call"
+            else:
+                waiting.remove(message["tool_call_id"])
+            continue
+        if waiting:
+            yield f"/messages/{index} comes before the results of {waiting}"
+        waiting = [call["id"] for call in message.get("tool_calls") or ()]
+        if message.get("tool_calls") == []:
+            yield f"/messages/{index} has an empty list of calls"
+    if waiting:
+        yield f"no results for {waiting}"
+
+
+def _responses_pairs(body: dict[str, Any]) -> Iterator[str]:
+    if isinstance(body["input"], str):
+        return
+    called: list[str] = []
+    answered: list[str] = []
+    for item in body["input"]:
+        match item.get("type"):
+            case "function_call" | "custom_tool_call":
+                called.append(item["call_id"])
+            case "function_call_output" | "custom_tool_call_output":
+                answered.append(item["call_id"])
+                if item["call_id"] not in called:
+                    yield f"{item['call_id']} is answered before it is called"
+            case _:
+                pass
+    if sorted(called) != sorted(answered):
+        yield f"calls {called} and results {answered} do not match"
+    yield from (f"call id {call!r} is not 1 to 64 long" for call in called if not 1 <= len(call) <= 64)
+
+
+def _messages_pairs(body: dict[str, Any]) -> Iterator[str]:
+    waiting: list[str] = []
+    role = ""
+    for index, message in enumerate(body["messages"]):
+        blocks = message["content"] if isinstance(message["content"], list) else []
+        if message["role"] == role:
+            yield f"/messages/{index} repeats the role {role}"
+        role = message["role"]
+        if not message["content"]:
+            yield f"/messages/{index} is empty"
+        results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+        leading = [block["type"] for block in blocks[: len(results)]]
+        if sorted(results) != sorted(waiting):
+            yield f"/messages/{index} answers {results}, expected {waiting}"
+        if any(kind != "tool_result" for kind in leading):
+            yield f"/messages/{index} has something before its results"
+        waiting = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        yield from (f"{call!r} is no legal call id" for call in waiting if not _PLAIN_ID.fullmatch(call))
+    if waiting:
+        yield f"no results for {waiting}"
+    if body["messages"] and body["messages"][0]["role"] != "user":
+        yield "the first message is not the user's"
+
+
+def _gemini_pairs(body: dict[str, Any]) -> Iterator[str]:
+    waiting: list[str] = []
+    role = ""
+    for index, content in enumerate(body["contents"]):
+        if content["role"] == role:
+            yield f"/contents/{index} repeats the role {role}"
+        role = content["role"]
+        if not content["parts"]:
+            yield f"/contents/{index} is empty"
+        results = [part["functionResponse"]["name"] for part in content["parts"] if "functionResponse" in part]
+        if results != waiting:
+            yield f"/contents/{index} answers {results}, expected {waiting}"
+        waiting = [part["functionCall"]["name"] for part in content["parts"] if "functionCall" in part]
+    if waiting:
+        yield f"no results for {waiting}"
+    if body["contents"] and body["contents"][0]["role"] != "user":
+        yield "the first content is not the user's"
+
+
+_PAIRS = {"chat": _chat_pairs, "responses": _responses_pairs, "messages": _messages_pairs, "gemini": _gemini_pairs}
