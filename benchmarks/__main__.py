@@ -1,5 +1,5 @@
 # ruff: noqa: T201  # what it prints is its result
-"""Measure and print: `python -m benchmarks [--rounds N] [--only WORDS] [--json]`."""
+"""Measure and print: `python -m benchmarks [--rounds N] [--only WORDS] [--json] [--check]`."""
 
 import argparse
 import json
@@ -60,10 +60,11 @@ def _told(row: Row) -> str:
 
 
 def main() -> int:
-    """Measure what was asked for; exit status 1 when a target is missed."""
+    """Measure what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--only", default="", help="rows whose names hold these words")
+    parser.add_argument("--check", action="store_true", help="exit with status 1 when a target is missed")
     parser.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args()
     rows: list[Row] = []
@@ -79,7 +80,7 @@ def main() -> int:
         print(json.dumps([{**to_builtins(row), "verdict": row.verdict} for row in rows], indent=1))
     elif not litellm_peer.INSTALLED:
         print(NO_PEER)
-    return 1 if any(row.verdict == "over" for row in rows) else 0
+    return 1 if options.check and any(row.verdict == "over" for row in rows) else 0
 
 
 if __name__ == "__main__":

@@ -138,3 +138,14 @@ def test_held_bytes_are_joined_once():
 def test_what_we_write_we_read():
     stream = data_frame(b"{}") + named_frame("done", b"[1]") + data_frame(b"[DONE]")
     assert read(stream, []) == [Frame("", b"{}"), Frame("done", b"[1]"), Frame("", b"[DONE]")]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize(
+    "body", [b"data: a", b"event: e\ndata: a", b"data: a\rdata: b", b"event: e\ndata: a\rb", b"data:a", b"data: "]
+)
+def test_an_event_alone_in_its_chunk_is_read_as_byte_by_byte(body, end):
+    chunk = body.replace(b"\n", end) + end + end
+    once, slowly = SseReader(), SseReader()
+    told = [*once.feed(chunk), *once.feed(chunk), *once.close()]
+    assert told == [*(frame for byte in chunk + chunk for frame in slowly.feed(bytes([byte]))), *slowly.close()]

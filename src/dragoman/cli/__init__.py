@@ -1,6 +1,8 @@
 """The command: `dragoman VERB`. One file a verb."""
 
 import argparse
+import os
+import sys
 from collections.abc import Sequence
 
 from dragoman import __version__
@@ -14,4 +16,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     translate.add_to(verbs)
     options = parser.parse_args(arguments)
-    return options.run(options)
+    try:
+        return options.run(options)
+    except BrokenPipeError:
+        # The reader has seen enough (`| head`). What is still buffered must not be tried again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0

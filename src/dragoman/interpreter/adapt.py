@@ -27,8 +27,7 @@ def adapt(request: Request, source_issuer: str, traits: Traits, ledger: Ledger) 
     tools, choice = fit_tools(request, fitting)
     output = fit_output(request, fitting)
     thinking = fit_thinking(request, fitting)
-    messages = carry.restored(request.messages) if ledger.mentions(carry.MARK) else request.messages
-    messages = paired(fit_messages(messages, fitting), traits, ledger)
+    messages = paired(fit_messages(carry.restored(request.messages), fitting), traits, ledger)
     messages = _instructed(messages, fitting)
     adapted = structs.replace(
         request,

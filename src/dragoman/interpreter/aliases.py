@@ -30,7 +30,7 @@ def _name_alias(name: str, first_digit: bool, symbols: str, longest: int) -> str
     if re.fullmatch(rf"[{first}][A-Za-z0-9{re.escape(symbols)}]{{0,{longest - 1}}}", name):
         return name
     head = _ILLEGAL.sub("_", name)
-    if not head or (head[0].isdigit() and not first_digit):
+    if not head or not (first_digit or head[0].isalpha() or head[0] == "_"):
         head = "_" + head
     return f"{head[: longest - 9]}_{digest(name, 8)}"
 

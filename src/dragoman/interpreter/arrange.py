@@ -20,6 +20,8 @@ EMPTY = "(empty)"
 
 def arranged(messages: list[Message], traits: Traits, ledger: Ledger) -> tuple[Message, ...]:
     """Return the history in the target's turns."""
+    if _is_settled(messages, traits):
+        return tuple(messages)
     messages = _system_in_place(messages, traits, ledger)
     match traits.turns:
         case "alternating":
@@ -30,6 +32,19 @@ def arranged(messages: list[Message], traits: Traits, ledger: Ledger) -> tuple[M
             messages = _split_items(_one_instruction(_spoken(messages)))
     messages = _bounded(messages, traits, ledger)
     return tuple(_with_ids_and_names(messages, traits, ledger))
+
+
+def _is_settled(messages: list[Message], traits: Traits) -> bool:
+    """Tell whether plain texts stand in turns that every target takes: system, user, assistant, …, user."""
+    wanted = "user"
+    for index, message in enumerate(messages):
+        if len(message.parts) != 1 or message.parts[0].__class__ is not Text:
+            return False
+        if message.role == wanted:
+            wanted = "assistant" if wanted == "user" else "user"
+        elif index or message.role != "system":
+            return False
+    return wanted == "assistant" and traits.turns == "alternating"
 
 
 def _system_in_place(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
@@ -224,13 +239,16 @@ def _with_ids_and_names(messages: list[Message], traits: Traits, ledger: Ledger)
             now = part
             if isinstance(part, ToolCall):
                 names[part.id] = part.name
-                now = _call_with_id(part, traits)
-                if not signed and part.signature is None:
-                    now = structs.replace(now, signature=SKIP_SIGNATURE)
+                signature = part.signature
+                if not signed and signature is None:
+                    signature = SKIP_SIGNATURE
                     if not skipped:
                         ledger.approximated(part.where, "unsigned calls carry Google's documented skip value")
                     skipped = True
                 signed = True
+                call_id = id_alias(part.id, traits) if traits.sends_ids else ""
+                if call_id != part.id or signature is not part.signature:
+                    now = structs.replace(part, id=call_id, signature=signature)
             elif isinstance(part, ToolResult):
                 name = names.get(part.call_id, part.name)
                 if part.name and part.name != name:
@@ -245,11 +263,6 @@ def _with_ids_and_names(messages: list[Message], traits: Traits, ledger: Ledger)
 
 def _with_parts(message: Message, parts: tuple[AnyPart, ...]) -> Message:
     return Message(role=message.role, parts=parts, name=message.name, where=message.where)
-
-
-def _call_with_id(call: ToolCall, traits: Traits) -> ToolCall:
-    call_id = id_alias(call.id, traits) if traits.sends_ids else ""
-    return call if call_id == call.id else structs.replace(call, id=call_id)
 
 
 def _result_with_name(result: ToolResult, name: str, traits: Traits) -> ToolResult:

@@ -17,8 +17,7 @@ from dragoman.core.parts import AnyPart, Reasoning, Signature, ToolCall
 from dragoman.core.request import Message
 
 _MAGIC = "dragoman1"
-MARK = b64encode(_MAGIC.encode())
-_PREFIX = MARK.decode()
+_PREFIX = b64encode(_MAGIC.encode()).decode()
 Bearer = Literal["self", "call", "redacted"]
 
 
@@ -48,7 +47,7 @@ def _check(signature: Signature) -> str:
 
 def restored(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Put signatures that came back in envelopes on the parts they sign."""
-    if not any(_is_envelope(part) for message in messages if message.role == "assistant" for part in message.parts):
+    if not _has_envelope(messages):
         return messages
     finished: list[Message] = []
     waiting: Signature | None = None
@@ -63,8 +62,13 @@ def restored(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return tuple(finished)
 
 
-def _is_envelope(part: AnyPart) -> bool:
-    return part.signature is not None and part.signature.value.startswith(_PREFIX)
+def _has_envelope(messages: tuple[Message, ...]) -> bool:
+    for message in messages:
+        if message.role == "assistant":
+            for part in message.parts:
+                if part.signature is not None and part.signature.value.startswith(_PREFIX):
+                    return True
+    return False
 
 
 def _restore_parts(

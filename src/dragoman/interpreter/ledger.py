@@ -33,10 +33,6 @@ class Ledger:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def mentions(self, mark: bytes) -> bool:
-        """Tell whether `mark` may stand somewhere in the document."""
-        return mark in self._document if self._document else True
-
     def dropped(self, where: str, what: str) -> None:
         """Everything at and below `where` is gone."""
         self._entries[_Entry((where,), what, dropped=True, below=True)] = None

@@ -36,7 +36,13 @@ def _in_order(messages: list[Message]) -> bool:
                 return False
             waiting = []
             answered = 0
-        for part in message.parts:
+        after_assistant = is_assistant
+        parts = message.parts
+        if len(parts) == 1 and parts[0].__class__ is Text:
+            if not is_assistant and answered != len(waiting):
+                return False
+            continue
+        for part in parts:
             if isinstance(part, ToolCall):
                 if not part.id or part.id in seen or not is_assistant:
                     return False
@@ -48,7 +54,6 @@ def _in_order(messages: list[Message]) -> bool:
                 answered += 1
             elif not is_assistant and answered != len(waiting):
                 return False
-        after_assistant = is_assistant
     return answered == len(waiting)
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from dragoman.core.parts import ToolCall
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.interpreter.fitting import Fitting
 from dragoman.interpreter.history import drop_extras
 from dragoman.interpreter.native_tools import choice_of, counterpart, is_called
+from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.from_openapi import to_json_schema
 from dragoman.interpreter.schemas.gemini_json import fit_gemini
 from dragoman.interpreter.schemas.openapi import to_openapi
@@ -16,6 +17,7 @@ from dragoman.interpreter.schemas.outcome import Converted
 from dragoman.interpreter.schemas.roots import fit_root
 from dragoman.interpreter.schemas.structured import to_anthropic_output, to_openai_strict
 from dragoman.wire import json
+from dragoman.wire.memory import Memory
 
 AnyTool = Tool | NativeTool
 _SAYS_NOTHING = frozenset({"type", "properties", "required", "additionalProperties", "$schema"})
@@ -82,7 +84,36 @@ def _beside_native(tools: list[AnyTool], fitting: Fitting) -> list[AnyTool]:
     return kept
 
 
+class _Made(Struct, frozen=True):
+    """What became of a tool for one target, from one vendor, where nothing had to be booked."""
+
+    tool: Tool
+    source_issuer: str
+    name: tuple[str, str] | None
+    arguments: tuple[ArgumentUndo, ...]
+
+
+_MADE: Memory[_Made] = Memory()
+
+
 def _fit_tool(tool: Tool, fitting: Fitting, strict_allowed: bool) -> Tool:
+    """Fit one tool; one that was fitted before is the same object, and is not fitted again."""
+    made = _MADE.get(tool, fitting.traits) if strict_allowed else None
+    if made is not None and made.source_issuer == fitting.source_issuer:
+        if made.name is not None:
+            fitting.names[made.tool.name] = made.name
+        if made.arguments:
+            fitting.arguments[tool.name] = made.arguments
+        return made.tool
+    booked = len(fitting.ledger)
+    fitted = _fit_tool_anew(tool, fitting, strict_allowed)
+    if strict_allowed and len(fitting.ledger) == booked and fitted.form == tool.form:
+        name, arguments = fitting.names.get(fitted.name), fitting.arguments.get(tool.name, ())
+        _MADE.keep(_Made(fitted, fitting.source_issuer, name, arguments), tool, fitting.traits)
+    return fitted
+
+
+def _fit_tool_anew(tool: Tool, fitting: Fitting, strict_allowed: bool) -> Tool:
     traits = fitting.traits
     drop_extras(tool, fitting)
     if tool.cache is not None:

@@ -166,4 +166,8 @@ class StreamTranslator:
 def translate_error(status: int, headers: Mapping[str, str], body: bytes, source: str, target: str) -> ErrorReply:
     """Say an upstream's error in the client's dialect."""
     here, there = dialect_named(source), dialect_named(target)
-    return there.build_error(here.parse_error(status, headers, body))
+    problem = here.parse_error(status, headers, body)
+    if problem.kind == "internal" and here is not there:
+        # An upstream that breaks is a bad gateway to the client: it must not look as if we had broken.
+        problem = Problem("malformed_reply", problem.message, code=problem.code, retry_after=problem.retry_after)
+    return there.build_error(problem)

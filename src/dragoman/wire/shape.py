@@ -25,7 +25,11 @@ class Wire(Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """Base of wire shapes: exactly the fields we read, in the vendor's names."""
 
 
-class Unknown(Struct, tag="dragoman:unknown", forbid_unknown_fields=True):
+UNKNOWN = f"dragoman:unknown:{hash('dragoman') & 0xFFFFFFFFFFFFFFFF:x}"
+"""The tag of what nobody knows, another one in each process: a document that could name it would be taken apart."""
+
+
+class Unknown(Struct, tag=UNKNOWN, forbid_unknown_fields=True):
     """Stands in a tagged union for a value whose tag is not known; `raw` is the value whole."""
 
     raw: Raw
@@ -191,7 +195,7 @@ def _sift_tagged(raw: bytes, plan: _Plan, where: str, unread: Unread) -> bytes:
     name = json.decode(tag) if tag is not None else None
     chosen = plan.tagged.get(name) if isinstance(name, str) else None
     if chosen is None:
-        return b'{"' + plan.tag_field.encode() + b'":"dragoman:unknown","raw":' + raw + b"}"
+        return b'{"' + plan.tag_field.encode() + b'":"' + UNKNOWN.encode() + b'","raw":' + raw + b"}"
     return _sift_members(raw, chosen, where, unread)
 
 

@@ -12,6 +12,7 @@ from dragoman.wire.json import Malformed
 
 MAX_EVENT_BYTES = 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
+_LF = 0x0A
 
 
 class Frame(Struct, frozen=True):
@@ -115,16 +116,18 @@ class SseReader:
 
 def _only_event(chunk: bytes) -> Frame | None:
     """Read a chunk that is one event in its plainest spelling, which is how servers flush them; None for any other."""
-    start, name = 0, ""
-    if chunk.startswith(b"event: "):
+    start, name, size = 0, "", len(chunk)
+    if not chunk.startswith(b"data: "):
+        if not chunk.startswith(b"event: "):
+            return None
         start = chunk.find(b"\n") + 1
+        if not chunk.startswith(b"data: ", start):
+            return None
         name = chunk[7 : start - 1].rstrip(b"\r").decode("utf-8", "replace")
-    if not chunk.startswith(b"data: ", start):
-        return None
     end = chunk.find(b"\n", start)
-    if end == len(chunk) - 2 and chunk.endswith(b"\n\n") and b"\r" not in chunk:
+    if end == size - 2 and chunk[-1] == _LF and b"\r" not in chunk:
         return Frame(name, chunk[start + 6 : end])
-    if end == len(chunk) - 3 and chunk.endswith(b"\r\n\r\n") and chunk.count(b"\r") == chunk.count(b"\r\n"):
+    if end == size - 3 and chunk.endswith(b"\r\n\r\n") and chunk.count(b"\r") == chunk.count(b"\r\n"):
         return Frame(name, chunk[start + 6 : end - 1])
     return None
 

@@ -21,7 +21,7 @@ from dragoman.dialects.chat.tools import (
     is_legacy_tool,
     read_choice,
     read_legacy_function,
-    read_tool,
+    read_tools,
     write_choice,
     write_tool,
 )
@@ -42,21 +42,23 @@ def parse_request(call: Call) -> Request:
     """Read a request."""
     try:
         body, unread = wire.REQUEST.read(call.body)
+        raw_tools = wire.present(body.tools)
+        tools = read_tools(raw_tools) if raw_tools is not None else ()
     except Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
     spelling: set[str] = set()
     extras: dict[str, bytes] = {}
     messages = read_messages(body.messages, unread)
-    tools = tuple([read_tool(tool, f"/tools/{index}", unread) for index, tool in enumerate(body.tools or ())])
     legacy = [
         read_legacy_function(function, f"/functions/{index}", unread)
         for index, function in enumerate(body.functions or ())
     ]
     if body.model is None:
         spelling.add(MODEL_IN_URL)
-    for word in ("tools", "functions"):
-        if getattr(body, word) == []:
-            extras[f"/{word}"] = b"[]"
+    if raw_tools is not None and not tools:
+        extras["/tools"] = b"[]"
+    if body.functions == []:
+        extras["/functions"] = b"[]"
     choice = read_choice(body, unread, extras)
     sampling = _read_sampling(body, spelling, extras)
     thinking = _read_thinking(body, extras)

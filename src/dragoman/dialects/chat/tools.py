@@ -5,6 +5,7 @@ for an empty description, "format" for a custom tool that says its text is free.
 (Mistral's word for required), "custom", "untyped" or "function_call" (the legacy field).
 """
 
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Raw
@@ -15,15 +16,33 @@ from dragoman.dialects.chat import wire, words
 from dragoman.dialects.chat.parts import extras_at, whole_again, with_extras
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled, words_of
-from dragoman.wire.json import decode, encode
+from dragoman.wire.json import Malformed, decode, encode
 from dragoman.wire.shape import Unread
 
+_LARGEST_REMEMBERED = 1024 * 1024
 _MODES = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
 
 
-def read_tool(tool: wire.Tool, where: str, unread: Unread | None) -> Tool | NativeTool:
+def read_tools(raw: bytes) -> tuple[Tool | NativeTool, ...]:
+    """Read all tools. A conversation sends the same ones with every request: the same bytes are read once."""
+    return _remembered_tools(raw) if len(raw) <= _LARGEST_REMEMBERED else _read_tools(raw)
+
+
+def _read_tools(raw: bytes) -> tuple[Tool | NativeTool, ...]:
+    try:
+        tools, unread = wire.TOOLS.read(raw)
+    except Malformed as error:
+        raise Malformed(error.message, f"/tools{error.where}") from None
+    return tuple([_read_tool(tool, index, unread) for index, tool in enumerate(tools or ())])
+
+
+_remembered_tools = lru_cache(maxsize=64)(_read_tools)
+
+
+def _read_tool(tool: wire.Tool, index: int, unread: Unread | None) -> Tool | NativeTool:
     """Read one tool; a kind nobody knows is the vendor's own."""
-    extras = extras_at(unread, where)
+    where = f"/tools/{index}"
+    extras = extras_at(unread, f"/{index}")
     if tool.function is not None and tool.type in (None, "function"):
         return _read_function(tool.function, where, "" if tool.type else "untyped", extras)
     if tool.custom is not None and tool.type == "custom":

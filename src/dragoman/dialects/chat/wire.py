@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from dragoman.wire.shape import Shape, Unknown, Wire
+from dragoman.wire.shape import UNKNOWN, Shape, Unknown, Wire
 
 NAME = "chat"
 ABSENT = Raw()
@@ -191,7 +191,7 @@ class FunctionMessage(Wire, tag_field="role", tag="function"):
     content: str | list[Part] | None = None
 
 
-class UnknownMessage(Wire, tag_field="role", tag="dragoman:unknown"):
+class UnknownMessage(Wire, tag_field="role", tag=UNKNOWN):
     """A message of a role nobody knows."""
 
     raw: Raw
@@ -298,7 +298,7 @@ class Request(Wire):
 
     messages: list[Message]
     model: str | None = None
-    tools: list[Tool] | None = None
+    tools: Raw = ABSENT
     functions: list[Function] | None = None
     tool_choice: str | Choice | None = None
     function_call: str | FunctionChoice | None = None
@@ -429,6 +429,7 @@ class Chunk(Wire):
 
 
 REQUEST: Shape[Request] = Shape(Request)
+TOOLS: Shape[list[Tool] | None] = Shape(list[Tool] | None)
 REPLY: Shape[Reply] = Shape(Reply)
 REPLY_CHOICE: Shape[ReplyChoice] = Shape(ReplyChoice)
 USAGE: Shape[Usage] = Shape(Usage)

@@ -187,11 +187,13 @@ def _kind(mime_type: str, source: Inline | Link | Stored) -> MediaKind:
 def write_part(part: AnyPart) -> Written | None:
     """Return what stands for `part` on the wire, or None for what cannot be said."""
     if part.extras is None and not part.spelling:
+        # The forms that make up a long history, without a detour.
         match part:
             case Text(text=text, signature=None):
                 return {"text": text}
-            case ToolCall(id=call_id, name=name, arguments=arguments, signature=None) if call_id and arguments:
-                return {"functionCall": {"id": call_id, "name": name, "args": Raw(arguments.encode())}}
+            case ToolCall(id=call_id, name=name, arguments=arguments, signature=signature) if call_id and arguments:
+                call = {"functionCall": {"id": call_id, "name": name, "args": Raw(arguments.encode())}}
+                return call if signature is None else {**call, "thoughtSignature": signature.value}
             case ToolResult(call_id=call_id, name=name, content=(Text(text=text),), signature=None) if call_id:
                 word = "error" if part.failed else "output"
                 return {"functionResponse": {"id": call_id, "name": name, "response": {word: text}}}

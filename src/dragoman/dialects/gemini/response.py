@@ -75,7 +75,10 @@ def write_reply(
     """Return the JSON of a reply, or of the last chunk of one."""
     written = list(parts)
     body: dict[str, Any] = {}
-    if not (not written and _blocked_by(fields) == finish.raw != ""):
+    if not written and _blocked_by(fields) == finish.raw != "":
+        if any(field.startswith("/candidates/0/") for field in fields):
+            body["candidates"] = [{}]
+    else:
         candidate: dict[str, Any] = {"content": {"parts": written, "role": "model"}} if written else {}
         body["candidates"] = [{**candidate, "finishReason": write_finish(finish), "index": 0}]
     if usage is not None:

@@ -16,6 +16,7 @@ from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import wire
 from dragoman.dialects.gemini.wire import NAME, FunctionCallingConfig, Leftovers, given
 from dragoman.wire import json
+from dragoman.wire.memory import Memory
 
 GROUP = "tool:"
 DESCRIBED = "described"
@@ -98,14 +99,23 @@ def _write_group(group: dict[str, Any], natives: list[bytes]) -> Any:
     return Raw(json.with_members(json.encode(group), members))
 
 
-def _write_tool(tool: Tool) -> Any:
+_WRITTEN: Memory[Raw] = Memory()
+
+
+def _write_tool(tool: Tool) -> Raw:
+    """Write one declaration; the same tool is written once."""
+    return _WRITTEN.get(tool) or _WRITTEN.keep(_write_declaration(tool), tool)
+
+
+def _write_declaration(tool: Tool) -> Raw:
     written: dict[str, Any] = {"name": tool.name}
     if tool.description or DESCRIBED in tool.spelling.split():
         written["description"] = tool.description
     if tool.parameters is not None:
         written["parameters" if tool.openapi else "parametersJsonSchema"] = Raw(tool.parameters)
     fields = own_extras(tool, NAME)
-    return Raw(json.graft(json.encode(written), fields)) if fields else written
+    encoded = json.encode(written)
+    return Raw(json.graft(encoded, fields) if fields else encoded)
 
 
 def write_choice(choice: ToolChoice) -> dict[str, Any] | None:

@@ -88,9 +88,16 @@ def said(fields: dict[str, bytes]) -> dict[str, bytes]:
 
 def replied(part: AnyPart) -> AnyPart:
     """Give a call without input the empty object it stands for."""
-    if isinstance(part, ToolCall) and not part.arguments:
+    if isinstance(part, ToolCall) and not named(part).arguments:
         return structs.replace(part, arguments="{}")
     return part
+
+
+def named(call: ToolCall) -> ToolCall:
+    """Return a call that says which tool it is for."""
+    if not call.name:
+        raise Malformed("a tool call has no name", f"{call.where}/name")
+    return call
 
 
 def read_finish(word: str | None, sequence: str | None, *, called: bool) -> Finish:

@@ -51,7 +51,6 @@ POINTERS = {
     "sampling.top_p": ("/top_p",),
     "sampling.max_tokens": ("/max_output_tokens",),
     "thinking.effort": ("/reasoning/effort",),
-    "thinking.mode": ("/reasoning/effort",),
     "thinking.visible": ("/reasoning/summary",),
     "output": ("/text/format",),
     "output.name": ("/text/format/name",),

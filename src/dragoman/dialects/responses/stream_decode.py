@@ -8,7 +8,7 @@ whole when done, so their progress is padding.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from msgspec import Raw
 from msgspec.json import Decoder
@@ -44,8 +44,8 @@ _Handler = Callable[["ResponsesDecoder", StreamEvent], None]
 
 
 def _word(frame: Frame) -> str:
-    event = json.peek(frame.data)
-    word = cast("dict[str, Any]", event).get("type") if isinstance(event, dict) else None
+    kind = json.decode_object(frame.data).get("type") if json.first_byte(frame.data) == b"{" else None
+    word = None if kind is None else json.peek(kind)
     return word if isinstance(word, str) else frame.event
 
 

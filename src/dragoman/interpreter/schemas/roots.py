@@ -84,7 +84,7 @@ def declared_only(node: Node, where: str, notes: list[Note]) -> Node:
     if kept == required:
         return node
     for index, name in enumerate(as_list(required)):
-        if name not in declared:
+        if not isinstance(name, str) or name not in declared:
             what = f'"{name}" was required but is not among the properties'
             notes.append(Note(f"{where}/required/{index}", what, "dropped"))
     if not is_list:
@@ -119,5 +119,5 @@ def _rename(node: Node, renamed: dict[str, str], notes: list[Note]) -> Node:
     properties = {renamed.get(name, name): child for name, child in properties_of(node).items()}
     changed = {**node, "properties": properties}
     if "required" in node:
-        changed["required"] = [renamed.get(name, name) for name in as_list(node["required"])]
+        changed["required"] = [renamed.get(name, name) for name in names_in(node["required"])]
     return changed

@@ -30,7 +30,7 @@ from dragoman.core.stream import replay_part
 from dragoman.core.value import Extras
 from dragoman.dialects.messages.errors import problem_of_event
 from dragoman.dialects.messages.parts import carried, read_citation, read_part
-from dragoman.dialects.messages.response import read_finish, read_usage, replied, said
+from dragoman.dialects.messages.response import named, read_finish, read_usage, replied, said
 from dragoman.dialects.messages.wire import (
     FINAL_CARRIED,
     ISSUER,
@@ -202,6 +202,7 @@ class MessagesDecoder:
         self._count += 1
         match part:
             case ToolCall(arguments=arguments):
+                part = named(part)
                 block.given = "" if arguments in _EMPTY_INPUTS else arguments
                 yield PartStarted(block.index, structs.replace(part, arguments=""))
             case Text() | Reasoning(redacted=False):

@@ -5,6 +5,7 @@ block stops, and the reply ends with `message_delta` (all usage) and `message_st
 that Messages cannot say takes no block.
 """
 
+import re
 from typing import Any
 
 from msgspec import Raw
@@ -36,6 +37,9 @@ from dragoman.wire.json import encode, graft, one_line
 from dragoman.wire.shape import Wire
 from dragoman.wire.sse import named_frame
 
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
+"""What a delta may be called: its name is written into the middle of an event."""
+_OWN_DELTAS = frozenset({"text", "input_json", "thinking", "signature", "citations"})
 _DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"%s","%s":'
 _DELTA_END = b"}}\n\n"
 _START = b'event: content_block_start\ndata: {"type":"content_block_start","index":%d,"content_block":'
@@ -145,7 +149,8 @@ class MessagesEncoder:
 
     def _strange(self, field: str, raw: bytes) -> bytes:
         name = field[1:]
-        return self._delta(f"{name}_delta", name, raw) if name and "/" not in name else b""
+        plain = _PLAIN_NAME.fullmatch(name) is not None and name not in _OWN_DELTAS
+        return self._delta(f"{name}_delta", name, raw) if plain else b""
 
     def _stop(self) -> bytes:
         part, self._part = self._part, None

@@ -1,0 +1,45 @@
+"""What the record of OpenAI Chat Completions says of itself."""
+
+from typing import Any
+
+from dialects.pointing import check_pointers
+from dragoman.dialects.chat import DIALECT
+from dragoman.dialects.record import Holds
+from laws.maximal import REQUESTS
+
+OLDER: dict[str, Any] = {
+    "model": "m",
+    "messages": [
+        {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": '{"a": 1}'}},
+        {"role": "function", "name": "f", "content": "1"},
+    ],
+    "functions": [{"name": "f", "parameters": {"type": "object"}}],
+    "function_call": {"name": "f"},
+    "max_tokens": 5,
+    "user": "ann",
+    "top_k": 3,
+}
+
+
+def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
+    assert (DIALECT.name, DIALECT.issuer, DIALECT.call_prefix) == ("chat", "openai", "call_")
+    assert DIALECT.holds == Holds(
+        reasoning=True,
+        signatures=frozenset({"call"}),
+        call_issuers=frozenset({"google"}),
+        any_issuer=False,
+        refusal=True,
+        custom_calls=True,
+        plain_ids=False,
+        partial_calls=True,
+        object_arguments=False,
+        media=False,
+        citations=True,
+        order=False,
+        finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused"}),
+    )
+
+
+def test_every_pointer_of_the_record_leads_to_what_its_field_says():
+    check_pointers(DIALECT, [REQUESTS["chat"], OLDER], replies_only=("part.citations",))
+    assert DIALECT.pointers["part.citations"] == ("/annotations",)

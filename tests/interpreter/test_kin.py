@@ -1,0 +1,28 @@
+"""Fields that two dialects of one vendor share."""
+
+import pytest
+
+from dragoman.interpreter.kin import shared_fields
+
+OPENAI = {
+    "/service_tier",
+    "/store",
+    "/prompt_cache_key",
+    "/prompt_cache_options",
+    "/prompt_cache_retention",
+    "/moderation",
+    "/user",
+    "/safety_identifier",
+}
+
+
+@pytest.mark.parametrize(("source", "target"), [("chat", "responses"), ("responses", "chat")])
+def test_the_dialects_of_openai_share_fields_by_name_and_meaning(source, target):
+    assert shared_fields(source, target) == OPENAI
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("chat", "messages"), ("gemini", "responses"), ("messages", "gemini"), ("chat", "chat")]
+)
+def test_dialects_of_different_vendors_share_nothing(source, target):
+    assert shared_fields(source, target) == frozenset()

@@ -1,0 +1,133 @@
+"""The ledger: losses by place or by field, told with exact pointers when it is read."""
+
+import pytest
+
+from dragoman.core.losses import Loss
+from dragoman.core.parts import Text
+from dragoman.core.problems import Problem
+from dragoman.interpreter.ledger import Ledger, refuse
+from interpreter.workbench import encoded
+
+POINTERS = {"limit": ("/max_new", "/max"), "seed": ("/seed",), "part.mark": ("/mark", "/old_mark")}
+DOCUMENT = encoded({"max": 3, "seed": {"a": [1, {}], "b": 2}, "parts": [{"old_mark": {"x": 1}, "text": "hi"}]})
+PART = Text(text="hi", where="/parts/0")
+
+
+def ledger():
+    return Ledger(POINTERS, DOCUMENT)
+
+
+def test_what_is_dropped_whole_is_told_leaf_by_leaf():
+    book = ledger()
+    book.dropped("/seed", "gone")
+    assert book.losses() == (
+        Loss("/seed/a/0", "gone", "dropped"),
+        Loss("/seed/a/1", "gone", "dropped"),
+        Loss("/seed/b", "gone", "dropped"),
+    )
+
+
+def test_what_is_said_otherwise_is_told_where_it_stood():
+    book = ledger()
+    book.approximated("/seed", "bent")
+    assert book.losses() == (Loss("/seed", "bent", "approximated"),)
+
+
+def test_a_dropped_field_is_told_where_the_document_has_it():
+    book = ledger()
+    book.field_dropped("limit", "gone")
+    assert book.losses() == (Loss("/max", "gone", "dropped"),)
+
+
+def test_a_field_the_document_does_not_have_is_told_at_its_first_place():
+    book = Ledger(POINTERS, b"{}")
+    book.field_dropped("limit", "gone")
+    assert book.losses() == (Loss("/max_new", "gone", "dropped"),)
+
+
+def test_a_field_of_a_part_is_told_below_its_owner():
+    book = ledger()
+    book.field_dropped("part.mark", "gone", PART)
+    assert book.losses() == (Loss("/parts/0/old_mark/x", "gone", "dropped"),)
+
+
+def test_a_field_without_a_place_in_the_dialect_is_told_at_its_owner():
+    book = ledger()
+    book.field_dropped("part.unheard", "gone", PART)
+    book.field_approximated("part.unheard", "bent", PART)
+    assert book.losses() == (
+        Loss("/parts/0", "bent", "approximated"),
+        Loss("/parts/0/old_mark/x", "gone", "dropped"),
+        Loss("/parts/0/text", "gone", "dropped"),
+    )
+
+
+def test_a_known_field_said_otherwise_is_told_leaf_by_leaf():
+    book = ledger()
+    book.field_approximated("seed", "bent")
+    assert [loss.where for loss in book.losses()] == ["/seed/a/0", "/seed/a/1", "/seed/b"]
+    assert {loss.kind for loss in book.losses()} == {"approximated"}
+
+
+def test_one_place_is_told_once_a_kind_and_the_first_reason_stands():
+    book = ledger()
+    book.dropped("/max", "first")
+    book.field_dropped("limit", "second")
+    book.approximated("/max", "third")
+    assert book.losses() == (Loss("/max", "first", "dropped"), Loss("/max", "third", "approximated"))
+
+
+def test_losses_are_counted_as_booked_and_the_same_one_only_once():
+    book = ledger()
+    assert len(book) == 0
+    book.dropped("/max", "gone")
+    book.dropped("/max", "gone")
+    book.approximated("/max", "bent")
+    assert len(book) == 2
+
+
+def test_places_are_all_candidates_and_place_is_the_one_that_is_there():
+    book = ledger()
+    assert book.places("limit") == ("/max_new", "/max")
+    assert book.places("part.mark", PART) == ("/parts/0/mark", "/parts/0/old_mark")
+    assert book.places("unheard") == ("",)
+    assert book.place("limit") == "/max"
+    assert book.place("part.mark", PART) == "/parts/0/old_mark"
+    assert book.place("seed") == "/seed"
+    assert Ledger(POINTERS, b"{}").place("limit") == "/max_new"
+
+
+def test_a_ledger_without_a_document_tells_first_places():
+    book = Ledger(POINTERS)
+    book.field_dropped("limit", "gone")
+    book.dropped("/seed", "gone")
+    assert [loss.where for loss in book.losses()] == ["/max_new", "/seed"]
+
+
+def test_a_mark_may_stand_in_the_document_or_in_one_that_is_not_known():
+    assert ledger().mentions(b"old_mark")
+    assert not ledger().mentions(b"elsewhere")
+    assert Ledger(POINTERS).mentions(b"elsewhere")
+
+
+def test_strict_mode_names_every_loss_and_the_first_place():
+    losses = (Loss("", "bent", "approximated"), Loss("/b", "gone", "dropped"))
+    with pytest.raises(Problem) as caught:
+        refuse(losses)
+    message = "strict mode: the target cannot say this request: approximated /: bent; dropped /b: gone"
+    assert caught.value == Problem("unsupported", message, where="")
+    with pytest.raises(Problem) as caught:
+        refuse(losses[1:])
+    assert caught.value.where == "/b"
+
+
+@pytest.mark.parametrize(("count", "tail"), [(20, "dropped /19: x"), (21, "dropped /19: x (and 1 more)")])
+def test_strict_mode_names_at_most_twenty_losses(count, tail):
+    with pytest.raises(Problem) as caught:
+        refuse(tuple(Loss(f"/{index}", "x", "dropped") for index in range(count)))
+    assert caught.value.message.endswith(tail)
+    assert caught.value.message.count("dropped") == 20
+
+
+def test_strict_mode_is_silent_without_losses():
+    assert refuse(()) is None

@@ -1,0 +1,102 @@
+"""Vendors' own tools and their counterparts elsewhere."""
+
+import json
+
+import pytest
+
+from dragoman.core.request import NativeTool, ToolChoice
+from dragoman.core.value import Extras
+from dragoman.interpreter.native_tools import choice_of, counterpart, is_called
+from interpreter.workbench import encoded
+
+SEARCH = {
+    "responses": {"type": "web_search"},
+    "messages": {"type": "web_search_20250305", "name": "web_search"},
+    "gemini": {"googleSearch": {}},
+}
+CODE = {
+    "responses": {"type": "code_interpreter", "container": {"type": "auto"}},
+    "messages": {"type": "code_execution_20250825", "name": "code_execution"},
+    "gemini": {"codeExecution": {}},
+}
+FETCH = {"messages": {"type": "web_fetch_20250910", "name": "web_fetch"}, "gemini": {"urlContext": {}}}
+
+
+def native(dialect, body):
+    return NativeTool(dialect=dialect, raw=encoded(body), where="/tools/0")
+
+
+@pytest.mark.parametrize(
+    ("body", "forms"),
+    [
+        ({"type": "web_search", "filters": {}}, SEARCH),
+        ({"type": "web_search_preview"}, SEARCH),
+        ({"type": "web_search_preview_20250311"}, SEARCH),
+        ({"type": "web_search_20260209", "name": "web_search"}, SEARCH),
+        ({"googleSearch": {}}, SEARCH),
+        ({"google_search": {}}, SEARCH),
+        ({"googleSearchRetrieval": {}}, SEARCH),
+        ({"type": "code_interpreter", "container": "c"}, CODE),
+        ({"type": "code_execution_20250825", "name": "code_execution"}, CODE),
+        ({"codeExecution": {}}, CODE),
+        ({"type": "web_fetch_20250910", "name": "web_fetch"}, FETCH),
+        ({"urlContext": {}}, FETCH),
+        ({"url_context": {}}, FETCH),
+    ],
+)
+@pytest.mark.parametrize("dialect", ["responses", "messages", "gemini", "chat"])
+def test_a_vendors_tool_is_written_as_the_targets_own(body, forms, dialect):
+    found = counterpart(native("elsewhere", body), dialect)
+    if dialect not in forms:
+        assert found is None
+        return
+    assert (found.dialect, json.loads(found.raw), found.where) == (dialect, forms[dialect], "/tools/0")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"type": "memory_20250818", "name": "memory"},
+        {"googleMaps": {}},
+        {"type": ""},
+        {"type": 3},
+        {"type": "file_search", "web_search": {}},
+        [],
+        "web_search",
+    ],
+)
+def test_a_tool_nobody_else_runs_has_no_counterpart(body):
+    assert counterpart(native("elsewhere", body), "gemini") is None
+
+
+def test_a_tool_whose_type_is_no_value_at_all_has_no_counterpart():
+    assert counterpart(NativeTool(dialect="elsewhere", raw=b'{"type":1e999}'), "gemini") is None
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body", "choice"),
+    [
+        ("responses", SEARCH["responses"], ToolChoice(extras=Extras("responses", {"": b'{"type":"web_search"}'}))),
+        ("responses", CODE["responses"], ToolChoice(extras=Extras("responses", {"": b'{"type":"code_interpreter"}'}))),
+        ("messages", SEARCH["messages"], ToolChoice(mode="required", names=("web_search",))),
+        ("messages", CODE["messages"], ToolChoice(mode="required", names=("code_execution",))),
+        ("messages", FETCH["messages"], ToolChoice(mode="required", names=("web_fetch",))),
+        ("gemini", SEARCH["gemini"], None),
+        ("gemini", CODE["gemini"], None),
+    ],
+)
+def test_a_vendor_is_made_to_use_its_own_tool_in_its_own_way(dialect, body, choice):
+    assert choice_of(native(dialect, body)) == choice
+
+
+@pytest.mark.parametrize(
+    ("body", "called"),
+    [
+        ({"type": "web_search_20250305", "name": "web_search"}, True),
+        ({"type": "web_search_20250305", "name": "other"}, False),
+        ({"type": "web_search"}, False),
+        (["web_search"], False),
+    ],
+)
+def test_callers_know_a_vendors_tool_by_its_name(body, called):
+    assert is_called(native("messages", body), "web_search") is called

@@ -1,0 +1,45 @@
+"""A bench to fit values on: one fitting for one target, and what it booked."""
+
+import json
+
+from msgspec import structs
+
+from dragoman.core.parts import Text
+from dragoman.core.request import Message, Request
+from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.traits import traits_for
+
+NEWEST = {"chat": "gpt-5.6", "responses": "gpt-5.6", "messages": "claude-opus-5-5", "gemini": "gemini-3.8-pro"}
+
+
+def fitting_for(dialect, model="", *, source="chat", document=None, **changes):
+    """One request of `source` on its way to `model` behind `dialect`, whose row may be changed for the test."""
+    traits = structs.replace(traits_for(dialect, model), **changes)
+    here = dialect_named(source)
+    return Fitting(traits, Ledger(here.pointers, encoded(document) if document is not None else b""), here.issuer)
+
+
+def booked(told):
+    """Kind and place of every loss in a fitting, a ledger or a tuple of losses."""
+    ledger = getattr(told, "ledger", told)
+    return [(loss.kind, loss.where) for loss in (ledger.losses() if isinstance(ledger, Ledger) else ledger)]
+
+
+def encoded(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def said(role, *parts, **more):
+    """A message of texts and other parts."""
+    return Message(role=role, parts=tuple(Text(text=part) if isinstance(part, str) else part for part in parts), **more)
+
+
+def asked(*messages, **more):
+    return Request(model="m", messages=messages, **more)
+
+
+def exactly(value):
+    """All of a value, with the places and spellings that equality does not look at."""
+    return repr(value)
