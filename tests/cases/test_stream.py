@@ -92,7 +92,6 @@ def test_t103_a_call_without_any_name_fails_visibly(client):
     told = flow("chat", client, calling({"index": 0, "id": "c0", "function": {"arguments": '{"p":1}'}}))
     assert b'"error"' in told.raw or b"response.failed" in told.raw
     assert b'"tool_use"' not in told.raw
-    assert seen_calls(told.body if client == "chat" else []) == []
 
 
 def test_t105_what_is_absent_in_a_continuation_stays_absent():
@@ -113,10 +112,7 @@ def test_t106_a_call_without_a_type_is_a_function_call(client):
     assert b'"t"' in told.raw
     match client:
         case "chat":
-            assert (
-                told.body[0]["choices"][0]["delta"].get("tool_calls", [{"type": "function"}])[0]["type"] == "function"
-            )
-            assert [call["name"] for call in seen_calls(told.body)] == ["t"]
+            assert chat_delta(told.body[0])["tool_calls"] == [piece], "the same dialect means the same bytes"
         case "messages":
             assert [one["type"] for one in seen_blocks(told.body)] == ["tool_use"]
         case "responses":

@@ -230,8 +230,7 @@ def run_stream(source: str, target: str, data: bytes, chance: random.Random) -> 
     _bounded(data, written)
     if translator.losses and source == target:
         raise Broken("a loss at home")
-    if source != target:
-        _readable(target, written, _decoded(source, iter((data,))))
+    _readable(target, written, _decoded(source, iter((data,))))
 
 
 def run_error(name: str, data: bytes, chance: random.Random) -> None:

@@ -7,11 +7,12 @@ import pytest
 
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
 from dragoman.core.request import Message
-from dragoman.interpreter.carry import MARK, opened, restored, sealed
+from dragoman.interpreter.carry import opened, restored, sealed
 from interpreter.workbench import exactly, said
 
 GOOGLE = Signature("google", "Cp.oB")
 CHECK = sha256(b"google.Cp.oB").hexdigest()[:12]
+MARK = b64encode(b"dragoman1").decode()
 CALL = ToolCall(id="c", name="f", arguments="{}")
 
 
@@ -30,7 +31,7 @@ def test_an_envelope_names_issuer_bearer_and_check_and_gives_them_back(bearer):
     letter = sealed(GOOGLE, bearer, "anthropic")
     assert letter.issuer == "anthropic"
     assert b64decode(letter.value) == f"dragoman1.google.{bearer}.{CHECK}.Cp.oB".encode()
-    assert letter.value.encode().startswith(MARK)
+    assert letter.value.startswith(MARK)
     assert opened(letter) == (GOOGLE, bearer)
 
 
@@ -49,7 +50,7 @@ def test_an_envelope_names_issuer_bearer_and_check_and_gives_them_back(bearer):
         envelope(b"dragoman1.google.call.\xff.Cp"),
         Signature("anthropic", sealed(GOOGLE, "call", "anthropic").value[:-1]),
         Signature("anthropic", sealed(GOOGLE, "call", "anthropic").value + "!"),
-        Signature("anthropic", MARK.decode()),
+        Signature("anthropic", MARK),
     ],
 )
 def test_anything_but_a_whole_envelope_is_not_opened(damaged):
@@ -120,6 +121,6 @@ def test_a_carrier_does_not_reach_past_a_user_turn():
 
 
 def test_a_damaged_envelope_stays_where_it_is_and_signs_nothing():
-    thought = Reasoning(texts=("hm",), signature=Signature("anthropic", MARK.decode() + "????"))
+    thought = Reasoning(texts=("hm",), signature=Signature("anthropic", MARK + "????"))
     messages = (said("assistant", thought, CALL),)
     assert restored(messages) == messages

@@ -104,12 +104,6 @@ def test_a_ledger_without_a_document_tells_first_places():
     assert [loss.where for loss in book.losses()] == ["/max_new", "/seed"]
 
 
-def test_a_mark_may_stand_in_the_document_or_in_one_that_is_not_known():
-    assert ledger().mentions(b"old_mark")
-    assert not ledger().mentions(b"elsewhere")
-    assert Ledger(POINTERS).mentions(b"elsewhere")
-
-
 def test_strict_mode_names_every_loss_and_the_first_place():
     losses = (Loss("", "bent", "approximated"), Loss("/b", "gone", "dropped"))
     with pytest.raises(Problem) as caught:

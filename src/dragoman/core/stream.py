@@ -197,10 +197,12 @@ class Sequencer:
         self._open = 0
         self._waiting: dict[int, list[Event]] = {}
 
+    def passes(self, index: int) -> bool:
+        """Tell whether events of this part are told at once."""
+        return index == self._open
+
     def feed(self, event: Event) -> list[Event]:
         """Take one event, return those that may be told now."""
-        if type(event) is PartDelta and event.index == self._open:
-            return [event]
         match event:
             case PartStarted(index) | PartDelta(index) | PartSigned(index) | PartCited(index) | PartNative(index):
                 if index == self._open:

@@ -95,3 +95,5 @@ class Dialect(Struct, frozen=True, kw_only=True):
     encoder: Callable[[Request | None], Encoder]
     parse_error: Callable[[int, Mapping[str, str], bytes], Problem]
     build_error: Callable[[Problem], ErrorReply]
+    is_wrapped: Callable[[bytes], bool] | None = None
+    """Tell from its first bytes whether a reply or stream stands in an envelope that a plain client does not know."""

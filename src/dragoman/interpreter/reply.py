@@ -67,6 +67,11 @@ class ReplyFitter:
         self._whole_calls = client.holds.object_arguments and (whole or not client.holds.partial_calls)
         self._carries = "call" not in client.holds.signatures and "reasoning" in client.holds.signatures
 
+    def place_of(self, index: int) -> int | None:
+        """Return the client's index of a part whose text passes as it is, None for one that needs more."""
+        part = self._parts[index]
+        return part.index if part.held is None and part.arguments is None else None
+
     def feed(self, event: Event) -> list[Event]:
         """Take the next event."""
         match event:

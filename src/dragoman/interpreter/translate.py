@@ -3,11 +3,12 @@
 The same dialect on both sides means the same bytes. Otherwise: parse, fit (losses are booked there), write.
 """
 
+import re
 from collections.abc import Mapping
 
 from msgspec import Struct, structs
 
-from dragoman.core.events import Event
+from dragoman.core.events import Event, Failed, Finished, PartDelta
 from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
@@ -25,7 +26,10 @@ from dragoman.wire import json
 from dragoman.wire.shape import lookup
 from dragoman.wire.splice import spliced
 
+_FRAME = re.compile(rb".*?\n\r?\n|.+", re.DOTALL)
 NO_UNDO = Undo()
+ENVELOPES = frozenset({"code_assist"})
+"""Forms of a dialect in which a client may speak through an envelope."""
 
 
 class Translation(Struct, frozen=True, kw_only=True):
@@ -92,6 +96,11 @@ class Context(Struct, frozen=True):
         """Keep minted ids unique in a conversation even where the upstream names no reply."""
         return str(len(self.request.messages)) if self.request is not None else ""
 
+    @property
+    def passes(self) -> bool:
+        """Tell whether a reply in the client's own dialect can pass as it is."""
+        return self.undo is NO_UNDO and not self.form
+
     def client_request(self) -> Request | None:
         """Return the request the reply's writer looks at for what it must echo and how it must wrap."""
         if not self.form:
@@ -103,10 +112,16 @@ class Context(Struct, frozen=True):
 NO_CONTEXT = Context()
 
 
+def _needs_unwrapping(dialect: Dialect, head: bytes, context: Context) -> bool:
+    """Tell whether a reply stands in an envelope that the client did not use itself."""
+    wrapped = dialect.is_wrapped is not None and dialect.is_wrapped(head)
+    return wrapped and not (context.request is not None and context.request.spelling & ENVELOPES)
+
+
 def translate_response(body: bytes, source: str, target: str, context: Context = NO_CONTEXT) -> Rendered:
     """Say a whole reply of `source` in `target`, the client's dialect."""
     here, there = dialect_named(source), dialect_named(target)
-    if here is there and context.undo is NO_UNDO and not context.form:
+    if here is there and context.passes and not _needs_unwrapping(here, body, context):
         return Rendered(body)
     ledger = Ledger(here.pointers, body)
     response = here.parse_response(body)
@@ -128,39 +143,75 @@ def _fitted(response: Response, here: Dialect, there: Dialect, context: Context,
 
 
 class StreamTranslator:
-    """Upstream bytes in, bytes for the client out, as they come."""
+    """Upstream bytes in, bytes for the client out, as they come.
+
+    The same dialect on both sides means the same bytes; the decoder only watches, so that a stream that is cut or
+    broken still ends in an error the client sees.
+    """
 
     def __init__(self, source: str, target: str, context: Context = NO_CONTEXT) -> None:
         here, there = dialect_named(source), dialect_named(target)
+        self._dialect = here
+        self._context = context
+        self._same: bool | None = None if here is there and context.passes else False
         self._decoder = here.decoder()
         self._restorer = Restorer(context.undo)
         self._sequencer = Sequencer()
         self._ledger = Ledger(here.pointers)
         self._fitter = None if here is there else ReplyFitter(there, self._ledger, whole=False, salt=context.salt)
         self._encoder = there.encoder(context.client_request())
+        self._over = False
 
     def feed(self, chunk: bytes) -> bytes:
         """Take the next bytes of the upstream."""
-        return self._told(self._decoder.feed(chunk))
+        if self._same is None:
+            self._same = not _needs_unwrapping(self._dialect, chunk, self._context)
+        return self._passed(chunk) if self._same else self._told(self._decoder.feed(chunk))
 
     def close(self) -> bytes:
         """The upstream is done: tell the end, or that it never came."""
-        return self._told(self._decoder.close())
+        events = self._decoder.close()
+        return self._told(events) if self._same is False else self._broken(events)
 
     @property
     def losses(self) -> tuple[Loss, ...]:
         """What could not be said so far."""
         return self._ledger.losses()
 
+    def _passed(self, chunk: bytes) -> bytes:
+        """Pass a chunk on as it is, up to the end of the reply or to what breaks it."""
+        passed: list[bytes] = []
+        for frame in _FRAME.findall(chunk):
+            if self._over:
+                break
+            events = self._decoder.feed(frame)
+            passed.append(self._broken(events) or frame)
+            self._over = any(isinstance(event, Finished | Failed) for event in events)
+        return b"".join(passed)
+
+    def _broken(self, events: list[Event]) -> bytes:
+        """Return the error to send where a stream ends in nothing the client would take for one."""
+        for event in events:
+            if isinstance(event, Failed) and event.problem.kind == "malformed_reply":
+                return self._encoder.feed(event)
+        return b""
+
     def _told(self, events: list[Event]) -> bytes:
         told: list[bytes] = []
         encode = self._encoder.feed
+        fitter = self._fitter
         for event in events:
+            # Most events are text that goes on in an open part: those take the straight way.
+            if type(event) is PartDelta and fitter is not None and self._restorer.idle:
+                place = fitter.place_of(event.index) if self._sequencer.passes(event.index) else None
+                if place is not None:
+                    straight = event if place == event.index else PartDelta(place, event.text, event.piece)
+                    told.append(encode(straight))
+                    continue
             for restored in self._restorer.feed(event):
                 for ordered in self._sequencer.feed(restored):
-                    fitted = self._fitter.feed(ordered) if self._fitter is not None else (ordered,)
-                    told.extend(map(encode, fitted))
-        return b"".join(told)
+                    told.extend(map(encode, fitter.feed(ordered) if fitter is not None else (ordered,)))
+        return told[0] if len(told) == 1 else b"".join(told)
 
 
 def translate_error(status: int, headers: Mapping[str, str], body: bytes, source: str, target: str) -> ErrorReply:

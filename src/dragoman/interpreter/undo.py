@@ -14,12 +14,13 @@ class Restorer:
 
     def __init__(self, undo: Undo) -> None:
         self._undo = undo
-        self._idle = not (undo.names or undo.custom or undo.arguments)
+        self.idle = not (undo.names or undo.custom or undo.arguments)
+        """Nothing has to be restored: every event passes as it is."""
         self._held: dict[int, tuple[ToolCall, list[str]]] = {}
 
     def feed(self, event: Event) -> list[Event]:
         """Take the next event."""
-        if self._idle:
+        if self.idle:
             return [event]
         match event:
             case PartStarted(index, ToolCall() as call):

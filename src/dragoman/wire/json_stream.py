@@ -9,7 +9,8 @@ import re
 from dragoman.wire.json import Malformed
 
 MAX_VALUE_BYTES = 64 * 1024 * 1024
-_MARK = re.compile(rb'["\\{}\[\],]')
+_MARK = re.compile(rb'["{}\[\],]')
+_IN_STRING = re.compile(rb'["\\]')
 _SPACE = b" \t\r\n"
 
 
@@ -64,7 +65,7 @@ class JsonStreamReader:
             self._keep(chunk[position : position + 1])
             self._escaped = False
             return position + 1
-        found = _MARK.search(chunk, position)
+        found = (_IN_STRING if self._in_string else _MARK).search(chunk, position)
         if found is None:
             self._keep(chunk[position:])
             return len(chunk)

@@ -22,6 +22,7 @@ OTHER: dict[str, Any] = {
                 {"type": "output_text", "text": "x", "annotations": [{"type": "file_citation", "file_id": "f"}]}
             ],
         },
+        {"type": "function_call_output", "call_id": "call_1", "name": "f", "output": "1"},
     ],
     "tools": [{"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": False}],
     "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]},

@@ -41,6 +41,7 @@ from dragoman.wire.shape import Unknown, Unread, Wire
 ISSUER = "openai"
 GOOGLE = "google"
 _NULL = b"null"
+_MARK = "/prompt_cache_breakpoint"
 _AUDIO_TYPES = {"mp3": "audio/mpeg"}
 _AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
@@ -111,9 +112,11 @@ def _read_mark(part: wire.Part, extras: Extras | None) -> tuple[str | None, Extr
     if mark.mode == "explicit":
         return mark.ttl or "", extras
     given = {"/mode": mark.mode, "/ttl": mark.ttl}
-    fields = {f"/prompt_cache_breakpoint{name}": encode(value) for name, value in given.items() if value is not None}
+    fields = {f"{_MARK}{name}": encode(value) for name, value in given.items() if value is not None}
     known = extras.fields if extras is not None else {}
-    return None, Extras(NAME, {**known, **(fields or {"/prompt_cache_breakpoint": b"{}"})})
+    if not fields and not any(pointer.startswith(f"{_MARK}/") for pointer in known):
+        fields = {_MARK: b"{}"}
+    return None, Extras(NAME, {**known, **fields})
 
 
 def _read_link(kind: MediaKind, url: wire.Url | str, where: str, extras: Extras | None, cache: str | None) -> Media:

@@ -72,13 +72,12 @@ def parse_response(body: bytes) -> Response:
         usage = read_usage(wire.present(reply.usage))
     except Malformed as problem:
         raise Problem("malformed_reply", problem.message, where=problem.where) from None
-    where = f"/choices/{position}"
     extras = unread.rest() if unread is not None else {}
     if error is not None:
         extras["/error"] = error
-    parts = _read_message(choice.message or wire.Said(), where, below, extras)
+    parts = _read_message(choice.message or wire.Said(), f"/choices/{position}/message", below, extras)
     if below is not None:
-        extras.update({f"{where}{pointer}": raw for pointer, raw in below.rest().items()})
+        extras.update(below.rest())
     for index, raw in enumerate(reply.choices):
         if index != position:
             extras[f"/choices/{index}"] = bytes(raw)
@@ -99,41 +98,48 @@ def parse_response(body: bytes) -> Response:
 
 
 def _first_choice(choices: list[Raw]) -> tuple[int, wire.ReplyChoice, Unread | None]:
-    first = wire.REPLY_CHOICE.read(choices[0])
-    if first[0].index in (0, None):
-        return 0, *first
-    for position, raw in enumerate(choices[1:], 1):
-        choice, unread = wire.REPLY_CHOICE.read(raw)
-        if choice.index == 0:
-            return position, choice, unread
-    return 0, *first
+    first = _read_choice(choices, 0)
+    if first[1].index in (0, None):
+        return first
+    others = (_read_choice(choices, position) for position in range(1, len(choices)))
+    return next((other for other in others if other[1].index == 0), first)
+
+
+def _read_choice(choices: list[Raw], position: int) -> tuple[int, wire.ReplyChoice, Unread | None]:
+    choice, below = wire.REPLY_CHOICE.read(choices[position])
+    if below is None:
+        return position, choice, None
+    unread = Unread()
+    for pointer, raw in below.rest().items():
+        unread.add(f"/choices/{position}{pointer}", raw)
+    return position, choice, unread
 
 
 def _read_message(message: wire.Said, where: str, unread: Unread | None, extras: dict[str, bytes]) -> list[AnyPart]:
     parts: list[AnyPart] = []
     for word, text in (("reasoning_content", message.reasoning_content), ("reasoning", message.reasoning)):
         if text and not (word == "reasoning" and text == message.reasoning_content):
-            parts.append(Reasoning(texts=(text,), spelling=spelled(word)))
+            parts.append(Reasoning(texts=(text,), where=f"{where}/{word}", spelling=spelled(word)))
     if message.content:
         spelling = words.PART if isinstance(message.content, list) else ""
-        parts.extend(_read_said(message, spelling, unread))
+        parts.extend(_read_said(message, spelling, where, unread))
     if message.refusal:
-        parts.append(Refusal(text=message.refusal))
+        parts.append(Refusal(text=message.refusal, where=f"{where}/refusal"))
     for index, call in enumerate(message.tool_calls or ()):
-        parts.append(_named(read_call(call, f"/message/tool_calls/{index}", unread)))
+        parts.append(_named(read_call(call, f"{where}/tool_calls/{index}", unread)))
     if message.function_call is not None and (message.function_call.name or message.function_call.arguments):
-        parts.append(_named(read_legacy_call(message.function_call, "/message/function_call", unread)))
+        parts.append(_named(read_legacy_call(message.function_call, f"{where}/function_call", unread)))
     if message.annotations:
         _cite(parts, message.annotations, where, extras)
     return parts
 
 
-def _read_said(message: wire.Said, spelling: str, unread: Unread | None) -> list[AnyPart]:
+def _read_said(message: wire.Said, spelling: str, where: str, unread: Unread | None) -> list[AnyPart]:
     parts: list[AnyPart] = []
-    for part in read_content(message.content, "/message", unread):
+    for part in read_content(message.content, where, unread):
         match part:
             case Text(text=text, extras=extras) if text or extras:
-                parts.append(Text(text=text, spelling=spelling, extras=extras, cache=part.cache))
+                parts.append(Text(text=text, where=part.where, spelling=spelling, extras=extras, cache=part.cache))
             case Text():
                 continue
             case _:
@@ -153,9 +159,16 @@ def _cite(parts: list[AnyPart], annotations: list[Raw], where: str, extras: dict
         part = parts[index]
         if isinstance(part, Text):
             citations = tuple([read_citation(raw) for raw in annotations])
-            parts[index] = Text(text=part.text, citations=citations, spelling=part.spelling, extras=part.extras)
+            parts[index] = Text(
+                text=part.text,
+                citations=citations,
+                where=part.where,
+                spelling=part.spelling,
+                extras=part.extras,
+                cache=part.cache,
+            )
             return
-    extras[f"{where}/message/annotations"] = encode(annotations)
+    extras[f"{where}/annotations"] = encode(annotations)
 
 
 def read_finish(word: str | None, *, called: bool, refused: bool) -> Finish:
@@ -191,6 +204,7 @@ def _judge(call: ToolCall, finish: Finish, last: bool) -> ToolCall:
         arguments=arguments,
         form=call.form,
         complete=whole,
+        where=call.where,
         spelling=call.spelling,
         signature=call.signature,
         extras=call.extras,

@@ -8,6 +8,8 @@ reuse or leave out each of these.
 
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from dragoman.core.events import (
     Event,
     Failed,
@@ -112,6 +114,8 @@ class ChatDecoder:
         if data[:1] != b"{" and data.strip() == b"[DONE]":
             self._end(done=True)
             return
+        if self._growing == "text" and not frame.event and self._goes_on(data):
+            return
         chunk, unread = wire.CHUNK.read(data)
         if chunk.error is not wire.ABSENT:
             error = wire.present(chunk.error)
@@ -135,6 +139,26 @@ class ChatDecoder:
             self._answers.add(data)
         if unread is not None:
             self._keep(unread, choices)
+
+    def _goes_on(self, data: bytes) -> bool:
+        """Take a chunk in which the open text goes on, without a detour; leave any other."""
+        try:
+            more = wire.MORE.decode(data)
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            return False
+        known = self._last_fields
+        choices = more.choices
+        if (
+            len(choices) != 1
+            or choices[0].index
+            or more.object == "error"
+            or (more.system_fingerprint and more.system_fingerprint != known.get("/system_fingerprint", wire.NULL))
+            or (more.service_tier and more.service_tier != known.get("/service_tier", wire.NULL))
+        ):
+            return False
+        if choices[0].delta.content:
+            self._events.append(PartDelta(self._growing_index, choices[0].delta.content))
+        return True
 
     def _start(self, chunk: wire.Chunk) -> None:
         self._started = True

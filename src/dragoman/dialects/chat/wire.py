@@ -7,6 +7,7 @@ undeclared field is kept too, but costs a second reading). Null is absent. What 
 from typing import Any
 
 from msgspec import Raw
+from msgspec.json import Decoder
 
 from dragoman.wire.shape import UNKNOWN, Shape, Unknown, Wire
 
@@ -428,6 +429,36 @@ class Chunk(Wire):
     """Padding against eavesdroppers; means nothing."""
 
 
+class MoreDelta(Wire):
+    """A piece of text and nothing else."""
+
+    content: str
+
+
+class MoreChoice(Wire):
+    """An answer that only goes on."""
+
+    delta: MoreDelta
+    index: int = 0
+    finish_reason: None = None
+    logprobs: None = None
+
+
+class More(Wire):
+    """A chunk in which text goes on: what most of a stream is. Any other member, and it is not one of these."""
+
+    choices: list[MoreChoice]
+    id: str | None = None
+    object: str | None = None
+    created: int | float | None = None
+    model: str | None = None
+    usage: None = None
+    system_fingerprint: Raw = ABSENT
+    service_tier: Raw = ABSENT
+    obfuscation: Raw = ABSENT
+
+
+MORE: Decoder[More] = Decoder(More)
 REQUEST: Shape[Request] = Shape(Request)
 TOOLS: Shape[list[Tool] | None] = Shape(list[Tool] | None)
 REPLY: Shape[Reply] = Shape(Reply)

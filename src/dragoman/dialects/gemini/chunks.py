@@ -6,7 +6,9 @@ without one says nothing and is not told. Only candidate 0 is the reply; others 
 known only at the end: open parts end, then usage, native fields and the finish.
 """
 
+import msgspec
 from msgspec import Raw
+from msgspec.json import Decoder
 
 from dragoman.core.events import (
     Event,
@@ -37,12 +39,14 @@ from dragoman.dialects.gemini.wire import (
     Candidate,
     FunctionCall,
     GenerateContentResponse,
+    More,
     Part,
     given,
 )
 from dragoman.wire import json
 from dragoman.wire.shape import Unread
 
+_MORE: Decoder[More] = Decoder(More)
 _NO_PARTS: list[Part] = []
 _ODD_USAGE = 80
 """Usage shorter than this may have no counts."""
@@ -114,7 +118,30 @@ class ChunkReader:
             return Finish("filtered", self._blocked)
         return read_finish(self._finish_word, called=self._called)
 
+    def _goes_on(self, body: bytes) -> bool:
+        """Take a chunk in which the open text goes on, without a detour; leave any other."""
+        if self._open < 0 or self._sealed or self._thought:
+            return False
+        try:
+            more = _MORE.decode(body)
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            return False
+        candidates = more.candidates
+        if len(candidates) != 1 or candidates[0].index or len(candidates[0].content.parts) != 1:
+            return False
+        text = candidates[0].content.parts[0].text
+        if more.usage_metadata:
+            self._take_usage(more.usage_metadata)
+        if text:
+            self.events.append(PartDelta(self._open, text))
+        if self._early:
+            self._early = False
+            self.tell_usage()
+        return True
+
     def _read(self, body: bytes) -> None:
+        if self._goes_on(body):
+            return
         chunk, unread = REPLY.read(body)
         if given(chunk.error) is not None:
             raise read_frame(body)

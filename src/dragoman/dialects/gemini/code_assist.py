@@ -4,6 +4,7 @@ A request is `{"model", "project", "request": {...}}`, a reply and every chunk o
 "traceId"}`. Members of the envelope of a reply are kept among the reply's extras under the names in `MEMBERS`.
 """
 
+import re
 from collections.abc import Mapping
 
 from dragoman.core.request import Request
@@ -12,12 +13,18 @@ from dragoman.wire import json
 WORD = "code_assist"
 """Stands in `Request.spelling` of a request that came in the envelope."""
 INNER = "/request"
+_WRAPPED = re.compile(rb'\s*(?:data:\s*)?\{\s*"(?:response|traceId)"')
 MEMBERS = frozenset({"/traceId", "/metadata", "/consumedCredits", "/remainingCredits"})
 
 
 def enveloped(request: Request | None) -> bool:
     """Tell whether the client speaks through the envelope."""
     return request is not None and WORD in request.spelling
+
+
+def is_wrapped(head: bytes) -> bool:
+    """Tell from its first bytes whether a reply or a stream comes in the envelope."""
+    return _WRAPPED.match(head) is not None
 
 
 def wrap_request(body: bytes, model: str) -> bytes:

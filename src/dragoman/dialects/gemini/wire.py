@@ -169,6 +169,35 @@ class GenerateContentResponse(Camel):
     error: Raw = ABSENT
 
 
+class MoreText(Camel):
+    """A part that is text and nothing else."""
+
+    text: str
+
+
+class MoreContent(Camel):
+    """A turn of such parts."""
+
+    parts: list[MoreText]
+    role: str | None = None
+
+
+class MoreCandidate(Camel):
+    """An answer that only goes on."""
+
+    content: MoreContent
+    index: int = 0
+
+
+class More(Camel):
+    """A chunk in which text goes on: what most of a stream is. Any other member, and it is not one of these."""
+
+    candidates: list[MoreCandidate]
+    usage_metadata: Raw = ABSENT
+    model_version: str | None = None
+    response_id: str | None = None
+
+
 class UsageMetadata(Camel):
     """Tokens."""
 

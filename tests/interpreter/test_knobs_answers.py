@@ -1,0 +1,151 @@
+"""The shape of the answer and who asks for it, as each model takes them."""
+
+import json
+
+import pytest
+
+from dragoman.core.problems import Problem
+from dragoman.core.request import OutputFormat, Tool
+from dragoman.interpreter.knobs import fit_identity, fit_output
+from interpreter.workbench import asked, booked, encoded, fitting_for
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
+FORMAT = OutputFormat(kind="json_schema", schema=encoded(SCHEMA), name="plan", description="A plan.", strict=True)
+TOOLS = (Tool(name="f"),)
+
+
+def shaped(dialect, model, output, *, source="chat", document=None, **request):
+    fitting = fitting_for(dialect, model, source=source, document=document)
+    return fit_output(asked(output=output, **request), fitting), booked(fitting), fitting.instructions
+
+
+@pytest.mark.parametrize("output", [None, OutputFormat(kind="text")])
+def test_plain_text_needs_no_format(output):
+    assert shaped("chat", "gpt-4.1", output) == (None, [], [])
+
+
+@pytest.mark.parametrize(
+    ("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6"), ("gemini", "gemini-3-pro")]
+)
+def test_json_without_a_schema_is_asked_for(dialect, model):
+    assert shaped(dialect, model, OutputFormat(kind="json", name="x")) == (OutputFormat(kind="json"), [], [])
+
+
+def test_json_without_a_schema_is_asked_of_claude_in_words():
+    assert shaped("messages", "claude-opus-5", OutputFormat(kind="json")) == (
+        None,
+        [("approximated", "/response_format")],
+        ["Answer with one JSON object and nothing else."],
+    )
+
+
+@pytest.mark.parametrize(
+    ("tools", "expected"),
+    [(TOOLS, (None, [("dropped", "/response_format")], [])), ((), (OutputFormat(kind="json"), [], []))],
+)
+def test_gemini_2_5_takes_tools_or_a_format(tools, expected):
+    assert shaped("gemini", "gemini-2.5-pro", OutputFormat(kind="json"), tools=tools) == expected
+
+
+@pytest.mark.parametrize("dialect", ["chat", "responses"])
+def test_openai_takes_the_format_as_it_is_and_demands_a_name(dialect):
+    assert shaped(dialect, "gpt-5.1", FORMAT) == (FORMAT, [], [])
+    bare = OutputFormat(kind="json_schema", schema=encoded(SCHEMA))
+    named = OutputFormat(kind="json_schema", schema=encoded(SCHEMA), name="answer")
+    assert shaped(dialect, "gpt-5.1", bare) == (named, [], [])
+
+
+@pytest.mark.parametrize(("dialect", "model"), [("gemini", "gemini-3-pro"), ("messages", "claude-opus-5")])
+def test_name_and_description_go_into_the_schema_where_there_is_no_other_place(dialect, model):
+    output, losses, words = shaped(dialect, model, FORMAT)
+    assert json.loads(output.schema) == {**SCHEMA, "title": "plan", "description": "A plan."}
+    assert output == OutputFormat(kind="json_schema", schema=output.schema)
+    assert (losses, words) == ([], [])
+
+
+def test_a_schema_with_its_own_title_and_description_keeps_them():
+    own = {**SCHEMA, "title": "mine", "description": "My own."}
+    output = OutputFormat(kind="json_schema", schema=encoded(own), name="plan", description="A plan.")
+    fitted, losses, _ = shaped("gemini", "gemini-3-pro", output)
+    assert json.loads(fitted.schema) == own
+    assert losses == [
+        ("dropped", "/response_format/json_schema/description"),
+        ("dropped", "/response_format/json_schema/name"),
+    ]
+
+
+@pytest.mark.parametrize("schema", [None, b"{}"])
+def test_a_format_without_a_schema_is_any_value(schema):
+    output = OutputFormat(kind="json_schema", schema=schema, name="n")
+    assert shaped("chat", "gpt-4.1", output) == (OutputFormat(kind="json_schema", schema=b"{}", name="n"), [], [])
+
+
+def test_a_schema_that_is_no_object_is_any_value_and_booked():
+    output = OutputFormat(kind="json_schema", schema=b"true", name="n")
+    assert shaped("chat", "gpt-4.1", output) == (
+        OutputFormat(kind="json_schema", schema=b"{}", name="n"),
+        [("approximated", "/response_format/json_schema/schema")],
+        [],
+    )
+
+
+def test_googles_own_schema_language_is_translated_and_what_it_lost_is_booked_in_the_document():
+    schema = {"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}, "propertyOrdering": ["a"]}
+    document = {"generationConfig": {"responseSchema": schema}}
+    output = OutputFormat(kind="json_schema", schema=encoded(schema), openapi=True)
+    fitted, losses, _ = shaped("chat", "gpt-4.1", output, source="gemini", document=document)
+    assert fitted == OutputFormat(kind="json_schema", schema=fitted.schema, name="answer")
+    assert json.loads(fitted.schema) == {"type": "object", "properties": {"a": {"type": ["string", "null"]}}}
+    assert losses == [("dropped", "/generationConfig/responseSchema/propertyOrdering/0")]
+
+
+def test_claude_is_told_what_its_subset_of_schemas_can_say():
+    schema = {**SCHEMA, "properties": {"a": {"type": "integer", "minimum": 1}}}
+    fitted, losses, _ = shaped("messages", "claude-opus-5", OutputFormat(kind="json_schema", schema=encoded(schema)))
+    assert "minimum" not in json.loads(fitted.schema)["properties"]["a"]
+    assert [where for _, where in losses] == ["/response_format/json_schema/schema/properties/a/minimum"]
+
+
+def identity(dialect, model="", **request):
+    fitting = fitting_for(dialect, model, source=request.pop("source", "chat"))
+    return fit_identity(asked(**request), fitting), booked(fitting)
+
+
+WHO = {"user": "u", "metadata": {"k": "v"}, "verbosity": "low"}
+IN_CHAT = {"user": "/safety_identifier", "metadata": "/metadata", "verbosity": "/verbosity"}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "model", "gone"),
+    [
+        ("chat", "gpt-5.6", []),
+        ("chat", "gpt-4.1", ["verbosity"]),
+        ("chat", "nobody", ["metadata", "verbosity"]),
+        ("responses", "gpt-5.6", []),
+        ("messages", "claude-opus-5", ["metadata", "verbosity"]),
+        ("gemini", "gemini-3-pro", ["metadata", "user", "verbosity"]),
+    ],
+)
+def test_who_asks_is_told_where_there_is_a_place(dialect, model, gone):
+    losses = sorted(("dropped", IN_CHAT[name]) for name in gone)
+    assert identity(dialect, model, **WHO) == (dict.fromkeys(gone), losses)
+    assert identity(dialect, model) == ({}, [])
+
+
+def test_one_candidate_is_what_everybody_gives():
+    assert identity("messages", candidates=1) == ({"candidates": None}, [])
+
+
+def test_several_candidates_are_refused_with_the_place_that_asks():
+    with pytest.raises(Problem) as caught:
+        identity("messages", candidates=2)
+    message = "2 candidates cannot be asked for across dialects: send the request as often"
+    assert caught.value == Problem("unsupported", message, where="/n")
+
+
+def test_a_conversation_kept_elsewhere_goes_on_only_where_it_is_kept():
+    assert identity("responses", continues="resp_1") == ({}, [])
+    with pytest.raises(Problem) as caught:
+        identity("chat", source="responses", continues="resp_1")
+    message = "the target keeps no earlier responses: send the whole conversation"
+    assert caught.value == Problem("unsupported", message, where="/previous_response_id")

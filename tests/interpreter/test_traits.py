@@ -1,0 +1,273 @@
+"""The rows: each vendor's current generation whole, every other model by how it differs from a neighbour."""
+
+import pytest
+
+from dragoman.core.problems import Problem
+from dragoman.core.request import EFFORTS
+from dragoman.core.traits import Traits
+from dragoman.interpreter.traits import traits_for
+
+SAMPLING = {"temperature", "top_p", "max_tokens", "stop", "seed", "presence_penalty", "frequency_penalty"}
+COMPATIBLE = {
+    "issuer": "openai",
+    "sampling": SAMPLING,
+    "stop_max": 4,
+    "max_tokens_word": "max_tokens",
+    "asks_usage": True,
+    "strict_tools": True,
+    "strict_needs_all": True,
+    "parallel_switch": True,
+    "thinking": "effort",
+    "efforts": EFFORTS,
+    "reasoning_text": True,
+    "media": {"image", "audio", "document"},
+    "needs_file_names": True,
+    "link_kinds": {"image"},
+    "stored_kinds": {"document"},
+    "stored_issuer": "openai",
+    "user": True,
+    "output_names": True,
+    "speaker_names": True,
+    "refusals": True,
+    "calls_last": True,
+}
+RESPONSES = {
+    "issuer": "openai",
+    "turns": "items",
+    "sampling": {"temperature", "top_p", "max_tokens"},
+    "name_max": 128,
+    "id_max": 64,
+    "custom_tools": True,
+    "grammars": True,
+    "namespaces": True,
+    "strict_tools": True,
+    "strict_needs_all": True,
+    "strict_explicit": True,
+    "needs_parameters": True,
+    "allowed_subset": True,
+    "parallel_switch": True,
+    "thinking": "effort",
+    "efforts": EFFORTS,
+    "shows_thinking": True,
+    "media": {"image", "document", "audio"},
+    "result_media": {"image", "document"},
+    "needs_file_names": True,
+    "stored_issuer": "openai",
+    "verbosity": True,
+    "metadata": True,
+    "user": True,
+    "output_names": True,
+    "continues": True,
+    "refusals": True,
+}
+CLAUDE = {
+    "issuer": "anthropic",
+    "turns": "alternating",
+    "sampling": {"max_tokens", "stop"},
+    "temperature_max": 1.0,
+    "max_tokens_default": 32_000,
+    "later_system": False,
+    "starts_with_user": True,
+    "prefill": False,
+    "empty_text": False,
+    "id_max": 64,
+    "object_arguments": True,
+    "strict_tools": True,
+    "strict_max": 20,
+    "needs_parameters": True,
+    "parallel_needs_mode": True,
+    "parallel_switch": True,
+    "stub_tools": True,
+    "property_keys": True,
+    "thinking": "adaptive",
+    "efforts": ("low", "medium", "high", "xhigh", "max"),
+    "shows_thinking": True,
+    "media": {"image", "document"},
+    "result_media": {"image", "document"},
+    "document_types": {"application/pdf"},
+    "text_documents": True,
+    "stored_issuer": "anthropic",
+    "output_json": False,
+    "output_strict_only": True,
+    "cache_marks": True,
+    "user": True,
+    "failed_results": True,
+    "calls_last": True,
+}
+GEMINI = {
+    "issuer": "google",
+    "turns": "alternating",
+    "sampling": {"max_tokens", "stop", "seed"},
+    "stop_max": 5,
+    "later_system": False,
+    "starts_with_user": True,
+    "prefill": False,
+    "empty_text": False,
+    "name_max": 128,
+    "name_symbols": "_-.:",
+    "name_first_digit": False,
+    "id_max": 64,
+    "object_arguments": True,
+    "native_mix": (("/toolConfig/includeServerSideToolInvocations", b"true"),),
+    "allowed_subset": True,
+    "thinking": "level",
+    "efforts": ("low", "medium", "high"),
+    "can_disable_thinking": False,
+    "shows_thinking": True,
+    "call_signatures": True,
+    "text_signatures": True,
+    "signed_calls": True,
+    "media": {"image", "document", "audio", "video"},
+    "result_media": {"image", "document"},
+    "assistant_media": True,
+    "media_names": False,
+    "link_kinds": {"image", "document", "audio", "video"},
+    "link_types": True,
+    "stored_issuer": "google",
+    "result_names": True,
+    "failed_results": True,
+}
+
+
+def differences(traits, neighbour):
+    names = (name for name in Traits.__struct_fields__ if getattr(traits, name) != getattr(neighbour, name))
+    return {name: getattr(traits, name) for name in names}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "row"), [("chat", COMPATIBLE), ("responses", RESPONSES), ("messages", CLAUDE), ("gemini", GEMINI)]
+)
+def test_a_model_nobody_has_heard_of_gets_the_last_row_of_its_dialect(dialect, row):
+    assert differences(traits_for(dialect, "nobody-1"), Traits(dialect=dialect)) == row
+
+
+OF_CHAT = {
+    "max_tokens_word": "max_completion_tokens",
+    "reasoning_text": False,
+    "allowed_subset": True,
+    "metadata": True,
+}
+NEWEST = ("none", "low", "medium", "high", "xhigh", "max")
+NO_SAMPLING = {"max_tokens", "seed"}
+OF_GPT_5 = {"verbosity": True, "custom_tools": True, "grammars": True, "sampling": NO_SAMPLING}
+ON_3_0 = {"sampling": SAMPLING | {"top_k"}, "prefill": True}
+FLASH = ("minimal", "low", "medium", "high")
+ON_2_5 = {
+    "name_max": 64,
+    "native_tools": False,
+    "native_mix": (),
+    "sends_ids": False,
+    "signed_calls": False,
+    "thinking": "budget",
+    "efforts": EFFORTS,
+    "can_disable_thinking": True,
+    "result_media": frozenset(),
+    "output_with_tools": False,
+}
+WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "model", "neighbour", "difference"),
+    [
+        ("chat", "gpt-4.1", "nobody", OF_CHAT | WITHOUT_THINKING),
+        (
+            "chat",
+            "gpt-5.6",
+            "nobody",
+            OF_CHAT | OF_GPT_5 | {"efforts": NEWEST, "tools_need_no_effort": True, "cache_marks": True},
+        ),
+        ("chat", "gpt-5.4", "gpt-5.6", {"cache_marks": False}),
+        ("chat", "gpt-5.1", "gpt-5.4", {"efforts": NEWEST[:-1], "tools_need_no_effort": False}),
+        ("chat", "gpt-5", "gpt-5.1", {"efforts": FLASH}),
+        ("chat", "o3", "gpt-5", {"efforts": FLASH[1:], "custom_tools": False}),
+        ("chat", "gemini-3-pro", "nobody", {"issuer": "google", "call_signatures": True, "efforts": EFFORTS[:5]}),
+        ("chat", "claude-opus-5", "nobody", {"temperature_max": 1.0}),
+        ("chat", "mistral-large", "nobody", {"id_exact": 9}),
+        ("responses", "gpt-4.1", "nobody", WITHOUT_THINKING | {"custom_tools": False}),
+        ("responses", "gpt-5.6", "nobody", {"sampling": {"max_tokens"}, "efforts": NEWEST, "cache_marks": True}),
+        ("responses", "gpt-5.4", "gpt-5.6", {"efforts": NEWEST[:-1], "cache_marks": False}),
+        ("responses", "gpt-5", "gpt-5.4", {"efforts": FLASH}),
+        ("responses", "o3", "gpt-5", {"efforts": FLASH[1:]}),
+        ("messages", "claude-opus-4-8", "nobody", {"later_system": True}),
+        ("messages", "claude-opus-5-5", "claude-opus-4-8", {"forced_choice": False, "can_disable_thinking": False}),
+        ("messages", "claude-fable-5", "claude-opus-4-8", {"can_disable_thinking": False}),
+        (
+            "messages",
+            "claude-opus-4-6",
+            "nobody",
+            {"sampling": {"temperature", "top_p", "top_k", "max_tokens", "stop"}, "temperature_or_top_p": True},
+        ),
+        (
+            "messages",
+            "claude-opus-4-5",
+            "claude-opus-4-6",
+            {"thinking": "enabled", "prefill": True, "budget_min": 1024},
+        ),
+        ("messages", "claude-opus-4-1", "claude-opus-4-5", {"temperature_or_top_p": False, "max_tokens_default": 8192}),
+        ("messages", "claude-3-7-sonnet", "claude-opus-4-1", {"max_tokens_default": 32_000}),
+        ("messages", "claude-3-5-sonnet", "claude-opus-4-1", WITHOUT_THINKING | {"max_tokens_default": 4096}),
+        ("gemini", "gemini-3.6-flash", "nobody", {"efforts": FLASH}),
+        ("gemini", "gemini-3-pro", "nobody", ON_3_0),
+        ("gemini", "gemini-3-flash", "gemini-3-pro", {"efforts": FLASH}),
+        ("gemini", "gemini-2.5-flash", "gemini-3-pro", ON_2_5),
+        ("gemini", "gemini-2.5-pro", "gemini-2.5-flash", {"can_disable_thinking": False, "budget_min": 128}),
+        ("gemini", "gemini-2.0-flash", "gemini-2.5-flash", WITHOUT_THINKING | {"shows_thinking": False}),
+        ("gemini", "gemini-1.5-pro", "gemini-2.0-flash", {"schema": "openapi"}),
+    ],
+)
+def test_a_generation_differs_from_its_neighbour_in_just_this(dialect, model, neighbour, difference):
+    assert differences(traits_for(dialect, model), traits_for(dialect, neighbour)) == difference
+
+
+@pytest.mark.parametrize(
+    ("dialect", "models"),
+    [
+        ("chat", ["gpt-4.1", "gpt-4o-mini", "gpt-3.5-turbo", "chatgpt-4o-latest"]),
+        ("chat", ["gpt-5.4", "gpt-5.5-pro"]),
+        ("chat", ["gpt-5.6", "gpt-5.9", "gpt-6", "gpt-realtime"]),
+        ("chat", ["gpt-5.1", "gpt-5.2-codex"]),
+        ("chat", ["gpt-5", "gpt-5-mini"]),
+        ("chat", ["o3", "o1-mini", "o4-mini"]),
+        ("chat", ["nobody", "gpt-oss-120b", "deepseek-chat", "", "o2"]),
+        ("responses", ["gpt-4.1", "gpt-4o"]),
+        ("responses", ["gpt-5.6", "gpt-5.7", "gpt-6"]),
+        ("responses", ["gpt-5.4", "gpt-5.1"]),
+        ("responses", ["o3", "o1-pro", "o4-mini"]),
+        ("responses", ["nobody", "gpt-oss-20b", ""]),
+        ("messages", ["claude-3-5-sonnet", "claude-3-haiku", "claude-2.1"]),
+        ("messages", ["claude-opus-4-5", "claude-sonnet-4-5-20250929", "claude-haiku-4-5"]),
+        ("messages", ["claude-opus-4-6", "claude-sonnet-4-6"]),
+        ("messages", ["claude-opus-4-8", "claude-sonnet-4-8", "claude-opus-5", "claude-opus-5-1"]),
+        ("messages", ["claude-opus-4-1", "claude-opus-4-20250514", "claude-sonnet-4-0"]),
+        (
+            "messages",
+            ["claude-opus-5-5", "claude-sonnet-5-5", "claude-fable-5-1", "claude-mythos-5-2", "claude-mythos-preview"],
+        ),
+        ("messages", ["claude-fable-5", "claude-mythos-5"]),
+        ("messages", ["nobody", "claude-opus-4-7", "claude-haiku-5-5", "claude-sonnet-5", ""]),
+        ("gemini", ["gemini-3.6-flash", "gemini-3.7-flash", "gemini-3.6-flash-lite", "gemini-3.8-flash-lite"]),
+        ("gemini", ["gemini-3-pro", "gemini-3.1-pro-preview"]),
+        ("gemini", ["gemini-3-flash", "gemini-3.5-flash", "gemini-3.1-flash-lite"]),
+        ("gemini", ["gemini-2.5-flash", "gemini-2.5-flash-lite"]),
+        (
+            "gemini",
+            ["nobody", "gemini-3.8-pro", "gemini-3.8-flash", "gemini-3.6-pro", "gemini-3.9-flash", "gemini-4", ""],
+        ),
+    ],
+)
+def test_models_of_one_generation_share_a_row(dialect, models):
+    assert all(traits_for(dialect, model) == traits_for(dialect, models[0]) for model in models)
+
+
+@pytest.mark.parametrize(
+    "model", ["models/gemini-2.5-pro", "google/gemini-2.5-pro", "GEMINI-2.5-PRO", "a/b/gemini-2.5-pro-001"]
+)
+def test_a_path_a_vendors_prefix_and_letter_case_do_not_matter(model):
+    assert traits_for("gemini", model) == traits_for("gemini", "gemini-2.5-pro")
+
+
+def test_an_unknown_dialect_is_a_problem():
+    with pytest.raises(Problem) as caught:
+        traits_for("latin", "m")
+    assert caught.value == Problem("invalid_request", "unknown dialect 'latin'")
