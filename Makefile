@@ -20,7 +20,7 @@ help:
 	@echo "make check      ruff check, ruff format --check, pyright"
 	@echo "make run        translate a sample request (there is no gateway yet)"
 	@echo "make bench      speed; make mutate: mutation test (SEED, COUNT)"
-	@echo "make fuzz       the laws with EXAMPLES generated values each"
+	@echo "make fuzz       the laws with EXAMPLES generated values each, then a million mutated documents"
 	@echo "make losses     regenerate docs/losses.md"
 	@echo "make lock       resolve requirements.lock anew; make format: apply ruff"
 

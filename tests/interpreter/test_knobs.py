@@ -1,13 +1,10 @@
 """Sampling, thinking, the answer's format and identity, as each model takes them."""
 
-import json
-
 import pytest
 
-from dragoman.core.problems import Problem
-from dragoman.core.request import OutputFormat, Sampling, Thinking, Tool
-from dragoman.interpreter.knobs import fit_identity, fit_output, fit_sampling, fit_thinking
-from interpreter.workbench import asked, booked, encoded, fitting_for
+from dragoman.core.request import Sampling, Thinking, Tool
+from dragoman.interpreter.knobs import fit_sampling, fit_thinking
+from interpreter.workbench import asked, booked, fitting_for
 
 ALL = Sampling(
     temperature=1.5,

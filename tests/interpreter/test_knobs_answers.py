@@ -14,8 +14,8 @@ FORMAT = OutputFormat(kind="json_schema", schema=encoded(SCHEMA), name="plan", d
 TOOLS = (Tool(name="f"),)
 
 
-def shaped(dialect, model, output, *, source="chat", document=None, **request):
-    fitting = fitting_for(dialect, model, source=source, document=document)
+def shaped(dialect, model, output, *, source="chat", **request):
+    fitting = fitting_for(dialect, model, source=source)
     return fit_output(asked(output=output, **request), fitting), booked(fitting), fitting.instructions
 
 
@@ -89,14 +89,13 @@ def test_a_schema_that_is_no_object_is_any_value_and_booked():
     )
 
 
-def test_googles_own_schema_language_is_translated_and_what_it_lost_is_booked_in_the_document():
+def test_googles_own_schema_language_is_translated():
     schema = {"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}, "propertyOrdering": ["a"]}
-    document = {"generationConfig": {"responseSchema": schema}}
     output = OutputFormat(kind="json_schema", schema=encoded(schema), openapi=True)
-    fitted, losses, _ = shaped("chat", "gpt-4.1", output, source="gemini", document=document)
+    fitted, losses, _ = shaped("chat", "gpt-4.1", output, source="gemini")
     assert fitted == OutputFormat(kind="json_schema", schema=fitted.schema, name="answer")
     assert json.loads(fitted.schema) == {"type": "object", "properties": {"a": {"type": ["string", "null"]}}}
-    assert losses == [("dropped", "/generationConfig/responseSchema/propertyOrdering/0")]
+    assert losses == []
 
 
 def test_claude_is_told_what_its_subset_of_schemas_can_say():

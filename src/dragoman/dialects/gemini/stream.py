@@ -114,6 +114,10 @@ class GeminiDecoder:
             self._reader = JsonStreamReader() if stripped[:1] in (b"[", b"{") else SseReader()
         if isinstance(self._reader, JsonStreamReader):
             return self._reader.feed(chunk)
+        if self._at_line_start and chunk.startswith(b"data:") and chunk.find(b"\n") >= len(chunk) - 3:
+            # One event and its blank line: nothing else can be in it.
+            self._at_line_start = chunk.endswith(b"\n")
+            return [frame.data for frame in self._reader.feed(chunk)]
         bare = self._bare_json(chunk)
         self._at_line_start = chunk.endswith((b"\n", b"\r"))
         if bare < 0:

@@ -174,7 +174,8 @@ def read_reasoning(item: Item, where: str, unread: Unread | None) -> Reasoning:
         spelling = CONTENT
         kept = _other_pieces(content)
     elif content:
-        kept["/content"] = json.encode([piece.raw if isinstance(piece, Unknown) else piece for piece in content])
+        whole = json.encode([piece.raw if isinstance(piece, Unknown) else piece for piece in content])
+        kept["/content"] = json.graft(whole, (unread.take("/content") if unread else None) or {})
     for index, piece in enumerate(item.summary or ()):
         if isinstance(piece, Unknown):
             kept[f"/summary/{index}"] = bytes(piece.raw)

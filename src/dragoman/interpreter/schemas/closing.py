@@ -51,6 +51,7 @@ _STRUCTURE = frozenset(
 )
 _OF_STRINGS = frozenset({"format", "pattern", "minLength", "maxLength"})
 """Constraints that say nothing about values of other types, and that targets refuse beside those."""
+_CONFLICT = "; the first is kept"
 
 
 class Subset(Struct, frozen=True, kw_only=True):
@@ -153,7 +154,7 @@ class Closing:
 
     def merged(self, first: Node, second: Node, where: str, *, join: bool) -> Node:
         def clash(keyword: str) -> None:
-            self.note(where, f"conflicting values of {keyword}; the first is kept")
+            self.note(f"{where}/{keyword}", f"conflicting values of {keyword}{_CONFLICT}")
 
         return merge(first, second, clash, "join" if join else "first")
 
@@ -185,16 +186,25 @@ class Closing:
             if name not in words and name != keyword and name not in _SILENT and name not in DEFINITIONS
         }
         branches = [branch for branch in as_list(node[keyword]) if branch is not False]
+        noted = len(self.notes)
         pieces = [
             self.close({"allOf": [branch, base]} if base else branch, f"{where}/{keyword}/{index}", trail)
             for index, branch in enumerate(branches)
         ]
+        self.note_losers(f"{where}/{keyword}/", where, noted)
         if not pieces:
             return self.plain({**base, **words}, where, trail)
         distinct = list({encode(piece.schema): piece for piece in pieces}.values())
         choices = tuple(one for piece in distinct for one in self.choices(piece))
         undo = ArgumentUndo(choices=choices) if any(one.undo for one in choices) else None
         return Piece(self.worded({"anyOf": [piece.schema for piece in distinct]}, words, where), undo)
+
+    def note_losers(self, inside: str, beside: str, since: int) -> None:
+        """What conflicts with an alternative stands beside the alternatives, and loses: say so in its own place."""
+        for note in self.notes[since:]:
+            if note.what.endswith(_CONFLICT) and note.where.startswith(inside):
+                _, _, rest = note.where.removeprefix(inside).partition("/")
+                self.notes.append(Note(f"{beside}/{rest}", note.what, "dropped"))
 
     def choices(self, piece: Piece) -> tuple[Choice, ...]:
         pointer = self.references.locate(reference_of(piece.schema)) if "$ref" in piece.schema else None
