@@ -140,8 +140,15 @@ class _Repair:
         return open_slots[0] if open_slots and not result.name else None
 
     def _with_ids(self, message: Message, slots: Iterator[_Slot]) -> Message:
-        parts = tuple(next(slots).call if isinstance(part, ToolCall) else part for part in message.parts)
-        return Message(role="assistant", parts=parts, name=message.name, where=message.where)
+        parts: list[AnyPart] = []
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                parts.append(next(slots).call)
+            elif isinstance(part, ToolResult):
+                parts.extend(self._orphan(part))
+            else:
+                parts.append(part)
+        return Message(role="assistant", parts=tuple(parts), name=message.name, where=message.where)
 
     def _append_results(self, repaired: list[Message], run: int) -> None:
         results: list[AnyPart] = [self._result(slot) for slot in self._by_run.get(run, [])]
@@ -164,13 +171,22 @@ class _Repair:
     def _append_rest(self, repaired: list[Message], message: Message) -> None:
         rest: list[AnyPart] = []
         for part in message.parts:
-            if not isinstance(part, ToolResult):
+            if isinstance(part, ToolResult):
+                rest.extend(self._orphan(part))
+            elif isinstance(part, ToolCall):
+                self._ledger.approximated(part.where, "a call outside the assistant's turn is told as text")
+                rest.append(Text(text=f"[tool call {part.name} {part.arguments}]"))
+            else:
                 rest.append(part)
-            elif id(part) in self._orphans:
-                self._ledger.approximated(part.where, "a result without its call is told as text")
-                rest.extend(_orphan_parts(part))
         if rest:
             repaired.append(structs.replace(message, parts=tuple(rest)))
+
+    def _orphan(self, result: ToolResult) -> list[AnyPart]:
+        """Tell a result as text if no call takes it; one that answers a call stands behind that."""
+        if id(result) not in self._orphans:
+            return []
+        self._ledger.approximated(result.where, "a result without its call is told as text")
+        return _orphan_parts(result)
 
 
 def _orphan_parts(result: ToolResult) -> list[AnyPart]:

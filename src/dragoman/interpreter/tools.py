@@ -7,7 +7,7 @@ from msgspec import Struct, structs
 from dragoman.core.parts import ToolCall
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.interpreter.fitting import Fitting
-from dragoman.interpreter.history import drop_extras
+from dragoman.interpreter.foreign import drop_extras
 from dragoman.interpreter.native_tools import choice_of, counterpart, is_called
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.from_openapi import to_json_schema

@@ -232,7 +232,10 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
 def _write_message(message: Message) -> Any:
     if not message.spelling and message.extras is None:
         role = "model" if message.role == "assistant" else "user"
-        return {"role": role, "parts": [item for part in message.parts if (item := write_part(part)) is not None]}
+        parts = message.parts
+        if len(parts) == 1 and (only := write_part(parts[0])) is not None:
+            return {"role": role, "parts": [only]}
+        return {"role": role, "parts": [item for part in parts if (item := write_part(part)) is not None]}
     words = message.spelling.split() if message.spelling else ()
     content = _write_parts(message.parts, words)
     if NO_ROLE not in words:

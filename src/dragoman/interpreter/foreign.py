@@ -1,0 +1,51 @@
+"""What only its own dialect understands is taken off a value, and booked."""
+
+from typing import Any
+
+from dragoman.core.parts import Part
+from dragoman.core.value import Extras, Value
+from dragoman.interpreter.fitting import Fitting
+from dragoman.wire import json
+
+_MARK = "/cache_control"
+
+
+def drop_extras(value: Value, fitting: Fitting) -> None:
+    """Book every field that only another dialect understands."""
+    if value.extras is not None:
+        for pointer in value.extras.fields:
+            fitting.ledger.dropped(value.where + pointer, "not known to the target")
+
+
+def without_foreign(part: Part, fitting: Fitting) -> dict[str, Any]:
+    """Return the changes that take from a part what only its own dialect can say, and book them."""
+    changes: dict[str, Any] = {}
+    if part.extras is not None:
+        mark = _anthropic_mark(part.extras) if part.cache is None and fitting.traits.cache_marks else None
+        if mark is not None:
+            changes["cache"] = mark
+        for pointer in part.extras.fields:
+            if mark is None or pointer != _MARK:
+                fitting.ledger.dropped(part.where + pointer, "not known to the target")
+        changes["extras"] = None
+    if part.cache is not None and not fitting.traits.cache_marks:
+        fitting.ledger.field_dropped("part.cache", "the target has no cache marks", part)
+        changes["cache"] = None
+    if part.signature is not None and part.signature.issuer != fitting.traits.issuer:
+        fitting.ledger.field_dropped("part.signature", f"signed by {part.signature.issuer}", part)
+        changes["signature"] = None
+    return changes
+
+
+def _anthropic_mark(extras: Extras) -> str | None:
+    """Return the lifetime of a cache mark in Anthropic's words, which many callers of Chat write too."""
+    raw = extras.fields.get(_MARK)
+    if raw is None:
+        return None
+    match json.peek(raw):
+        case {"type": "ephemeral", "ttl": str(lifetime), **rest} if not rest:
+            return lifetime
+        case {"type": "ephemeral", **rest} if not rest:
+            return ""
+        case _:
+            return None
