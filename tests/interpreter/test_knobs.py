@@ -10,7 +10,7 @@ ALL = Sampling(
     temperature=1.5,
     top_p=0.5,
     top_k=3,
-    max_tokens=9,
+    max_tokens=99,
     stop=("a", "b"),
     seed=7,
     presence_penalty=0.1,
@@ -70,7 +70,7 @@ def test_stop_sequences_are_counted(count, losses):
     fitting = fitting_for("chat", "gpt-4.1")
     words = tuple("abcdefg"[:count])
     assert fit_sampling(Sampling(stop=words), fitting) == Sampling(stop=words[:4])
-    assert booked(fitting) == [("approximated", "/stop")] * losses
+    assert booked(fitting) == [("dropped", "/stop/4")] * losses
 
 
 def test_a_refused_knob_is_not_clamped_too():
@@ -209,7 +209,7 @@ LEFT_TO_THE_MODEL = Thinking(mode="adaptive")
             "claude-opus-4-5",
             Thinking(budget=1, visible=True),
             Thinking(mode="enabled", budget=1024, visible=True),
-            [],
+            [BUDGET],
         ),
     ],
 )

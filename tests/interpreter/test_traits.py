@@ -35,6 +35,7 @@ RESPONSES = {
     "issuer": "openai",
     "turns": "items",
     "sampling": {"temperature", "top_p", "max_tokens"},
+    "max_tokens_min": 16,
     "name_max": 128,
     "id_max": 64,
     "custom_tools": True,
@@ -196,7 +197,11 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
             "messages",
             "claude-opus-4-6",
             "nobody",
-            {"sampling": {"temperature", "top_p", "top_k", "max_tokens", "stop"}, "temperature_or_top_p": True},
+            {
+                "sampling": {"temperature", "top_p", "top_k", "max_tokens", "stop"},
+                "thinks_without": {"temperature", "top_p", "top_k"},
+                "temperature_or_top_p": True,
+            },
         ),
         (
             "messages",

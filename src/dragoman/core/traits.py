@@ -23,9 +23,12 @@ class Traits(Struct, frozen=True, kw_only=True):
     sampling: frozenset[str] = frozenset()
     """Names of `Sampling` fields that are accepted."""
     temperature_max: float = 2.0
+    thinks_without: frozenset[str] = frozenset()
+    """Names of `Sampling` fields that are refused while the model thinks."""
     temperature_or_top_p: bool = False
     """Only one of the two may be sent."""
     stop_max: int = 1_000_000
+    max_tokens_min: int = 0
     max_tokens_default: int | None = None
     """Sent when the caller gave none and the target demands one."""
     max_tokens_word: str = "max_completion_tokens"

@@ -5,13 +5,13 @@ What leaves this function can be said in the target's dialect without loss; `Und
 
 from msgspec import structs
 
-from dragoman.core.parts import Text
-from dragoman.core.request import Message, NativeTool, Request, Tool
+from dragoman.core.parts import Reasoning, Text, ToolResult
+from dragoman.core.request import Message, NativeTool, Request, Thinking, Tool
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.interpreter import carry
 from dragoman.interpreter.arrange import arranged
-from dragoman.interpreter.fitting import Fitting, Undo
+from dragoman.interpreter.fitting import NO_LIMIT, Fitting, Undo
 from dragoman.interpreter.history import fit_messages
 from dragoman.interpreter.kin import shared_fields
 from dragoman.interpreter.knobs import fit_identity, fit_output, fit_sampling, fit_thinking
@@ -22,19 +22,23 @@ from dragoman.interpreter.tools import fit_tools
 
 def adapt(request: Request, source_issuer: str, traits: Traits, ledger: Ledger) -> tuple[Request, Undo]:
     """Return `request` as `traits` can take it, and how to undo that in the reply."""
-    fitting = Fitting(traits, ledger, source_issuer)
+    limit = request.sampling.max_tokens or traits.max_tokens_default or NO_LIMIT
+    fitting = Fitting(traits, ledger, source_issuer, limit, traits.forced_choice)
     identity = fit_identity(request, fitting)
+    thinking = fit_thinking(request, fitting)
+    # Claude's manual thinking and a forced tool exclude each other.
+    fitting.forced = traits.forced_choice and not (thinking is not None and thinking.mode == "enabled")
     tools, choice = fit_tools(request, fitting)
     output = fit_output(request, fitting)
-    thinking = fit_thinking(request, fitting)
     messages = paired(fit_messages(carry.restored(request.messages), fitting), traits, ledger)
-    messages = _instructed(messages, fitting)
+    turns = arranged(_instructed(messages, fitting), traits, ledger)
+    thinking = _thinking_in(turns, thinking, ledger)
     adapted = structs.replace(
         request,
-        messages=arranged(messages, traits, ledger),
+        messages=turns,
         tools=tools,
         tool_choice=choice,
-        sampling=fit_sampling(request.sampling, fitting),
+        sampling=fit_sampling(request.sampling, fitting, thinking),
         thinking=thinking,
         output=output,
         extras=_extras(request, tools, fitting),
@@ -42,6 +46,19 @@ def adapt(request: Request, source_issuer: str, traits: Traits, ledger: Ledger) 
         **identity,
     )
     return adapted, fitting.undo()
+
+
+def _thinking_in(turns: tuple[Message, ...], thinking: Thinking | None, ledger: Ledger) -> Thinking | None:
+    """Switch manual thinking off within a tool loop that another model began: Claude wants its own thoughts there."""
+    if thinking is None or thinking.mode != "enabled" or len(turns) < 2:
+        return thinking
+    last, answer = turns[-2], turns[-1]
+    begun_elsewhere = last.role == "assistant" and not isinstance(last.parts[0], Reasoning)
+    if begun_elsewhere and any(isinstance(part, ToolResult) for part in answer.parts):
+        for name in ("mode", "effort", "budget"):
+            ledger.field_approximated(f"thinking.{name}", "off within a tool loop that began without Claude's thoughts")
+        return Thinking(mode="disabled")
+    return thinking
 
 
 def _instructed(messages: list[Message], fitting: Fitting) -> list[Message]:

@@ -225,7 +225,7 @@ _ITEM_PARTS = {ToolCall, ToolResult, Reasoning}
 
 def _with_ids_and_names(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
     """Write ids the target takes, names on results, and the signature each step's first call must have."""
-    names: dict[str, str] = {}
+    calls: dict[str, ToolCall] = {}
     finished: list[Message] = []
     skipped = False
     for message in messages:
@@ -238,7 +238,7 @@ def _with_ids_and_names(messages: list[Message], traits: Traits, ledger: Ledger)
         for index, part in enumerate(parts):
             now = part
             if isinstance(part, ToolCall):
-                names[part.id] = part.name
+                calls[part.id] = part
                 signature = part.signature
                 if not signed and signature is None:
                     signature = SKIP_SIGNATURE
@@ -250,10 +250,10 @@ def _with_ids_and_names(messages: list[Message], traits: Traits, ledger: Ledger)
                 if call_id != part.id or signature is not part.signature:
                     now = structs.replace(part, id=call_id, signature=signature)
             elif isinstance(part, ToolResult):
-                name = names.get(part.call_id, part.name)
-                if part.name and part.name != name:
+                call = calls.get(part.call_id)
+                if call is not None and part.name and part.name != call.name:
                     ledger.field_dropped("result.name", "the name of the call stands", part)
-                now = _result_with_name(part, name, traits)
+                now = _result_of(part, call, traits)
             if now is not part:
                 changed = list(parts) if changed is None else changed
                 changed[index] = now
@@ -265,9 +265,11 @@ def _with_parts(message: Message, parts: tuple[AnyPart, ...]) -> Message:
     return Message(role=message.role, parts=parts, name=message.name, where=message.where)
 
 
-def _result_with_name(result: ToolResult, name: str, traits: Traits) -> ToolResult:
+def _result_of(result: ToolResult, call: ToolCall | None, traits: Traits) -> ToolResult:
+    """Write a result as its call demands: the same id, name and form."""
     call_id = id_alias(result.call_id, traits) if traits.sends_ids else ""
+    name, form = (call.name, call.form) if call is not None else (result.name, result.form)
     wanted = name if traits.result_names else ""
-    if call_id == result.call_id and wanted == result.name:
+    if call_id == result.call_id and wanted == result.name and form == result.form:
         return result
-    return structs.replace(result, call_id=call_id, name=wanted)
+    return structs.replace(result, call_id=call_id, name=wanted, form=form)

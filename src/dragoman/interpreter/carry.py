@@ -8,6 +8,7 @@ carries it.
 
 import binascii
 from base64 import b64decode, b64encode
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Literal
 
@@ -15,9 +16,14 @@ from msgspec import structs
 
 from dragoman.core.parts import AnyPart, Reasoning, Signature, ToolCall
 from dragoman.core.request import Message
+from dragoman.interpreter.ledger import Ledger
 
 _MAGIC = "dragoman1"
-_PREFIX = b64encode(_MAGIC.encode()).decode()
+MARK = b64encode(_MAGIC.encode())
+"""How every envelope begins."""
+UNSIGNED = Signature("", "")
+"""In an envelope: reasoning that nobody signed, so that no vendor takes it for its own."""
+_PREFIX = MARK.decode()
 Bearer = Literal["self", "call", "redacted"]
 
 
@@ -86,10 +92,31 @@ def _restore_parts(
             elif bearer == "redacted":
                 finished.append(Reasoning(redacted=True, signature=signature, where=part.where))
             else:
-                finished.append(structs.replace(part, signature=signature))
+                finished.append(structs.replace(part, signature=signature if signature.issuer else None))
         elif waiting is not None and isinstance(part, ToolCall):
             finished.append(structs.replace(part, signature=part.signature or waiting))
             waiting = None
         else:
             finished.append(part)
     return tuple(finished), waiting
+
+
+def native(messages: tuple[Message, ...], issuer: str, ledger: Ledger) -> tuple[Message, ...]:
+    """Take out of a history what stands in envelopes and is not `issuer`'s own: it must not see the rest."""
+    return tuple(
+        structs.replace(message, parts=tuple(_native_parts(message.parts, issuer, ledger))) for message in messages
+    )
+
+
+def _native_parts(parts: tuple[AnyPart, ...], issuer: str, ledger: Ledger) -> Iterator[AnyPart]:
+    for part in parts:
+        found = opened(part.signature) if part.signature is not None else None
+        if found is None:
+            yield part
+        elif found[0].issuer == issuer and found[1] != "call":
+            yield structs.replace(part, signature=found[0])
+        elif isinstance(part, Reasoning):
+            ledger.dropped(part.where, "reasoning of another vendor's model cannot be replayed")
+        else:
+            ledger.field_dropped("part.signature", f"signed by {found[0].issuer}", part)
+            yield structs.replace(part, signature=None)

@@ -10,6 +10,9 @@ from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.notes import Note
 
 
+NO_LIMIT = 1 << 30
+
+
 class Undo(Struct, frozen=True):
     """How to turn what the target answers back into the caller's terms."""
 
@@ -27,6 +30,10 @@ class Fitting(Struct):
     traits: Traits
     ledger: Ledger
     source_issuer: str
+    max_tokens: int = NO_LIMIT
+    """The limit on the answer that will be sent."""
+    forced: bool = True
+    """The model can be forced to call a tool."""
     names: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     custom: set[str] = field(default_factory=set[str])
     arguments: dict[str, tuple[ArgumentUndo, ...]] = field(default_factory=dict[str, tuple[ArgumentUndo, ...]])

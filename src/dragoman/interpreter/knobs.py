@@ -27,11 +27,12 @@ _BUDGET_OF_EFFORT: dict[str, int] = {
 }
 
 
-def fit_sampling(sampling: Sampling, fitting: Fitting) -> Sampling:
+def fit_sampling(sampling: Sampling, fitting: Fitting, thinking: Thinking | None = None) -> Sampling:
     """Keep what the model accepts, clamp what it bounds, add what it demands."""
     traits, ledger = fitting.traits, fitting.ledger
     changes: dict[str, Any] = {}
-    for name in _refused(traits.sampling):
+    thinks = thinking is not None and thinking.mode in ("adaptive", "enabled")
+    for name in _refused(traits.sampling - traits.thinks_without if thinks else traits.sampling):
         value = getattr(sampling, name)
         if value is None or value == ():
             continue
@@ -42,11 +43,16 @@ def fit_sampling(sampling: Sampling, fitting: Fitting) -> Sampling:
         ledger.field_approximated("sampling.temperature", f"the model's maximum is {traits.temperature_max:g}")
         changes["temperature"] = traits.temperature_max
     if "stop" not in changes and len(sampling.stop) > traits.stop_max:
-        ledger.field_approximated("sampling.stop", f"only the first {traits.stop_max} stop sequences are sent")
+        place = ledger.place("sampling.stop")
+        for index in range(traits.stop_max, len(sampling.stop)):
+            ledger.dropped(f"{place}/{index}", f"the target takes {traits.stop_max} stop sequences")
         changes["stop"] = sampling.stop[: traits.stop_max]
     if traits.temperature_or_top_p and temperature is not None and sampling.top_p is not None:
         ledger.field_dropped("sampling.top_p", "the model takes temperature or top_p, not both")
         changes["top_p"] = None
+    if sampling.max_tokens is not None and sampling.max_tokens < traits.max_tokens_min:
+        ledger.field_approximated("sampling.max_tokens", f"the target's minimum is {traits.max_tokens_min}")
+        changes["max_tokens"] = traits.max_tokens_min
     if sampling.max_tokens is None and traits.max_tokens_default is not None:
         changes["max_tokens"] = traits.max_tokens_default
     return structs.replace(sampling, **changes) if changes else sampling
@@ -144,17 +150,21 @@ def _as_adaptive(thinking: Thinking, wanted: Effort | None, visible: bool | None
 
 
 def _as_enabled(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:
+    """Say a budget of at least the model's minimum and less than the limit on the whole answer."""
+    least, limit = fitting.traits.budget_min, fitting.max_tokens
+    if wanted != "none" and limit <= least:
+        for name in _said(thinking):
+            fitting.ledger.field_approximated(f"thinking.{name}", f"{limit} tokens are too few to think: it is off")
+        wanted = "none"
     if wanted == "none":
         return Thinking(mode="disabled")
-    budget = (
-        thinking.budget
-        if thinking.budget is not None and thinking.budget > 0
-        else _BUDGET_OF_EFFORT[wanted or "medium"]
-    )
-    if thinking.budget != budget:
+    asked = thinking.budget if thinking.budget is not None and thinking.budget > 0 else None
+    budget = asked if asked is not None else _BUDGET_OF_EFFORT[wanted or "medium"]
+    budget = max(least, min(budget, limit - 1))
+    if asked != budget:
         for name in _said(thinking):
             fitting.ledger.field_approximated(f"thinking.{name}", f"said as a budget of {budget} tokens")
-    return Thinking(mode="enabled", budget=max(budget, fitting.traits.budget_min), visible=visible)
+    return Thinking(mode="enabled", budget=budget, visible=visible)
 
 
 def _as_level(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:

@@ -61,6 +61,7 @@ class _Slot(Struct):
     """One call and what answers it."""
 
     call: ToolCall
+    run: int
     had_id: bool
     results: list[ToolResult] = field(default_factory=list[ToolResult])
 
@@ -71,7 +72,7 @@ class _Repair:
         self._ledger = ledger
         self._slots: list[_Slot] = []
         self._by_run: dict[int, list[_Slot]] = {}
-        self._by_id: dict[str, _Slot] = {}
+        self._by_id: dict[str, list[_Slot]] = {}
         self._uses: dict[str, int] = {}
         self._orphans: set[int] = set()
 
@@ -114,20 +115,29 @@ class _Repair:
         elif uses > 1:
             call = structs.replace(call, id=minted_id("call_", own_id, uses))
             self._ledger.field_approximated("call.id", f"the id {own_id!r} was used before", call)
-        slot = _Slot(call, bool(own_id))
+        slot = _Slot(call, run, bool(own_id))
         self._slots.append(slot)
         self._by_run.setdefault(run, []).append(slot)
         if own_id:
-            self._by_id[own_id] = slot
+            self._by_id.setdefault(own_id, []).append(slot)
 
     def _add_result(self, result: ToolResult) -> None:
-        slot = self._by_id.get(result.call_id) if result.call_id else None
+        slot = self._of_id(result.call_id)
         if slot is None:
             slot = self._unanswered(result)
         if slot is None:
             self._orphans.add(id(result))
         else:
             slot.results.append(result)
+
+    def _of_id(self, call_id: str) -> _Slot | None:
+        """Find the nearest call of that id; of several in one turn, the first that has no answer yet."""
+        slots = self._by_id.get(call_id, [])
+        if not call_id or not slots:
+            return None
+        last = slots[-1]
+        turn = [slot for slot in slots[-256:] if slot.run == last.run]
+        return next((slot for slot in turn if not slot.results), last)
 
     def _unanswered(self, result: ToolResult) -> _Slot | None:
         """Find the call that a result without a usable id answers: by name, then by order."""

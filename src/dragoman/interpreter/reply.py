@@ -26,7 +26,8 @@ from dragoman.core.problems import Problem
 from dragoman.core.response import Finish
 from dragoman.dialects.record import Dialect
 from dragoman.interpreter.aliases import digest, minted_id
-from dragoman.interpreter.carry import sealed
+from dragoman.interpreter.carry import UNSIGNED, sealed
+from dragoman.interpreter.faults import retold
 from dragoman.interpreter.history import wrap_free_text
 from dragoman.interpreter.ledger import Ledger
 from dragoman.wire import json
@@ -38,7 +39,7 @@ _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 class _Part:
     """A part on its way: its index at the client, and for a call that must be seen whole, its events so far."""
 
-    __slots__ = ("arguments", "begins", "held", "index", "kind", "part", "where")
+    __slots__ = ("arguments", "begins", "held", "index", "kind", "part", "signed", "where")
 
     def __init__(self, index: int | None, part: AnyPart) -> None:
         self.index = index
@@ -47,6 +48,7 @@ class _Part:
         self.where = part.where
         self.held: list[Event] | None = None
         self.begins: str | None = None
+        self.signed = False
         self.arguments: list[str] | None = None
         """For a client that parses arguments: what it has been told of them."""
 
@@ -54,7 +56,10 @@ class _Part:
 class ReplyFitter:
     """Events in, events the client's dialect can say out. Parts left out do not count: indexes close up."""
 
-    def __init__(self, client: Dialect, ledger: Ledger, *, whole: bool, salt: str = "") -> None:
+    def __init__(
+        self, client: Dialect, ledger: Ledger, *, whole: bool, salt: str = "", source_issuer: str = ""
+    ) -> None:
+        self._source_issuer = source_issuer
         self._client = client
         self._holds = client.holds
         self._ledger = ledger
@@ -65,6 +70,7 @@ class ReplyFitter:
         self._calls = 0
         self._lost_call = False
         self._whole_calls = client.holds.object_arguments and (whole or not client.holds.partial_calls)
+        self._marks_unsigned = "reasoning" in client.holds.signatures and source_issuer != client.issuer
         self._carries = "call" not in client.holds.signatures and "reasoning" in client.holds.signatures
 
     def place_of(self, index: int) -> int | None:
@@ -98,8 +104,8 @@ class ReplyFitter:
                 return [event]
             case Finished(finish):
                 return [self._finished(finish)]
-            case Failed():
-                return [event]
+            case Failed(problem):
+                return [Failed(retold(problem, self._source_issuer, self._client.issuer))]
 
     def _open(self, part: AnyPart) -> _Part:
         opened = _Part(self._next, part)
@@ -187,6 +193,9 @@ class ReplyFitter:
                 opened.held = None
                 return []
             return [*self._release(opened), PartEnded(self._index(opened), complete)]
+        if opened.kind is Reasoning and not opened.signed and opened.index is not None and self._marks_unsigned:
+            told = PartSigned(opened.index, sealed(UNSIGNED, "self", self._client.issuer))
+            return [told, PartEnded(opened.index, complete)]
         if opened.arguments is not None and complete and not json.is_object("".join(opened.arguments)):
             # Some hosts say "tool_calls" of a call they cut off; the client must not run what it guesses from it.
             self._lost_call = True
@@ -223,6 +232,7 @@ class ReplyFitter:
         return False
 
     def _signed(self, opened: _Part, signature: Signature) -> list[Event]:
+        opened.signed = True
         client = self._client
         word = _SIGNED_WORDS.get(opened.kind, "")
         if opened.index is None and opened.held is None:

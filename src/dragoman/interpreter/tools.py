@@ -52,7 +52,7 @@ def _allowed(request: Request, fitting: Fitting) -> tuple[AnyTool, ...]:
     choice = request.tool_choice
     if choice is None or not choice.names or fitting.traits.allowed_subset:
         return request.tools
-    if len(choice.names) == 1 and choice.mode == "required" and fitting.traits.forced_choice:
+    if len(choice.names) == 1 and choice.mode == "required" and fitting.forced:
         return request.tools
     kept: list[AnyTool] = []
     for tool in request.tools:
@@ -219,7 +219,7 @@ def _fit_choice(request: Request, tools: list[AnyTool], fitting: Fitting) -> Too
     if choice.names and not names:
         ledger.field_dropped("tool_choice", "the chosen tool is not among the tools sent")
         mode = "auto" if mode == "required" else mode
-    if mode == "required" and not traits.forced_choice:
+    if mode == "required" and not fitting.forced:
         ledger.field_approximated("tool_choice", "the model cannot be forced: asked for in words")
         wanted = " or ".join(names)
         fitting.instructions.append(f"Call the tool {wanted}." if wanted else "Call one of the tools.")

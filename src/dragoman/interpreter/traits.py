@@ -69,6 +69,7 @@ _RESPONSES = Traits(
     issuer="openai",
     turns="items",
     sampling=frozenset({"temperature", "top_p", "max_tokens"}),
+    max_tokens_min=16,
     name_max=128,
     id_max=64,
     custom_tools=True,
@@ -145,6 +146,7 @@ _CLAUDE_5_5 = structs.replace(_CLAUDE_LATER_SYSTEM, forced_choice=False, can_dis
 _CLAUDE_4_6 = structs.replace(
     _CLAUDE,
     sampling=frozenset({"temperature", "top_p", "top_k", "max_tokens", "stop"}),
+    thinks_without=frozenset({"temperature", "top_p", "top_k"}),
     temperature_or_top_p=True,
 )
 _CLAUDE_4_5 = structs.replace(_CLAUDE_4_6, thinking="enabled", prefill=True, budget_min=1024)

@@ -17,6 +17,8 @@ from dragoman.core.stream import Collector, Sequencer, replay
 from dragoman.dialects.record import Call, Dialect, ErrorReply
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
+from dragoman.interpreter.carry import MARK, native
+from dragoman.interpreter.faults import as_fault
 from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.reply import ReplyFitter
@@ -58,7 +60,7 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and three indepen
     """
     here, there = dialect_named(source), dialect_named(target)
     if here is there and not form:
-        return Translation(call=_with_model(call, model, there) if model else call)
+        return _passed(call, here, model, strict=strict)
     request = here.parse_request(call)
     wanted = model or request.model
     traits = traits_for(target, wanted)
@@ -72,6 +74,20 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and three indepen
             adapted, model=wanted, spelling=adapted.spelling | {form} if form else adapted.spelling
         )
     return Translation(call=there.render_request(adapted, traits), losses=losses, undo=undo, request=request)
+
+
+def _passed(call: Call, dialect: Dialect, model: str, *, strict: bool) -> Translation:
+    """Pass a request on in its own dialect: the same bytes, unless another vendor's signature is among them."""
+    losses: tuple[Loss, ...] = ()
+    if MARK in call.body:
+        request = dialect.parse_request(call)
+        ledger = Ledger(dialect.pointers, call.body)
+        cleaned = structs.replace(request, messages=native(request.messages, dialect.issuer, ledger))
+        losses = ledger.losses()
+        call = dialect.render_request(cleaned, traits_for(dialect.name, model or request.model))
+    if strict:
+        refuse(losses)
+    return Translation(call=_with_model(call, model, dialect) if model else call, losses=losses)
 
 
 def _with_model(call: Call, model: str, dialect: Dialect) -> Call:
@@ -133,7 +149,9 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
 def _fitted(response: Response, here: Dialect, there: Dialect, context: Context, ledger: Ledger) -> Response:
     """Return a whole reply in the caller's terms, with only what its dialect can hold."""
     restorer = Restorer(context.undo)
-    fitter = None if here is there else ReplyFitter(there, ledger, whole=True, salt=context.salt)
+    fitter = None
+    if here is not there:
+        fitter = ReplyFitter(there, ledger, whole=True, salt=context.salt, source_issuer=here.issuer)
     collector = Collector()
     for event in replay(response):
         for restored in restorer.feed(event):
@@ -158,7 +176,11 @@ class StreamTranslator:
         self._restorer = Restorer(context.undo)
         self._sequencer = Sequencer()
         self._ledger = Ledger(here.pointers)
-        self._fitter = None if here is there else ReplyFitter(there, self._ledger, whole=False, salt=context.salt)
+        self._fitter = (
+            None
+            if here is there
+            else ReplyFitter(there, self._ledger, whole=False, salt=context.salt, source_issuer=here.issuer)
+        )
         self._encoder = there.encoder(context.client_request())
         self._over = False
 
@@ -218,7 +240,4 @@ def translate_error(status: int, headers: Mapping[str, str], body: bytes, source
     """Say an upstream's error in the client's dialect."""
     here, there = dialect_named(source), dialect_named(target)
     problem = here.parse_error(status, headers, body)
-    if problem.kind == "internal" and here is not there:
-        # An upstream that breaks is a bad gateway to the client: it must not look as if we had broken.
-        problem = Problem("malformed_reply", problem.message, code=problem.code, retry_after=problem.retry_after)
-    return there.build_error(problem)
+    return there.build_error(problem if here is there else as_fault(problem, here.issuer, there.issuer))

@@ -263,6 +263,8 @@ def test_a_malformed_call_is_an_error():
     [
         ({}, "Usage"),
         ({"prompt_tokens": 3}, "Usage input=3"),
+        ({"prompt_tokens": 3, "total_tokens": 3}, "Usage input=3"),
+        ({"completion_tokens": 4, "total_tokens": 4}, "Usage output=4"),
         ({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}, "Usage input=3 output=4"),
         (
             {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 8},

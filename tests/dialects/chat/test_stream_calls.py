@@ -1,5 +1,9 @@
 """Calls in streams of OpenAI Chat Completions, told apart whatever the server makes of ids and indexes."""
 
+from typing import Any
+
+import pytest
+
 from dialects.chat.chunks import DONE, STOP, TOOLS, calls, chunk, decode, failure, read
 from dragoman.core.events import PartEnded, PartStarted
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
@@ -181,3 +185,44 @@ def test_a_google_signature_and_vendor_fields_of_a_call_are_kept():
     assert part.signature == Signature("google", "U0lH")
     assert part.extras is not None
     assert part.extras.fields == {"/mood": b"1"}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "told"),
+    [
+        ([{"name": "f", "args": "{"}, {"name": "f", "args": "}"}], [("", "f", "{}")]),
+        ([{"name": "f", "args": "{}"}, {"name": "f", "args": ""}], [("", "f", "{}")]),
+        ([{"name": "f", "args": "{}"}, {"name": "g", "args": "{}"}], [("", "f", "{}"), ("", "g", "{}")]),
+        ([{"name": "f", "args": "{"}, {"name": "g", "args": "{}"}], [("", "f", "{"), ("", "g", "{}")]),
+        ([{"index": 0, "name": "f", "args": "{"}, {"index": 0, "name": "g", "args": "}"}], [("", "f", "{}")]),
+        ([{"index": 0, "name": "f", "args": "{}"}, {"index": 1, "name": "f", "args": "{}"}], [("", "f", "{}")] * 2),
+        (
+            [{"index": 0, "id": "a", "name": "f"}, {"index": 0, "id": "b", "name": "g"}],
+            [("a", "f", "{}"), ("b", "g", "{}")],
+        ),
+        ([{"index": 0, "id": "a", "name": "f"}, {"index": 1, "id": "a", "args": "{}"}], [("a", "f", "{}")]),
+        (
+            [{"index": 0, "id": "a", "name": "f"}, {"index": 1, "id": "a"}, {"index": 1, "args": "{}"}],
+            [("a", "f", "{}")],
+        ),
+        ([{"index": 0, "args": "{"}, {"index": 0, "name": "f", "args": "}"}], [("", "f", "{}")]),
+        ([{"id": "a", "name": "f"}, {"args": "{"}, {"args": "}"}], [("a", "f", "{}")]),
+    ],
+)
+def test_pieces_belong_to_the_call_that_their_id_index_and_name_say(pieces: Any, told: Any):
+    parts = read(*map(calls, pieces), TOOLS).parts
+    assert [(part.id, part.name, part.arguments) for part in parts if isinstance(part, ToolCall)] == told
+
+
+def test_a_server_may_repeat_a_call_that_is_over_but_not_add_to_it():
+    over = [
+        calls({"index": 0, "id": "a", "name": "f", "args": '{"x":'}),
+        calls({"index": 0, "args": "1}"}),
+        chunk({"content": "t"}),
+    ]
+    for again in ('{"x":1}', " ", ""):
+        assert read(*over, calls({"index": 0, "args": again}), TOOLS).parts[0] == ToolCall(
+            id="a", name="f", arguments='{"x":1}'
+        )
+    problem = failure(*over, calls({"index": 0, "args": '{"x":2}'}), TOOLS)
+    assert (problem.kind, problem.message) == ("malformed_reply", "arguments arrived for a tool call that was over")

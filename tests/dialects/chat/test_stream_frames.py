@@ -32,6 +32,7 @@ EVENTS: list[Event] = [
     PartStarted(0, Reasoning()),
     PartDelta(0, "a"),
     PartDelta(0, "b", 1),
+    PartDelta(0, "c", 1),
     PartEnded(0),
     PartStarted(1, Reasoning(spelling="chat thinking", extras=Extras("chat", {"/x": b"1"}))),
     PartDelta(1, "t"),
@@ -102,6 +103,7 @@ def test_every_event_is_encoded_to_the_last_byte():
 '| "choices":[{"index":0,"delta":{"role":"assistant","content":"","refusal":null},"finish_reason":null}] |'
 '| "choices":[{"index":0,"delta":{"reasoning_content":"a"},"finish_reason":null}] |'
 '| "choices":[{"index":0,"delta":{"reasoning_content":"\\\\n\\\\nb"},"finish_reason":null}] |'
+'| "choices":[{"index":0,"delta":{"reasoning_content":"c"},"finish_reason":null}] |'
 '| "choices":[{"index":0,"delta":{"content":[{"type":"thinking","thinking":[],"x":1}]},"finish_reason":null}] |'
 '| "choices":[{"index":0,"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"\\\\n\\\\nt"}]}]},"finish_reason":null}] |'
 '| "choices":[{"index":0,"delta":{"reasoning":"\\\\n\\\\nu"},"finish_reason":null}] |'

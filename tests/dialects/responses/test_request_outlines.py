@@ -47,7 +47,13 @@ ITEMS: dict[str, Any] = {
                     "type": "output_text",
                     "text": "a",
                     "annotations": [
-                        {"type": "url_citation", "url": "https://e.org", "title": "E", "start_index": 1, "end_index": 2},
+                        {
+                            "type": "url_citation",
+                            "url": "https://e.org",
+                            "title": "E",
+                            "start_index": 1,
+                            "end_index": 2,
+                        },
                         {"type": "file_citation", "filename": "f", "start_index": "x", "url": 7},
                         "note",
                     ],
@@ -58,19 +64,43 @@ ITEMS: dict[str, Any] = {
             ],
         },
         {"type": "function_call", "call_id": "c1", "name": "f", "arguments": '{"a": 1}'},
-        {"type": "function_call", "id": "fc", "status": "completed", "call_id": "c2", "name": "f", "namespace": "n", "arguments": ""},
+        {
+            "type": "function_call",
+            "id": "fc",
+            "status": "completed",
+            "call_id": "c2",
+            "name": "f",
+            "namespace": "n",
+            "arguments": "",
+        },
         {"type": "custom_tool_call", "id": "ctc", "call_id": "c3", "name": "p", "namespace": "n", "input": "x"},
         {"type": "function_call_output", "call_id": "c1", "output": "o"},
         {"type": "function_call_output", "call_id": "c1", "output": ""},
         {"type": "function_call_output", "call_id": "c1", "output": []},
         {"type": "function_call_output", "call_id": "c1"},
         {"type": "function_call_output", "call_id": "c1", "name": "f", "output": "o", "status": "completed"},
-        {"type": "custom_tool_call_output", "call_id": "c3", "output": [{"type": "input_text", "text": "o"}, {"type": "refusal", "refusal": "no"}]},
-        {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}]},
+        {
+            "type": "custom_tool_call_output",
+            "call_id": "c3",
+            "output": [{"type": "input_text", "text": "o"}, {"type": "refusal", "refusal": "no"}],
+        },
+        {
+            "type": "reasoning",
+            "id": "rs",
+            "summary": [{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}],
+        },
         {"type": "reasoning", "summary": [], "encrypted_content": "e"},
         {"type": "reasoning", "summary": [], "content": []},
-        {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "c"}, {"type": "odd"}, {"type": "refusal", "refusal": "r"}]},
-        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "a"}, {"type": "odd"}], "content": [{"type": "reasoning_text", "text": "c"}, {"type": "odd"}]},
+        {
+            "type": "reasoning",
+            "summary": [],
+            "content": [{"type": "reasoning_text", "text": "c"}, {"type": "odd"}, {"type": "refusal", "refusal": "r"}],
+        },
+        {
+            "type": "reasoning",
+            "summary": [{"type": "summary_text", "text": "a"}, {"type": "odd"}],
+            "content": [{"type": "reasoning_text", "text": "c"}, {"type": "odd"}],
+        },
         {"type": "web_search_call", "id": "ws"},
         {"type": "mcp_list_tools", "id": "x"},
         {"type": "mcp_approval_response", "id": "x"},
@@ -89,7 +119,12 @@ MEDIA: dict[str, Any] = {
             "content": [
                 {"type": "input_text", "text": "t", "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "1h"}},
                 {"type": "input_text", "text": "t", "prompt_cache_breakpoint": {"mode": "auto"}},
-                {"type": "input_image", "image_url": "https://e.org/a", "detail": "low", "prompt_cache_breakpoint": {"mode": "explicit"}},
+                {
+                    "type": "input_image",
+                    "image_url": "https://e.org/a",
+                    "detail": "low",
+                    "prompt_cache_breakpoint": {"mode": "explicit"},
+                },
                 {"type": "input_image", "image_url": "data:image/png;base64,AA=="},
                 {"type": "input_image", "image_url": "data:image/png,AA"},
                 {"type": "input_image", "image_url": "data:image/png;base64"},
@@ -101,10 +136,20 @@ MEDIA: dict[str, Any] = {
                 {"type": "input_file", "file_data": "AA==", "file_id": "file_1", "file_url": "https://e.org/a"},
                 {"type": "input_file", "file_id": "file_1", "file_url": "https://e.org/a"},
                 {"type": "input_audio", "input_audio": {"data": "AA==", "format": "mp3"}},
-                {"type": "input_audio", "input_audio": {"data": "AA==", "format": "wav"}, "prompt_cache_breakpoint": {"mode": "explicit"}},
+                {
+                    "type": "input_audio",
+                    "input_audio": {"data": "AA==", "format": "wav"},
+                    "prompt_cache_breakpoint": {"mode": "explicit"},
+                },
             ],
         },
-        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": [], "prompt_cache_breakpoint": {"mode": "explicit"}}]},
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [
+                {"type": "output_text", "text": "a", "annotations": [], "prompt_cache_breakpoint": {"mode": "explicit"}}
+            ],
+        },
     ],
 }
 SETTINGS: dict[str, Any] = {
@@ -118,8 +163,18 @@ SETTINGS: dict[str, Any] = {
         {"type": "custom", "name": "r", "format": {"type": "odd"}},
         {"type": "custom", "name": "s", "format": {"type": "text", "more": 1}},
         {"type": "web_search"},
-        {"type": "namespace", "name": "n", "description": "N", "tools": [{"type": "function", "name": "a"}, {"type": "odd"}, {"type": "custom", "name": "b"}]},
-        {"type": "namespace", "name": "n", "description": "", "tools": [{"type": "function", "name": "c", "strict": True, "parameters": {}}]},
+        {
+            "type": "namespace",
+            "name": "n",
+            "description": "N",
+            "tools": [{"type": "function", "name": "a"}, {"type": "odd"}, {"type": "custom", "name": "b"}],
+        },
+        {
+            "type": "namespace",
+            "name": "n",
+            "description": "",
+            "tools": [{"type": "function", "name": "c", "strict": True, "parameters": {}}],
+        },
         {"type": "namespace", "name": "o", "tools": [{"type": "function", "name": "d"}]},
         {"type": "namespace", "name": "p", "description": "none", "tools": []},
     ],
@@ -147,12 +202,26 @@ ODD: dict[str, Any] = {
     "vendor": 1,
     "a/b": 2,
 }
-EMPTY: dict[str, Any] = {"input": [], "text": {"format": {"type": "odd"}}, "reasoning": {"effort": "huge"}, "stream": True}
-DOCUMENTS = {"items": ITEMS, "media": MEDIA, "settings": SETTINGS, "odd": ODD, "empty": EMPTY, "all": REQUESTS["responses"]}
+EMPTY: dict[str, Any] = {
+    "input": [],
+    "text": {"format": {"type": "odd"}},
+    "reasoning": {"effort": "huge"},
+    "stream": True,
+}
+DOCUMENTS = {
+    "items": ITEMS,
+    "media": MEDIA,
+    "settings": SETTINGS,
+    "odd": ODD,
+    "empty": EMPTY,
+    "all": REQUESTS["responses"],
+}
 
 
 def test_every_form_of_an_item_is_read_whole():
-    assert outline(parse(ITEMS)) == """\
+    assert (
+        outline(parse(ITEMS))
+        == """\
 Request model='m'
   Message where='/instructions' spelling='instructions' role='system'
     Text where='/instructions' text='i'
@@ -226,10 +295,13 @@ Request model='m'
   Message where='/input/29' spelling='item' role='user'
     Opaque where='/input/29' dialect='responses' raw=b'{"type": "never heard of"}'
 """
+    )
 
 
 def test_every_form_of_content_is_read_whole():
-    assert outline(parse(MEDIA)) == """\
+    assert (
+        outline(parse(MEDIA))
+        == """\
 Request model='m'
   Message where='/input/0' spelling='item user list easy' role='user'
     Text where='/input/0/content/0' spelling='input_text' cache='1h' text='t'
@@ -250,10 +322,13 @@ Request model='m'
   Message where='/input/1' spelling='item assistant list typed' role='assistant'
     Text where='/input/1/content/0' spelling='output_text' cache='' text='a'
 """
+    )
 
 
 def test_every_setting_is_read_whole():
-    assert outline(parse(SETTINGS)) == """\
+    assert (
+        outline(parse(SETTINGS))
+        == """\
 Request model='m' tool_choice=ToolChoice(where='/tool_choice', parallel=False) sampling=Sampling(temperature=0.5, top_p=0, max_tokens=5) thinking=Thinking(effort='high', visible=True) output=OutputFormat(kind='json_schema', schema=b'{}', name='a', description='d', strict=True) continues='resp' user='u' metadata={'a': 'b'} spelling=['stream:false', 'summary:detailed', 'user']
   Message where='/input' spelling='string' role='user'
     Text where='/input' text='hi'
@@ -270,16 +345,22 @@ Request model='m' tool_choice=ToolChoice(where='/tool_choice', parallel=False) s
   Tool where='/tools/9/tools/0' spelling='group,no strict,no parameters' name='d' namespace='o'
   NativeTool where='/tools/10' dialect='responses' raw=b'{"type": "namespace", "name": "p", "description": "none", "tools": []}'
 """
-    assert outline(parse(ODD)) == """\
+    )
+    assert (
+        outline(parse(ODD))
+        == """\
 Request model='m' tool_choice=ToolChoice(where='/tool_choice', extras=responses{'': '{"type": "web_search"}'}) thinking=Thinking(visible=True) verbosity='low' user='s' extras=responses{'/reasoning/effort': '"huge"', '/text/format': '{"type": "odd"}', '/user': '"u"', '/metadata': '{"a": 1}', '/instructions': '["x"]', '/vendor': '1', '/a~1b': '2'} spelling=['no input', 'summary:concise', 'tools:[]']
 """
-    assert outline(parse(EMPTY)) == """\
+    )
+    assert (
+        outline(parse(EMPTY))
+        == """\
 Request model='' stream=True extras=responses{'/text': '{"format": {"type": "odd"}}', '/reasoning': '{"effort": "huge"}'}
 """
-
-
-def test_the_settings_of_a_full_request_are_read_whole():
-    assert outline(parse({**REQUESTS["responses"], "input": []})) == """\
+    )
+    assert (
+        outline(parse({**REQUESTS["responses"], "input": []}))
+        == """\
 Request model='gpt-5.6' tool_choice=ToolChoice(where='/tool_choice', mode='required', parallel=False) sampling=Sampling(temperature=0.3, top_p=0.9, max_tokens=500) thinking=Thinking(effort='xhigh', visible=True) output=OutputFormat(kind='json_schema', schema=b'{"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}', name='answer', strict=True) verbosity='low' stream=True user='user-1' metadata={'run': '1'} extras=responses{'/reasoning/context': '"auto"', '/max_tool_calls': '3', '/top_logprobs': '2', '/include': '["reasoning.encrypted_content"]', '/store': 'false', '/truncation': '"auto"', '/service_tier': '"auto"', '/prompt_cache_key': '"key"', '/context_management': '[{"type": "compaction", "compact_threshold": 1000}]'}
   Message where='/instructions' spelling='instructions' role='system'
     Text where='/instructions' text='Be brief.'
@@ -288,6 +369,7 @@ Request model='gpt-5.6' tool_choice=ToolChoice(where='/tool_choice', mode='requi
   NativeTool where='/tools/2' dialect='responses' raw=b'{"type": "web_search", "search_context_size": "low"}'
   NativeTool where='/tools/3' dialect='responses' raw=b'{"type": "mcp", "server_label": "m", "server_url": "https://example.com/mcp"}'
 """
+    )
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -299,7 +381,6 @@ def test_a_request_is_written_as_it_was(name: str):
 
 @pytest.mark.parametrize("item", ITEMS["input"])
 def test_an_item_reads_the_same_beside_others_nobody_knows(item: dict[str, Any]):
-    """A list in which all is known is read in one pass of its own."""
     assert outline(parse({"input": [item]}).messages) == outline(parse({"input": [item, {"type": "odd"}]}).messages[:1])
 
 
@@ -309,39 +390,6 @@ def test_a_tool_reads_the_same_beside_others_nobody_knows(tool: dict[str, Any]):
     several = parse({"tools": [tool, {"type": "function", "name": "z", "zz": 1}]}).tools
     assert outline(alone.tools) == outline(several[:-1])
     assert render(alone)["tools"] == [tool]
-
-
-CHOICES = [
-    ("auto", "ToolChoice where='/tool_choice' mode='auto'"),
-    ("none", "ToolChoice where='/tool_choice' mode='none'"),
-    ("required", "ToolChoice where='/tool_choice' mode='required'"),
-    ({"type": "function", "name": "f"}, "ToolChoice where='/tool_choice' mode='required' names=('f')"),
-    ({"type": "custom", "name": "p"}, "ToolChoice where='/tool_choice' mode='required' names=('p')"),
-    (
-        {"type": "allowed_tools", "mode": "required", "tools": [{"type": "custom", "name": "p"}, {"type": "odd"}]},
-        "ToolChoice where='/tool_choice' spelling='allowed_tools' extras=responses{'/tools/1': '{\"type\": \"odd\"}'} mode='required' names=('p')",
-    ),
-    (
-        {"type": "allowed_tools", "mode": "auto", "tools": []},
-        "ToolChoice where='/tool_choice' spelling='allowed_tools' mode='auto'",
-    ),
-    ({"type": "mcp"}, "ToolChoice where='/tool_choice' extras=responses{'': '{\"type\": \"mcp\"}'}"),
-    ("sometimes", "ToolChoice where='/tool_choice' extras=responses{'': '\"sometimes\"'}"),
-]
-
-
-@pytest.mark.parametrize(("given", "read"), CHOICES)
-def test_every_form_of_a_choice_is_read_whole_and_written_again(given: Any, read: str):
-    document = {"input": [], "tools": [{"type": "custom", "name": "p"}], "tool_choice": given}
-    assert outline(parse(document).tool_choice) == f"{read}\n"
-    assert outline(parse({**document, "parallel_tool_calls": True}).tool_choice) == f"{read} parallel=True\n"
-    for body in (document, {**document, "parallel_tool_calls": False}, marked(document)):
-        assert render(parse(body)) == body
-
-
-def test_only_parallel_is_a_choice_too():
-    assert outline(parse({"parallel_tool_calls": True}).tool_choice) == "ToolChoice where='/tool_choice' parallel=True\n"
-    assert parse({"tool_choice": None}).tool_choice is None
 
 
 @pytest.mark.parametrize("name", ["items", "media"])

@@ -301,7 +301,9 @@ class ChunkReader:
             return
         index, assembler = self._partial
         self._partial = None
-        self.events.append(PartDelta(index, assembler.text()))
+        text = assembler.text()
+        # A call that was cut must not look whole: what would close it was never said.
+        self.events.append(PartDelta(index, text if complete else text.rstrip('}]"') or "{"))
         self.events.append(PartEnded(index, complete))
         self._called = self._called or complete
 

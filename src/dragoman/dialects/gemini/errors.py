@@ -32,7 +32,6 @@ BY_STATUS_WORD: dict[str, Kind] = {
     "DEADLINE_EXCEEDED": "timeout",
 }
 BY_HTTP_STATUS: dict[int, Kind] = {
-    400: "invalid_request",
     401: "authentication",
     402: "billing",
     403: "permission",
@@ -40,12 +39,9 @@ BY_HTTP_STATUS: dict[int, Kind] = {
     408: "timeout",
     409: "conflict",
     413: "too_large",
-    422: "invalid_request",
     429: "rate_limit",
     499: "cancelled",
-    500: "internal",
     501: "unsupported",
-    502: "internal",
     503: "overloaded",
     504: "timeout",
     529: "overloaded",

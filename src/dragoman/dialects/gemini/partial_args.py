@@ -142,7 +142,7 @@ def _child(node: _Node, step: str | int) -> _Node | None:
         case _Array(), int():
             return node.items[step] if step < len(node.items) else None
         case _:
-            raise json.Malformed(f"streamed arguments have no place for {step!r}")
+            return None
 
 
 def _place(root: _Object, steps: list[str | int], value: _Node) -> None:

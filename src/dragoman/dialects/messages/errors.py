@@ -29,7 +29,6 @@ _KINDS: dict[str, Kind] = {
     "overloaded_error": "overloaded",
 }
 _KINDS_BY_STATUS: dict[int, Kind] = {
-    400: "invalid_request",
     401: "authentication",
     402: "billing",
     403: "permission",
@@ -37,7 +36,6 @@ _KINDS_BY_STATUS: dict[int, Kind] = {
     408: "timeout",
     409: "conflict",
     413: "too_large",
-    422: "invalid_request",
     429: "rate_limit",
     499: "cancelled",
     503: "overloaded",

@@ -13,6 +13,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, FinishReason, Response, Usage
 from dragoman.core.value import own_extras
+from dragoman.dialects.messages.errors import problem_of_event
 from dragoman.dialects.messages.parts import carried, extras_of, is_whole_call, read_part, write_parts
 from dragoman.dialects.messages.wire import (
     NAME,
@@ -55,6 +56,8 @@ def parse_response(body: bytes) -> Response:
     try:
         shape, unread = _REPLY.read(body)
         if shape.content is None:
+            if b'"error"' in body:
+                raise problem_of_event(body)
             raise Malformed("the reply has no content", "/content")  # noqa: TRY301
         return _read_reply(shape, shape.content, unread)
     except Malformed as error:

@@ -155,7 +155,7 @@ def _word(value: object) -> str:
 def _kind(code: str, word: str, message: str, status: int | None) -> Kind:
     kind = _CODES.get(code) or _TYPES.get(word) or _TYPES.get(code)
     if kind is None and "server_error" in (code, word):
-        kind = _STATUSES.get(status or 500, "internal")
+        kind = "internal" if status is None else _STATUSES.get(status, "internal")
     if kind is None and word == "invalid_request_error" and status in (None, 400):
         kind = "invalid_request"
     if kind is None and status is not None:

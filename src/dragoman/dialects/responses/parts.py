@@ -211,7 +211,8 @@ def write_part(part: AnyPart, *, assistant: bool) -> Any:
         case _:
             return None
     if part.cache is not None:
-        wire["prompt_cache_breakpoint"] = _mark(part)
+        mark = {"mode": "explicit"}
+        wire["prompt_cache_breakpoint"] = {**mark, "ttl": part.cache} if part.cache else mark
     fields = own_extras(part, NAME)
     if not fields:
         return wire
@@ -261,16 +262,6 @@ def _write_text(part: Text, *, assistant: bool) -> dict[str, Any]:
     if spelling == "full":
         wire["logprobs"] = []
     return wire
-
-
-def _mark(part: AnyPart) -> dict[str, Any]:
-    fields = own_extras(part, NAME)
-    mark: dict[str, Any] = {}
-    if not fields or "/prompt_cache_breakpoint/mode" not in fields:
-        mark["mode"] = "explicit"
-    if part.cache:
-        mark["ttl"] = part.cache
-    return mark
 
 
 def _write_media(part: Media) -> dict[str, Any]:

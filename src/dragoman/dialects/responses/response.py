@@ -207,11 +207,7 @@ def write_usage(usage: Usage) -> Any:
         "total_tokens": (usage.input or 0) + (usage.output or 0),
     }
     fields = own_extras(usage, NAME)
-    if not fields:
-        return wire
-    if "/total_tokens" in fields:
-        del wire["total_tokens"]
-    return Raw(json.graft(json.encode(wire), fields))
+    return Raw(json.graft(json.encode(wire), fields)) if fields else wire
 
 
 def outcome_of(finish: Finish, parts: Iterable[AnyPart]) -> Outcome:

@@ -189,7 +189,8 @@ class ResponsesEncoder:
             self._message = []
             self._item_id = self._ids.of(part, index)
             fields = {**item_fields_of([part]), "/status": b'"in_progress"'}
-            told = self._item_frame("added", json.encode(message_item([], fields, self._item_id)))
+            item = json.one_line(json.encode(message_item([], fields, self._item_id)))
+            told = self._item_frame("added", item)
         place = b'"item_id":%b,"output_index":%d,"content_index":%d' % (
             json.encode(self._item_id),
             index,
@@ -326,7 +327,7 @@ class ResponsesEncoder:
         members = json.decode_object(raw)
         name = json.peek(members.pop("type", Raw(b'""')))
         members.pop("sequence_number", None)
-        rest = b"".join(b",%b:%b" % (json.encode(key), bytes(value)) for key, value in members.items())
+        rest = b"".join(b",%b:%b" % (json.encode(key), json.one_line(bytes(value))) for key, value in members.items())
         return self._frame(name, rest) if isinstance(name, str) and _EVENT_NAME.fullmatch(name) else b""
 
     def _finish(self, finish: Finish) -> bytes:

@@ -173,7 +173,7 @@ def _write_group(tools: list[Tool], *, explicit: bool) -> Any:
     kept = {name[len(_GROUP_FIELDS) :]: raw for name, raw in fields.items() if name.startswith(_GROUP_FIELDS)}
     if tools[0].namespace_description:
         wire["description"] = tools[0].namespace_description
-    elif "/description" not in kept and (explicit or GROUP not in tools[0].spelling.split(",")):
+    elif explicit or GROUP not in tools[0].spelling.split(","):
         wire["description"] = ""
     wire["tools"] = [_write_tool(tool, explicit=explicit) for tool in tools]
     return Raw(json.graft(json.encode(wire), kept)) if kept else wire

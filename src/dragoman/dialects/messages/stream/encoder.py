@@ -111,10 +111,8 @@ class MessagesEncoder:
                 self._open(b"thinking_delta", b"thinking")
                 return self._block(part, ThinkingBlock("", ""))
             case Reasoning():
-                self._prefix = b""
                 return b""
             case _:
-                self._prefix = b""
                 block = write_part(part)
                 if block is None:
                     return b""

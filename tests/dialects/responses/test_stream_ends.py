@@ -1,0 +1,107 @@
+"""Events nobody knows, and how a stream ends."""
+
+from typing import Any
+
+import pytest
+
+from dialects.outline import outline
+from dialects.responses.streams import CREATED, completed, decode, done, sse
+from dragoman.core.stream import checked
+
+
+def told(*events: Any) -> str:
+    return outline(list(checked(decode(sse(*events)))))
+
+
+def event(kind: str, **members: Any) -> dict[str, Any]:
+    return {"type": f"response.{kind}", **members}
+
+
+def test_events_nobody_knows_are_kept():
+    events = [
+        {"type": "odd", "a": 1},
+        {"type": "ping"},
+        {"type": "keepalive"},
+        event("keepalive"),
+        event("heartbeat"),
+        event("mcp_call.completed"),
+        CREATED,
+        event("image_generation_call.partial_image", partial="x"),
+        event("shell_call_command.delta", delta="x"),
+        {"type": "codex.rate_limits", "output_index": "odd"},
+        ["a list"],
+        completed(),
+    ]
+    assert (
+        told(*events)
+        == """\
+Started id='r' model='m' created=1
+Native dialect='responses' field='/stream/0' raw=b'{"type": "odd", "a": 1}'
+Native dialect='responses' field='/stream/1' raw=b'{"type": "response.image_generation_call.partial_image", "partial": "x"}'
+Native dialect='responses' field='/stream/2' raw=b'{"type": "codex.rate_limits", "output_index": "odd"}'
+Native dialect='responses' field='/stream/3' raw=b'["a list"]'
+Finished finish=Finish(reason='stop', raw='completed')
+"""
+    )
+
+
+@pytest.mark.parametrize("status", ["completed", "cancelled"])
+def test_the_terminal_events_name_says_the_status_where_the_object_does_not(status: str):
+    end = event(status, response={"id": "r", "model": "m"})
+    reason = "stop" if status == "completed" else "other"
+    assert told(end) == f"Started id='r' model='m'\nFinished finish=Finish(reason='{reason}', raw='{status}')\n"
+    assert told(event("queued"), end).startswith("Started id='' model=''\n")
+
+
+@pytest.mark.parametrize(
+    ("events", "problem"),
+    [
+        ([CREATED], "kind='malformed_reply', message='the stream ended before the reply was complete', status=502"),
+        (
+            [{"type": "error", "code": "slow_down", "message": "m", "param": "input", "sequence_number": 3}],
+            (
+                "kind='overloaded', message='m', status=503, where='/input', code='slow_down', detail="
+                """b'{"error":{"code":"slow_down","message":"m","param":"input"}}', detail_dialect='responses'"""
+            ),
+        ),
+        (
+            [{"type": "error", "error": {"type": "tokens", "message": "m"}}],
+            (
+                "kind='rate_limit', message='m', status=429, detail="
+                """b'{"error":{"type":"tokens","message":"m"}}', detail_dialect='responses'"""
+            ),
+        ),
+        ([{"error": "m"}], "kind='internal', message='m', status=500"),
+        (
+            [event("failed", response={"status": "failed", "error": {"code": "slow_down", "message": "m"}})],
+            "kind='overloaded', message='m', status=503, code='slow_down'",
+        ),
+        (
+            [event("output_text.delta", delta=7)],
+            "kind='malformed_reply', message='the event response.output_text.delta is not as it should be'",
+        ),
+        (
+            [done({"type": "function_call", "call_id": "c"}, 3)],
+            "message='a call has no name', status=502, where='/output/3/name'",
+        ),
+    ],
+)
+def test_a_reply_that_does_not_end_well_fails(events: Any, problem: str):
+    *_, last = decode(sse(*events))
+    assert outline(last).startswith("Failed problem=Problem(")
+    assert problem in outline(last)
+
+
+def test_the_name_of_a_frame_counts_where_the_event_has_none():
+    named = b'event: error\ndata: {"message":"m"}\n\n'
+    assert "kind='internal', message='m'" in outline(decode(named))
+    start = b'event: response.created\ndata: {"response":{"id":"r","model":"m"}}\n\n'
+    odd = b"event: odd\ndata: 7\n\n"
+    assert (
+        outline(decode(start + odd + b"data: [DONE]\n\n" + sse(completed())))
+        == """\
+Started id='r' model='m'
+Native dialect='responses' field='/stream/0' raw=b'7'
+Finished finish=Finish(reason='stop', raw='completed')
+"""
+    )

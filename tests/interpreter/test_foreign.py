@@ -1,0 +1,128 @@
+"""What only its own dialect or vendor understands: fields, cache marks, signatures."""
+
+import pytest
+
+from dragoman.core.parts import Signature, Text, ToolCall
+from dragoman.core.request import Message
+from dragoman.core.value import Extras
+from dragoman.interpreter.history import fit_messages
+from interpreter.workbench import booked, exactly, fitting_for, said
+
+GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))
+
+
+def fitted(dialect, model, *parts):
+    """The parts of one message for a target, and what was booked; pointers are those of Messages."""
+    fitting = fitting_for(dialect, model, source="messages")
+    (message,) = fit_messages((said("assistant", *parts, where="/m"),), fitting)
+    return message.parts, booked(fitting)
+
+
+def text(words="hi", **more):
+    return Text(text=words, where="/p", **more)
+
+
+def call(**more):
+    return ToolCall(id="a", name="f", arguments="{}", where="/p", **more)
+
+
+def test_fields_only_the_source_understands_are_dropped_from_part_and_message():
+    fitting = fitting_for("gemini", "gemini-3-pro")
+    part = text(extras=Extras("chat", {"/x": b"1", "/y/z": b"2"}))
+    message = Message(role="user", parts=(part,), extras=Extras("chat", {"/w": b"3"}), where="/m")
+    assert exactly(fit_messages((message,), fitting)) == exactly([Message(role="user", parts=(text(),), where="/m")])
+    assert booked(fitting) == [("dropped", "/m/w"), ("dropped", "/p/x"), ("dropped", "/p/y/z")]
+
+
+def test_a_message_whose_only_burden_is_its_own_extras_loses_them():
+    fitting = fitting_for("gemini", "gemini-3-pro")
+    message = Message(role="user", parts=(Text(text="hi"),), extras=Extras("chat", {"/w": b"3"}), where="/m")
+    assert fit_messages((message,), fitting) == [said("user", "hi")]
+    assert booked(fitting) == [("dropped", "/m/w")]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "model", "kept"),
+    [
+        ("messages", "claude-opus-5", True),
+        ("chat", "gpt-5.6", True),
+        ("responses", "gpt-5.6", True),
+        ("chat", "gpt-4.1", False),
+        ("responses", "gpt-5", False),
+        ("gemini", "gemini-3-pro", False),
+    ],
+)
+@pytest.mark.parametrize("part", [text(cache="1h"), call(cache="")])
+def test_a_cache_mark_is_told_where_the_target_has_them(dialect, model, kept, part):
+    # Google's skip value is put on calls later: here a call only loses its mark.
+    bare = text() if isinstance(part, Text) else call()
+    losses = [] if kept else [("dropped", "/p/cache_control")]
+    assert fitted(dialect, model, part) == ((part if kept else bare,), losses)
+
+
+@pytest.mark.parametrize(
+    ("mark", "lifetime"), [(b'{"type":"ephemeral"}', ""), (b'{"type":"ephemeral","ttl":"1h"}', "1h")]
+)
+def test_a_cache_mark_in_anthropics_words_is_understood_from_chat_clients(mark, lifetime):
+    fitting = fitting_for("messages", "claude-opus-5")
+    part = text(extras=Extras("chat", {"/cache_control": mark, "/x": b"1"}))
+    assert fit_messages((said("user", part),), fitting) == [said("user", text(cache=lifetime))]
+    assert booked(fitting) == [("dropped", "/p/x")]
+
+
+@pytest.mark.parametrize(
+    ("model", "mark", "cache"),
+    [
+        ("claude-opus-5", b'{"type":"eternal"}', None),
+        ("claude-opus-5", b'{"type":"ephemeral","scope":"x"}', None),
+        ("claude-opus-5", b'{"type":"ephemeral","ttl":"1h","scope":"x"}', None),
+        ("claude-opus-5", b'{"type":"ephemeral"}', "5m"),
+    ],
+)
+def test_any_other_cache_mark_is_dropped(model, mark, cache):
+    fitting = fitting_for("messages", model)
+    part = text(cache=cache, extras=Extras("chat", {"/cache_control": mark}))
+    assert fit_messages((said("user", part),), fitting) == [said("user", text(cache=cache))]
+    assert booked(fitting) == [("dropped", "/p/cache_control")]
+
+
+def test_a_cache_mark_in_anthropics_words_is_dropped_where_there_are_none():
+    fitting = fitting_for("gemini", "gemini-3-pro")
+    part = text(extras=Extras("chat", {"/cache_control": b'{"type":"ephemeral"}'}))
+    assert fit_messages((said("user", part),), fitting) == [said("user", text())]
+    assert booked(fitting) == [("dropped", "/p/cache_control")]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "model", "signature", "kept"),
+    [
+        ("gemini", "gemini-3-pro", GOOGLE, True),
+        ("gemini", "gemini-3-pro", ANTHROPIC, False),
+        ("chat", "gemini-3-pro", GOOGLE, False),
+        ("messages", "claude-opus-5", ANTHROPIC, False),
+        ("messages", "claude-opus-5", GOOGLE, False),
+    ],
+)
+def test_a_signature_on_text_reaches_only_its_issuer_in_its_own_dialect(dialect, model, signature, kept):
+    losses = [] if kept else [("dropped", "/p/signature")]
+    assert fitted(dialect, model, text(signature=signature)) == ((text(signature=signature if kept else None),), losses)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "model", "signature", "kept"),
+    [
+        ("gemini", "gemini-3-pro", GOOGLE, True),
+        ("gemini", "gemini-2.5-pro", GOOGLE, True),
+        ("chat", "gemini-3-pro", GOOGLE, True),
+        ("chat", "gpt-4.1", GOOGLE, False),
+        ("chat", "gpt-4.1", OPENAI, False),
+        ("gemini", "gemini-3-pro", ANTHROPIC, False),
+        ("messages", "claude-opus-5", ANTHROPIC, False),
+    ],
+)
+@pytest.mark.parametrize("burden", [{}, {"extras": Extras("messages", {"/x": b"1"})}])
+def test_a_signature_on_a_call_reaches_only_its_issuer(dialect, model, signature, kept, burden):
+    losses = [] if kept else [("dropped", "/p/signature")]
+    losses += [("dropped", "/p/x")] if burden else []
+    part = call(signature=signature, **burden)
+    assert fitted(dialect, model, part) == ((call(signature=signature if kept else None),), losses)

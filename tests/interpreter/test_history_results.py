@@ -1,0 +1,109 @@
+"""Tool results of a history as each target takes them."""
+
+import pytest
+
+from dragoman.core.parts import Data, Inline, Media, Opaque, Text, ToolResult
+from dragoman.core.value import Extras
+from dragoman.interpreter.history import fit_messages
+from interpreter.workbench import booked, fitting_for, said
+
+PNG = Media(kind="image", media_type="image/png", source=Inline("AA"), where="/p/i")
+TARGETS = {
+    "chat": "gpt-4.1",
+    "responses": "gpt-5.6",
+    "messages": "claude-opus-5",
+    "gemini": "gemini-3-pro",
+    "gemini 2.5": "gemini-2.5-pro",
+}
+
+
+def fitted(target, *parts, role="user", source="messages", **changes):
+    fitting = fitting_for(target.partition(" ")[0], TARGETS[target], source=source, **changes)
+    (message,) = fit_messages((said(role, *parts, where="/m"),), fitting)
+    return message.parts, booked(fitting)
+
+
+def result(*content, **more):
+    texts = tuple(Text(text=item) if isinstance(item, str) else item for item in content)
+    return ToolResult(call_id="a", content=texts, where="/p", **more)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("part", [result("ok"), result(), result("a", "b"), result(Data(json=b"{}"))])
+def test_a_plain_result_is_the_same_object(target, part):
+    fitting = fitting_for(target.partition(" ")[0], TARGETS[target])
+    (message,) = fit_messages((said("user", part),), fitting)
+    assert message.parts[0] is part
+    assert booked(fitting) == []
+
+
+@pytest.mark.parametrize(
+    ("target", "after", "losses"),
+    [
+        ("messages", result("bad", failed=True), []),
+        ("gemini", result("bad", failed=True), []),
+        ("chat", result("Error: bad"), [("approximated", "/p/is_error")]),
+        ("responses", result("Error: bad"), [("approximated", "/p/is_error")]),
+    ],
+)
+def test_a_failure_is_said_in_words_where_there_is_no_flag(target, after, losses):
+    assert fitted(target, result("bad", failed=True)) == ((after,), losses)
+
+
+def test_a_failure_with_data_is_said_as_one_text():
+    part = result("bad", Data(json=b'{"n":1}'), failed=True)
+    assert fitted("chat", part)[0] == (result('Error: bad\n{"n":1}'),)
+
+
+@pytest.mark.parametrize(
+    ("target", "after", "losses"),
+    [
+        ("chat", (result("see", "[image follows]"), PNG), [("approximated", "/p/i")]),
+        ("gemini 2.5", (result("see", "[image follows]"), PNG), [("approximated", "/p/i")]),
+        ("messages", (result("see", PNG),), []),
+        ("responses", (result("see", PNG),), []),
+        ("gemini", (result("see", PNG),), []),
+    ],
+)
+def test_media_in_a_result_is_moved_behind_it_where_results_hold_none(target, after, losses):
+    assert fitted(target, result("see", PNG)) == (after, losses)
+
+
+def test_media_the_target_does_not_take_at_all_is_left_out_with_a_word():
+    film = Media(kind="video", media_type="video/mp4", source=Inline("AA"), where="/p/i")
+    after = result("see", "[video left out: the target takes no video]")
+    assert fitted("messages", result("see", film)) == ((after,), [("dropped", "/p/i")])
+
+
+def test_a_block_of_another_dialect_in_a_result_is_dropped_and_the_rest_stays():
+    part = result("a", Opaque(dialect="responses", raw=b"{}", where="/p/b"), "b")
+    assert fitted("messages", part) == ((result("a", "b"),), [("dropped", "/p/b")])
+
+
+def test_empty_text_in_a_result_is_left_out_where_it_is_refused():
+    blank = Text(text=" ", where="/p/b")
+    assert fitted("messages", result(blank)) == ((result(),), [("dropped", "/p/b")])
+    assert fitted("chat", result(blank)) == ((result(" "),), [])
+
+
+def test_a_results_own_fields_and_mark_are_dropped():
+    part = result("ok", extras=Extras("messages", {"/x": b"1"}), cache="1h")
+    losses = [("dropped", "/p/cache_control"), ("dropped", "/p/x")]
+    assert fitted("gemini", part) == ((result("ok"),), losses)
+
+
+def test_fields_and_marks_of_a_results_text_are_dropped():
+    words = Text(text="ok", where="/p/t", extras=Extras("messages", {"/x": b"1"}))
+    marked = Text(text="ok", where="/p/t", cache="")
+    assert fitted("gemini", result(words)) == ((result("ok"),), [("dropped", "/p/t/x")])
+    assert fitted("gemini", result(marked)) == ((result("ok"),), [("dropped", "/p/t/cache_control")])
+
+
+@pytest.mark.parametrize(("target", "form"), [("responses", "text"), ("chat", "json"), ("messages", "json")])
+def test_a_free_form_result_is_a_functions_where_there_are_none(target, form):
+    assert fitted(target, result("ok", form="text")) == ((result("ok", form=form),), [])
+
+
+@pytest.mark.parametrize(("name", "after"), [("f", "f"), ("a b", "a_b_c8687a08")])
+def test_a_results_name_is_what_the_target_calls_the_tool(name, after):
+    assert fitted("chat", result("ok", name=name)) == ((result("ok", name=after),), [])

@@ -1,0 +1,188 @@
+"""Images, documents, sounds and films as each target takes them."""
+
+from base64 import b64encode
+
+import pytest
+
+from dragoman.core.parts import Inline, Link, Media, Plain, Stored, Text
+from dragoman.core.value import Extras
+from dragoman.interpreter.history import fit_messages
+from interpreter.workbench import booked, exactly, fitting_for, said
+
+TARGETS = {
+    "chat": "gpt-4.1",
+    "responses": "gpt-5.6",
+    "messages": "claude-opus-5",
+    "gemini": "gemini-3-pro",
+    "gemini 2.5": "gemini-2.5-pro",
+}
+
+
+def fitted(target, *parts, role="user", source="messages", **changes):
+    fitting = fitting_for(target.partition(" ")[0], TARGETS[target], source=source, **changes)
+    (message,) = fit_messages((said(role, *parts, where="/m"),), fitting)
+    return message.parts, booked(fitting)
+
+
+def media(kind, media_type, source, name=""):
+    return Media(kind=kind, media_type=media_type, source=source, name=name, where="/p")
+
+
+PDF = media("document", "application/pdf", Inline("AA"))
+NAMED = media("document", "application/pdf", Inline("AA"), "a.pdf")
+LINKED = media("image", "", Link("https://x/a.png?q=1"))
+TYPE, NAME = "/p/source/media_type", "/p/title"
+
+
+@pytest.mark.parametrize(
+    ("target", "part", "after", "losses"),
+    [
+        ("chat", PDF, media("document", "application/pdf", Inline("AA"), "document.pdf"), []),
+        ("responses", PDF, media("document", "application/pdf", Inline("AA"), "document.pdf"), []),
+        (
+            "chat",
+            media("document", "text/plain", Inline("AA")),
+            media("document", "text/plain", Inline("AA"), "document.txt"),
+            [],
+        ),
+        (
+            "chat",
+            media("document", "text/csv", Inline("AA")),
+            media("document", "text/csv", Inline("AA"), "document"),
+            [],
+        ),
+        ("chat", NAMED, NAMED, []),
+        ("messages", NAMED, NAMED, []),
+        ("gemini", NAMED, PDF, [("dropped", NAME)]),
+        ("messages", PDF, PDF, []),
+        ("gemini", LINKED, media("image", "image/png", Link("https://x/a.png?q=1")), []),
+        ("chat", LINKED, LINKED, []),
+        (
+            "chat",
+            media("image", "image/png", Link("u"), "n"),
+            media("image", "", Link("u")),
+            [("dropped", TYPE), ("dropped", NAME)],
+        ),
+        ("gemini", media("image", "image/x", Link("u")), media("image", "image/x", Link("u")), []),
+        (
+            "gemini",
+            media("image", "image/png", Inline("AA"), "n"),
+            media("image", "image/png", Inline("AA")),
+            [("dropped", NAME)],
+        ),
+        ("responses", media("document", "", Link("u")), media("document", "", Link("u")), []),
+        (
+            "messages",
+            media("document", "", Stored("anthropic", "f")),
+            media("document", "", Stored("anthropic", "f")),
+            [],
+        ),
+        ("chat", media("document", "", Stored("openai", "f")), media("document", "", Stored("openai", "f")), []),
+    ],
+)
+def test_media_is_told_as_the_target_names_it(target, part, after, losses):
+    told, booked_losses = fitted(target, part)
+    assert exactly(told) == exactly((after,))
+    assert booked_losses == losses
+
+
+@pytest.mark.parametrize(
+    ("target", "part", "why"),
+    [
+        ("messages", media("audio", "audio/wav", Inline("AA")), "the target takes no audio"),
+        ("chat", media("video", "video/mp4", Inline("AA")), "the target takes no video"),
+        ("chat", media("document", "", Link("u")), "the target fetches no document"),
+        ("responses", media("audio", "", Link("u")), "the target fetches no audio"),
+        ("chat", media("image", "", Stored("openai", "f")), "the target takes no image by file id"),
+        (
+            "gemini",
+            media("image", "", Stored("openai", "f")),
+            "a file stored at openai means nothing to the target",
+        ),
+        ("messages", media("document", "application/zip", Inline("AA")), "the target takes no documents of this type"),
+    ],
+)
+def test_media_the_target_refuses_is_left_out_with_a_word_and_booked(target, part, why):
+    told = (Text(text=f"[{part.kind} left out: {why}]"),)
+    assert fitted(target, part) == (told, [("dropped", "/p")])
+    assert fitted(target, part, role="assistant", assistant_media=True) == ((), [("dropped", "/p")])
+
+
+@pytest.mark.parametrize(("target", "kept"), [("gemini", True), ("messages", False), ("chat", False)])
+def test_media_in_an_answer_is_told_only_to_gemini(target, kept):
+    part = media("image", "image/png", Inline("AA"))
+    assert fitted(target, part, role="assistant") == (((part,), []) if kept else ((), [("dropped", "/p")]))
+
+
+CSV = media("document", "text/csv", Inline(b64encode("a;ö".encode()).decode()), "t.csv")
+
+
+def test_a_text_document_is_plain_text_to_claude():
+    after = media("document", "text/plain", Plain("a;ö"), "t.csv")
+    assert fitted("messages", CSV) == ((after,), [("approximated", TYPE)])
+    plain = media("document", "text/plain", Plain("x"))
+    assert fitted("messages", plain) == ((plain,), [])
+    inline = media("document", "text/plain", Inline(b64encode(b"x").decode()))
+    assert fitted("messages", inline) == ((plain,), [])
+
+
+@pytest.mark.parametrize("data", ["!", b64encode(b"\xff").decode()])
+def test_a_text_document_that_is_no_text_is_refused_by_claude(data):
+    part = media("document", "text/csv", Inline(data))
+    words = "[document left out: the target takes no documents of this type]"
+    assert fitted("messages", part) == ((Text(text=words),), [("dropped", "/p")])
+
+
+@pytest.mark.parametrize(("name", "words"), [("", "x"), ("a.txt", "a.txt\n\nx")])
+@pytest.mark.parametrize("target", ["chat", "responses", "gemini"])
+def test_a_document_given_as_text_is_text_where_there_are_none(target, name, words):
+    part = Media(
+        kind="document",
+        media_type="text/plain",
+        source=Plain("x"),
+        name=name,
+        where="/p",
+        extras=Extras("messages", {"/context": b'"c"'}),
+    )
+    told, losses = fitted(target, part)
+    assert exactly(told) == exactly((Text(text=words, where="/p"),))
+    assert losses == [("approximated", "/p"), ("dropped", "/p/context")]
+
+
+def test_an_inline_text_document_stays_inline_where_any_type_is_taken():
+    assert fitted("gemini", CSV)[0] == (media("document", "text/csv", CSV.source),)
+
+
+@pytest.mark.parametrize(
+    ("kind", "url", "media_type", "guessed"),
+    [
+        ("image", "u/a.PNG", "image/png", False),
+        ("image", "u/a.jpg", "image/jpeg", False),
+        ("image", "u/a.jpeg#", "image/jpeg", True),
+        ("image", "u/a.jpeg", "image/jpeg", False),
+        ("image", "u/a.gif", "image/gif", False),
+        ("image", "u/a.webp", "image/webp", False),
+        ("document", "u/a.pdf?x=.png", "application/pdf", False),
+        ("audio", "u/a.mp3", "audio/mpeg", False),
+        ("audio", "u/a.wav", "audio/wav", False),
+        ("video", "u/a.mp4", "video/mp4", False),
+        ("image", "u", "image/jpeg", True),
+        ("document", "u", "application/pdf", True),
+        ("audio", "u", "audio/mpeg", True),
+        ("video", "u", "video/mp4", True),
+    ],
+)
+def test_a_links_media_type_is_named_by_its_ending_or_is_the_commonest(kind, url, media_type, guessed):
+    losses = [("approximated", "/p")] if guessed else []
+    assert fitted("gemini", media(kind, "", Link(url))) == ((media(kind, media_type, Link(url)),), losses)
+
+
+def test_fields_of_media_only_the_source_understands_are_dropped():
+    part = Media(
+        kind="image",
+        media_type="image/png",
+        source=Inline("AA"),
+        where="/p",
+        extras=Extras("chat", {"/detail": b'"low"'}),
+    )
+    assert fitted("gemini", part) == ((media("image", "image/png", Inline("AA")),), [("dropped", "/p/detail")])
