@@ -367,3 +367,9 @@ def test_words_put_in_a_mouth_are_few_and_stay_the_same():
 @pytest.mark.parametrize("traits", [CHAT, RESPONSES])
 def test_what_openai_takes_as_it_is_stays_as_it_is(traits, history):
     assert turns(traits, *history) == (history, [])
+
+
+def test_a_result_has_the_form_of_its_call():
+    told, losses = turns(RESPONSES, HI, said("assistant", call(form="text")), said("user", result()))
+    assert told[2] == said("user", result(form="text"))
+    assert losses == []

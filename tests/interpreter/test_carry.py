@@ -7,12 +7,14 @@ import pytest
 
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
 from dragoman.core.request import Message
-from dragoman.interpreter.carry import opened, restored, sealed
-from interpreter.workbench import exactly, said
+from dragoman.interpreter.carry import MARK as MARK_BYTES
+from dragoman.interpreter.carry import UNSIGNED, native, opened, restored, sealed
+from dragoman.interpreter.ledger import Ledger
+from interpreter.workbench import booked, exactly, said
 
 GOOGLE = Signature("google", "Cp.oB")
 CHECK = sha256(b"google.Cp.oB").hexdigest()[:12]
-MARK = b64encode(b"dragoman1").decode()
+MARK = MARK_BYTES.decode()
 CALL = ToolCall(id="c", name="f", arguments="{}")
 
 
@@ -32,6 +34,7 @@ def test_an_envelope_names_issuer_bearer_and_check_and_gives_them_back(bearer):
     assert letter.issuer == "anthropic"
     assert b64decode(letter.value) == f"dragoman1.google.{bearer}.{CHECK}.Cp.oB".encode()
     assert letter.value.startswith(MARK)
+    assert b64decode(MARK) == b"dragoman1"
     assert opened(letter) == (GOOGLE, bearer)
 
 
@@ -124,3 +127,41 @@ def test_a_damaged_envelope_stays_where_it_is_and_signs_nothing():
     thought = Reasoning(texts=("hm",), signature=Signature("anthropic", MARK + "????"))
     messages = (said("assistant", thought, CALL),)
     assert restored(messages) == messages
+
+
+def test_reasoning_nobody_signed_comes_back_unsigned():
+    thought = Reasoning(texts=("hm",), signature=sealed(UNSIGNED, "self", "anthropic"))
+    assert opened(thought.signature) == (Signature("", ""), "self")
+    assert restored((said("assistant", thought),)) == (said("assistant", Reasoning(texts=("hm",))),)
+
+
+def kept_native(*parts):
+    ledger = Ledger({"part.signature": ("/signature",)})
+    return native((said("user", "hi"), said("assistant", *parts)), "anthropic", ledger), booked(ledger)
+
+
+OWN = Signature("anthropic", "own")
+
+
+@pytest.mark.parametrize(
+    ("part", "after", "losses"),
+    [
+        (Reasoning(texts=("hm",), signature=OWN), Reasoning(texts=("hm",), signature=OWN), []),
+        (Reasoning(texts=("hm",)), Reasoning(texts=("hm",)), []),
+        (
+            Reasoning(texts=("hm",), signature=sealed(OWN, "self", "anthropic")),
+            Reasoning(texts=("hm",), signature=OWN),
+            [],
+        ),
+        (Reasoning(signature=sealed(OWN, "call", "anthropic"), where="/p"), None, [("dropped", "/p")]),
+        (Reasoning(signature=sealed(GOOGLE, "self", "anthropic"), where="/p"), None, [("dropped", "/p")]),
+        (
+            Text(text="hi", signature=sealed(GOOGLE, "self", "anthropic"), where="/p"),
+            Text(text="hi"),
+            [("dropped", "/p/signature")],
+        ),
+    ],
+)
+def test_at_home_what_stands_in_envelopes_is_taken_out_unless_it_is_the_vendors_own(part, after, losses):
+    told = said("assistant", after) if after is not None else said("assistant")
+    assert kept_native(part) == ((said("user", "hi"), told), losses)

@@ -126,3 +126,11 @@ def test_a_signature_on_a_call_reaches_only_its_issuer(dialect, model, signature
     losses += [("dropped", "/p/x")] if burden else []
     part = call(signature=signature, **burden)
     assert fitted(dialect, model, part) == ((call(signature=signature if kept else None),), losses)
+
+
+def test_a_field_of_a_part_that_kin_share_crosses_over_under_its_name_there():
+    fitting = fitting_for("responses", "gpt-5.6")
+    part = text(extras=Extras("chat", {"/image_url/detail": b'"low"', "/x": b"1"}))
+    after = text(extras=Extras("responses", {"/detail": b'"low"'}))
+    assert fit_messages((said("user", part),), fitting) == [said("user", after)]
+    assert booked(fitting) == [("dropped", "/p/x")]

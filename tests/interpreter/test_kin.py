@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.interpreter.kin import shared_fields
+from dragoman.interpreter.kin import shared_fields, shared_in_parts
 
 OPENAI = {
     "/service_tier",
@@ -26,3 +26,15 @@ def test_the_dialects_of_openai_share_fields_by_name_and_meaning(source, target)
 )
 def test_dialects_of_different_vendors_share_nothing(source, target):
     assert shared_fields(source, target) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "fields"),
+    [
+        ("chat", "responses", {"/image_url/detail": "/detail"}),
+        ("responses", "chat", {"/detail": "/image_url/detail"}),
+        ("chat", "gemini", {}),
+    ],
+)
+def test_fields_of_parts_are_shared_by_their_pointers_in_each(source, target, fields):
+    assert shared_in_parts(source, target) == fields

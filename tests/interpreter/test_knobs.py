@@ -253,3 +253,44 @@ TOOLS = {"tools": (Tool(name="f"),)}
 )
 def test_the_newest_gpt_takes_tools_on_chat_only_without_reasoning(model, thinking, request_, fitted, places):
     assert thought("chat", model, thinking, **request_) == (fitted, places)
+
+
+@pytest.mark.parametrize(("limit", "sent", "losses"), [(15, 16, 1), (16, 16, 0)])
+def test_a_limit_below_the_targets_minimum_is_raised(limit, sent, losses):
+    fitting = fitting_for("responses", "gpt-5.6")
+    assert fit_sampling(Sampling(max_tokens=limit), fitting) == Sampling(max_tokens=sent)
+    assert booked(fitting) == [("approximated", "/max_completion_tokens")] * losses
+
+
+@pytest.mark.parametrize(
+    ("model", "thinking", "kept"),
+    [
+        ("claude-opus-4-6", Thinking(mode="adaptive"), False),
+        ("claude-opus-4-5", Thinking(mode="enabled", budget=2000), False),
+        ("claude-opus-4-6", Thinking(mode="disabled"), True),
+        ("claude-opus-4-6", None, True),
+    ],
+)
+def test_claude_takes_no_temperature_while_it_thinks(model, thinking, kept):
+    fitting = fitting_for("messages", model)
+    fitted = fit_sampling(Sampling(temperature=0.5, top_k=3, max_tokens=9), fitting, thinking)
+    assert fitted == (Sampling(temperature=0.5, top_k=3, max_tokens=9) if kept else Sampling(max_tokens=9))
+    assert booked(fitting) == ([] if kept else [("dropped", "/temperature"), ("dropped", "/top_k")])
+
+
+@pytest.mark.parametrize(
+    ("limit", "thinking", "fitted", "places"),
+    [
+        (1024, Thinking(budget=9000), Thinking(mode="disabled"), [BUDGET]),
+        (1024, Thinking(effort="none"), Thinking(mode="disabled"), []),
+        (1025, Thinking(budget=9000), Thinking(mode="enabled", budget=1024), [BUDGET]),
+        (5000, Thinking(budget=9000), Thinking(mode="enabled", budget=4999), [BUDGET]),
+        (9001, Thinking(budget=9000), Thinking(mode="enabled", budget=9000), []),
+        (5000, Thinking(effort="high"), Thinking(mode="enabled", budget=4999), [EFFORT]),
+    ],
+)
+def test_a_budget_is_less_than_the_limit_on_the_whole_answer(limit, thinking, fitted, places):
+    fitting = fitting_for("messages", "claude-opus-4-5", source="messages")
+    fitting.max_tokens = limit
+    assert fit_thinking(asked(thinking=thinking), fitting) == fitted
+    assert booked(fitting) == [("approximated", place) for place in places]

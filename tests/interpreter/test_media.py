@@ -28,8 +28,8 @@ def media(kind, media_type, source, name=""):
     return Media(kind=kind, media_type=media_type, source=source, name=name, where="/p")
 
 
-PDF = media("document", "application/pdf", Inline("AA"))
-NAMED = media("document", "application/pdf", Inline("AA"), "a.pdf")
+PDF = media("document", "application/pdf", Inline("QUE="))
+NAMED = media("document", "application/pdf", Inline("QUE="), "a.pdf")
 LINKED = media("image", "", Link("https://x/a.png?q=1"))
 TYPE, NAME = "/p/source/media_type", "/p/title"
 
@@ -37,18 +37,18 @@ TYPE, NAME = "/p/source/media_type", "/p/title"
 @pytest.mark.parametrize(
     ("target", "part", "after", "losses"),
     [
-        ("chat", PDF, media("document", "application/pdf", Inline("AA"), "document.pdf"), []),
-        ("responses", PDF, media("document", "application/pdf", Inline("AA"), "document.pdf"), []),
+        ("chat", PDF, media("document", "application/pdf", Inline("QUE="), "document.pdf"), []),
+        ("responses", PDF, media("document", "application/pdf", Inline("QUE="), "document.pdf"), []),
         (
             "chat",
-            media("document", "text/plain", Inline("AA")),
-            media("document", "text/plain", Inline("AA"), "document.txt"),
+            media("document", "text/plain", Inline("QUE=")),
+            media("document", "text/plain", Inline("QUE="), "document.txt"),
             [],
         ),
         (
             "chat",
-            media("document", "text/csv", Inline("AA")),
-            media("document", "text/csv", Inline("AA"), "document"),
+            media("document", "text/csv", Inline("QUE=")),
+            media("document", "text/csv", Inline("QUE="), "document"),
             [],
         ),
         ("chat", NAMED, NAMED, []),
@@ -66,8 +66,8 @@ TYPE, NAME = "/p/source/media_type", "/p/title"
         ("gemini", media("image", "image/x", Link("u")), media("image", "image/x", Link("u")), []),
         (
             "gemini",
-            media("image", "image/png", Inline("AA"), "n"),
-            media("image", "image/png", Inline("AA")),
+            media("image", "image/png", Inline("QUE="), "n"),
+            media("image", "image/png", Inline("QUE=")),
             [("dropped", NAME)],
         ),
         ("responses", media("document", "", Link("u")), media("document", "", Link("u")), []),
@@ -89,8 +89,8 @@ def test_media_is_told_as_the_target_names_it(target, part, after, losses):
 @pytest.mark.parametrize(
     ("target", "part", "why"),
     [
-        ("messages", media("audio", "audio/wav", Inline("AA")), "the target takes no audio"),
-        ("chat", media("video", "video/mp4", Inline("AA")), "the target takes no video"),
+        ("messages", media("audio", "audio/wav", Inline("QUE=")), "the target takes no audio"),
+        ("chat", media("video", "video/mp4", Inline("QUE=")), "the target takes no video"),
         ("chat", media("document", "", Link("u")), "the target fetches no document"),
         ("responses", media("audio", "", Link("u")), "the target fetches no audio"),
         ("chat", media("image", "", Stored("openai", "f")), "the target takes no image by file id"),
@@ -99,7 +99,11 @@ def test_media_is_told_as_the_target_names_it(target, part, after, losses):
             media("image", "", Stored("openai", "f")),
             "a file stored at openai means nothing to the target",
         ),
-        ("messages", media("document", "application/zip", Inline("AA")), "the target takes no documents of this type"),
+        (
+            "messages",
+            media("document", "application/zip", Inline("QUE=")),
+            "the target takes no document of this type",
+        ),
     ],
 )
 def test_media_the_target_refuses_is_left_out_with_a_word_and_booked(target, part, why):
@@ -110,7 +114,7 @@ def test_media_the_target_refuses_is_left_out_with_a_word_and_booked(target, par
 
 @pytest.mark.parametrize(("target", "kept"), [("gemini", True), ("messages", False), ("chat", False)])
 def test_media_in_an_answer_is_told_only_to_gemini(target, kept):
-    part = media("image", "image/png", Inline("AA"))
+    part = media("image", "image/png", Inline("QUE="))
     assert fitted(target, part, role="assistant") == (((part,), []) if kept else ((), [("dropped", "/p")]))
 
 
@@ -129,7 +133,7 @@ def test_a_text_document_is_plain_text_to_claude():
 @pytest.mark.parametrize("data", ["!", b64encode(b"\xff").decode()])
 def test_a_text_document_that_is_no_text_is_refused_by_claude(data):
     part = media("document", "text/csv", Inline(data))
-    words = "[document left out: the target takes no documents of this type]"
+    words = "[document left out: the target takes no document of this type]"
     assert fitted("messages", part) == ((Text(text=words),), [("dropped", "/p")])
 
 
@@ -181,8 +185,8 @@ def test_fields_of_media_only_the_source_understands_are_dropped():
     part = Media(
         kind="image",
         media_type="image/png",
-        source=Inline("AA"),
+        source=Inline("QUE="),
         where="/p",
         extras=Extras("chat", {"/detail": b'"low"'}),
     )
-    assert fitted("gemini", part) == ((media("image", "image/png", Inline("AA")),), [("dropped", "/p/detail")])
+    assert fitted("gemini", part) == ((media("image", "image/png", Inline("QUE=")),), [("dropped", "/p/detail")])

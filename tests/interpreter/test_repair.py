@@ -286,3 +286,13 @@ def test_a_system_message_between_call_and_result_is_moved_behind_the_result():
         [said("assistant", call("a")), said("user", result("a", name="f")), said("system", "rule")],
         [],
     )
+
+
+def test_two_calls_of_one_id_in_one_turn_are_answered_in_order():
+    again = minted_id("call_", "a", 2)
+    history, _ = repaired(
+        said("assistant", call("a"), call("a")),
+        said("user", result("a", "1"), result("a", "2")),
+        said("user", result("a", "3")),
+    )
+    assert history[1] == said("user", result("a", "1", "f"), result(again, "3", "f"))

@@ -8,7 +8,10 @@ from dragoman.core.traits import Traits
 from dragoman.interpreter.traits import traits_for
 
 SAMPLING = {"temperature", "top_p", "max_tokens", "stop", "seed", "presence_penalty", "frequency_penalty"}
+SOUNDS = {"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3"}
+SOUNDS = {"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3"}
 COMPATIBLE = {
+    "audio_types": SOUNDS,
     "issuer": "openai",
     "sampling": SAMPLING,
     "stop_max": 4,
@@ -32,6 +35,7 @@ COMPATIBLE = {
     "calls_last": True,
 }
 RESPONSES = {
+    "audio_types": SOUNDS,
     "issuer": "openai",
     "turns": "items",
     "sampling": {"temperature", "top_p", "max_tokens"},
@@ -96,6 +100,7 @@ CLAUDE = {
     "calls_last": True,
 }
 GEMINI = {
+    "image_types": {"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"},
     "issuer": "google",
     "turns": "alternating",
     "sampling": {"max_tokens", "stop", "seed"},

@@ -16,9 +16,11 @@ NEWEST = {"chat": "gpt-5.6", "responses": "gpt-5.6", "messages": "claude-opus-5-
 
 def fitting_for(dialect, model="", *, source="chat", document=None, **changes):
     """One request of `source` on its way to `model` behind `dialect`, whose row may be changed for the test."""
-    traits = structs.replace(traits_for(dialect, model), **changes)
+    traits = traits_for(dialect, model)
+    traits = structs.replace(traits, **changes) if changes else traits
     here = dialect_named(source)
-    return Fitting(traits, Ledger(here.pointers, encoded(document) if document is not None else b""), here.issuer)
+    ledger = Ledger(here.pointers, encoded(document) if document is not None else b"")
+    return Fitting(traits, ledger, here.issuer, forced=traits.forced_choice)
 
 
 def booked(told):

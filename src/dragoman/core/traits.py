@@ -106,6 +106,10 @@ class Traits(Struct, frozen=True, kw_only=True):
     """A document may have a name."""
     document_types: frozenset[str] = frozenset()
     """Media types of inline documents; empty means any. Plain text is sent as such where it is not among them."""
+    image_types: frozenset[str] = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
+    """Media types of inline images."""
+    audio_types: frozenset[str] = frozenset()
+    """Media types of inline sounds; empty means any."""
     text_documents: bool = False
     """A document may be given as plain text."""
     link_types: bool = False

@@ -9,7 +9,6 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.notes import Note
 
-
 NO_LIMIT = 1 << 30
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from dragoman.core.parts import Part
 from dragoman.core.value import Extras, Value
 from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.kin import shared_in_parts
 from dragoman.wire import json
 
 _MARK = "/cache_control"
@@ -24,10 +25,14 @@ def without_foreign(part: Part, fitting: Fitting) -> dict[str, Any]:
         mark = _anthropic_mark(part.extras) if part.cache is None and fitting.traits.cache_marks else None
         if mark is not None:
             changes["cache"] = mark
-        for pointer in part.extras.fields:
-            if mark is None or pointer != _MARK:
+        shared = shared_in_parts(part.extras.dialect, fitting.traits.dialect)
+        kept: dict[str, bytes] = {}
+        for pointer, raw in part.extras.fields.items():
+            if pointer in shared:
+                kept[shared[pointer]] = raw
+            elif mark is None or pointer != _MARK:
                 fitting.ledger.dropped(part.where + pointer, "not known to the target")
-        changes["extras"] = None
+        changes["extras"] = Extras(fitting.traits.dialect, kept) if kept else None
     if part.cache is not None and not fitting.traits.cache_marks:
         fitting.ledger.field_dropped("part.cache", "the target has no cache marks", part)
         changes["cache"] = None

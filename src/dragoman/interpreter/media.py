@@ -7,6 +7,7 @@ from msgspec import structs
 
 from dragoman.core.parts import Inline, Link, Media, Plain, Stored, Text
 from dragoman.core.request import Message
+from dragoman.core.traits import Traits
 from dragoman.interpreter.fitting import Fitting
 from dragoman.interpreter.foreign import without_foreign
 
@@ -60,6 +61,12 @@ def fit_media(part: Media, message: Message, fitting: Fitting) -> Media | Text |
     return structs.replace(part, **changes) if changes else part
 
 
+def _is_taken(part: Media, traits: Traits) -> bool:
+    types = {"document": traits.document_types, "image": traits.image_types, "audio": traits.audio_types}
+    accepted = types.get(part.kind, frozenset[str]())
+    return not accepted or part.media_type.lower() in accepted
+
+
 def _is_text(part: Media) -> bool:
     return part.kind == "document" and part.media_type.startswith("text/")
 
@@ -95,9 +102,8 @@ def _media_refusal(
             return f"the target takes no {part.kind} by file id"
         case Link() if part.kind not in traits.link_kinds:
             return f"the target fetches no {part.kind}"
-        case Inline() if part.kind == "document" and traits.document_types:
-            if part.media_type not in traits.document_types:
-                return "the target takes no documents of this type"
+        case Inline() if part.media_type and not _is_taken(part, traits):
+            return f"the target takes no {part.kind} of this type"
         case _:
             pass
     return None

@@ -213,7 +213,7 @@ def _fit_choice(request: Request, tools: list[AnyTool], fitting: Fitting) -> Too
         if choice.parallel is not None:
             ledger.field_dropped("tool_choice.parallel", "there are no tools to choose from")
         return None
-    if (native := _native_choice(choice, request.tools, tools)) is not None and traits.forced_choice:
+    if (native := _native_choice(choice, request.tools, tools)) is not None and fitting.forced:
         return structs.replace(native, parallel=_fit_parallel(choice, fitting), where=choice.where)
     mode, names = choice.mode, _choice_names(choice, tools, fitting)
     if choice.names and not names:

@@ -17,6 +17,8 @@ _ALL_SAMPLING = frozenset(
     {"temperature", "top_p", "max_tokens", "stop", "seed", "presence_penalty", "frequency_penalty"}
 )
 
+_SOUNDS = frozenset({"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3"})
+
 _COMPATIBLE = Traits(
     dialect="chat",
     issuer="openai",
@@ -32,6 +34,7 @@ _COMPATIBLE = Traits(
     efforts=EFFORTS,
     reasoning_text=True,
     media=frozenset({"image", "audio", "document"}),
+    audio_types=_SOUNDS,
     needs_file_names=True,
     link_kinds=frozenset({"image"}),
     stored_kinds=frozenset({"document"}),
@@ -86,6 +89,7 @@ _RESPONSES = Traits(
     shows_thinking=True,
     media=frozenset({"image", "document", "audio"}),
     result_media=frozenset({"image", "document"}),
+    audio_types=_SOUNDS,
     needs_file_names=True,
     stored_issuer="openai",
     verbosity=True,
@@ -180,6 +184,7 @@ _GEMINI = Traits(
     media=frozenset({"image", "document", "audio", "video"}),
     result_media=frozenset({"image", "document"}),
     assistant_media=True,
+    image_types=frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}),
     media_names=False,
     link_kinds=frozenset({"image", "document", "audio", "video"}),
     link_types=True,

@@ -363,3 +363,10 @@ PartEnded index=1
 Finished finish=Finish(reason='tool_calls', raw='completed')
 """
     )
+
+
+def test_a_part_that_is_done_is_told_whole_though_it_names_no_place():
+    whole = {"type": "output_text", "text": "Hi!", "annotations": [NOTE]}
+    done_part = event("content_part.done", item_id="msg_1", part=whole)
+    events = told(CREATED, added(MESSAGE), event("output_text.delta", **AT, delta="H"), done_part, completed())
+    assert "PartDelta index=0 text='i!'\nPartCited index=0" in events

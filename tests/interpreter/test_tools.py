@@ -1,0 +1,328 @@
+"""Tool definitions as each target takes them."""
+
+import json
+
+import pytest
+from msgspec import structs
+
+from dragoman.core.parts import ToolCall
+from dragoman.core.request import NativeTool, Tool, ToolChoice
+from dragoman.core.value import Extras
+from dragoman.interpreter.fitting import Undo
+from dragoman.interpreter.schemas.arguments import ArgumentUndo
+from dragoman.interpreter.tools import NO_PARAMETERS, fit_tools
+from interpreter.workbench import asked, booked, encoded, exactly, fitting_for, said
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+TOOL = Tool(name="f", description="d", parameters=encoded(SCHEMA), where="/tools/0")
+TARGETS = {
+    "chat": "gpt-4.1",
+    "responses": "gpt-5.6",
+    "messages": "claude-opus-5",
+    "gemini": "gemini-3-pro",
+    "gemini 2.5": "gemini-2.5-pro",
+    "gemini 1.5": "gemini-1.5-pro",
+}
+
+
+def fitting_to(target, **options):
+    return fitting_for(target.partition(" ")[0], TARGETS[target], **options)
+
+
+def fitted(target, *tools, messages=(), choice=None, **options):
+    """The tools for a target, what was booked, and the way back."""
+    fitting = fitting_to(target, **options)
+    told, chosen = fit_tools(asked(*messages, tools=tools, tool_choice=choice), fitting)
+    assert chosen is None or choice is not None or messages
+    return told, booked(fitting), fitting.undo()
+
+
+@pytest.mark.parametrize("target", ["chat", "messages", "gemini", "gemini 2.5"])
+def test_a_plain_tool_passes(target):
+    told, losses, undo = fitted(target, TOOL)
+    assert exactly(told) == exactly((TOOL,))
+    assert (losses, undo) == ([], Undo())
+
+
+def test_responses_is_told_that_a_tool_is_not_strict():
+    assert fitted("responses", TOOL) == ((structs.replace(TOOL, strict=False),), [], Undo())
+
+
+def test_gemini_1_5_is_told_in_googles_own_schema_language():
+    (tool,), losses, _ = fitted("gemini 1.5", TOOL)
+    told = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "propertyOrdering": ["a"], "required": ["a"]}
+    assert json.loads(tool.parameters) == told
+    assert tool == structs.replace(TOOL, parameters=tool.parameters, openapi=True)
+    assert losses == []
+
+
+def test_googles_own_schema_language_is_understood():
+    parameters = {"type": "OBJECT", "properties": {"a": {"type": "STRING"}}, "required": ["a"]}
+    (tool,), losses, _ = fitted("chat", structs.replace(TOOL, parameters=encoded(parameters), openapi=True))
+    assert tool == structs.replace(TOOL, parameters=tool.parameters)
+    assert json.loads(tool.parameters) == SCHEMA
+    assert losses == []
+
+
+@pytest.mark.parametrize(
+    ("target", "parameters"),
+    [("chat", None), ("responses", NO_PARAMETERS), ("messages", NO_PARAMETERS), ("gemini", None), ("gemini 1.5", None)],
+)
+def test_a_tool_without_arguments_has_a_schema_where_one_is_demanded(target, parameters):
+    (tool,), losses, _ = fitted(target, Tool(name="f", where="/t"))
+    strict = False if target == "responses" else None
+    assert exactly(tool) == exactly(Tool(name="f", parameters=parameters, strict=strict, where="/t"))
+    assert losses == []
+    assert json.loads(NO_PARAMETERS) == {"type": "object", "properties": {}}
+
+
+def test_what_a_schema_without_arguments_says_beside_that_is_booked_where_it_is_not_sent():
+    said_more = {
+        "type": "object",
+        "properties": {},
+        "required": [],
+        "additionalProperties": False,
+        "$schema": "s",
+        "description": "d",
+        "title": "t",
+    }
+    document = {"tools": [{"type": "function", "function": {"name": "f", "parameters": said_more}}]}
+    tool = Tool(name="f", parameters=encoded(said_more), where="/tools/0")
+    told, losses, _ = fitted("gemini", tool, document=document)
+    assert told == (Tool(name="f"),)
+    place = "/tools/0/function/parameters"
+    assert losses == [("dropped", f"{place}/description"), ("dropped", f"{place}/title")]
+    assert fitted("gemini", structs.replace(tool, parameters=b"true"))[:2] == ((Tool(name="f"),), [])
+
+
+@pytest.mark.parametrize(
+    ("target", "renamed"), [("messages", True), ("chat", False), ("responses", False), ("gemini", False)]
+)
+def test_property_names_claude_refuses_get_stand_ins_that_are_undone(target, renamed):
+    schema = {"type": "object", "properties": {"a b": {"type": "string"}}}
+    document = {"tools": [{"function": {"parameters": schema}}]}
+    (tool,), losses, undo = fitted(target, structs.replace(TOOL, parameters=encoded(schema)), document=document)
+    assert list(json.loads(tool.parameters)["properties"]) == ["a_b" if renamed else "a b"]
+    assert losses == ([("approximated", "/tools/0/function/parameters/properties/a b")] if renamed else [])
+    assert undo.arguments == ({"f": (ArgumentUndo(renamed={"a_b": "a b"}),)} if renamed else {})
+
+
+STRICT = structs.replace(TOOL, strict=True)
+OPTIONAL = {"type": "object", "properties": {"a": {"type": "string"}, "n": {"type": "integer"}}, "required": ["a"]}
+LOOSE = structs.replace(TOOL, parameters=encoded(OPTIONAL), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("target", "strict"), [("chat", True), ("responses", True), ("messages", True), ("gemini", None)]
+)
+def test_strict_is_told_where_the_target_can_be_held_to_a_schema(target, strict):
+    (tool,), losses, _ = fitted(target, STRICT)
+    assert tool.strict is strict
+    assert losses == ([] if strict else [("dropped", "/tools/0/function/strict")])
+
+
+@pytest.mark.parametrize(
+    ("target", "strict"), [("chat", False), ("responses", False), ("messages", False), ("gemini", None)]
+)
+def test_not_strict_is_told_where_there_is_a_word_for_it(target, strict):
+    (tool,), losses, _ = fitted(target, structs.replace(TOOL, strict=False))
+    assert (tool.strict, losses) == (strict, [])
+
+
+def test_a_strict_schema_for_claude_is_closed():
+    (tool,), _, _ = fitted("messages", STRICT)
+    assert json.loads(tool.parameters) == {**SCHEMA, "additionalProperties": False}
+
+
+@pytest.mark.parametrize(
+    ("source", "closed"), [("messages", True), ("chat", False), ("responses", False)], ids=["foreign", "own", "kin"]
+)
+def test_a_strict_schema_of_another_vendor_requires_every_property_at_openai(source, closed):
+    (tool,), losses, undo = fitted("chat", LOOSE, source=source)
+    required = ["a", "n"] if closed else ["a"]
+    assert json.loads(tool.parameters)["required"] == required
+    assert undo.arguments == ({"f": (ArgumentUndo(optional=frozenset({"n"})),)} if closed else {})
+    assert bool(losses) is closed
+
+
+def test_steps_of_several_conversions_are_remembered_in_order():
+    schema = {"type": "object", "properties": {"a b": {"type": "string"}}}
+    fitting = fitting_to("messages")
+    twins = [structs.replace(TOOL, parameters=encoded(schema), where=f"/tools/{index}") for index in range(2)]
+    fit_tools(asked(tools=tuple(twins)), fitting)
+    assert fitting.arguments == {"f": (ArgumentUndo(renamed={"a_b": "a b"}),) * 2}
+
+
+def test_claude_takes_twenty_strict_tools():
+    tools = [structs.replace(STRICT, name=f"f{index}", where=f"/tools/{index}") for index in range(22)]
+    told, losses, _ = fitted("messages", *tools)
+    assert [tool.strict for tool in told] == [True] * 20 + [None] * 2
+    assert losses == [("dropped", "/tools/20/function/strict"), ("dropped", "/tools/21/function/strict")]
+
+
+def test_a_tool_fitted_before_is_the_same_object_with_the_same_way_back():
+    tool = structs.replace(TOOL, name="a b", namespace="crm")
+    first, second = (fitted("chat", tool) for _ in range(2))
+    assert first[0][0] is second[0][0]
+    assert first[1:] == second[1:] == ([], Undo({"crm__a_b_124de160": ("crm", "a b")}))
+
+
+def test_a_tool_is_fitted_anew_for_another_vendors_client():
+    closed = {**OPTIONAL, "required": ["a", "n"], "additionalProperties": False}
+    tool = structs.replace(LOOSE, parameters=encoded(closed))
+    assert fitted("chat", tool)[0][0] is not fitted("chat", tool, source="messages")[0][0]
+
+
+def test_a_remembered_tool_brings_its_arguments_back():
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    tool = structs.replace(TOOL, parameters=encoded(schema))
+    first, second = (fitted("gemini", tool) for _ in range(2))
+    assert first[0][0] is second[0][0]
+    assert first[2] == second[2] == Undo(arguments={"f": (ArgumentUndo(properties={"n": ArgumentUndo(integer=True)}),)})
+
+
+def test_a_tool_with_losses_books_them_every_time():
+    assert fitted("gemini", STRICT)[1] == fitted("gemini", STRICT)[1] == [("dropped", "/tools/0/function/strict")]
+
+
+def test_fields_and_marks_only_the_source_understands_are_dropped():
+    tool = structs.replace(TOOL, extras=Extras("messages", {"/x": b"1"}), cache="1h")
+    losses = [("dropped", "/tools/0/cache_control"), ("dropped", "/tools/0/x")]
+    assert fitted("chat", tool, source="messages")[:2] == ((TOOL,), losses)
+
+
+SPACED = structs.replace(TOOL, namespace="crm", namespace_description="Customers.")
+
+
+@pytest.mark.parametrize(
+    ("tool", "description"), [(SPACED, "Customers.\n\nd"), (structs.replace(SPACED, description=""), "Customers.")]
+)
+def test_a_namespace_goes_into_name_and_description_where_there_are_none(tool, description):
+    told, losses, undo = fitted("chat", tool)
+    assert told == (structs.replace(TOOL, name="crm__f", description=description),)
+    assert (losses, undo) == ([], Undo({"crm__f": ("crm", "f")}))
+
+
+def test_a_namespace_stays_where_there_are_some():
+    told, _, undo = fitted("responses", structs.replace(SPACED, namespace_description=""))
+    assert told == (structs.replace(TOOL, namespace="crm", strict=False),)
+    assert undo == Undo()
+
+
+GRAMMAR = b'{"type":"grammar","syntax":"lark","definition":"start: A"}'
+SHELL = Tool(
+    name="sh",
+    description="d",
+    form="text",
+    grammar=GRAMMAR,
+    where="/tools/0",
+    extras=Extras("chat", {"/x": b"1"}),
+    cache="",
+)
+FREE = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+
+
+def test_a_free_form_tool_passes_where_there_are_some():
+    told, losses, undo = fitted("responses", SHELL)
+    assert exactly(told) == exactly((structs.replace(SHELL, extras=None, cache=None),))
+    assert losses == [("dropped", "/tools/0"), ("dropped", "/tools/0/x")]
+    assert undo == Undo()
+
+
+@pytest.mark.parametrize(
+    ("target", "parameters", "more"),
+    [
+        ("chat", FREE, {}),
+        ("messages", FREE, {}),
+        ("gemini", FREE, {}),
+        (
+            "gemini 1.5",
+            {
+                "type": "OBJECT",
+                "properties": {"input": {"type": "STRING"}},
+                "propertyOrdering": ["input"],
+                "required": ["input"],
+            },
+            {"openapi": True},
+        ),
+    ],
+)
+@pytest.mark.parametrize("grammar", [GRAMMAR, None])
+def test_a_free_form_tool_is_a_function_with_one_text_where_there_are_none(target, parameters, more, grammar):
+    plain = structs.replace(SHELL, extras=None, cache=None, grammar=grammar)
+    (tool,), losses, undo = fitted(target, plain)
+    words = "d\n\nThe input must match this lark grammar:\nstart: A" if grammar else "d"
+    assert json.loads(tool.parameters) == parameters
+    assert exactly(tool) == exactly(
+        Tool(name="sh", description=words, parameters=tool.parameters, where="/tools/0", **more)
+    )
+    assert losses == [("approximated", "/tools/0")]
+    assert undo == Undo(custom=frozenset({"sh"}))
+
+
+def test_a_free_form_tool_made_a_function_for_responses_is_not_strict():
+    plain = structs.replace(SHELL, extras=None, cache=None, namespace="n")
+    fitting = fitting_for("responses", "gpt-4.1")
+    (tool,), _ = fit_tools(asked(tools=(plain,)), fitting)
+    assert (tool.strict, tool.namespace) == (False, "n")
+
+
+def native(body, dialect="messages", where="/tools/0"):
+    return NativeTool(dialect=dialect, raw=encoded(body), where=where)
+
+
+SEARCH = native({"type": "web_search_20250305", "name": "web_search", "max_uses": 3})
+DOCUMENT = {"tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 3}]}
+ALL_OF_IT = [("dropped", f"/tools/0/{name}") for name in ("max_uses", "name", "type")]
+
+
+@pytest.mark.parametrize(
+    ("target", "raw"),
+    [("responses", b'{"type":"web_search"}'), ("gemini", b'{"googleSearch":{}}'), ("chat", None)],
+)
+def test_a_vendors_tool_is_replaced_by_the_targets_own_or_dropped(target, raw):
+    told, losses, _ = fitted(target, SEARCH, source="messages", document=DOCUMENT)
+    assert told == ((NativeTool(dialect=target, raw=raw),) if raw else ())
+    assert losses == ALL_OF_IT
+
+
+def test_a_vendors_tool_that_is_written_alike_is_no_loss():
+    same = native({"googleSearch": {}}, "elsewhere")
+    assert fitted("gemini", same)[:2] == ((NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}'),), [])
+
+
+def test_gemini_2_5_takes_search_or_functions_but_runs_code_beside_them():
+    search, code = native({"googleSearch": {}}, where="/tools/1"), native({"codeExecution": {}}, where="/tools/2")
+    assert fitted("gemini 2.5", TOOL, search, code)[:2] == (
+        (TOOL, NativeTool(dialect="gemini", raw=b'{"codeExecution":{}}')),
+        [("dropped", "/tools/1")],
+    )
+    assert [tool.raw for tool in fitted("gemini 2.5", search)[0]] == [b'{"googleSearch":{}}']
+    assert len(fitted("gemini", TOOL, search)[0]) == 2
+
+
+CALLED = (
+    said("assistant", ToolCall(id="a", name="f", arguments="{}"), ToolCall(id="b", name="g g", arguments="{}")),
+    said("assistant", "text", ToolCall(id="c", name="f", arguments="{}")),
+)
+
+
+def test_tools_that_the_history_calls_are_declared_where_they_must_be_and_may_not_be_called():
+    fitting = fitting_to("messages")
+    told, choice = fit_tools(asked(*CALLED), fitting)
+    assert told == (
+        Tool(name="f", parameters=NO_PARAMETERS),
+        Tool(name="g_g_3a2bebf1", parameters=NO_PARAMETERS),
+    )
+    assert choice == ToolChoice(mode="none")
+    assert booked(fitting) == []
+
+
+@pytest.mark.parametrize("target", ["chat", "gemini", "responses"])
+def test_tools_that_the_history_calls_need_not_be_declared_elsewhere(target):
+    assert fit_tools(asked(*CALLED), fitting_to(target)) == ((), None)
+
+
+def test_without_calls_nothing_is_declared():
+    assert fit_tools(asked(said("user", "hi")), fitting_to("messages")) == ((), None)
+    assert fit_tools(asked(*CALLED, tools=(TOOL,)), fitting_to("messages")) == ((TOOL,), None)

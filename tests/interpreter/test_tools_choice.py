@@ -1,0 +1,184 @@
+"""The choice among tools as each target takes it."""
+
+import pytest
+from msgspec import structs
+
+from dragoman.core.request import NativeTool, Tool, ToolChoice
+from dragoman.core.value import Extras
+from dragoman.interpreter.tools import fit_tools
+from interpreter.workbench import asked, booked, exactly, fitting_for
+
+NAMES = ("red", "green", "blue")
+TOOLS = tuple(
+    Tool(name=name, parameters=b'{"type":"object","properties":{}}', where=f"/tools/{index}")
+    for index, name in enumerate(NAMES)
+)
+TARGETS = {
+    "chat": "gpt-4.1",
+    "compatible": "nobody",
+    "responses": "gpt-5.6",
+    "claude 5.5": "claude-opus-5-5",
+    "claude 5": "claude-opus-5",
+    "gemini": "gemini-3-pro",
+}
+DIALECTS = {"compatible": "chat", "claude 5.5": "messages", "claude 5": "messages"}
+AUTO, NONE, REQUIRED = (ToolChoice(mode=mode) for mode in ("auto", "none", "required"))
+BENT, GONE = ("approximated", "/tool_choice"), ("dropped", "/tool_choice")
+
+
+def chosen(target, choice, tools=TOOLS, **options):
+    """The choice, the names of the tools sent, what was booked, and what is asked for in words."""
+    fitting = fitting_for(DIALECTS.get(target, target), TARGETS[target], **options)
+    told, fitted = fit_tools(asked(tools=tools, tool_choice=choice), fitting)
+    names = tuple(tool.name for tool in told if isinstance(tool, Tool))
+    return fitted, names, booked(fitting), fitting.instructions
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("choice", [AUTO, NONE, None])
+def test_auto_and_none_are_said_everywhere(target, choice):
+    assert chosen(target, choice) == (choice, NAMES, [], [])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("names", "words"), [((), "Call one of the tools."), (("green",), "Call the tool green.")], ids=["any", "one"]
+)
+def test_a_call_is_forced_or_asked_for_in_words(target, names, words):
+    choice = ToolChoice(mode="required", names=names)
+    if target == "claude 5.5":
+        others = [("dropped", "/tools/0"), ("dropped", "/tools/2")] if names else []
+        assert chosen(target, choice) == (AUTO, names or NAMES, [BENT, *others], [words])
+    else:
+        assert chosen(target, choice) == (choice, NAMES, [], [])
+
+
+OTHERS = [("dropped", "/tools/1")]
+
+
+@pytest.mark.parametrize("mode", ["auto", "required"])
+@pytest.mark.parametrize("target", ["chat", "responses", "gemini"])
+def test_a_subset_is_allowed_where_there_is_a_list_for_that(target, mode):
+    choice = ToolChoice(mode=mode, names=("red", "blue"))
+    assert chosen(target, choice) == (choice, NAMES, [], [])
+
+
+@pytest.mark.parametrize("mode", ["auto", "required"])
+@pytest.mark.parametrize("target", ["compatible", "claude 5"])
+def test_only_a_subset_is_sent_where_there_is_no_list(target, mode):
+    choice = ToolChoice(mode=mode, names=("red", "blue"))
+    assert chosen(target, choice) == (ToolChoice(mode=mode), ("red", "blue"), [BENT, *OTHERS], [])
+
+
+def test_one_allowed_but_not_required_tool_is_sent_alone():
+    choice = ToolChoice(mode="auto", names=("red",))
+    others = [("dropped", "/tools/1"), ("dropped", "/tools/2")]
+    assert chosen("claude 5", choice) == (AUTO, ("red",), [BENT, *others], [])
+
+
+def test_several_required_tools_are_asked_for_in_words_where_nothing_can_be_forced():
+    choice = ToolChoice(mode="required", names=("red", "blue"))
+    assert chosen("claude 5.5", choice)[::3] == (AUTO, ["Call the tool red or blue."])
+
+
+def test_vendors_tools_stay_beside_an_allowed_subset():
+    search = NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}', where="/tools/3")
+    fitting = fitting_for("messages", "claude-opus-5")
+    told, _ = fit_tools(asked(tools=(*TOOLS, search), tool_choice=ToolChoice(mode="auto", names=("red",))), fitting)
+    assert [type(tool) for tool in told] == [Tool, NativeTool]
+
+
+def test_the_choice_follows_a_tool_that_is_renamed():
+    odd = structs.replace(TOOLS[0], name="a b")
+    choice = ToolChoice(mode="required", names=("a b",), where="/tool_choice")
+    fitted, names, losses, _ = chosen("chat", choice, (odd,))
+    assert exactly(fitted) == exactly(ToolChoice(mode="required", names=("a_b_c8687a08",), where="/tool_choice"))
+    assert (names, losses) == (("a_b_c8687a08",), [])
+
+
+@pytest.mark.parametrize(("mode", "after"), [("required", AUTO), ("auto", AUTO), ("none", NONE)])
+def test_a_choice_of_a_tool_that_is_not_sent_is_dropped(mode, after):
+    assert chosen("chat", ToolChoice(mode=mode, names=("pink",))) == (after, NAMES, [GONE], [])
+
+
+def test_of_several_chosen_tools_one_that_is_not_sent_is_dropped_alone():
+    choice = ToolChoice(mode="required", names=("red", "pink", "blue"))
+    lost = [("dropped", "/tool_choice/allowed_tools/tools/1")]
+    assert chosen("chat", choice) == (ToolChoice(mode="required", names=("red", "blue")), NAMES, lost, [])
+
+
+def test_without_tools_there_is_nothing_to_choose():
+    assert chosen("chat", REQUIRED, ()) == (None, (), [GONE], [])
+    both = ToolChoice(mode="auto", parallel=False)
+    assert chosen("chat", both, ()) == (None, (), [("dropped", "/parallel_tool_calls"), GONE], [])
+
+
+@pytest.mark.parametrize(
+    ("target", "choice", "after"),
+    [
+        ("chat", ToolChoice(parallel=False), ToolChoice(parallel=False)),
+        ("responses", ToolChoice(mode="auto", parallel=True), ToolChoice(mode="auto", parallel=True)),
+        ("claude 5", ToolChoice(parallel=False), ToolChoice(mode="auto", parallel=False)),
+        ("claude 5", ToolChoice(mode="required", parallel=False), ToolChoice(mode="required", parallel=False)),
+        ("gemini", ToolChoice(parallel=True), None),
+        ("gemini", ToolChoice(mode="auto", parallel=True), AUTO),
+    ],
+)
+def test_parallel_calls_are_switched_where_there_is_a_switch(target, choice, after):
+    assert chosen(target, choice) == (after, NAMES, [], [])
+
+
+def test_one_call_at_a_time_is_asked_of_gemini_in_words():
+    words = ["Call at most one tool at a time."]
+    losses = [("approximated", "/parallel_tool_calls")]
+    assert chosen("gemini", ToolChoice(parallel=False)) == (None, NAMES, losses, words)
+    assert chosen("gemini", ToolChoice(mode="auto", parallel=False)) == (AUTO, NAMES, losses, words)
+
+
+def test_a_choice_that_says_nothing_is_not_said():
+    assert chosen("claude 5", ToolChoice()) == (None, NAMES, [], [])
+
+
+def test_names_without_a_mode_are_kept():
+    assert chosen("chat", ToolChoice(names=("red",))) == (ToolChoice(names=("red",)), NAMES, [], [])
+
+
+@pytest.mark.parametrize(("target", "losses"), [("chat", [BENT]), ("claude 5", [BENT]), ("gemini", [])])
+def test_calls_held_to_the_schema_without_being_required_are_googles_alone(target, losses):
+    assert chosen(target, ToolChoice(mode="auto", validated=True)) == (AUTO, NAMES, losses, [])
+
+
+def test_fields_of_a_choice_only_the_source_understands_are_dropped():
+    choice = ToolChoice(mode="auto", where="/tool_choice", extras=Extras("chat", {"/x": b"1"}))
+    assert chosen("gemini", choice) == (AUTO, NAMES, [("dropped", "/tool_choice/x")], [])
+
+
+SEARCH = NativeTool(dialect="messages", raw=b'{"type":"web_search_20250305","name":"web_search"}', where="/tools/3")
+FORCED = ToolChoice(mode="required", names=("web_search",), parallel=False, where="/tool_choice")
+
+
+def test_a_forced_choice_follows_a_vendors_tool_to_its_stand_in():
+    fitted, *_ = chosen("responses", FORCED, (*TOOLS, SEARCH))
+    assert exactly(fitted) == exactly(
+        ToolChoice(where="/tool_choice", extras=Extras("responses", {"": b'{"type":"web_search"}'}), parallel=False)
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "choice", "tools"),
+    [
+        ("gemini", FORCED, (*TOOLS, SEARCH)),
+        ("chat", FORCED, (*TOOLS, SEARCH)),
+        ("responses", structs.replace(FORCED, mode="auto"), (*TOOLS, SEARCH)),
+        ("responses", structs.replace(FORCED, names=("other",)), (*TOOLS, SEARCH)),
+    ],
+)
+def test_a_choice_of_a_vendors_tool_that_cannot_be_forced_is_dropped(target, choice, tools):
+    fitted, _, losses, _ = chosen(target, choice, tools)
+    assert (fitted.mode, fitted.names, fitted.extras) == ("auto", (), None)
+    assert GONE in losses
+
+
+def test_a_vendors_tool_is_not_forced_where_nothing_can_be():
+    fitted, *_ = chosen("claude 5.5", FORCED, (*TOOLS, SEARCH))
+    assert fitted == ToolChoice(mode="auto", parallel=False)
