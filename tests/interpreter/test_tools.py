@@ -33,7 +33,7 @@ def fitted(target, *tools, messages=(), choice=None, **options):
     """The tools for a target, what was booked, and the way back."""
     fitting = fitting_to(target, **options)
     told, chosen = fit_tools(asked(*messages, tools=tools, tool_choice=choice), fitting)
-    assert chosen is None or choice is not None or messages
+    assert chosen is None or choice is not None or messages or fitting.validated
     return told, booked(fitting), fitting.undo()
 
 
@@ -118,7 +118,7 @@ LOOSE = structs.replace(TOOL, parameters=encoded(OPTIONAL), strict=True)
 def test_strict_is_told_where_the_target_can_be_held_to_a_schema(target, strict):
     (tool,), losses, _ = fitted(target, STRICT)
     assert tool.strict is strict
-    assert losses == ([] if strict else [("dropped", "/tools/0/function/strict")])
+    assert losses == ([] if strict else [("approximated", "/tools/0/function/strict")])
 
 
 @pytest.mark.parametrize(
@@ -127,6 +127,20 @@ def test_strict_is_told_where_the_target_can_be_held_to_a_schema(target, strict)
 def test_not_strict_is_told_where_there_is_a_word_for_it(target, strict):
     (tool,), losses, _ = fitted(target, structs.replace(TOOL, strict=False))
     assert (tool.strict, losses) == (strict, [])
+
+
+@pytest.mark.parametrize(
+    ("choice", "told"),
+    [
+        (None, ToolChoice(mode="auto", validated=True)),
+        (ToolChoice(mode="auto"), ToolChoice(mode="auto", validated=True)),
+        (ToolChoice(mode="required"), ToolChoice(mode="required")),
+        (ToolChoice(mode="none"), ToolChoice(mode="none")),
+    ],
+)
+def test_gemini_is_held_to_strict_schemas_by_the_mode(choice, told):
+    fitting = fitting_to("gemini")
+    assert fit_tools(asked(tools=(STRICT,), tool_choice=choice), fitting)[1] == told
 
 
 def test_a_strict_schema_for_claude_is_closed():
@@ -182,7 +196,7 @@ def test_a_remembered_tool_brings_its_arguments_back():
 
 
 def test_a_tool_with_losses_books_them_every_time():
-    assert fitted("gemini", STRICT)[1] == fitted("gemini", STRICT)[1] == [("dropped", "/tools/0/function/strict")]
+    assert fitted("gemini", STRICT)[1] == fitted("gemini", STRICT)[1] == [("approximated", "/tools/0/function/strict")]
 
 
 def test_fields_and_marks_only_the_source_understands_are_dropped():

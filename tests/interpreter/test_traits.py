@@ -9,7 +9,6 @@ from dragoman.interpreter.traits import traits_for
 
 SAMPLING = {"temperature", "top_p", "max_tokens", "stop", "seed", "presence_penalty", "frequency_penalty"}
 SOUNDS = {"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3"}
-SOUNDS = {"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3"}
 COMPATIBLE = {
     "audio_types": SOUNDS,
     "issuer": "openai",
@@ -100,6 +99,7 @@ CLAUDE = {
     "calls_last": True,
 }
 GEMINI = {
+    "strict_by_mode": True,
     "image_types": {"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"},
     "issuer": "google",
     "turns": "alternating",

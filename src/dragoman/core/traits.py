@@ -55,6 +55,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     grammars: bool = False
     namespaces: bool = False
     strict_tools: bool = False
+    strict_by_mode: bool = False
+    """Calls are held to their schemas by the mode of choosing, for all tools at once (Gemini's VALIDATED and ANY)."""
     strict_explicit: bool = False
     """A tool that does not say whether it is strict is taken to be (Responses)."""
     strict_max: int = 1_000_000

@@ -23,7 +23,7 @@ from dragoman.interpreter.tools import fit_tools
 def adapt(request: Request, source_issuer: str, traits: Traits, ledger: Ledger) -> tuple[Request, Undo]:
     """Return `request` as `traits` can take it, and how to undo that in the reply."""
     limit = request.sampling.max_tokens or traits.max_tokens_default or NO_LIMIT
-    fitting = Fitting(traits, ledger, source_issuer, limit, traits.forced_choice)
+    fitting = Fitting(traits, ledger, source_issuer, limit)
     identity = fit_identity(request, fitting)
     thinking = fit_thinking(request, fitting)
     # Claude's manual thinking and a forced tool exclude each other.

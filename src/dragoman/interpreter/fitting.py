@@ -31,6 +31,8 @@ class Fitting(Struct):
     source_issuer: str
     max_tokens: int = NO_LIMIT
     """The limit on the answer that will be sent."""
+    validated: bool = False
+    """Some tool wants its calls held to its schema, and the mode says so for all."""
     forced: bool = True
     """The model can be forced to call a tool."""
     names: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])

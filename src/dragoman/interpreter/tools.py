@@ -40,11 +40,19 @@ def fit_tools(request: Request, fitting: Fitting) -> tuple[tuple[AnyTool, ...], 
         strict_left -= now.strict is True
         fitted.append(now)
     fitted = _beside_native(fitted, fitting)
-    choice = _fit_choice(request, fitted, fitting)
+    choice = _validated(_fit_choice(request, fitted, fitting), fitting)
     if not fitted and fitting.traits.stub_tools:
         stubs = tuple(_stubs(request.messages, fitting))
         return stubs, ToolChoice(mode="none") if stubs else None
     return tuple(fitted), choice
+
+
+def _validated(choice: ToolChoice | None, fitting: Fitting) -> ToolChoice | None:
+    if not fitting.validated:
+        return choice
+    if choice is None:
+        return ToolChoice(mode="auto", validated=True)
+    return structs.replace(choice, mode=choice.mode or "auto", validated=choice.mode in (None, "auto"))
 
 
 def _allowed(request: Request, fitting: Fitting) -> tuple[AnyTool, ...]:
@@ -125,6 +133,10 @@ def _fit_tool_anew(tool: Tool, fitting: Fitting, strict_allowed: bool) -> Tool:
     if tool.form == "text":
         return _fit_custom(tool, name, namespace, fitting)
     strict = tool.strict
+    if strict and traits.strict_by_mode:
+        fitting.ledger.field_approximated("tool.strict", "said for all tools at once, by the mode", tool)
+        fitting.validated = True
+        strict = None
     if strict and not (traits.strict_tools and strict_allowed):
         fitting.ledger.field_dropped("tool.strict", "the target cannot be held to the schema", tool)
         strict = None

@@ -170,6 +170,7 @@ _GEMINI = Traits(
     name_max=128,
     name_symbols="_-.:",
     name_first_digit=False,
+    strict_by_mode=True,
     id_max=64,
     object_arguments=True,
     native_mix=(("/toolConfig/includeServerSideToolInvocations", b"true"),),

@@ -97,7 +97,6 @@ class MessagesEncoder:
 
     def _start(self, part: AnyPart) -> bytes:
         self._part = part
-        self._piece = 0
         self._grown = False
         self._signature = part.signature.value if part.signature else ""
         match part:

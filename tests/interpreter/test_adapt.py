@@ -1,0 +1,220 @@
+"""A whole request fitted to a target: every step in its place."""
+
+import pytest
+from msgspec import structs
+
+from dragoman.core.parts import Reasoning, Signature, Text, ToolCall, ToolResult
+from dragoman.core.request import NativeTool, OutputFormat, Request, Sampling, Thinking, Tool, ToolChoice
+from dragoman.core.value import Extras
+from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.adapt import adapt
+from dragoman.interpreter.carry import sealed
+from dragoman.interpreter.fitting import Undo
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.traits import traits_for
+from interpreter.workbench import booked, said
+
+HI = said("user", "hi")
+CALL = ToolCall(id="a", name="f", arguments="{}", where="/c")
+RESULT = ToolResult(call_id="a", content=(Text(text="ok"),))
+TOOL = Tool(name="f", parameters=b'{"type":"object","properties":{"a":{"type":"string"}}}')
+
+
+def adapted(dialect, model, request, source="chat"):
+    here = dialect_named(source)
+    ledger = Ledger(here.pointers)
+    fitted, undo = adapt(request, here.issuer, traits_for(dialect, model), ledger)
+    return fitted, undo, booked(ledger)
+
+
+def ask(*messages, **more):
+    return Request(model="m", messages=messages or (HI,), **more)
+
+
+def test_a_request_that_needs_nothing_is_the_same_but_for_its_spelling():
+    request = ask(spelling=frozenset({"max_tokens"}), sampling=Sampling(max_tokens=99))
+    assert adapted("messages", "claude-opus-5", request) == (ask(sampling=Sampling(max_tokens=99)), Undo(), [])
+
+
+def test_every_part_of_a_request_is_fitted():
+    request = ask(
+        said("system", "rule"),
+        said("user", "hi", name="ann", where="/m"),
+        tools=(structs.replace(TOOL, name="a b"),),
+        tool_choice=ToolChoice(mode="required", names=("a b",)),
+        sampling=Sampling(temperature=0.5, max_tokens=99),
+        thinking=Thinking(effort="minimal"),
+        output=OutputFormat(kind="json"),
+        verbosity="low",
+        candidates=1,
+        extras=Extras("chat", {"/logit_bias": b"{}"}),
+    )
+    fitted, undo, losses = adapted("messages", "claude-opus-5", request)
+    assert fitted == ask(
+        said("system", "rule", "Answer with one JSON object and nothing else."),
+        HI,
+        tools=(structs.replace(TOOL, name="a_b_c8687a08"),),
+        tool_choice=ToolChoice(mode="required", names=("a_b_c8687a08",)),
+        sampling=Sampling(max_tokens=99),
+        thinking=Thinking(mode="adaptive", effort="low"),
+    )
+    assert undo == Undo({"a_b_c8687a08": ("", "a b")})
+    assert losses == [
+        ("dropped", "/logit_bias"),
+        ("dropped", "/m/name"),
+        ("approximated", "/reasoning_effort"),
+        ("approximated", "/response_format"),
+        ("dropped", "/temperature"),
+        ("dropped", "/verbosity"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("messages", "after"),
+    [
+        ((HI,), (said("system", "WORDS"), HI)),
+        ((said("system", "a"), HI), (said("system", "a"), said("system", "WORDS"), HI)),
+        ((HI, said("system", "b")), (said("system", "WORDS"), HI, said("system", "b"))),
+    ],
+)
+def test_what_is_asked_for_in_words_stands_at_the_end_of_the_system_prompt(messages, after):
+    request = ask(*messages, tools=(TOOL,), tool_choice=ToolChoice(mode="auto", parallel=False))
+    here = dialect_named("messages")
+    ledger = Ledger(here.pointers)
+    traits = structs.replace(traits_for("chat", "gpt-4.1"), parallel_switch=False)
+    fitted, _ = adapt(request, here.issuer, traits, ledger)
+    words = "Call at most one tool at a time."
+    assert fitted.messages == tuple(
+        said("system", words) if message == said("system", "WORDS") else message for message in after
+    )
+
+
+def test_a_history_without_turns_still_holds_what_is_asked_for_in_words():
+    request = Request(model="m", messages=(), output=OutputFormat(kind="json"))
+    fitted, *_ = adapted("messages", "claude-opus-5", request)
+    assert fitted.messages[0] == said("system", "Answer with one JSON object and nothing else.")
+
+
+def test_several_words_stand_on_lines_of_their_own():
+    request = ask(
+        output=OutputFormat(kind="json"),
+        tools=(TOOL,),
+        tool_choice=ToolChoice(mode="required"),
+        sampling=Sampling(max_tokens=9),
+    )
+    fitted, *_ = adapted("messages", "claude-opus-5-5", request)
+    assert fitted.messages[0] == said("system", "Call one of the tools.\nAnswer with one JSON object and nothing else.")
+
+
+SHARED = Extras("chat", {"/store": b"true", "/logit_bias": b"{}"})
+
+
+def test_fields_that_kin_share_cross_over_and_others_are_booked():
+    fitted, _, losses = adapted("responses", "gpt-5.6", ask(extras=SHARED))
+    assert (fitted.extras, losses) == (Extras("responses", {"/store": b"true"}), [("dropped", "/logit_bias")])
+    fitted, _, losses = adapted("gemini", "gemini-3-pro", ask(extras=SHARED))
+    assert (fitted.extras, losses) == (None, [("dropped", "/logit_bias"), ("dropped", "/store")])
+
+
+@pytest.mark.parametrize(
+    ("dialect", "stream", "extras"),
+    [
+        ("chat", True, Extras("chat", {"/stream_options": b'{"include_usage":true}'})),
+        ("chat", False, None),
+        ("responses", True, None),
+    ],
+)
+def test_usage_of_a_stream_is_asked_for_where_it_must_be(dialect, stream, extras):
+    fitted, _, losses = adapted(dialect, "gpt-5.6", ask(stream=stream), source="messages")
+    assert (fitted.extras, losses) == (extras, [])
+
+
+SEARCH = NativeTool(dialect="messages", raw=b'{"type":"web_search_20250305","name":"web_search"}')
+MIX = Extras("gemini", {"/toolConfig/includeServerSideToolInvocations": b"true"})
+
+
+@pytest.mark.parametrize(
+    ("model", "tools", "extras"),
+    [
+        ("gemini-3-pro", (TOOL, SEARCH), MIX),
+        ("gemini-3-pro", (TOOL,), None),
+        ("gemini-3-pro", (SEARCH,), None),
+        ("gemini-2.5-pro", (TOOL, SEARCH), None),
+    ],
+)
+def test_gemini_is_told_when_its_own_tools_stand_beside_the_callers(model, tools, extras):
+    fitted, *_ = adapted("gemini", model, ask(tools=tools), source="messages")
+    assert fitted.extras == extras
+
+
+def test_signatures_that_came_back_in_envelopes_are_opened_first():
+    google = Signature("google", "s")
+    carrier = Reasoning(signature=sealed(google, "call", "anthropic"))
+    request = ask(HI, said("assistant", carrier, CALL), said("user", RESULT))
+    fitted, _, losses = adapted("gemini", "gemini-3-pro", request, source="messages")
+    assert fitted.messages[1] == said("assistant", structs.replace(CALL, signature=google))
+    assert losses == []
+
+
+def test_calls_and_results_are_paired_before_turns_are_made():
+    request = ask(HI, said("assistant", CALL), said("user", "wait"), said("user", RESULT))
+    fitted, *_ = adapted("messages", "claude-opus-5", structs.replace(request, tools=(TOOL,)))
+    assert fitted.messages == (HI, said("assistant", CALL), said("user", RESULT, "wait"))
+
+
+OLD = "claude-opus-4-5"
+ENABLED = Thinking(mode="enabled", budget=2000)
+
+
+@pytest.mark.parametrize(
+    ("limit", "thinking"),
+    [(9000, ENABLED), (1500, Thinking(mode="enabled", budget=1499)), (100, Thinking(mode="disabled")), (None, ENABLED)],
+)
+def test_the_limit_on_the_answer_bounds_what_claude_may_think(limit, thinking):
+    fitted, *_ = adapted("messages", OLD, ask(sampling=Sampling(max_tokens=limit), thinking=ENABLED))
+    assert fitted.thinking == thinking
+
+
+def test_the_limit_that_is_sent_where_the_caller_gave_none_bounds_it_too():
+    fitted, *_ = adapted("messages", "claude-opus-4-1", ask(thinking=Thinking(effort="high")))
+    assert (fitted.thinking, fitted.sampling) == (Thinking(mode="enabled", budget=8191), Sampling(max_tokens=8192))
+
+
+@pytest.mark.parametrize(("thinking", "forced"), [(ENABLED, False), (Thinking(mode="disabled"), True), (None, True)])
+def test_a_tool_cannot_be_forced_while_old_claude_thinks(thinking, forced):
+    request = ask(tools=(TOOL,), tool_choice=ToolChoice(mode="required"), thinking=thinking)
+    fitted, *_ = adapted("messages", OLD, request)
+    assert fitted.tool_choice == ToolChoice(mode="required" if forced else "auto")
+    assert (fitted.messages == (HI,)) is forced
+
+
+LOOP = (HI, said("assistant", CALL), said("user", RESULT))
+OWN = Reasoning(texts=("hm",), signature=Signature("anthropic", "s"))
+
+
+@pytest.mark.parametrize(
+    ("model", "messages", "thinking", "off"),
+    [
+        (OLD, LOOP, ENABLED, True),
+        (OLD, (HI, said("assistant", OWN, CALL), said("user", RESULT)), ENABLED, False),
+        (OLD, (*LOOP, said("assistant", "done"), said("user", "so")), ENABLED, False),
+        (OLD, (HI,), ENABLED, False),
+    ],
+)
+def test_old_claude_does_not_think_within_a_tool_loop_that_another_model_began(model, messages, thinking, off):
+    request = ask(*messages, tools=(TOOL,), thinking=thinking, sampling=Sampling(max_tokens=9000))
+    fitted, _, losses = adapted("messages", model, request)
+    assert fitted.thinking == (Thinking(mode="disabled") if off else thinking)
+    assert [where for _, where in losses] == (["", "/reasoning_effort"] if off else [])
+
+
+def test_new_claude_thinks_within_any_tool_loop():
+    request = ask(*LOOP, tools=(TOOL,), thinking=Thinking(effort="high"))
+    fitted, *_ = adapted("messages", "claude-opus-5", request)
+    assert fitted.thinking == Thinking(mode="adaptive", effort="high")
+
+
+def test_temperature_is_sent_when_thinking_was_switched_off_within_a_loop():
+    request = ask(*LOOP, tools=(TOOL,), thinking=ENABLED, sampling=Sampling(temperature=0.5, max_tokens=9000))
+    fitted, *_ = adapted("messages", OLD, request)
+    assert fitted.sampling == Sampling(temperature=0.5, max_tokens=9000)

@@ -1,0 +1,305 @@
+"""A reply as each client's dialect can hold it: parts, calls, ids, sources, ends."""
+
+import json
+
+import pytest
+
+from dragoman.core.events import (
+    Failed,
+    Finished,
+    Native,
+    PartCited,
+    PartDelta,
+    PartEnded,
+    PartNative,
+    PartSigned,
+    PartStarted,
+    Started,
+    UsageSeen,
+)
+from dragoman.core.parts import Citation, Inline, Media, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.problems import Problem
+from dragoman.core.response import Finish, Usage
+from dragoman.core.value import Extras
+from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.aliases import digest, minted_id
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.reply import ReplyFitter
+from interpreter.workbench import booked, exactly
+
+CLIENTS = ["chat", "responses", "messages", "gemini"]
+
+
+def fitted(client, *events, whole=False, salt="", source_issuer="nobody"):
+    """What a client is told of these events, and what was booked."""
+    ledger = Ledger({"part.signature": ("/signature",)})
+    fitter = ReplyFitter(dialect_named(client), ledger, whole=whole, salt=salt, source_issuer=source_issuer)
+    return [told for event in events for told in fitter.feed(event)], booked(ledger)
+
+
+def part(index, start, *pieces, complete=True):
+    return [PartStarted(index, start), *(PartDelta(index, piece) for piece in pieces), PartEnded(index, complete)]
+
+
+def call(call_id="a", name="f", **more):
+    return ToolCall(id=call_id, name=name, arguments="", where="/c", **more)
+
+
+TEXT = Text(text="", where="/t")
+IMAGE = Media(kind="image", media_type="image/png", source=Inline("AA"), where="/i")
+STOP = Finished(Finish("stop", "end"))
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_text_calls_usage_and_the_end_pass(client):
+    stream = [
+        Started("r", "m", 3),
+        *part(0, TEXT, "he", "llo"),
+        *part(1, call(), '{"a":1}'),
+        UsageSeen(Usage(input=1)),
+        Finished(Finish("tool_calls", "x")),
+    ]
+    assert fitted(client, *stream) == (stream, [])
+
+
+def test_usage_loses_what_only_the_source_counts():
+    usage = Usage(input=1, extras=Extras("chat", {"/x": b"1"}))
+    assert fitted("gemini", UsageSeen(usage)) == ([UsageSeen(Usage(input=1))], [])
+
+
+def test_fields_of_the_reply_and_of_its_parts_are_dropped_and_booked():
+    stream = [
+        Native("chat", "/fingerprint", b"1"),
+        PartStarted(0, Text(text="", where="/t", extras=Extras("chat", {"/x": b"1"}))),
+        PartNative(0, "chat", "/y", b"2"),
+        PartEnded(0),
+    ]
+    assert fitted("messages", *stream) == (
+        part(0, TEXT),
+        [("dropped", "/fingerprint"), ("dropped", "/t/x"), ("dropped", "/t/y")],
+    )
+
+
+@pytest.mark.parametrize(
+    ("client", "start", "kept"),
+    [
+        ("chat", Opaque(dialect="messages", raw=b"{}", where="/p"), False),
+        ("messages", Opaque(dialect="messages", raw=b"{}", where="/p"), True),
+        ("chat", Media(kind="image", media_type="", source=Inline("AA"), where="/p"), False),
+        ("messages", Media(kind="image", media_type="", source=Inline("AA"), where="/p"), False),
+        ("gemini", Media(kind="image", media_type="", source=Inline("AA"), where="/p"), True),
+    ],
+)
+def test_a_part_the_client_cannot_hold_is_left_out_and_indexes_close_up(client, start, kept):
+    stream = [*part(0, start), *part(1, TEXT, "hi")]
+    after = stream if kept else part(0, TEXT, "hi")
+    assert fitted(client, *stream) == (after, [] if kept else [("dropped", "/p")])
+
+
+def test_nothing_more_is_told_of_a_part_that_is_left_out():
+    stream = [
+        PartStarted(0, IMAGE),
+        PartSigned(0, Signature("google", "s")),
+        PartCited(0, Citation("chat", b"{}", url="u")),
+        PartEnded(0),
+    ]
+    assert fitted("chat", *stream) == ([], [("dropped", "/i")])
+
+
+@pytest.mark.parametrize(
+    ("client", "kind"), [("chat", Refusal), ("responses", Refusal), ("messages", Text), ("gemini", Text)]
+)
+def test_a_refusal_is_text_where_there_are_none(client, kind):
+    told, losses = fitted(client, *part(0, Refusal(text="", where="/p"), "no"))
+    assert exactly(told) == exactly(part(0, kind(text="", where="/p"), "no"))
+    assert losses == []
+
+
+def test_pieces_of_reasoning_stay_apart():
+    stream = [PartStarted(0, Reasoning()), PartDelta(0, "a"), PartDelta(0, "b", 1), PartEnded(0)]
+    assert fitted("chat", *stream) == (stream, [])
+
+
+# Calls
+
+
+@pytest.mark.parametrize(
+    ("client", "prefix"), [("chat", "call_"), ("responses", "call_"), ("messages", "toolu_"), ("gemini", "")]
+)
+def test_a_call_without_an_id_gets_one_in_the_clients_style(client, prefix):
+    stream = [Started("r", "m"), *part(0, call("")), *part(1, call("")), *part(2, call("", "g"))]
+    told, _ = fitted(client, *stream, salt="7")
+    ids = [event.part.id for event in told if isinstance(event, PartStarted)]
+    assert ids == [minted_id(prefix, "r", "7", count, name) for count, name in ((1, "f"), (2, "f"), (3, "g"))]
+    assert fitted(client, *stream)[0][1].part.id == minted_id(prefix, "r", "", 1, "f")
+
+
+@pytest.mark.parametrize(
+    ("call_id", "after"),
+    [
+        ("a-B_9", "a-B_9"),
+        ("i" * 64, "i" * 64),
+        ("a.b", "a_b_" + digest("a.b", 24)),
+        ("i" * 65, "i" * 15 + "_" + digest("i" * 65, 24)),
+    ],
+)
+def test_ids_are_plain_where_the_client_checks_them(call_id, after):
+    told, _ = fitted("messages", *part(0, call(call_id)))
+    assert told[0].part.id == after
+    assert fitted("chat", *part(0, call(call_id)))[0][0].part.id == call_id
+
+
+@pytest.mark.parametrize("client", ["chat", "responses"])
+def test_a_free_form_call_passes_where_there_are_some(client):
+    stream = part(0, call(form="text"), "l", "s")
+    assert fitted(client, *stream) == (stream, [])
+
+
+@pytest.mark.parametrize("client", ["messages", "gemini"])
+@pytest.mark.parametrize("pieces", [("l", "s"), ()])
+def test_a_free_form_call_is_a_functions_where_there_are_none_and_told_when_it_is_whole(client, pieces):
+    stream = part(0, call(form="text"), *pieces)
+    told, losses = fitted(client, *stream)
+    assert told[0] == PartStarted(0, call())
+    assert json.loads(told[1].text) == {"input": "".join(pieces)}
+    assert told[2:] == [PartEnded(0)]
+    assert fitted(client, *stream[:-1]) == ([], [])
+    assert losses == []
+
+
+def test_a_call_is_told_when_its_arguments_begin():
+    stream = part(0, call(), '{"a"', ":1}")
+    for client in ("chat", "responses", "messages"):
+        assert fitted(client, *stream[:1]) == ([], [])
+        assert fitted(client, *stream[:2]) == (stream[:2], [])
+        assert fitted(client, *stream) == (stream, [])
+
+
+def test_a_call_for_gemini_or_in_a_whole_reply_for_claude_is_told_when_it_is_whole():
+    stream = part(0, call(), '{"a"', ":1}")
+    for client, whole in (("gemini", False), ("gemini", True), ("messages", True)):
+        assert fitted(client, *stream[:-1], whole=whole) == ([], [])
+        assert fitted(client, *stream, whole=whole) == (stream, [])
+
+
+def test_a_call_is_held_until_it_is_seen_to_be_an_object():
+    stream = part(0, call(), "", " ", "\n{", "}")
+    assert fitted("messages", *stream[:3]) == ([], [])
+    assert fitted("messages", *stream[:4]) == (stream[:4], [])
+    assert fitted("chat", *stream[:2]) == (stream[:2], [])
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_call_without_arguments_is_told(client):
+    assert fitted(client, *part(0, call())) == (part(0, call()), [])
+
+
+@pytest.mark.parametrize("client", ["messages", "gemini"])
+def test_null_is_no_arguments(client):
+    told, losses = fitted(client, *part(0, call(), "nu", "ll "), Finished(Finish("tool_calls")))
+    assert told == [*part(0, call(), "{}"), Finished(Finish("tool_calls"))]
+    assert losses == [("approximated", "/c")]
+
+
+@pytest.mark.parametrize("client", ["chat", "responses"])
+def test_null_is_passed_to_clients_that_read_arguments_as_text(client):
+    stream = part(0, call(), "null")
+    assert fitted(client, *stream) == (stream, [])
+
+
+BROKEN = Finished(Finish("malformed_call", "t"))
+FAILED = Failed(Problem("malformed_reply", "the model made a malformed tool call (t)", code="malformed_function_call"))
+
+
+@pytest.mark.parametrize(
+    ("client", "whole", "end"),
+    [("gemini", False, BROKEN), ("gemini", True, BROKEN), ("messages", True, FAILED), ("messages", False, FAILED)],
+)
+@pytest.mark.parametrize("arguments", ["[1]", "oops", '"text"'])
+def test_a_call_whose_arguments_are_no_object_is_left_out_and_the_end_tells_it(client, whole, end, arguments):
+    stream = [*part(0, call(), arguments), *part(1, TEXT, "hi"), Finished(Finish("tool_calls", "t"))]
+    assert fitted(client, *stream, whole=whole) == ([*part(0, TEXT, "hi"), end], [("dropped", "/c")])
+
+
+@pytest.mark.parametrize(("client", "whole"), [("gemini", False), ("gemini", True), ("messages", True)])
+def test_a_call_cut_off_is_left_out_where_it_cannot_be_shown(client, whole):
+    stream = [*part(0, call(), '{"a"', complete=False), Finished(Finish("length"))]
+    assert fitted(client, *stream, whole=whole) == ([Finished(Finish("length"))], [("dropped", "/c")])
+
+
+@pytest.mark.parametrize(
+    ("client", "whole"), [("messages", False), ("chat", True), ("chat", False), ("responses", True)]
+)
+def test_a_call_cut_off_is_shown_where_it_can_be(client, whole):
+    stream = [*part(0, call(), '{"a"', complete=False), Finished(Finish("length"))]
+    assert fitted(client, *stream, whole=whole) == (stream, [])
+
+
+def test_a_cut_call_that_claims_to_be_whole_ends_a_stream_for_claudes_clients_in_an_error():
+    stream = [*part(0, call(), '{"a"', ":"), Finished(Finish("tool_calls", "t"))]
+    assert fitted("messages", *stream) == ([*stream[:-1], FAILED], [])
+    assert fitted("chat", *stream) == (stream, [])
+
+
+def test_a_lost_call_does_not_change_an_end_that_has_another_reason():
+    stream = [*part(0, call(), "[1]"), Finished(Finish("stop"))]
+    assert fitted("gemini", *stream)[0] == [Finished(Finish("stop"))]
+
+
+# Sources and ends
+
+
+@pytest.mark.parametrize(
+    ("client", "citation", "kept"),
+    [
+        ("chat", Citation("gemini", b"{}", url="u"), True),
+        ("chat", Citation("gemini", b"{}"), False),
+        ("chat", Citation("chat", b"{}"), True),
+        ("messages", Citation("chat", b"{}", url="u"), True),
+        ("gemini", Citation("chat", b"{}", url="u"), False),
+    ],
+)
+def test_a_source_is_named_where_the_client_can_hold_it(client, citation, kept):
+    cited = [PartCited(0, citation)] if kept else []
+    stream = [PartStarted(0, TEXT), PartCited(0, citation), PartEnded(0)]
+    assert fitted(client, *stream) == (
+        [PartStarted(0, TEXT), *cited, PartEnded(0)],
+        [] if kept else [("dropped", "/t")],
+    )
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("reason", ["stop", "length", "tool_calls", "filtered", "refused"])
+def test_common_ends_are_told_as_they_are(client, reason):
+    end = Finished(Finish(reason, "raw", "seq"))
+    assert fitted(client, end) == ([end], [])
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_pause_is_a_reply_cut_by_length_where_there_are_none(client):
+    end = Finished(Finish("paused", "pause_turn"))
+    if client == "messages":
+        assert fitted(client, end) == ([end], [])
+    else:
+        assert fitted(client, end) == ([Finished(Finish("length", "pause_turn"))], [("approximated", "")])
+
+
+@pytest.mark.parametrize(
+    ("reason", "raw", "message", "code"),
+    [
+        ("other", "WEIRD", "the model stopped for an unknown reason (WEIRD)", "unknown_finish"),
+        ("other", "", "the model stopped for an unknown reason (other)", "unknown_finish"),
+        ("malformed_call", "BAD", "the model made a malformed tool call (BAD)", "malformed_function_call"),
+    ],
+)
+def test_an_end_the_client_has_no_word_for_is_an_error(reason, raw, message, code):
+    end = Finished(Finish(reason, raw))
+    for client in ("chat", "responses", "messages"):
+        assert fitted(client, end) == ([Failed(Problem("malformed_reply", message, code=code))], [])
+    assert fitted("gemini", end) == ([end], [])
+
+
+def test_a_failure_passes_without_words_only_the_sources_clients_know():
+    problem = Problem("rate_limit", "slow", code="insufficient_quota")
+    assert fitted("messages", Failed(problem), source_issuer="openai") == ([Failed(Problem("rate_limit", "slow"))], [])
+    assert fitted("chat", Failed(problem), source_issuer="openai") == ([Failed(problem)], [])

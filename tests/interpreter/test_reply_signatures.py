@@ -1,0 +1,147 @@
+"""Signatures in a reply: told natively, sealed in an envelope, carried by an empty thought, or dropped."""
+
+import pytest
+
+from dragoman.core.events import PartDelta, PartEnded, PartSigned, PartStarted
+from dragoman.core.parts import Inline, Media, Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.carry import UNSIGNED, opened, sealed
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.reply import ReplyFitter
+from interpreter.workbench import booked
+
+GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))
+TEXT = Text(text="", where="/p")
+CALL = ToolCall(id="a", name="f", arguments="", where="/p")
+THOUGHT = Reasoning(where="/p")
+REDACTED = Reasoning(redacted=True, where="/p")
+IMAGE = Media(kind="image", media_type="image/png", source=Inline("AA"), where="/p")
+ISSUERS = {"chat": "openai", "responses": "openai", "messages": "anthropic", "gemini": "google"}
+
+
+def fitted(client, *events, whole=False, source_issuer="nobody"):
+    ledger = Ledger({"part.signature": ("/signature",)})
+    fitter = ReplyFitter(dialect_named(client), ledger, whole=whole, source_issuer=source_issuer)
+    return [told for event in events for told in fitter.feed(event)], booked(ledger)
+
+
+def signed(part, signature):
+    return [PartStarted(0, part), PartSigned(0, signature), PartEnded(0)]
+
+
+LOST = [("dropped", "/p/signature")]
+
+
+@pytest.mark.parametrize(
+    ("client", "part", "signature", "told"),
+    [
+        ("gemini", TEXT, GOOGLE, "native"),
+        ("gemini", IMAGE, GOOGLE, "native"),
+        ("gemini", CALL, GOOGLE, "native"),
+        ("gemini", THOUGHT, GOOGLE, "native"),
+        ("gemini", TEXT, ANTHROPIC, "self"),
+        ("gemini", CALL, OPENAI, "self"),
+        ("gemini", THOUGHT, ANTHROPIC, "self"),
+        ("gemini", REDACTED, ANTHROPIC, "redacted"),
+        ("messages", THOUGHT, ANTHROPIC, "native"),
+        ("messages", REDACTED, ANTHROPIC, "native"),
+        ("messages", THOUGHT, GOOGLE, "self"),
+        ("messages", REDACTED, OPENAI, "redacted"),
+        ("messages", TEXT, GOOGLE, "dropped"),
+        ("responses", THOUGHT, OPENAI, "native"),
+        ("responses", THOUGHT, ANTHROPIC, "self"),
+        ("responses", TEXT, GOOGLE, "dropped"),
+        ("chat", CALL, GOOGLE, "native"),
+        ("chat", CALL, OPENAI, "native"),
+        ("chat", CALL, ANTHROPIC, "dropped"),
+        ("chat", THOUGHT, OPENAI, "dropped"),
+        ("chat", TEXT, GOOGLE, "dropped"),
+        ("gemini", Refusal(text="", where="/p"), GOOGLE, "native"),
+        ("responses", Refusal(text="", where="/p"), GOOGLE, "dropped"),
+    ],
+)
+def test_a_signature_is_told_in_the_clients_own_field_or_dropped(client, part, signature, told):
+    shown = Text(text="", where="/p") if isinstance(part, Refusal) and client == "gemini" else part
+    if told == "dropped":
+        assert fitted(client, *signed(part, signature)) == ([PartStarted(0, shown), PartEnded(0)], LOST)
+        return
+    letter = signature if told == "native" else sealed(signature, told, ISSUERS[client])
+    assert fitted(client, *signed(part, signature)) == (signed(shown, letter), [])
+
+
+@pytest.mark.parametrize("client", ["messages", "responses"])
+@pytest.mark.parametrize("signature", [GOOGLE, ANTHROPIC, OPENAI])
+def test_a_calls_signature_is_carried_by_an_empty_thought_before_it_where_only_thoughts_are_signed(client, signature):
+    stream = [PartStarted(0, CALL), PartSigned(0, signature), PartDelta(0, "{}"), PartEnded(0)]
+    carrier = sealed(signature, "call", ISSUERS[client])
+    assert opened(carrier) == (signature, "call")
+    assert fitted(client, *stream) == (
+        [
+            PartStarted(0, Reasoning()),
+            PartSigned(0, carrier),
+            PartEnded(0),
+            PartStarted(1, CALL),
+            PartDelta(1, "{}"),
+            PartEnded(1),
+        ],
+        [],
+    )
+
+
+@pytest.mark.parametrize("client", ["messages", "responses"])
+def test_a_signature_that_comes_after_the_call_was_told_is_dropped(client):
+    stream = [PartStarted(0, CALL), PartDelta(0, "{}"), PartSigned(0, GOOGLE), PartEnded(0)]
+    assert fitted(client, *stream) == ([stream[0], stream[1], stream[3]], LOST)
+
+
+def test_a_signature_that_comes_after_the_call_was_told_still_stands_where_calls_are_signed():
+    stream = [PartStarted(0, CALL), PartDelta(0, "{}"), PartSigned(0, GOOGLE), PartEnded(0)]
+    assert fitted("chat", *stream) == (stream, [])
+
+
+def test_a_signature_on_the_part_from_its_start_is_told_behind_it():
+    text = Text(text="", signature=GOOGLE, where="/p")
+    assert fitted("gemini", PartStarted(0, text), PartEnded(0)) == (signed(TEXT, GOOGLE), [])
+    call = ToolCall(id="a", name="f", arguments="", signature=GOOGLE, where="/p")
+    assert fitted("gemini", PartStarted(0, call), PartEnded(0)) == (signed(CALL, GOOGLE), [])
+
+
+def test_a_lost_calls_signature_is_not_told():
+    stream = [PartStarted(0, CALL), PartDelta(0, "[1]"), PartEnded(0)]
+    told, _ = fitted("gemini", stream[0], PartSigned(0, GOOGLE), *stream[1:])
+    assert told == []
+
+
+@pytest.mark.parametrize("client", ["messages", "gemini", "responses"])
+def test_reasoning_nobody_signed_is_marked_so_that_the_clients_vendor_does_not_take_it_for_its_own(client):
+    letter = sealed(UNSIGNED, "self", ISSUERS[client])
+    thought = [PartStarted(0, THOUGHT), PartDelta(0, "hm"), PartEnded(0)]
+    assert fitted(client, *thought) == ([*thought[:2], PartSigned(0, letter), thought[2]], [])
+    assert fitted(client, *thought, source_issuer=ISSUERS[client]) == (thought, [])
+
+
+def test_reasoning_is_not_marked_where_it_has_no_field_for_signatures():
+    thought = [PartStarted(0, THOUGHT), PartDelta(0, "hm"), PartEnded(0)]
+    assert fitted("chat", *thought) == (thought, [])
+
+
+def test_a_free_form_calls_signature_stands_before_its_wrapped_input():
+    shell = ToolCall(id="a", name="sh", arguments="", form="text", where="/p")
+    stream = [PartStarted(0, shell), PartSigned(0, GOOGLE), PartDelta(0, "ls"), PartEnded(0)]
+    told, _ = fitted("gemini", *stream)
+    plain = ToolCall(id="a", name="sh", arguments="")
+    assert told == [PartStarted(0, plain), PartSigned(0, GOOGLE), PartDelta(0, '{"input":"ls"}'), PartEnded(0)]
+
+
+def test_the_place_of_a_part_is_known_while_its_text_passes_as_it_is():
+    fitter = ReplyFitter(dialect_named("messages"), Ledger({}), whole=False)
+    for event in (PartStarted(0, IMAGE), PartEnded(0), PartStarted(1, TEXT), PartStarted(2, CALL)):
+        fitter.feed(event)
+    assert [fitter.place_of(index) for index in range(3)] == [None, 0, None]
+    fitter.feed(PartDelta(2, "{"))
+    assert fitter.place_of(2) is None
+    plain = ReplyFitter(dialect_named("chat"), Ledger({}), whole=False)
+    plain.feed(PartStarted(0, CALL))
+    assert plain.place_of(0) is None
+    plain.feed(PartDelta(0, "{"))
+    assert plain.place_of(0) == 0
