@@ -303,3 +303,10 @@ def test_a_failure_passes_without_words_only_the_sources_clients_know():
     problem = Problem("rate_limit", "slow", code="insufficient_quota")
     assert fitted("messages", Failed(problem), source_issuer="openai") == ([Failed(Problem("rate_limit", "slow"))], [])
     assert fitted("chat", Failed(problem), source_issuer="openai") == ([Failed(problem)], [])
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_calls_in_many_pieces_follow_one_another_to_their_end(client):
+    stream = [*part(0, call(), '{"a"', ":", "1}"), *part(1, call("b"), "{", "}"), *part(2, TEXT, "hi")]
+    end = Finished(Finish("tool_calls", "t"))
+    assert fitted(client, *stream, end) == ([*stream, end], [])

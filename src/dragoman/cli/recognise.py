@@ -3,7 +3,7 @@
 Only marks that one dialect has and the others do not count; a request without any is nobody's, and the caller decides.
 """
 
-from typing import Any
+from typing import Any, cast
 
 from dragoman.wire import json
 
@@ -14,7 +14,7 @@ _MESSAGES_BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking", 
 
 def dialect_of(body: bytes) -> str | None:
     """Return the name of the dialect `body` is surely in, or None."""
-    document: dict[str, Any] = json.decode(body) if json.is_object(body) else {}
+    document: Any = json.peek(body)
     match document:
         case {"contents": _} | {"request": {"contents": _}}:
             return "gemini"
@@ -27,7 +27,8 @@ def dialect_of(body: bytes) -> str | None:
 
 
 def _chat_or_messages(document: dict[str, Any]) -> str | None:
-    tools: Any = document.get("tools") or ()
+    listed: Any = document.get("tools")
+    tools = [tool for tool in cast("list[Any]", listed) if isinstance(tool, dict)] if isinstance(listed, list) else []
     if document.keys() & _CHAT_FIELDS or any("function" in tool for tool in tools):
         return "chat"
     if document.keys() & _MESSAGES_FIELDS or any("input_schema" in tool for tool in tools):

@@ -90,8 +90,11 @@ def _document(options: argparse.Namespace) -> tuple[Loss, ...]:
 def _request(options: argparse.Namespace) -> bytes | None:
     if options.request is None:
         return None
-    with open(options.request, "rb") as file:  # noqa: PTH123  a path as the user gave it
-        return file.read()
+    try:
+        with open(options.request, "rb") as file:  # noqa: PTH123  a path as the user gave it
+            return file.read()
+    except OSError as error:
+        return options.parser.error(f"argument --request: {error}")
 
 
 def _stream(options: argparse.Namespace) -> tuple[Loss, ...]:

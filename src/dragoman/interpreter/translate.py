@@ -28,7 +28,10 @@ from dragoman.wire import json
 from dragoman.wire.shape import lookup
 from dragoman.wire.splice import spliced
 
-_FRAME = re.compile(rb".*?\n\r?\n|.+", re.DOTALL)
+_FRAME = re.compile(rb".*?\n\r?\n", re.DOTALL)
+_FIRST_NAME = re.compile(rb'"[^"]*"|\n\r?\n')
+"""From here on an envelope can be told from what it holds."""
+_LONGEST_HEAD = 4096
 NO_UNDO = Undo()
 ENVELOPES = frozenset({"code_assist"})
 """Forms of a dialect in which a client may speak through an envelope."""
@@ -182,18 +185,30 @@ class StreamTranslator:
             else ReplyFitter(there, self._ledger, whole=False, salt=context.salt, source_issuer=here.issuer)
         )
         self._encoder = there.encoder(context.client_request())
+        self._pieces: list[bytes] = []
+        """What has come of a frame that is not whole."""
+        self._framed = True
         self._over = False
 
     def feed(self, chunk: bytes) -> bytes:
         """Take the next bytes of the upstream."""
         if self._same is None:
+            self._pieces.append(chunk)
+            head = b"".join(self._pieces)
+            if len(head) < _LONGEST_HEAD and _FIRST_NAME.search(head) is None:
+                return b""
+            chunk, self._pieces = head, []
             self._same = not _needs_unwrapping(self._dialect, chunk, self._context)
+            self._framed = not chunk.lstrip().startswith((b"[", b"{"))
         return self._passed(chunk) if self._same else self._told(self._decoder.feed(chunk))
 
     def close(self) -> bytes:
         """The upstream is done: tell the end, or that it never came."""
-        events = self._decoder.close()
-        return self._told(events) if self._same is False else self._broken(events)
+        if self._same is False:
+            return self._told(self._decoder.close())
+        held = b"" if self._over else b"".join(self._pieces)
+        last = self._decoder.feed(held) if held else []
+        return self._broken(last + self._decoder.close()) or held
 
     @property
     def losses(self) -> tuple[Loss, ...]:
@@ -201,9 +216,18 @@ class StreamTranslator:
         return self._ledger.losses()
 
     def _passed(self, chunk: bytes) -> bytes:
-        """Pass a chunk on as it is, up to the end of the reply or to what breaks it."""
+        """Pass whole frames on as they are, up to the end of the reply or to what breaks it."""
         passed: list[bytes] = []
-        for frame in _FRAME.findall(chunk):
+        frames = [chunk]
+        if self._framed:
+            # A frame that breaks must not have been begun: the error would be glued to what there was of it.
+            self._pieces.append(chunk)
+            if b"\n" not in chunk:
+                return b""
+            known = b"".join(self._pieces)
+            end = max(known.rfind(mark) + len(mark) if mark in known else 0 for mark in (b"\n\n", b"\n\r\n"))
+            frames, self._pieces = _FRAME.findall(known, 0, end), [known[end:]]
+        for frame in frames:
             if self._over:
                 break
             events = self._decoder.feed(frame)

@@ -173,3 +173,11 @@ def test_a_broken_reply_is_a_problem(body: bytes, problem: str):
         DIALECT.parse_response(body)
     assert short(caught.value).startswith("Problem(kind='malformed_reply'")
     assert problem in short(caught.value)
+
+
+def test_an_error_in_the_place_of_a_reply_is_the_problem_it_says():
+    body = b'{"type":"error","error":{"type":"overloaded_error","message":"m"}}'
+    with pytest.raises(Problem) as caught:
+        DIALECT.parse_response(body)
+    detail = f"detail={body!r}, detail_dialect='messages'"
+    assert short(caught.value) == f"Problem(kind='overloaded', message='m', status=529, {detail})"

@@ -1,0 +1,23 @@
+"""The command in this process: bytes for standard input, bytes of standard output and error."""
+
+import io
+import os
+import sys
+from types import SimpleNamespace
+
+from dragoman.cli import main
+
+
+def run(monkeypatch, tmp_path, arguments, given=b""):
+    """Run the command; return its exit code, what it wrote, and what it told on standard error."""
+    source = tmp_path / "stdin"
+    source.write_bytes(given)
+    written, told = io.BytesIO(), io.StringIO()
+    with source.open("rb") as pipe:
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=pipe, fileno=pipe.fileno))
+        monkeypatch.setattr(
+            sys, "stdout", SimpleNamespace(buffer=written, fileno=lambda: os.open(os.devnull, os.O_WRONLY))
+        )
+        monkeypatch.setattr(sys, "stderr", told)
+        code = main(arguments)
+    return code, written.getvalue(), told.getvalue()

@@ -1,0 +1,200 @@
+"""One JSON object a line in, one a line out; a bad line never stops the rest."""
+
+import io
+import json
+
+import pytest
+
+from dragoman.cli import batch
+from dragoman.cli.batch import one_line, run_batch
+
+HELLO = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50, "seed": 7}
+CLAUDE = {"model": "claude-opus-5", "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
+SEED = {"where": "/seed", "what": "the model does not accept it", "kind": "dropped"}
+ASK = {"id": "a", "op": "request", "from": "chat", "to": "messages", "model": "claude-opus-5", "body": HELLO}
+REPLY = {
+    "candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}],
+    "responseId": "r",
+    "modelVersion": "g",
+}
+SSE = "data: " + json.dumps(REPLY) + "\n\n"
+
+
+def worked(line, **options):
+    """The result of a line, as the reader of the output sees it."""
+    raw = line if isinstance(line, bytes) else json.dumps(line).encode()
+    results = io.BytesIO()
+    assert run_batch(io.BytesIO(raw), results, strict=options.get("strict", False)) == 0
+    (told,) = results.getvalue().splitlines()
+    return json.loads(told)
+
+
+def problem(told):
+    assert told.keys() == {"id", "ok", "problem"}
+    assert told["ok"] is False
+    assert told["problem"].keys() == {"kind", "message", "where"}
+    return told["id"], told["problem"]["kind"], told["problem"]["where"]
+
+
+def test_a_request_tells_body_model_stream_and_losses():
+    assert worked(ASK) == {
+        "id": "a",
+        "ok": True,
+        "result": CLAUDE,
+        "model": "claude-opus-5",
+        "stream": False,
+        "losses": [SEED],
+    }
+
+
+def test_a_request_without_a_model_keeps_its_own():
+    told = worked({name: value for name, value in ASK.items() if name != "model"})
+    assert (told["model"], told["result"]["model"]) == ("m", "m")
+
+
+def test_streaming_is_told_where_the_body_does_not_say_it():
+    line = {
+        "op": "request",
+        "from": "gemini",
+        "to": "chat",
+        "model": "gpt-4.1",
+        "stream": True,
+        "body": {"contents": []},
+    }
+    told = worked(line)
+    assert (told["stream"], told["result"]["stream"]) == (True, True)
+
+
+@pytest.mark.parametrize(("line", "options"), [(ASK | {"strict": True}, {}), (ASK, {"strict": True})])
+def test_strict_refuses_losses_by_line_or_for_all(line, options):
+    assert problem(worked(line, **options)) == ("a", "unsupported", "/seed")
+
+
+def test_a_response_tells_body_and_losses():
+    told = worked({"id": 1, "op": "response", "from": "gemini", "to": "chat", "body": REPLY | {"x": 1}})
+    assert told["result"]["choices"][0]["message"]["content"] == "hi"
+    loss = {"where": "/x", "what": "not known to the client's dialect", "kind": "dropped"}
+    assert told == {"id": 1, "ok": True, "result": told["result"], "losses": [loss]}
+
+
+TOOLS = [{"type": "function", "function": {"name": "f 1", "parameters": {"type": "object", "properties": {}}}}]
+PARTS = [{"functionCall": {"name": "f_1_3b6abec1", "args": {}}}]
+CALLING = {**REPLY, "candidates": [{"content": {"role": "model", "parts": PARTS}, "finishReason": "STOP"}]}
+ANSWER = {"from": "gemini", "to": "chat", "model": "gemini-2.5-pro"}
+
+
+@pytest.mark.parametrize(
+    ("request_", "name"),
+    [
+        ({"request": HELLO | {"tools": TOOLS}}, "f 1"),
+        ({"request": {"contents": []}}, "f_1_3b6abec1"),
+        ({}, "f_1_3b6abec1"),
+    ],
+    ids=["clients", "upstreams", "none"],
+)
+def test_a_reply_answers_the_clients_request_and_not_the_upstreams(request_, name):
+    told = worked({**ANSWER, "op": "response", "body": CALLING, **request_})
+    assert told["result"]["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == name
+    told = worked({**ANSWER, "op": "stream", "sse": "data: " + json.dumps(CALLING) + "\n\n", **request_})
+    assert f'"name":"{name}"' in told["sse"]
+
+
+def test_a_stream_tells_text_and_losses():
+    told = worked({"id": None, "op": "stream", "from": "gemini", "to": "chat", "sse": SSE})
+    assert told["sse"].endswith("data: [DONE]\n\n")
+    assert '"content":"hi"' in told["sse"]
+    assert told == {"id": None, "ok": True, "result": None, "sse": told["sse"], "losses": []}
+
+
+def test_a_streams_losses_are_told():
+    image = [{"inlineData": {"mimeType": "image/png", "data": "AA=="}}]
+    reply = {**REPLY, "candidates": [{"content": {"role": "model", "parts": image}, "finishReason": "STOP"}]}
+    told = worked({"op": "stream", "from": "gemini", "to": "chat", "sse": "data: " + json.dumps(reply) + "\n\n"})
+    assert [loss["kind"] for loss in told["losses"]] == ["dropped"]
+
+
+def test_a_stream_for_the_neutral_view_is_its_reply():
+    told = worked({"op": "stream", "from": "gemini", "to": "core", "sse": SSE})
+    assert told == {"id": None, "ok": True, "result": told["result"], "losses": []}
+    assert told["result"]["parts"] == [{"type": "text", "text": "hi"}]
+
+
+def test_a_request_for_the_neutral_view_has_no_model_beside_it():
+    told = worked({"op": "request", "from": "chat", "to": "core", "body": HELLO})
+    assert told.keys() == {"id", "ok", "result", "losses"}
+    assert told["result"]["sampling"] == {"max_tokens": 50, "seed": 7}
+
+
+@pytest.mark.parametrize(
+    ("status", "told_status", "kind"), [({"status": 429}, 429, "rate_limit_error"), ({}, 502, "api_error")]
+)
+def test_an_error_page_that_is_not_json_is_told_by_its_status(status, told_status, kind):
+    told = worked({"op": "error", "from": "chat", "to": "messages", "body": "<html>oops</html>", **status})
+    assert (told["status"], told["result"]["error"]["type"]) == (told_status, kind)
+    assert told.keys() == {"id", "ok", "result", "status", "headers", "losses"}
+
+
+def test_a_result_that_is_not_json_is_told_as_text():
+    told = worked({"op": "response", "from": "chat", "to": "chat", "body": "<html>"})
+    assert told["result"] == "<html>"
+
+
+@pytest.mark.parametrize(
+    ("line", "identifier", "kind", "where"),
+    [
+        (b"not json", None, "invalid_request", ""),
+        (b"[1]", None, "invalid_request", ""),
+        (b'{"id":7,"op":"request"}', 7, "invalid_request", ""),
+        (b'{"op":"request"}', None, "invalid_request", ""),
+        ({"id": {"n": 1}, "op": 3}, {"n": 1}, "invalid_request", "/op"),
+        (ASK | {"op": "dream"}, "a", "invalid_request", "/op"),
+        (ASK | {"from": "core"}, "a", "invalid_request", "/from"),
+        (ASK | {"to": "latin"}, "a", "invalid_request", "/to"),
+        ({"id": "a", "op": "request", "from": "chat", "to": "messages"}, "a", "invalid_request", "/body"),
+        ({"id": "a", "op": "stream", "from": "chat", "to": "messages", "body": {}}, "a", "invalid_request", "/sse"),
+        (ASK | {"body": {"messages": 3, "model": "m"}}, "a", "invalid_request", "/messages"),
+    ],
+)
+def test_a_bad_line_is_told_as_its_problem(line, identifier, kind, where):
+    assert problem(worked(line)) == (identifier, kind, where)
+
+
+def test_an_unknown_word_is_told_with_those_that_are_known():
+    told = worked(ASK | {"op": "dream"})
+    assert told["problem"]["message"] == "'dream' is not one of request, response, stream, error"
+
+
+def test_what_nobody_foresaw_is_told_as_an_internal_problem(monkeypatch):
+    def broken(job):
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(batch, "perform", broken)
+    told = one_line(json.dumps(ASK).encode())
+    assert told == {
+        "id": "a",
+        "ok": False,
+        "problem": {"kind": "internal", "message": "ZeroDivisionError: oops", "where": ""},
+    }
+
+
+def test_a_bad_line_does_not_stop_the_rest_and_empty_lines_are_skipped():
+    lines = b"\n".join([b"bad", b"", b"  ", json.dumps(ASK).encode()])
+    results = io.BytesIO()
+    assert run_batch(io.BytesIO(lines), results, strict=False) == 0
+    assert [json.loads(line)["ok"] for line in results.getvalue().splitlines()] == [False, True]
+
+
+def test_each_result_is_flushed_before_the_next_line_is_read():
+    seen = []
+
+    class Results(io.BytesIO):
+        def flush(self):
+            seen.append(self.getvalue().count(b"\n"))
+
+    def lines():
+        for count in range(2):
+            assert seen == list(range(1, count + 1))
+            yield b"bad\n"
+
+    run_batch(lines(), Results(), strict=False)
+    assert seen == [1, 2]

@@ -1,0 +1,206 @@
+"""`dragoman translate`: standard input to standard output, losses to standard error."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from cli.console import run
+from dragoman import __version__
+from dragoman.cli import main
+
+CHAT = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 50, "seed": 7}).encode()
+PLAIN = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 50}).encode()
+CLAUDE = {"model": "claude-opus-5", "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
+TO_CLAUDE = ["--from", "chat", "--to", "messages", "--model", "claude-opus-5"]
+REPLY = {
+    "candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP", "avgLogprobs": 1}],
+    "responseId": "r",
+    "modelVersion": "g",
+}
+SEED = "the model does not accept it"
+
+
+@pytest.fixture
+def dragoman(monkeypatch, tmp_path):
+    return lambda *arguments, given=b"": run(monkeypatch, tmp_path, ["translate", *arguments], given)
+
+
+def test_a_request_is_translated_and_its_losses_are_told(dragoman):
+    code, written, told = dragoman("request", *TO_CLAUDE, given=CHAT)
+    assert (code, json.loads(written)) == (0, CLAUDE)
+    assert written.endswith(b"}\n")
+    assert told == f"dropped /seed: {SEED}\n"
+
+
+def test_losses_are_told_to_programs_as_json(dragoman):
+    code, _, told = dragoman("request", *TO_CLAUDE, "--losses", "json", given=CHAT)
+    assert (code, json.loads(told)) == (0, [{"where": "/seed", "what": SEED, "kind": "dropped"}])
+    assert told.endswith("]\n")
+    assert dragoman("request", *TO_CLAUDE, "--losses", "json", given=PLAIN)[2] == "[]\n"
+
+
+def test_a_loss_of_the_whole_document_is_told_at_its_root(dragoman):
+    reply = {
+        "id": "r",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [],
+        "stop_reason": "pause_turn",
+    }
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    _, _, told = dragoman(
+        "response", "--from", "messages", "--to", "chat", given=json.dumps(reply | {"usage": usage}).encode()
+    )
+    assert told == "approximated /: the model paused; told as a reply cut by length\n"
+
+
+def test_strict_refuses_losses_with_exit_code_1(dragoman):
+    code, written, told = dragoman("request", *TO_CLAUDE, "--strict", given=CHAT)
+    message = f"strict mode: the target cannot say this request: dropped /seed: {SEED}"
+    assert (code, written, told) == (1, b"", f"dragoman: unsupported at /seed: {message}\n")
+    assert dragoman("request", *TO_CLAUDE, "--strict", given=PLAIN)[0] == 0
+
+
+def test_a_problem_without_a_place_is_told_without_one(dragoman):
+    code, written, told = dragoman("request", *TO_CLAUDE, given=b"{")
+    assert (code, written) == (1, b"")
+    assert told.startswith("dragoman: invalid_request: ")
+
+
+def test_a_response_is_translated(dragoman):
+    code, written, told = dragoman("response", "--from", "gemini", "--to", "chat", given=json.dumps(REPLY).encode())
+    assert code == 0
+    assert json.loads(written)["choices"][0]["message"]["content"] == "hi"
+    assert told == "dropped /candidates/0/avgLogprobs: not known to the client's dialect\n"
+
+
+def test_a_response_answers_the_request_in_a_file(dragoman, tmp_path):
+    tools = [{"type": "function", "function": {"name": "f 1", "parameters": {"type": "object", "properties": {}}}}]
+    request = tmp_path / "request.json"
+    request.write_bytes(json.dumps(json.loads(PLAIN) | {"tools": tools}).encode())
+    alias = "f_1_3b6abec1"
+    parts = [{"functionCall": {"name": alias, "args": {}}}]
+    reply = {**REPLY, "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
+    more = ["--model", "gemini-2.5-pro", "--request", str(request)]
+    _, written, _ = dragoman("response", "--from", "gemini", "--to", "chat", *more, given=json.dumps(reply).encode())
+    assert json.loads(written)["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "f 1"
+
+
+@pytest.mark.parametrize(("options", "kind"), [(["--status", "429"], "rate_limit_error"), ([], "api_error")])
+def test_an_error_is_translated_by_its_status(dragoman, options, kind):
+    code, written, told = dragoman("error", "--from", "chat", "--to", "messages", *options, given=b"<html>oops</html>")
+    assert (code, json.loads(written)["error"]["type"], told) == (0, kind, "")
+
+
+SSE = (
+    b'data: {"id":"r","model":"m","choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":null}]}\n\n'
+    b'data: {"id":"r","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+)
+
+
+def test_a_stream_is_translated_to_its_end(dragoman):
+    code, written, told = dragoman("stream", "--from", "chat", "--to", "messages", given=SSE)
+    events = [line[7:] for line in written.decode().splitlines() if line.startswith("event: ")]
+    assert events == [
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    ]
+    assert (code, told) == (0, "")
+
+
+def test_a_cut_stream_ends_in_an_error_of_the_clients_dialect(dragoman):
+    code, written, _ = dragoman("stream", "--from", "chat", "--to", "messages", given=SSE[:100])
+    assert code == 0
+    assert b"event: error" in written
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [[], ["request"], ["request", "--from", "chat"], ["request", "--to", "chat"], ["--from", "chat", "--to", "chat"]],
+)
+def test_a_wrong_command_line_is_exit_code_2(dragoman, capsys, missing):
+    with pytest.raises(SystemExit) as caught:
+        dragoman(*missing)
+    assert caught.value.code == 2
+
+
+def test_a_request_file_that_is_not_there_is_exit_code_2(dragoman):
+    with pytest.raises(SystemExit) as caught:
+        dragoman("response", "--from", "chat", "--to", "messages", "--request", "nowhere.json", given=b"{}")
+    assert caught.value.code == 2
+
+
+@pytest.mark.parametrize(
+    "wrong", [["dream"], ["request", "--from", "core"], ["request", "--to", "latin"], ["request", "--losses", "xml"]]
+)
+def test_unknown_words_are_exit_code_2(dragoman, wrong):
+    with pytest.raises(SystemExit) as caught:
+        dragoman(*wrong)
+    assert caught.value.code == 2
+
+
+def test_a_batch_is_worked_through(dragoman):
+    line = {
+        "id": 1,
+        "op": "request",
+        "from": "chat",
+        "to": "messages",
+        "model": "claude-opus-5",
+        "body": json.loads(CHAT),
+    }
+    code, written, _ = dragoman("--batch", given=json.dumps(line).encode() + b"\n")
+    assert (code, json.loads(written)["ok"]) == (0, True)
+    _, written, _ = dragoman("--batch", "--strict", given=json.dumps(line).encode() + b"\n")
+    assert json.loads(written)["problem"]["kind"] == "unsupported"
+
+
+def test_the_command_tells_its_version(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"dragoman {__version__}\n"
+
+
+def test_the_command_needs_a_verb(capsys):
+    with pytest.raises(SystemExit) as caught:
+        main([])
+    assert caught.value.code == 2
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch):
+    from dragoman.cli import translate
+
+    def closed(options):
+        raise BrokenPipeError
+
+    replaced = []
+    monkeypatch.setattr(translate, "run", closed)
+    monkeypatch.setattr("os.dup2", lambda source, target: replaced.append(target))
+    assert main(["translate", "--batch"]) == 0
+    assert replaced == [sys.stdout.fileno()]
+
+
+def test_a_live_pipe_tells_what_it_has_heard_before_it_is_closed():
+    program = "from dragoman.cli import main; raise SystemExit(main())"
+    command = [sys.executable, "-c", program, "translate", "stream", "--from", "chat", "--to", "messages"]
+    first, rest = SSE.split(b"\n\n", 1)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # noqa: S603
+        process.stdin.write(first + b"\n\n")
+        process.stdin.flush()
+        heard = b""
+        while b'"text":"hi"' not in heard:
+            line = process.stdout.readline()
+            assert line, "the pipe was closed before it told what it had heard"
+            heard += line
+        process.stdin.write(rest)
+        process.stdin.close()
+        heard += process.stdout.read()
+        assert process.wait() == 0
+    assert heard.count(b"event: message_stop") == 1

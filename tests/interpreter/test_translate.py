@@ -1,0 +1,352 @@
+"""Requests, replies, streams and errors from one dialect to another, and byte for byte within one."""
+
+import json
+
+import pytest
+
+from dragoman.core.losses import Loss
+from dragoman.core.parts import Text
+from dragoman.core.problems import Problem
+from dragoman.core.request import Request
+from dragoman.dialects.record import Call
+from dragoman.interpreter.carry import UNSIGNED, sealed
+from dragoman.interpreter.fitting import Undo
+from dragoman.interpreter.translate import (
+    Context,
+    Rendered,
+    StreamTranslator,
+    Translation,
+    translate_error,
+    translate_request,
+    translate_response,
+)
+from interpreter.workbench import encoded, said
+
+HELLO = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50}
+SEEDED = HELLO | {"seed": 7}
+
+
+def test_a_request_is_said_in_the_targets_words_for_its_model():
+    translation = translate_request(Call(encoded(SEEDED), "m"), "chat", "messages", model="claude-opus-5")
+    body = {"model": "claude-opus-5", "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
+    assert json.loads(translation.call.body) == body
+    assert translation.call == Call(translation.call.body, "claude-opus-5")
+    assert translation.losses == (Loss("/seed", "the model does not accept it", "dropped"),)
+    assert translation.undo == Undo()
+    assert translation.request.messages == (said("user", "hi"),)
+
+
+def test_without_a_model_the_callers_own_name_for_it_stands():
+    assert translate_request(Call(encoded(HELLO)), "chat", "messages").call.model == "m"
+
+
+def test_strict_refuses_a_request_with_losses_and_passes_one_without():
+    with pytest.raises(Problem) as caught:
+        translate_request(Call(encoded(SEEDED)), "chat", "messages", strict=True)
+    assert (caught.value.kind, caught.value.where) == ("unsupported", "/seed")
+    assert translate_request(Call(encoded(HELLO)), "chat", "messages", strict=True).losses == ()
+
+
+def test_a_form_puts_the_request_into_its_envelope():
+    call = translate_request(Call(encoded(HELLO)), "chat", "gemini", model="gemini-3-pro", form="code_assist").call
+    inner = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "generationConfig": {"maxOutputTokens": 50}}
+    assert json.loads(call.body) == {"model": "gemini-3-pro", "request": inner}
+
+
+def test_a_form_of_the_same_dialect_changes_nothing_but_the_envelope():
+    inner = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}], "cachedContent": "c"}
+    translation = translate_request(Call(encoded(inner), "g"), "gemini", "gemini", form="code_assist")
+    assert json.loads(translation.call.body) == {"model": "g", "request": inner}
+    assert (translation.losses, translation.undo) == ((), Undo())
+
+
+@pytest.mark.parametrize("body", [b'{"model": "m",  "messages":[]}', b"not json at all"])
+def test_a_request_in_its_own_dialect_is_the_same_bytes_unread(body):
+    call = Call(body, "m", stream=True)
+    assert translate_request(call, "chat", "chat", strict=True) == Translation(call=call)
+
+
+def test_another_model_changes_only_the_model():
+    call = Call(b'{"model": "m",  "messages":[ ]}', "m", stream=True)
+    after = Call(b'{"model": "n",  "messages":[ ]}', "n", stream=True)
+    assert translate_request(call, "chat", "chat", model="n") == Translation(call=after)
+    assert translate_request(Call(b'{"contents": []}', "m"), "gemini", "gemini", model="n") == Translation(
+        call=Call(b'{"contents": []}', "n")
+    )
+
+
+def test_another_model_in_what_is_not_json_is_a_problem():
+    with pytest.raises(Problem) as caught:
+        translate_request(Call(b'{"model"'), "chat", "chat", model="n")
+    assert caught.value.kind == "invalid_request"
+
+
+def test_another_vendors_signature_does_not_pass_even_at_home():
+    letter = sealed(UNSIGNED, "self", "anthropic").value
+    thought = {"type": "thinking", "thinking": "hm", "signature": letter}
+    blocks = [thought, {"type": "text", "text": "yes"}]
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "assistant", "content": blocks}]}
+    translation = translate_request(Call(encoded(body)), "messages", "messages", model="claude-opus-4-5")
+    told = json.loads(translation.call.body)
+    assert told == body | {"model": "claude-opus-4-5", "messages": [{"role": "assistant", "content": blocks[1:]}]}
+    assert {loss.where for loss in translation.losses} == {
+        f"/messages/0/content/0/{name}" for name in ("type", "thinking", "signature")
+    }
+    with pytest.raises(Problem):
+        translate_request(Call(encoded(body)), "messages", "messages", strict=True)
+
+
+# Replies
+
+REPLY = {
+    "candidates": [{"content": {"role": "model", "parts": [{"text": "hi"}]}, "finishReason": "STOP"}],
+    "responseId": "r",
+    "modelVersion": "g",
+}
+CALLING = {
+    "candidates": [
+        {
+            "content": {"role": "model", "parts": [{"functionCall": {"name": "f_1", "args": {}}}]},
+            "finishReason": "STOP",
+            "avgLogprobs": 1,
+        }
+    ],
+    "responseId": "r",
+    "modelVersion": "g",
+}
+NAMED = Context(undo=Undo({"f_1": ("", "f 1")}))
+
+
+def test_a_reply_is_said_in_the_clients_words_and_names():
+    rendered = translate_response(encoded(CALLING), "gemini", "chat", NAMED)
+    message = json.loads(rendered.body)["choices"][0]["message"]
+    assert [call["function"] for call in message["tool_calls"]] == [{"name": "f 1", "arguments": "{}"}]
+    assert rendered.losses == (Loss("/candidates/0/avgLogprobs", "not known to the client's dialect", "dropped"),)
+
+
+def test_a_reply_in_the_clients_dialect_is_the_same_bytes():
+    assert translate_response(b"not json", "chat", "chat") == Rendered(b"not json")
+
+
+def test_a_reply_in_the_clients_dialect_gets_its_names_back_and_keeps_the_rest():
+    rendered = translate_response(encoded(CALLING), "gemini", "gemini", NAMED)
+    told = json.loads(rendered.body)
+    assert told["candidates"][0]["content"]["parts"] == [{"functionCall": {"name": "f 1", "args": {}}}]
+    assert told["candidates"][0]["avgLogprobs"] == 1
+    assert rendered.losses == ()
+
+
+WRAPPED = {"response": REPLY, "traceId": "t"}
+SPOKE = Context(Request(model="", messages=(), spelling=frozenset({"code_assist"})))
+
+
+def test_an_envelope_the_client_did_not_use_is_taken_off():
+    told = json.loads(translate_response(encoded(WRAPPED), "gemini", "gemini").body)
+    assert told["candidates"][0]["content"] == REPLY["candidates"][0]["content"]
+    assert translate_response(encoded(WRAPPED), "gemini", "gemini", SPOKE) == Rendered(encoded(WRAPPED))
+    assert translate_response(encoded(REPLY), "gemini", "gemini") == Rendered(encoded(REPLY))
+
+
+def test_an_envelope_the_client_wants_is_put_on():
+    told = json.loads(translate_response(encoded(REPLY), "gemini", "gemini", Context(form="code_assist")).body)
+    assert told["response"]["candidates"][0]["content"] == REPLY["candidates"][0]["content"]
+
+
+def test_a_context_knows_its_salt_and_whether_replies_pass():
+    request = Request(model="m", messages=(said("user", Text(text="hi")),))
+    assert (Context().salt, Context(request).salt) == ("", "1")
+    assert Context(request).passes
+    assert not NAMED.passes
+    assert not Context(form="code_assist").passes
+    assert Context(request).client_request() is request
+    assert Context().client_request() is None
+    assert Context(request, form="x").client_request().spelling == {"x"}
+    assert Context(form="x").client_request() == Request(model="", messages=(), spelling=frozenset({"x"}))
+
+
+def test_ids_the_upstream_did_not_give_differ_from_turn_to_turn():
+    ids = set()
+    for count in range(2):
+        request = Request(model="m", messages=(said("user", "hi"),) * count)
+        body = translate_response(encoded(CALLING), "gemini", "chat", Context(request)).body
+        ids.add(json.loads(body)["choices"][0]["message"]["tool_calls"][0]["id"])
+    assert len(ids) == 2
+
+
+# Streams
+
+
+def flow(source, target, raw, size=0, context=None):
+    translator = StreamTranslator(source, target, *([context] if context else []))
+    step = size or max(len(raw), 1)
+    told = b"".join(translator.feed(raw[at : at + step]) for at in range(0, len(raw), step))
+    return told + translator.close(), translator
+
+
+def chat(delta, finish=None):
+    body = {"id": "r", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+    return b"data: " + encoded(body) + b"\n\n"
+
+
+DONE = b"data: [DONE]\n\n"
+TEXT = chat({"content": "hi"}) + chat({}, "stop") + DONE
+SIZES = [0, 1, 7]
+
+
+def data(raw):
+    return [json.loads(line[6:]) for line in raw.splitlines() if line.startswith(b"data: {")]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_stream_in_the_clients_dialect_is_the_same_bytes(size):
+    raw = b": comment\n\n" + TEXT.replace(b"\n\n", b"\r\n\r\n")
+    assert flow("chat", "chat", raw, size)[0] == raw
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_nothing_after_the_end_is_passed_on(size):
+    assert flow("chat", "chat", TEXT + b"data: {\n\n" + b"more", size)[0] == TEXT
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("tail", [b"data: {broken\n\ndata: more\n\n", b"data: {bro", b""])
+def test_a_stream_that_breaks_or_is_cut_ends_in_an_error_on_a_line_of_its_own(size, tail):
+    begun = chat({"content": "hi"})
+    told, _ = flow("chat", "chat", begun + tail, size)
+    assert told.startswith(begun)
+    (error,) = data(told[len(begun) :])
+    assert error["error"]["code"] == "malformed_reply"
+    assert told.count(b"\n\n") == 2
+
+
+def test_an_error_the_upstream_tells_is_passed_on_as_it_is():
+    raw = b'data: {"error":{"message":"slow","type":"rate_limit_error","code":"x"}}\n\n'
+    assert flow("chat", "chat", raw)[0] == raw
+
+
+def test_frames_are_passed_on_as_soon_as_they_are_whole():
+    translator = StreamTranslator("chat", "chat")
+    first = chat({"content": "hi"})
+    assert translator.feed(first[:-3]) == b""
+    assert translator.feed(first[-3:] + b"data") == first
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_stream_that_is_one_array_is_passed_on_as_it_comes(size):
+    raw = b"[" + encoded(REPLY) + b",\n" + encoded(REPLY) + b"]"
+    assert flow("gemini", "gemini", raw, size)[0] == raw
+    translator = StreamTranslator("gemini", "gemini")
+    assert translator.feed(raw[:40]) == raw[:40]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_streams_envelope_that_the_client_did_not_use_is_taken_off(size):
+    raw = b"data: " + encoded(WRAPPED) + b"\n\n"
+    frames = data(flow("gemini", "gemini", raw, size)[0])
+    assert all("response" not in frame and "candidates" in frame for frame in frames)
+    assert flow("gemini", "gemini", raw, size, SPOKE)[0] == raw
+
+
+def test_a_streams_envelope_that_the_client_wants_is_put_on():
+    raw = b"data: " + encoded(REPLY) + b"\n\n"
+    frames = data(flow("gemini", "gemini", raw, 0, Context(form="code_assist"))[0])
+    assert [frame.keys() for frame in frames] == [{"response"}] * len(frames)
+
+
+def test_an_empty_stream_in_the_clients_dialect_is_an_error():
+    assert data(flow("chat", "chat", b"")[0])[0]["error"]["code"] == "malformed_reply"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_stream_is_said_in_the_clients_words(size):
+    told, translator = flow(
+        "chat", "messages", chat({"content": "he"}) + chat({"content": "y"}) + chat({}, "stop") + DONE, size
+    )
+    kinds = [frame["type"] for frame in data(told)]
+    assert kinds == [
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    ]
+    assert translator.losses == ()
+
+
+def test_interleaved_calls_reach_a_client_that_holds_one_open_at_a_time_one_after_the_other():
+    def piece(index, arguments, **head):
+        return {
+            "tool_calls": [
+                {"index": index, "function": {"arguments": arguments, **head}, **({"id": f"c{index}"} if head else {})}
+            ]
+        }
+
+    deltas = [piece(0, "", name="f"), piece(1, "", name="g"), piece(1, '{"b":'), piece(0, '{"a":1}'), piece(1, "2}")]
+    told, _ = flow("chat", "messages", b"".join(map(chat, deltas)) + chat({}, "tool_calls") + DONE)
+    open_block, arguments = None, {}
+    for frame in data(told):
+        if frame["type"] == "content_block_start":
+            assert open_block is None
+            open_block = frame["content_block"]["name"]
+        elif frame["type"] == "content_block_delta":
+            arguments[open_block] = arguments.get(open_block, "") + frame["delta"]["partial_json"]
+        elif frame["type"] == "content_block_stop":
+            open_block = None
+    assert arguments == {"f": '{"a":1}', "g": '{"b":2}'}
+
+
+def test_a_part_left_out_closes_up_the_indexes_of_those_behind_it():
+    image = {"inlineData": {"mimeType": "image/png", "data": "AA=="}}
+    reply = {
+        **REPLY,
+        "candidates": [{"content": {"role": "model", "parts": [image, {"text": "hi"}]}, "finishReason": "STOP"}],
+    }
+    told, translator = flow("gemini", "messages", b"data: " + encoded(reply) + b"\n\n")
+    assert {frame["index"] for frame in data(told) if "index" in frame} == {0}
+    assert [loss.kind for loss in translator.losses] == ["dropped"]
+
+
+def test_a_streams_names_are_given_back():
+    told, _ = flow("gemini", "chat", b"data: " + encoded(CALLING) + b"\n\n", 0, NAMED)
+    names = [
+        call["function"].get("name")
+        for frame in data(told)
+        for call in frame["choices"][0]["delta"].get("tool_calls", [])
+    ]
+    assert "f 1" in names
+
+
+# Errors
+
+SLOW = encoded({"error": {"message": "slow", "type": "rate_limit_error", "code": "x"}})
+
+
+def test_an_error_is_said_in_the_clients_words_without_the_vendors_code():
+    reply = translate_error(429, {"retry-after": "3"}, SLOW, "chat", "messages")
+    assert (reply.status, reply.headers["retry-after"]) == (429, "3")
+    assert json.loads(reply.body)["error"] == {"type": "rate_limit_error", "message": "slow"}
+
+
+def test_an_error_in_the_clients_dialect_keeps_the_vendors_code():
+    assert json.loads(translate_error(429, {}, SLOW, "chat", "chat").body)["error"]["code"] == "x"
+
+
+def test_an_upstream_that_breaks_is_a_bad_gateway_to_another_vendors_client():
+    assert translate_error(500, {}, b"<html>", "chat", "messages").status == 502
+    assert translate_error(500, {}, b"<html>", "chat", "chat").status == 500
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda: translate_request(Call(b"{}"), "latin", "chat"),
+        lambda: translate_response(b"{}", "chat", "latin"),
+        lambda: StreamTranslator("latin", "chat"),
+        lambda: translate_error(500, {}, b"", "latin", "chat"),
+    ],
+)
+def test_an_unknown_dialect_is_a_problem(work):
+    with pytest.raises(Problem):
+        work()
