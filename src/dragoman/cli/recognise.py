@@ -28,7 +28,9 @@ def dialect_of(body: bytes) -> str | None:
 
 def _chat_or_messages(document: dict[str, Any]) -> str | None:
     listed: Any = document.get("tools")
-    tools = [tool for tool in cast("list[Any]", listed) if isinstance(tool, dict)] if isinstance(listed, list) else []
+    tools: list[Any] = (
+        [tool for tool in cast("list[Any]", listed) if isinstance(tool, dict)] if isinstance(listed, list) else []
+    )
     if document.keys() & _CHAT_FIELDS or any("function" in tool for tool in tools):
         return "chat"
     if document.keys() & _MESSAGES_FIELDS or any("input_schema" in tool for tool in tools):
