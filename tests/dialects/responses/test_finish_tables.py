@@ -77,6 +77,8 @@ def test_every_end_is_read_and_written_again(fields: Any, finish: str, again: An
     }
     response = parse(reply(text, **fields))
     assert outline(response.finish) == f"{finish}\n"
+    kept = response.extras is not None and "/status" in response.extras.fields
+    assert kept is (fields["status"] == "odd")
     document = built(response)
     assert (document["status"], document["incomplete_details"], document["error"]) == (*again, None)
 

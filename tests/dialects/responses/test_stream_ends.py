@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dialects.outline import outline
-from dialects.responses.streams import CREATED, completed, decode, done, sse
+from dialects.responses.streams import CREATED, added, completed, decode, done, sse
 from dragoman.core.stream import checked
 
 
@@ -105,3 +105,40 @@ Native dialect='responses' field='/stream/0' raw=b'7'
 Finished finish=Finish(reason='stop', raw='completed')
 """
     )
+
+
+HOSTED = [
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "code_interpreter_call_code",
+    "image_generation_call",
+    "mcp_list_tools",
+    "mcp_call",
+    "mcp_call_arguments",
+    "shell_call",
+    "shell_call_command",
+    "shell_call_output_content",
+    "apply_patch_call",
+    "apply_patch_call_operation_diff",
+    "computer_call",
+    "local_shell_call",
+    "tool_search_call",
+    "compaction",
+]
+
+
+@pytest.mark.parametrize("kind", HOSTED)
+def test_the_progress_of_every_hosted_tool_is_padding(kind: str):
+    nothing = told(CREATED, completed())
+    assert told(CREATED, event(f"{kind}.in_progress"), {"type": f"{kind}.done"}, completed()) == nothing
+    assert told(CREATED, event(f"{kind}.partial_image"), completed()) != nothing
+    assert told(CREATED, event(f"{kind}s.in_progress"), completed()) != nothing
+
+
+def test_an_item_that_leaves_out_its_text_leaves_what_was_told():
+    message = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
+    delta = event("output_text.delta", item_id="msg_1", output_index=0, delta="Hi")
+    ended = "PartDelta index=0 text='Hi'\nPartEnded index=0\nFinished"
+    assert ended in told(CREATED, added(message), delta, done(message), completed(message))
+    assert ended in told(CREATED, added(message), delta, completed(message))

@@ -370,3 +370,9 @@ def test_a_part_that_is_done_is_told_whole_though_it_names_no_place():
     done_part = event("content_part.done", item_id="msg_1", part=whole)
     events = told(CREATED, added(MESSAGE), event("output_text.delta", **AT, delta="H"), done_part, completed())
     assert "PartDelta index=0 text='i!'\nPartCited index=0" in events
+
+
+def test_raw_reasoning_that_was_announced_is_told_though_it_never_grew():
+    announced = event("content_part.added", item_id="rs_1", output_index=0, part={"type": "reasoning_text"})
+    assert "part=Reasoning(spelling='content'" in told(CREATED, added(REASONING), announced, completed())
+    assert "part=Reasoning(extras" in told(CREATED, added(REASONING), added(CALL, 1), completed())

@@ -376,3 +376,18 @@ def test_a_text_keeps_its_kind_in_any_mouth(content: Any):
     body = {"input": [{"role": role, "content": [content]} for role in ("assistant", "user", "system", "developer")]}
     request = DIALECT.parse_request(Call(json.dumps(body).encode()))
     assert json.loads(DIALECT.render_request(request, Traits(dialect="responses")).body) == body
+
+
+@pytest.mark.parametrize(
+    ("form", "read"),
+    [
+        ({"type": "text"}, OutputFormat(kind="text")),
+        ({"type": "json_object"}, OutputFormat(kind="json")),
+        ({"type": "json_schema", "name": "n", "schema": {}}, OutputFormat(kind="json_schema", name="n", schema=b"{}")),
+    ],
+)
+def test_every_form_of_the_answer_is_read_and_comes_home(form: Any, read: OutputFormat):
+    body = {"input": [], "text": {"format": form}}
+    request = DIALECT.parse_request(Call(json.dumps(body).encode()))
+    assert request.output == read
+    assert json.loads(DIALECT.render_request(request, Traits(dialect="responses")).body) == body
