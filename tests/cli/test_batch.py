@@ -7,6 +7,7 @@ import pytest
 
 from dragoman.cli import batch
 from dragoman.cli.batch import one_line, run_batch
+from dragoman.interpreter.translate import translate_error
 
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50, "seed": 7}
 CLAUDE = {"model": "claude-opus-5", "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}
@@ -132,6 +133,8 @@ def test_an_error_page_that_is_not_json_is_told_by_its_status(status, told_statu
     told = worked({"op": "error", "from": "chat", "to": "messages", "body": "<html>oops</html>", **status})
     assert (told["status"], told["result"]["error"]["type"]) == (told_status, kind)
     assert told.keys() == {"id", "ok", "result", "status", "headers", "losses"}
+    page = translate_error(status.get("status", 500), {}, b"<html>oops</html>", "chat", "messages")
+    assert told["result"] == json.loads(page.body)
 
 
 def test_a_result_that_is_not_json_is_told_as_text():
@@ -198,3 +201,13 @@ def test_each_result_is_flushed_before_the_next_line_is_read():
 
     run_batch(lines(), Results(), strict=False)
     assert seen == [1, 2]
+
+
+def test_a_streams_model_decides_how_its_request_was_adapted():
+    long = "n" * 65
+    tools = [{"type": "function", "function": {"name": long, "parameters": {"type": "object", "properties": {}}}}]
+    parts = [{"functionCall": {"name": "n" * 55 + "_1e3fb6d5", "args": {}}}]
+    reply = {**REPLY, "candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
+    line = {**ANSWER, "op": "stream", "sse": "data: " + json.dumps(reply) + "\n\n", "request": HELLO | {"tools": tools}}
+    assert f'"name":"{long}"' in worked(line)["sse"]
+    assert f'"name":"{long}"' not in worked(line | {"model": "gemini-3-pro"})["sse"]

@@ -1,8 +1,10 @@
 """`dragoman translate`: standard input to standard output, losses to standard error."""
 
 import json
+import os
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -191,7 +193,12 @@ def test_a_live_pipe_tells_what_it_has_heard_before_it_is_closed():
     program = "from dragoman.cli import main; raise SystemExit(main())"
     command = [sys.executable, "-c", program, "translate", "stream", "--from", "chat", "--to", "messages"]
     first, rest = SSE.split(b"\n\n", 1)
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # noqa: S603
+    # A flush that is missing is not missed where Python itself does not buffer.
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, env=buffered, **pipes) as process:  # noqa: S603
+        watch = threading.Timer(30, process.kill)
+        watch.start()
         process.stdin.write(first + b"\n\n")
         process.stdin.flush()
         heard = b""
@@ -202,5 +209,6 @@ def test_a_live_pipe_tells_what_it_has_heard_before_it_is_closed():
         process.stdin.write(rest)
         process.stdin.close()
         heard += process.stdout.read()
+        watch.cancel()
         assert process.wait() == 0
     assert heard.count(b"event: message_stop") == 1

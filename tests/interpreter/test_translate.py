@@ -318,6 +318,19 @@ def test_a_streams_names_are_given_back():
     assert "f 1" in names
 
 
+CUT = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a":'}}
+
+
+def test_a_call_cut_off_is_shown_in_a_stream_and_left_out_of_a_whole_reply_for_claudes_clients():
+    told, _ = flow("chat", "messages", chat({"tool_calls": [CUT]}) + chat({}, "length") + DONE)
+    assert any(frame.get("content_block", {}).get("name") == "f" for frame in data(told))
+    message = {"role": "assistant", "content": None, "tool_calls": [CUT]}
+    choice = {"index": 0, "message": message, "finish_reason": "length"}
+    rendered = translate_response(encoded({"id": "r", "model": "m", "choices": [choice]}), "chat", "messages")
+    assert json.loads(rendered.body)["content"] == []
+    assert {loss.kind for loss in rendered.losses} == {"dropped"}
+
+
 # Errors
 
 SLOW = encoded({"error": {"message": "slow", "type": "rate_limit_error", "code": "x"}})

@@ -27,13 +27,10 @@ def dialect_of(body: bytes) -> str | None:
 
 
 def _chat_or_messages(document: dict[str, Any]) -> str | None:
-    listed: Any = document.get("tools")
-    tools: list[Any] = (
-        [tool for tool in cast("list[Any]", listed) if isinstance(tool, dict)] if isinstance(listed, list) else []
-    )
-    if document.keys() & _CHAT_FIELDS or any("function" in tool for tool in tools):
+    in_tools = _members(document.get("tools"))
+    if document.keys() & _CHAT_FIELDS or "function" in in_tools:
         return "chat"
-    if document.keys() & _MESSAGES_FIELDS or any("input_schema" in tool for tool in tools):
+    if document.keys() & _MESSAGES_FIELDS or "input_schema" in in_tools:
         return "messages"
     for message in document["messages"]:
         match message:
@@ -44,3 +41,9 @@ def _chat_or_messages(document: dict[str, Any]) -> str | None:
             case _:
                 pass
     return None
+
+
+def _members(tools: Any) -> set[str]:
+    """Return the names of the members that any of the tools has."""
+    listed = cast("list[Any]", tools) if isinstance(tools, list) else []
+    return {name for tool in listed if isinstance(tool, dict) for name in cast("dict[str, Any]", tool)}
