@@ -11,6 +11,8 @@ from benchmarks.bodies import DIALECTS, request
 from benchmarks.clock import Work
 from benchmarks.streams import STREAMS, Stream
 from dragoman import Call, StreamTranslator, translate_request
+from dragoman.interpreter import translate
+from dragoman.interpreter.recall import Recall
 
 MODELS = {"chat": "gpt-4.1", "responses": "gpt-4.1", "messages": "claude-opus-4-8", "gemini": "gemini-3-flash"}
 TARGETS = {"small": 8.0, "medium": 1.5, "large": 2.0}
@@ -39,6 +41,12 @@ def _translated(body: bytes, source: str, target: str) -> int:
     return len(told.call.body) + len(told.losses)
 
 
+def _translated_first(body: bytes, source: str, target: str) -> int:
+    """Translate a request as if its conversation had never been seen."""
+    translate.RECALL = Recall()
+    return _translated(body, source, target)
+
+
 def _streamed(stream: Stream, source: str, target: str) -> int:
     """Translate a stream, one event at a time."""
     translator = StreamTranslator(source, target)
@@ -60,6 +68,13 @@ def request_case(source: str, target: str, size: str, goal: float | None = None)
     return Case(f"request {source} -> {target}, {size}", len(body), work, partial(echoed, body), target=goal)
 
 
+def first_case(source: str, target: str, size: str) -> Case:
+    """Return the case of a conversation that nobody remembers."""
+    body = request(source, size)
+    work = partial(_translated_first, body, source, target)
+    return Case(f"request {source} -> {target}, {size}, unknown", len(body), work, partial(echoed, body))
+
+
 def stream_case(source: str, target: str, goal: float | None = None) -> Case:
     """Return a stream case, told per event."""
     stream = STREAMS[source]()
@@ -73,6 +88,7 @@ def cases() -> Iterator[Case]:
     """Iterate all rows: those with a target first."""
     for size, goal in TARGETS.items():
         yield request_case("chat", "gemini", size, goal)
+    yield first_case("chat", "gemini", "large")
     yield stream_case("gemini", "chat", EVENT_TARGET)
     yield stream_case("chat", "messages", EVENT_TARGET)
     for source in DIALECTS:

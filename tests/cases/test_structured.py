@@ -56,7 +56,8 @@ def test_t085_older_gemini_gets_the_tools_without_the_format_and_it_is_booked(mo
         "responseJsonSchema",
         "responseSchema",
     }
-    assert any(where.startswith("/response_format") for where in booked(asked, "dropped"))
+    assert any(where.startswith("/response_format") for where in booked(asked, "approximated"))
+    assert "JSON Schema" in asked.body["systemInstruction"]["parts"][-1]["text"]
 
 
 def test_t085_older_gemini_keeps_the_format_without_tools():

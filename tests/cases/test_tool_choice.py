@@ -209,11 +209,12 @@ def test_t084_a_custom_tool_is_a_function_with_one_text_and_comes_back_as_a_cust
     assert (done["item"]["type"], done["item"]["input"]) == ("custom_tool_call", "*** Begin\n")
 
 
-def test_t084_additional_tools_in_the_input_do_not_fail_the_request_and_are_booked():
+def test_t084_additional_tools_in_the_input_are_declared_with_the_others_and_booked():
     item = {"type": "additional_tools", "role": "developer", "tools": [CODEX[1]]}
     asked = ask("responses", "messages", responses_request({"role": "user", "content": "q"}, item), model=CLAUDE)
     assert asked.body["messages"] == [{"role": "user", "content": "q"}]
-    assert "/input/1/tools/0/name" in booked(asked, "dropped")
+    assert [tool["name"] for tool in asked.body["tools"]] == [CODEX[1]["name"]]
+    assert "/input/1" in booked(asked, "approximated")
 
 
 def test_t088_stop_beside_calls_is_passed_on_in_chat_and_is_tool_use_in_messages():

@@ -51,7 +51,7 @@ def test_every_part_of_a_request_is_fitted():
     )
     fitted, undo, losses = adapted("messages", "claude-opus-5", request)
     assert fitted == ask(
-        said("system", "rule", "Answer with one JSON object and nothing else."),
+        said("system", "rule", "When you call no tool, answer with one JSON object and nothing else."),
         HI,
         tools=(structs.replace(TOOL, name="a_b_c8687a08"),),
         tool_choice=ToolChoice(mode="required", names=("a_b_c8687a08",)),
@@ -103,7 +103,8 @@ def test_several_words_stand_on_lines_of_their_own():
         sampling=Sampling(max_tokens=9),
     )
     fitted, *_ = adapted("messages", "claude-opus-5-5", request)
-    assert fitted.messages[0] == said("system", "Call one of the tools.\nAnswer with one JSON object and nothing else.")
+    words = "Call one of the tools.\nWhen you call no tool, answer with one JSON object and nothing else."
+    assert fitted.messages[0] == said("system", words)
 
 
 SHARED = Extras("chat", {"/store": b"true", "/logit_bias": b"{}"})

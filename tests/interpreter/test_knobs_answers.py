@@ -41,7 +41,17 @@ def test_json_without_a_schema_is_asked_of_claude_in_words():
 
 @pytest.mark.parametrize(
     ("tools", "expected"),
-    [(TOOLS, (None, [("dropped", "/response_format")], [])), ((), (OutputFormat(kind="json"), [], []))],
+    [
+        (
+            TOOLS,
+            (
+                None,
+                [("approximated", "/response_format")],
+                ["When you call no tool, answer with one JSON object and nothing else."],
+            ),
+        ),
+        ((), (OutputFormat(kind="json"), [], [])),
+    ],
 )
 def test_gemini_2_5_takes_tools_or_a_format(tools, expected):
     assert shaped("gemini", "gemini-2.5-pro", OutputFormat(kind="json"), tools=tools) == expected

@@ -256,9 +256,16 @@ def test_a_call_outside_the_assistants_turn_is_told_as_text():
 
 def test_an_empty_message_does_not_hide_that_a_result_is_missing():
     history, losses = repaired(said("assistant", call("a")), said("user"), said("assistant", "yes"))
-    assert [message.role for message in history] == ["assistant", "user", "assistant"]
     assert history[1].parts[0].call_id == "a"
     assert losses == [("approximated", "/calls/a")]
+
+
+def test_an_empty_message_still_stands_between_two_others():
+    history, _ = repaired(said("assistant", call("a")), said("user"), said("assistant", "yes"))
+    assert [message.role for message in history] == ["assistant", "user", "user", "assistant"]
+    assert history[2].parts == ()
+    moved, _ = repaired(said("assistant", call("a")), said("user", "wait"), said("user", result("a")))
+    assert [message.role for message in moved] == ["assistant", "user", "user"]
 
 
 def test_repaired_messages_keep_names_and_places():

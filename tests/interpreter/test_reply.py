@@ -256,7 +256,8 @@ def test_a_lost_call_does_not_change_an_end_that_has_another_reason():
         ("chat", Citation("gemini", b"{}"), False),
         ("chat", Citation("chat", b"{}"), True),
         ("messages", Citation("chat", b"{}", url="u"), True),
-        ("gemini", Citation("chat", b"{}", url="u"), False),
+        ("gemini", Citation("chat", b"{}", url="u"), True),
+        ("gemini", Citation("chat", b"{}"), False),
     ],
 )
 def test_a_source_is_named_where_the_client_can_hold_it(client, citation, kept):

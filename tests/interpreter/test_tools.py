@@ -297,7 +297,24 @@ ALL_OF_IT = [("dropped", f"/tools/0/{name}") for name in ("max_uses", "name", "t
 def test_a_vendors_tool_is_replaced_by_the_targets_own_or_dropped(target, raw):
     told, losses, _ = fitted(target, SEARCH, source="messages", document=DOCUMENT)
     assert told == ((NativeTool(dialect=target, raw=raw),) if raw else ())
-    assert losses == ALL_OF_IT
+    assert losses == ([("approximated", "/tools/0"), *ALL_OF_IT[:-1]] if raw else ALL_OF_IT)
+
+
+@pytest.mark.parametrize(
+    ("tool", "lost"),
+    [
+        ({"googleSearch": {}}, []),
+        (
+            {"googleSearch": {"excludeDomains": ["a"], "timeRangeFilter": {"x": 1}}},
+            ["excludeDomains", "timeRangeFilter"],
+        ),
+        ({"googleSearchRetrieval": {}}, []),
+    ],
+)
+def test_what_a_vendors_tool_says_beyond_its_kind_is_dropped_when_another_stands_in(tool, lost):
+    _, losses, _ = fitted("responses", native(tool, "gemini"), source="gemini")
+    (name,) = tool
+    assert losses == [("approximated", "/tools/0"), *(("dropped", f"/tools/0/{name}/{setting}") for setting in lost)]
 
 
 def test_a_vendors_tool_that_is_written_alike_is_no_loss():

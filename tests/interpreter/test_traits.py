@@ -197,6 +197,12 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
         ("responses", "o3", "gpt-5", {"efforts": FLASH[1:]}),
         ("messages", "claude-opus-4-8", "nobody", {"later_system": True}),
         ("messages", "claude-opus-5-5", "claude-opus-4-8", {"forced_choice": False, "can_disable_thinking": False}),
+        (
+            "messages",
+            "claude-sonnet-5-5",
+            "claude-opus-5-5",
+            {"can_disable_thinking": True, "thinks_between_tools": True},
+        ),
         ("messages", "claude-fable-5", "claude-opus-4-8", {"can_disable_thinking": False}),
         (
             "messages",
@@ -252,7 +258,7 @@ def test_a_generation_differs_from_its_neighbour_in_just_this(dialect, model, ne
         ("messages", ["claude-opus-4-1", "claude-opus-4-20250514", "claude-sonnet-4-0"]),
         (
             "messages",
-            ["claude-opus-5-5", "claude-sonnet-5-5", "claude-fable-5-1", "claude-mythos-5-2", "claude-mythos-preview"],
+            ["claude-opus-5-5", "claude-fable-5-1", "claude-mythos-5-2", "claude-mythos-preview"],
         ),
         ("messages", ["claude-fable-5", "claude-mythos-5"]),
         ("messages", ["nobody", "claude-opus-4-7", "claude-haiku-5-5", "claude-sonnet-5", ""]),

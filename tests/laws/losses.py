@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
@@ -34,4 +35,4 @@ def _section(source: str, target: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(document())
+    Path(sys.argv[1]).write_text(document(), encoding="utf-8")

@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from dragoman.wire import shape as shapes
 from dragoman.wire.json import Malformed, graft
-from dragoman.wire.shape import Shape, Unknown, Unread, Wire, lookup
+from dragoman.wire.shape import Shape, Unknown, Unread, Wire
 
 
 class TextBlock(Wire, tag_field="type", tag="text"):
@@ -211,19 +211,12 @@ def test_a_member_is_not_below_itself():
     assert unread.rest() == {"/a/b": b"1"}
 
 
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [
-        ("/generationConfig/topP", ("/generation_config/top_p", b"0.50")),
-        ("/items/1/x", ("/items/1/x", b"2")),
-        ("/a~1b", ("/a~1b", b"null")),
-        ("", ("", b'{"generation_config":{"top_p":0.50},"items":[{},{"x":2}],"a/b":null}')),
-        ("/items/2", None),
-        ("/items/x", None),
-        ("/missing", None),
-        ("/items/1/x/y", None),
-    ],
-)
-def test_a_value_is_looked_up_in_either_spelling(where, expected):
-    body = b'{"generation_config":{"top_p":0.50},"items":[{},{"x":2}],"a/b":null}'
-    assert lookup(body, where) == expected
+def test_items_of_which_the_first_were_taken_out_are_counted_from_there():
+    unread = Unread()
+    unread.add("/a/0/x", b"1")
+    unread.add("/a/2/y/z", b"2")
+    unread.add("/b/0", b"3")
+    unread.renumber("a", 5)
+    unread.renumber("c", 5)
+    assert unread.take("/a/5") == {"/x": b"1"}
+    assert unread.rest() == {"/a/7/y/z": b"2", "/b/0": b"3"}

@@ -28,6 +28,8 @@ class Citation(Struct, frozen=True):
     quote: str = ""
     start: int | None = None
     end: int | None = None
+    places: tuple[str, ...] = ()
+    """Where it stands in the reply, if that is apart from the text it is about: what is told is not lost there."""
 
 
 class Part(Value, frozen=True, kw_only=True, eq=False):
@@ -115,6 +117,8 @@ class Opaque(Part, frozen=True, kw_only=True, eq=False):
 
     dialect: str
     raw: bytes
+    declares: bool = False
+    """It declares tools at this point of the conversation; `Dialect.declared` reads them for everybody else."""
 
 
 class ToolResult(Part, frozen=True, kw_only=True, eq=False):

@@ -1,5 +1,6 @@
 """A request in the neutral language."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -108,3 +109,13 @@ class Request(Struct, frozen=True, kw_only=True):
     extras: Extras | None = None
     spelling: frozenset[str] = frozenset()
     """Words the source dialect used where it has several (`max_tokens` for `max_completion_tokens`, …)."""
+    written: bytes = b""
+    """Turns that the target's dialect wrote before, as items of its history; instructions stand before them."""
+
+
+def leading_systems(messages: Sequence[Message]) -> int:
+    """Count the system messages a history begins with."""
+    for at, message in enumerate(messages):
+        if message.role != "system":
+            return at
+    return len(messages)

@@ -85,6 +85,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     thinking: ThinkingStyle = "none"
     efforts: tuple[Effort, ...] = ()
     can_disable_thinking: bool = True
+    thinks_between_tools: bool = False
+    """Its word for thinking that is off keeps thinking to the gaps between tools (Claude Sonnet 5.5)."""
     budget_min: int = 0
     shows_thinking: bool = False
     """Visible thinking can be asked for."""

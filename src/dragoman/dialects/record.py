@@ -4,14 +4,14 @@ Rules: parsing never normalises and never drops (what it does not read goes to e
 on a value adapted to the dialect; nothing here knows another dialect.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from msgspec import Struct
 
 from dragoman.core.events import Event
 from dragoman.core.problems import Problem
-from dragoman.core.request import Request
+from dragoman.core.request import Message, NativeTool, Request, Tool
 from dragoman.core.response import Response
 from dragoman.core.traits import Traits
 
@@ -22,6 +22,8 @@ class Call(Struct, frozen=True):
     body: bytes
     model: str = ""
     stream: bool = False
+    known: int = 0
+    """How many messages at the head of the history were taken out of the body, because they are known."""
 
 
 class ErrorReply(Struct, frozen=True):
@@ -84,6 +86,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     name: str
     issuer: str
     call_prefix: str
+    reply_prefix: str
+    """How the ids of its calls and of its replies begin."""
+    history: str
+    """The member of a request that is the conversation, item by item."""
     holds: Holds
     pointers: Mapping[str, tuple[str, ...]]
     """Where a core field stands in this dialect's request (`"sampling.seed": ("/seed",)`)."""
@@ -95,5 +101,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     encoder: Callable[[Request | None], Encoder]
     parse_error: Callable[[int, Mapping[str, str], bytes], Problem]
     build_error: Callable[[Problem], ErrorReply]
+    declared: Callable[[Iterable[Message]], tuple[Tool | NativeTool, ...]] | None = None
+    """Read the tools that a conversation declares on its way, for targets where all stand in one place."""
     is_wrapped: Callable[[bytes], bool] | None = None
     """Tell from its first bytes whether a reply or stream stands in an envelope that a plain client does not know."""

@@ -6,7 +6,7 @@ What leaves this function can be said in the target's dialect without loss; `Und
 from msgspec import structs
 
 from dragoman.core.parts import Reasoning, Text, ToolResult
-from dragoman.core.request import Message, NativeTool, Request, Thinking, Tool
+from dragoman.core.request import Message, NativeTool, Request, Thinking, Tool, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.interpreter import carry
@@ -16,12 +16,18 @@ from dragoman.interpreter.history import fit_messages
 from dragoman.interpreter.kin import shared_fields
 from dragoman.interpreter.knobs import fit_identity, fit_output, fit_sampling, fit_thinking
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.recall import NOTHING, Beginning
 from dragoman.interpreter.repair import paired
 from dragoman.interpreter.tools import fit_tools
 
 
-def adapt(request: Request, source_issuer: str, traits: Traits, ledger: Ledger) -> tuple[Request, Undo]:
-    """Return `request` as `traits` can take it, and how to undo that in the reply."""
+def adapt(
+    request: Request, source_issuer: str, traits: Traits, ledger: Ledger, beginning: Beginning = NOTHING
+) -> tuple[Request, Undo]:
+    """Return `request` as `traits` can take it, and how to undo that in the reply.
+
+    A `beginning` of its history that was translated by itself is not looked at again.
+    """
     limit = request.sampling.max_tokens or traits.max_tokens_default or NO_LIMIT
     fitting = Fitting(traits, ledger, source_issuer, limit)
     identity = fit_identity(request, fitting)
@@ -30,8 +36,11 @@ def adapt(request: Request, source_issuer: str, traits: Traits, ledger: Ledger) 
     fitting.forced = traits.forced_choice and not (thinking is not None and thinking.mode == "enabled")
     tools, choice = fit_tools(request, fitting)
     output = fit_output(request, fitting)
-    messages = paired(fit_messages(carry.restored(request.messages), fitting), traits, ledger)
-    turns = arranged(_instructed(messages, fitting), traits, ledger)
+    messages = request.messages
+    if beginning.messages:
+        fitting.names.update(beginning.names)
+        messages = (*messages[: leading_systems(messages)], *messages[beginning.end_in(messages) :])
+    turns = fitted_turns(messages, fitting, begins=not beginning.messages)
     thinking = _thinking_in(turns, thinking, ledger)
     adapted = structs.replace(
         request,
@@ -43,9 +52,17 @@ def adapt(request: Request, source_issuer: str, traits: Traits, ledger: Ledger) 
         output=output,
         extras=_extras(request, tools, fitting),
         spelling=frozenset(),
+        written=beginning.written,
         **identity,
     )
     return adapted, fitting.undo()
+
+
+def fitted_turns(messages: tuple[Message, ...], fitting: Fitting, *, begins: bool) -> tuple[Message, ...]:
+    """Return messages as the target's turns; `begins` tells whether the conversation begins with them."""
+    traits, ledger = fitting.traits, fitting.ledger
+    fitted = paired(fit_messages(carry.restored(messages), fitting), traits, ledger)
+    return arranged(_instructed(fitted, fitting), traits, ledger, begins=begins)
 
 
 def _thinking_in(turns: tuple[Message, ...], thinking: Thinking | None, ledger: Ledger) -> Thinking | None:
@@ -65,7 +82,7 @@ def _instructed(messages: list[Message], fitting: Fitting) -> list[Message]:
     """Say in words, at the end of the system prompt, what the target has no field for."""
     if not fitting.instructions:
         return messages
-    leading = next((i for i, message in enumerate(messages) if message.role != "system"), len(messages))
+    leading = leading_systems(messages)
     words = Message(role="system", parts=(Text(text="\n".join(fitting.instructions)),))
     return [*messages[:leading], words, *messages[leading:]]
 

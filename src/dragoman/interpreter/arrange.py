@@ -18,8 +18,8 @@ CONTINUE = "(continue)"
 EMPTY = "(empty)"
 
 
-def arranged(messages: list[Message], traits: Traits, ledger: Ledger) -> tuple[Message, ...]:
-    """Return the history in the target's turns."""
+def arranged(messages: list[Message], traits: Traits, ledger: Ledger, *, begins: bool = True) -> tuple[Message, ...]:
+    """Return the history in the target's turns; `begins` tells whether these messages are its first."""
     if _is_settled(messages, traits):
         return tuple(messages)
     messages = _system_in_place(messages, traits, ledger)
@@ -30,7 +30,9 @@ def arranged(messages: list[Message], traits: Traits, ledger: Ledger) -> tuple[M
             messages = _split_results(_spoken(_merged(messages, traits, ledger, {"assistant"})))
         case "items":
             messages = _split_items(_one_instruction(_spoken(messages)))
-    messages = _bounded(messages, traits, ledger)
+    if begins:
+        messages = _begun(messages, traits, ledger)
+    messages = _ended(messages, traits, ledger)
     return tuple(_with_ids_and_names(messages, traits, ledger))
 
 
@@ -90,17 +92,22 @@ def _filled(messages: list[Message], ledger: Ledger) -> list[Message]:
     return filled
 
 
-def _bounded(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
-    """Begin and end with the user where the target demands it."""
+def _begun(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
+    """Begin with the user where the target demands it."""
     first = next((message for message in messages if message.role != "system"), None)
     if traits.starts_with_user and (first is None or first.role == "assistant"):
         at = messages.index(first) if first is not None else len(messages)
         ledger.approximated(first.where if first is not None else "", f"the user begins, with {CONTINUED!r}")
-        messages = [*messages[:at], Message(role="user", parts=(Text(text=CONTINUED),)), *messages[at:]]
+        return [*messages[:at], Message(role="user", parts=(Text(text=CONTINUED),)), *messages[at:]]
+    return messages
+
+
+def _ended(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
+    """End with the user where the target demands it."""
     last = messages[-1] if messages else None
     if not traits.prefill and last is not None and last.role == "assistant":
         ledger.approximated(last.where, f"the user has the last word: {CONTINUE!r}")
-        messages = [*messages, Message(role="user", parts=(Text(text=CONTINUE),))]
+        return [*messages, Message(role="user", parts=(Text(text=CONTINUE),))]
     return messages
 
 
@@ -227,7 +234,6 @@ def _with_ids_and_names(messages: list[Message], traits: Traits, ledger: Ledger)
     """Write ids the target takes, names on results, and the signature each step's first call must have."""
     calls: dict[str, ToolCall] = {}
     finished: list[Message] = []
-    skipped = False
     for message in messages:
         parts = message.parts
         if len(parts) == 1 and parts[0].__class__ is Text:
@@ -242,9 +248,7 @@ def _with_ids_and_names(messages: list[Message], traits: Traits, ledger: Ledger)
                 signature = part.signature
                 if not signed and signature is None:
                     signature = SKIP_SIGNATURE
-                    if not skipped:
-                        ledger.approximated(part.where, "unsigned calls carry Google's documented skip value")
-                    skipped = True
+                    ledger.approximated_once(part.where, "unsigned calls carry Google's documented skip value")
                 signed = True
                 call_id = id_alias(part.id, traits) if traits.sends_ids else ""
                 if call_id != part.id or signature is not part.signature:

@@ -21,6 +21,8 @@ class Undo(Struct, frozen=True):
     """Free-form tools that were wrapped as functions, by the caller's name."""
     arguments: dict[str, tuple[ArgumentUndo, ...]] = {}
     """Values changed to fit a schema, by the caller's tool name, in the order they were changed."""
+    single: bool = False
+    """The caller wants one call at a time, and the target was only asked for that in words."""
 
 
 class Fitting(Struct):
@@ -38,6 +40,8 @@ class Fitting(Struct):
     names: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     custom: set[str] = field(default_factory=set[str])
     arguments: dict[str, tuple[ArgumentUndo, ...]] = field(default_factory=dict[str, tuple[ArgumentUndo, ...]])
+    single: bool = False
+    """One call at a time is wanted, and the target has no switch for it."""
     instructions: list[str] = field(default_factory=list[str])
     """What the target has no field for and is asked for in words."""
 
@@ -60,4 +64,4 @@ class Fitting(Struct):
 
     def undo(self) -> Undo:
         """Return the way back."""
-        return Undo(self.names, frozenset(self.custom), self.arguments)
+        return Undo(self.names, frozenset(self.custom), self.arguments, self.single)

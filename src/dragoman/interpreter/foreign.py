@@ -5,10 +5,7 @@ from typing import Any
 from dragoman.core.parts import Part
 from dragoman.core.value import Extras, Value
 from dragoman.interpreter.fitting import Fitting
-from dragoman.interpreter.kin import shared_in_parts
-from dragoman.wire import json
-
-_MARK = "/cache_control"
+from dragoman.interpreter.kin import borrowed_mark, shared_in_parts
 
 
 def drop_extras(value: Value, fitting: Fitting) -> None:
@@ -22,15 +19,16 @@ def without_foreign(part: Part, fitting: Fitting) -> dict[str, Any]:
     """Return the changes that take from a part what only its own dialect can say, and book them."""
     changes: dict[str, Any] = {}
     if part.extras is not None:
-        mark = _anthropic_mark(part.extras) if part.cache is None and fitting.traits.cache_marks else None
-        if mark is not None:
-            changes["cache"] = mark
+        place, lifetime = borrowed_mark(part.extras)
+        borrowed = place if part.cache is None and fitting.traits.cache_marks else None
+        if borrowed is not None:
+            changes["cache"] = lifetime
         shared = shared_in_parts(part.extras.dialect, fitting.traits.dialect)
         kept: dict[str, bytes] = {}
         for pointer, raw in part.extras.fields.items():
             if pointer in shared:
                 kept[shared[pointer]] = raw
-            elif mark is None or pointer != _MARK:
+            elif pointer != borrowed:
                 fitting.ledger.dropped(part.where + pointer, "not known to the target")
         changes["extras"] = Extras(fitting.traits.dialect, kept) if kept else None
     if part.cache is not None and not fitting.traits.cache_marks:
@@ -40,17 +38,3 @@ def without_foreign(part: Part, fitting: Fitting) -> dict[str, Any]:
         fitting.ledger.field_dropped("part.signature", f"signed by {part.signature.issuer}", part)
         changes["signature"] = None
     return changes
-
-
-def _anthropic_mark(extras: Extras) -> str | None:
-    """Return the lifetime of a cache mark in Anthropic's words, which many callers of Chat write too."""
-    raw = extras.fields.get(_MARK)
-    if raw is None:
-        return None
-    match json.peek(raw):
-        case {"type": "ephemeral", "ttl": str(lifetime), **rest} if not rest:
-            return lifetime
-        case {"type": "ephemeral", **rest} if not rest:
-            return ""
-        case _:
-            return None

@@ -213,6 +213,10 @@ def _fit_refusal(part: Refusal, _message: Message, fitting: Fitting) -> Fitted:
 def _fit_opaque(part: Opaque, _message: Message, fitting: Fitting) -> Fitted:
     if part.dialect == fitting.traits.dialect:
         return part
+    if part.declares:
+        fitting.ledger.approximated(part.where, "its tools are declared from the start")
+        drop_extras(part, fitting)
+        return None
     fitting.ledger.dropped(part.where, "a block only its own dialect understands")
     return None
 

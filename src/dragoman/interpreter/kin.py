@@ -1,4 +1,7 @@
-"""Dialects of one vendor share fields by name and meaning: those cross over untouched."""
+"""Fields that two dialects share: those of one vendor by name and meaning, and words that callers of one borrow."""
+
+from dragoman.core.value import Extras
+from dragoman.wire import json
 
 _OPENAI = frozenset(
     {
@@ -19,6 +22,22 @@ _SHARED_IN_PARTS: dict[tuple[str, str], dict[str, str]] = {
     ("chat", "responses"): {"/image_url/detail": "/detail"},
     ("responses", "chat"): {"/detail": "/image_url/detail"},
 }
+
+
+_BORROWED_MARK = "/cache_control"
+"""A cache mark in Anthropic's words, which many callers of Chat write too."""
+
+
+def borrowed_mark(extras: Extras) -> tuple[str | None, str]:
+    """Return place and lifetime of a cache mark in another vendor's words; no place if there is none."""
+    raw = extras.fields.get(_BORROWED_MARK)
+    match json.peek(raw) if raw is not None else None:
+        case {"type": "ephemeral", "ttl": str(lifetime), **rest} if not rest:
+            return _BORROWED_MARK, lifetime
+        case {"type": "ephemeral", **rest} if not rest:
+            return _BORROWED_MARK, ""
+        case _:
+            return None, ""
 
 
 def shared_in_parts(source: str, target: str) -> dict[str, str]:

@@ -207,15 +207,28 @@ def fit_output(request: Request, fitting: Fitting) -> OutputFormat | None:
     if output is None or output.kind == "text":
         return None
     if request.tools and not traits.output_with_tools:
-        ledger.field_dropped("output", "the model takes tools or an output format, not both")
+        ledger.field_approximated("output", "the model takes tools or an output format, not both: asked for in words")
+        fitting.instructions.append(_answer_in_words(output, request))
         return None
     if output.kind == "json":
         if traits.output_json:
             return OutputFormat(kind="json")
         ledger.field_approximated("output", "asked for in words")
-        fitting.instructions.append("Answer with one JSON object and nothing else.")
+        fitting.instructions.append(_answer_in_words(output, request))
         return None
     return _fit_output_schema(output, fitting)
+
+
+def _answer_in_words(output: OutputFormat, request: Request) -> str:
+    start = "When you call no tool, answer" if request.tools else "Answer"
+    schema = output.schema
+    if schema is None:
+        return f"{start} with one JSON object and nothing else."
+    if output.openapi:
+        schema = to_json_schema(schema).schema or schema
+    said = ": ".join(text for text in (output.name, output.description) if text)
+    wanted = f"one JSON value ({said})" if said else "one JSON value"
+    return f"{start} with {wanted} that matches this JSON Schema and nothing else:\n{schema.decode()}"
 
 
 def _fit_output_schema(output: OutputFormat, fitting: Fitting) -> OutputFormat:

@@ -12,7 +12,7 @@ from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
 from dragoman.core.value import Value
 from dragoman.wire import json
-from dragoman.wire.shape import lookup
+from dragoman.wire.lookup import Document
 
 
 class _Entry(Struct, frozen=True):
@@ -25,9 +25,13 @@ class _Entry(Struct, frozen=True):
 class Ledger:
     """Book losses while a document is translated. `pointers` is the source dialect's table of field places."""
 
-    def __init__(self, pointers: Mapping[str, tuple[str, ...]], document: bytes = b"") -> None:
+    def __init__(
+        self, pointers: Mapping[str, tuple[str, ...]], document: bytes = b"", once: frozenset[str] = frozenset()
+    ) -> None:
         self._pointers = pointers
-        self._document = document
+        self._document = Document(document) if document else None
+        self.once = once
+        """What is told once for a whole document, and was."""
         self._entries: dict[_Entry, None] = {}
 
     def __len__(self) -> int:
@@ -40,6 +44,12 @@ class Ledger:
     def approximated(self, where: str, what: str) -> None:
         """What stood at `where` is said in another way."""
         self._entries[_Entry((where,), what, dropped=False, below=False)] = None
+
+    def approximated_once(self, where: str, what: str) -> None:
+        """Say `what` only of the first place that it happens to."""
+        if what not in self.once:
+            self.once |= {what}
+            self.approximated(where, what)
 
     def field_dropped(self, field: str, what: str, owner: Value | None = None) -> None:
         """The core field `field` (of `owner`, for fields of parts and tools) is gone."""
@@ -61,24 +71,34 @@ class Ledger:
         first = candidates[0]
         if len(candidates) == 1:
             return first
-        found = (candidate for candidate in candidates if lookup(self._document, candidate) is not None)
+        found = (candidate for candidate in candidates if self._find(candidate) is not None)
         return next(found, first)
 
     def losses(self) -> tuple[Loss, ...]:
         """Return all losses, each with an exact pointer, in the order of the pointers."""
-        told: dict[tuple[str, str], Loss] = {}
+        told: dict[tuple[str, bool], list[str]] = {}
         for entry in self._entries:
-            kind = "dropped" if entry.dropped else "approximated"
             for where in self._resolve(entry):
-                told.setdefault((where, kind), Loss(where, entry.what, kind))
-        return tuple(sorted(told.values()))
+                reasons = told.setdefault((where, entry.dropped), [])
+                # A leaf is gone once; what stays may be said in another way for several reasons.
+                if not reasons or not (entry.dropped or entry.what in reasons):
+                    reasons.append(entry.what)
+        return tuple(
+            sorted(
+                Loss(where, "; ".join(reasons), "dropped" if dropped else "approximated")
+                for (where, dropped), reasons in told.items()
+            )
+        )
+
+    def _find(self, where: str) -> tuple[str, bytes] | None:
+        return self._document.find(where) if self._document is not None else None
 
     def _resolve(self, entry: _Entry) -> list[str]:
         if not entry.below:
             return list(entry.candidates)
         found: list[str] = []
         for candidate in entry.candidates:
-            place = lookup(self._document, candidate) if self._document else None
+            place = self._find(candidate)
             if place is not None:
                 found.extend(json.leaves(place[1], place[0]))
         return found or [entry.candidates[0]]

@@ -3,6 +3,7 @@
 from dragoman.core.request import NativeTool, ToolChoice
 from dragoman.core.value import Extras
 from dragoman.wire import json
+from dragoman.wire.pointer import escape
 
 _CONCEPTS: dict[str, str] = {
     "web_search": "search",
@@ -40,6 +41,16 @@ def counterpart(tool: NativeTool, dialect: str) -> NativeTool | None:
     """Return the tool of `dialect` that does what `tool` does, or None."""
     form = _FORMS.get((dialect, _concept(tool.raw)))
     return NativeTool(dialect=dialect, raw=form, where=tool.where) if form is not None else None
+
+
+def settings_of(tool: NativeTool) -> list[str]:
+    """Return where a tool says more than which it is, as pointers relative to it."""
+    members = json.decode_object(tool.raw) if json.is_object(tool.raw) else {}
+    if "type" in members:
+        return [f"/{escape(name)}" for name in members if name != "type"]
+    inside = [(name, raw) for name, raw in members.items() if name in _CONCEPTS and json.is_object(raw)]
+    others = [f"/{escape(name)}" for name in members if name not in _CONCEPTS]
+    return [*(f"/{name}/{escape(inner)}" for name, raw in inside for inner in json.decode_object(raw)), *others]
 
 
 def choice_of(tool: NativeTool) -> ToolChoice | None:

@@ -188,7 +188,8 @@ class _Repair:
                 rest.append(Text(text=f"[tool call {part.name} {part.arguments}]"))
             else:
                 rest.append(part)
-        if rest:
+        # A message that said nothing before still keeps the turns beside it apart.
+        if rest or not message.parts:
             repaired.append(structs.replace(message, parts=tuple(rest)))
 
     def _orphan(self, result: ToolResult) -> list[AnyPart]:
@@ -201,7 +202,7 @@ class _Repair:
 
 def _orphan_parts(result: ToolResult) -> list[AnyPart]:
     label = result.call_id or result.name
-    texts: list[str] = [f"[result of tool call {label}]"]
+    texts: list[str] = [f"[{'error' if result.failed else 'result'} of tool call {label}]"]
     others: list[AnyPart] = []
     for item in result.content:
         match item:

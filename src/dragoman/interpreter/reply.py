@@ -39,7 +39,7 @@ _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 class _Part:
     """A part on its way: its index at the client, and for a call that must be seen whole, its events so far."""
 
-    __slots__ = ("arguments", "begins", "held", "index", "kind", "part", "signed", "where")
+    __slots__ = ("arguments", "begins", "citations", "held", "index", "kind", "part", "signed", "where")
 
     def __init__(self, index: int | None, part: AnyPart) -> None:
         self.index = index
@@ -49,6 +49,7 @@ class _Part:
         self.held: list[Event] | None = None
         self.begins: str | None = None
         self.signed = False
+        self.citations = 0
         self.arguments: list[str] | None = None
         """For a client that parses arguments: what it has been told of them."""
 
@@ -56,30 +57,45 @@ class _Part:
 class ReplyFitter:
     """Events in, events the client's dialect can say out. Parts left out do not count: indexes close up."""
 
-    def __init__(
-        self, client: Dialect, ledger: Ledger, *, whole: bool, salt: str = "", source_issuer: str = ""
+    def __init__(  # noqa: PLR0913  a client, a ledger, and what is known of the reply, by name
+        self,
+        client: Dialect,
+        ledger: Ledger,
+        *,
+        whole: bool,
+        salt: str = "",
+        source_issuer: str = "",
+        single: bool = False,
     ) -> None:
         self._source_issuer = source_issuer
         self._client = client
         self._holds = client.holds
         self._ledger = ledger
         self._salt = salt
+        self._single = single
         self._reply_id = ""
+        self._unnamed: list[Event] | None = None
+        """The events of a reply that has no id yet."""
         self._parts: list[_Part] = []
         self._next = 0
         self._calls = 0
         self._lost_call = False
+        self._cited_places: set[str] = set()
         self._whole_calls = client.holds.object_arguments and (whole or not client.holds.partial_calls)
         self._marks_unsigned = "reasoning" in client.holds.signatures and source_issuer != client.issuer
         self._carries = "call" not in client.holds.signatures and "reasoning" in client.holds.signatures
 
     def place_of(self, index: int) -> int | None:
         """Return the client's index of a part whose text passes as it is, None for one that needs more."""
+        if self._unnamed is not None:
+            return None
         part = self._parts[index]
         return part.index if part.held is None and part.arguments is None else None
 
     def feed(self, event: Event) -> list[Event]:
         """Take the next event."""
+        if self._unnamed is not None:
+            return self._named(event, self._unnamed)
         match event:
             case PartDelta(index, text, piece):
                 return self._grown(self._parts[index], text, piece)
@@ -94,18 +110,30 @@ class ReplyFitter:
             case PartNative(index, _, field):
                 self._ledger.dropped(self._parts[index].where + field, "not known to the client's dialect")
                 return []
-            case Native(_, field):
-                self._ledger.dropped(field, "not known to the client's dialect")
-                return []
+            case Native(_, field, raw):
+                return self._native(field, raw)
             case UsageSeen(usage):
                 return [UsageSeen(structs.replace(usage, extras=None)) if usage.extras is not None else event]
             case Started(reply_id):
                 self._reply_id = reply_id
-                return [event]
+                if reply_id:
+                    return [event]
+                self._unnamed = [event]
+                return []
             case Finished(finish):
                 return [self._finished(finish)]
             case Failed(problem):
                 return [Failed(retold(problem, self._source_issuer, self._client.issuer))]
+
+    def _named(self, event: Event, waiting: list[Event]) -> list[Event]:
+        """Hold a reply without an id until it says something: its id is made of that, so that no two are alike."""
+        waiting.append(event)
+        if isinstance(event, PartStarted | PartEnded):
+            return []
+        self._unnamed = None
+        reply_id = minted_id(self._client.reply_prefix, self._salt, *map(repr, waiting))
+        named = [structs.replace(one, id=reply_id) if isinstance(one, Started) else one for one in waiting]
+        return [told for one in named for told in self.feed(one)]
 
     def _open(self, part: AnyPart) -> _Part:
         opened = _Part(self._next, part)
@@ -153,6 +181,8 @@ class ReplyFitter:
 
     def _call_started(self, call: ToolCall, signature: Signature | None) -> list[Event]:
         self._calls += 1
+        if self._single and self._calls > 1:
+            return self._left_out(call, "the client wants one call at a time: only the first is told")
         call_id = call.id or minted_id(self._client.call_prefix, self._reply_id, self._salt, self._calls, call.name)
         if self._holds.plain_ids and not _PLAIN_ID.fullmatch(call_id):
             call_id = f"{re.sub('[^A-Za-z0-9_-]', '_', call_id)[:15]}_{digest(call_id, 24)}"
@@ -257,12 +287,23 @@ class ReplyFitter:
 
     def _cited(self, event: PartCited, opened: _Part) -> list[Event]:
         citation = event.citation
+        number, opened.citations = opened.citations, opened.citations + 1
         if opened.index is None:
             return []
         if not self._holds.citations or (citation.dialect != self._client.name and not citation.url):
-            self._ledger.dropped(opened.where, "the client's dialect cannot name this source")
+            listed = self._ledger.place("part.citations", opened.part)
+            for place in citation.places or (f"{listed}/{number}" if listed != opened.where else listed,):
+                self._ledger.dropped(place, "the client's dialect cannot name this source")
             return []
+        self._cited_places.update(citation.places)
         return [PartCited(opened.index, citation)]
+
+    def _native(self, field: str, raw: bytes) -> list[Event]:
+        """Leave out what only the source understands, but for what citations have said of it."""
+        told = {place for place in self._cited_places if place.startswith(field + "/")}
+        for where in [leaf for leaf in json.leaves(raw, field) if leaf not in told] if told else [field]:
+            self._ledger.dropped(where, "not known to the client's dialect")
+        return []
 
     def _finished(self, finish: Finish) -> Event:
         reason = finish.reason

@@ -8,7 +8,7 @@ from dragoman.core.parts import ToolCall
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.interpreter.fitting import Fitting
 from dragoman.interpreter.foreign import drop_extras
-from dragoman.interpreter.native_tools import choice_of, counterpart, is_called
+from dragoman.interpreter.native_tools import choice_of, counterpart, is_called, settings_of
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.from_openapi import to_json_schema
 from dragoman.interpreter.schemas.gemini_json import fit_gemini
@@ -22,12 +22,13 @@ from dragoman.wire.memory import Memory
 AnyTool = Tool | NativeTool
 _SAYS_NOTHING = frozenset({"type", "properties", "required", "additionalProperties", "$schema"})
 NO_PARAMETERS = b'{"type":"object","properties":{}}'
+_NO_PARAMETERS_STRICT = b'{"type":"object","properties":{},"required":[],"additionalProperties":false}'
 _FREE_TEXT = b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}'
 
 
 def fit_tools(request: Request, fitting: Fitting) -> tuple[tuple[AnyTool, ...], ToolChoice | None]:
     """Return the tools and the choice as the target takes them."""
-    tools = _allowed(request, fitting)
+    tools = _held_to_schemas(_allowed(request, fitting), request.tool_choice, fitting)
     fitted: list[AnyTool] = []
     strict_left = fitting.traits.strict_max
     for tool in tools:
@@ -58,7 +59,7 @@ def _validated(choice: ToolChoice | None, fitting: Fitting) -> ToolChoice | None
 def _allowed(request: Request, fitting: Fitting) -> tuple[AnyTool, ...]:
     """Leave out tools the choice does not allow, where the target has no list for that."""
     choice = request.tool_choice
-    if choice is None or not choice.names or fitting.traits.allowed_subset:
+    if choice is None or not choice.names or choice.mode == "none" or fitting.traits.allowed_subset:
         return request.tools
     if len(choice.names) == 1 and choice.mode == "required" and fitting.forced:
         return request.tools
@@ -71,12 +72,45 @@ def _allowed(request: Request, fitting: Fitting) -> tuple[AnyTool, ...]:
     return tuple(kept)
 
 
+def _held_to_schemas(tools: tuple[AnyTool, ...], choice: ToolChoice | None, fitting: Fitting) -> tuple[AnyTool, ...]:
+    """Say of each tool that its calls are held to its schema, where the choice says it of all (Gemini's VALIDATED)."""
+    traits = fitting.traits
+    if choice is None or not choice.validated or traits.strict_by_mode:
+        return tools
+    held: list[AnyTool] = []
+    strict_left = traits.strict_max if traits.strict_tools else 0
+    for tool in tools:
+        if not isinstance(tool, Tool):
+            held.append(tool)
+        elif strict_left > 0 and _is_strict_already(tool, fitting):
+            strict_left -= 1
+            held.append(structs.replace(tool, strict=True))
+        else:
+            fitting.ledger.field_approximated("tool_choice", f"calls of {tool.name} are not held to its schema")
+            held.append(tool)
+    return tuple(held)
+
+
+def _is_strict_already(tool: Tool, fitting: Fitting) -> bool:
+    """Tell whether a schema means the same when it is strict: nothing of it changes but that it is closed."""
+    schema = tool.parameters
+    if schema is not None and tool.openapi:
+        schema = to_json_schema(schema).schema
+    return schema is None or not _strict(schema, fitting).notes
+
+
+def _strict(schema: bytes, fitting: Fitting) -> Converted:
+    return to_anthropic_output(schema) if fitting.traits.output_strict_only else to_openai_strict(schema)
+
+
 def _fit_native(tool: NativeTool, fitting: Fitting) -> NativeTool | None:
     found = counterpart(tool, fitting.traits.dialect)
     if found is None:
         fitting.ledger.dropped(tool.where, "a tool only its own vendor runs")
     elif json.peek(found.raw) != json.peek(tool.raw):
-        fitting.ledger.dropped(tool.where, "the target's own tool of that kind stands in")
+        fitting.ledger.approximated(tool.where, "the target's own tool of that kind stands in")
+        for place in settings_of(tool):
+            fitting.ledger.dropped(tool.where + place, "the target's own tool of that kind has no such setting")
     return found
 
 
@@ -140,7 +174,9 @@ def _fit_tool_anew(tool: Tool, fitting: Fitting, strict_allowed: bool) -> Tool:
     if strict and not (traits.strict_tools and strict_allowed):
         fitting.ledger.field_dropped("tool.strict", "the target cannot be held to the schema", tool)
         strict = None
-    parameters = _fit_parameters(tool, strict is True, fitting)
+    parameters, held = _fit_parameters(tool, strict is True, fitting)
+    if strict and not held:
+        strict = None
     openapi = traits.schema == "openapi"
     return Tool(
         name=name,
@@ -176,24 +212,30 @@ def _fit_custom(tool: Tool, name: str, namespace: str, fitting: Fitting) -> Tool
     )
 
 
-def _fit_parameters(tool: Tool, strict: bool, fitting: Fitting) -> bytes | None:
+def _fit_parameters(tool: Tool, strict: bool, fitting: Fitting) -> tuple[bytes | None, bool]:
+    """Return the parameters as the target takes them, and whether calls can be held to them as was asked."""
     traits = fitting.traits
     schema = tool.parameters
-    if schema is not None and tool.openapi:
-        schema = _booked(to_json_schema(schema), tool, fitting)
-    if schema is not None and strict:
-        if traits.output_strict_only:
-            schema = _booked(to_anthropic_output(schema), tool, fitting)
-        elif traits.strict_needs_all and fitting.source_issuer != traits.issuer:
-            schema = _booked(to_openai_strict(schema), tool, fitting)
-    if schema is not None:
-        if traits.schema == "openapi":
-            schema = _booked(to_openapi(schema), tool, fitting)
-        elif traits.result_names:
-            schema = _booked(fit_gemini(schema), tool, fitting)
+    if schema is None:
+        nothing = _NO_PARAMETERS_STRICT if strict else NO_PARAMETERS
+        return nothing if traits.needs_parameters else None, strict
+    if tool.openapi:
+        schema = _booked(to_json_schema(schema), tool, fitting) or schema
+    if strict and (traits.output_strict_only or (traits.strict_needs_all and fitting.source_issuer != traits.issuer)):
+        closed = _strict(schema, fitting)
+        if closed.narrowed:
+            why = "strict would narrow the schema: it is sent as it is, and calls are not held to it"
+            fitting.ledger.field_dropped("tool.strict", why, tool)
+            strict = False
         else:
-            schema = _booked(fit_root(schema, property_keys=traits.property_keys), tool, fitting)
-    return NO_PARAMETERS if schema is None and traits.needs_parameters else schema
+            schema = _booked(closed, tool, fitting) or schema
+    if traits.schema == "openapi":
+        fitted = _booked(to_openapi(schema), tool, fitting)
+    elif traits.result_names:
+        fitted = _booked(fit_gemini(schema), tool, fitting)
+    else:
+        fitted = _booked(fit_root(schema, property_keys=traits.property_keys), tool, fitting)
+    return NO_PARAMETERS if fitted is None and traits.needs_parameters else fitted, strict
 
 
 def _booked(converted: Converted, tool: Tool, fitting: Fitting) -> bytes | None:
@@ -225,6 +267,8 @@ def _fit_choice(request: Request, tools: list[AnyTool], fitting: Fitting) -> Too
         if choice.parallel is not None:
             ledger.field_dropped("tool_choice.parallel", "there are no tools to choose from")
         return None
+    if choice.mode == "none":
+        return _no_calls(choice, fitting)
     if (native := _native_choice(choice, request.tools, tools)) is not None and fitting.forced:
         return structs.replace(native, parallel=_fit_parallel(choice, fitting), where=choice.where)
     mode, names = choice.mode, _choice_names(choice, tools, fitting)
@@ -239,14 +283,23 @@ def _fit_choice(request: Request, tools: list[AnyTool], fitting: Fitting) -> Too
     if names and not traits.allowed_subset and not (mode == "required" and len(names) == 1):
         ledger.field_approximated("tool_choice", "said by sending only the allowed tools")
         names = ()
-    if choice.validated and not traits.result_names:
-        ledger.field_approximated("tool_choice", "calls are not held to the schema")
     parallel = _fit_parallel(choice, fitting)
     if mode is None and parallel is None and not names:
         return None
     if mode is None and traits.parallel_needs_mode:
         mode = "auto"
     return ToolChoice(mode=mode, names=names, parallel=parallel, where=choice.where)
+
+
+def _no_calls(choice: ToolChoice, fitting: Fitting) -> ToolChoice:
+    """Forbid all calls; what else is said about calls is then about nothing."""
+    traits, ledger = fitting.traits, fitting.ledger
+    if choice.names:
+        ledger.field_dropped("tool_choice.names", "no tool may be called at all")
+    parallel = choice.parallel if traits.parallel_switch and not traits.parallel_needs_mode else None
+    if choice.parallel is False and parallel is None:
+        ledger.field_dropped("tool_choice.parallel", "no tool may be called at all")
+    return ToolChoice(mode="none", parallel=parallel, where=choice.where)
 
 
 def _native_choice(choice: ToolChoice, asked: tuple[AnyTool, ...], sent: list[AnyTool]) -> ToolChoice | None:
@@ -263,8 +316,10 @@ def _fit_parallel(choice: ToolChoice, fitting: Fitting) -> bool | None:
     if choice.parallel is None or fitting.traits.parallel_switch:
         return choice.parallel
     if choice.parallel is False:
-        fitting.ledger.field_approximated("tool_choice.parallel", "asked for in words")
+        why = "asked for in words, and only the first call of an answer is told"
+        fitting.ledger.field_approximated("tool_choice.parallel", why)
         fitting.instructions.append("Call at most one tool at a time.")
+        fitting.single = True
     return None
 
 

@@ -258,7 +258,7 @@ ROWS: dict[str, tuple[tuple[str, Traits], ...]] = {
         ("claude-opus-4-1*", _CLAUDE_OLD),
         ("claude-*-4*", _CLAUDE_OLD),
         ("claude-opus-5-5*", _CLAUDE_5_5),
-        ("claude-sonnet-5-5*", _CLAUDE_5_5),
+        ("claude-sonnet-5-5*", structs.replace(_CLAUDE_5_5, can_disable_thinking=True, thinks_between_tools=True)),
         ("claude-haiku-5-5*", _CLAUDE),
         ("claude-fable-5-[1-9]*", _CLAUDE_5_5),
         ("claude-mythos-5-[1-9]*", _CLAUDE_5_5),

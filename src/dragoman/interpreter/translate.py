@@ -17,15 +17,18 @@ from dragoman.core.stream import Collector, Sequencer, replay
 from dragoman.dialects.record import Call, Dialect, ErrorReply
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
+from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.carry import MARK, native
+from dragoman.interpreter.conversation import Conversation
 from dragoman.interpreter.faults import as_fault
 from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.ledger import Ledger, refuse
+from dragoman.interpreter.recall import Recall
 from dragoman.interpreter.reply import ReplyFitter
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.undo import Restorer
 from dragoman.wire import json
-from dragoman.wire.shape import lookup
+from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import spliced
 
 _FRAME = re.compile(rb".*?\n\r?\n", re.DOTALL)
@@ -33,6 +36,8 @@ _FIRST_NAME = re.compile(rb'"[^"]*"|\n\r?\n')
 """From here on an envelope can be told from what it holds."""
 _LONGEST_HEAD = 4096
 NO_UNDO = Undo()
+RECALL = Recall()
+"""What this process remembers of the conversations that went through it."""
 ENVELOPES = frozenset({"code_assist"})
 """Forms of a dialect in which a client may speak through an envelope."""
 
@@ -64,12 +69,18 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and three indepen
     here, there = dialect_named(source), dialect_named(target)
     if here is there and not form:
         return _passed(call, here, model, strict=strict)
-    request = here.parse_request(call)
+    conversation = Conversation(call, here, there, model, RECALL)
+    request = conversation.request
     wanted = model or request.model
     traits = traits_for(target, wanted)
-    ledger = Ledger(here.pointers, call.body)
-    adapted, undo = (request, NO_UNDO) if here is there else adapt(request, here.issuer, traits, ledger)
-    losses = ledger.losses() if len(ledger) else ()
+    adapted, undo, losses = request, NO_UNDO, ()
+    if here is not there:
+        beginning = conversation.beginning(traits)
+        ledger = Ledger(here.pointers, call.body, beginning.once)
+        adapted, undo = adapt(_with_declared(request, here), here.issuer, traits, ledger, beginning)
+        losses = ledger.losses() if len(ledger) else ()
+        if beginning.losses:
+            losses = tuple(sorted((*beginning.losses, *losses)))
     if strict:
         refuse(losses)
     if wanted != adapted.model or form:
@@ -77,6 +88,13 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and three indepen
             adapted, model=wanted, spelling=adapted.spelling | {form} if form else adapted.spelling
         )
     return Translation(call=there.render_request(adapted, traits), losses=losses, undo=undo, request=request)
+
+
+def _with_declared(request: Request, here: Dialect) -> Request:
+    """Let tools that the conversation declares on its way stand beside the others, behind them."""
+    declared = here.declared(request.messages) if here.declared is not None else ()
+    new = tuple(tool for tool in declared if tool not in request.tools)
+    return structs.replace(request, tools=(*request.tools, *new)) if new else request
 
 
 def _passed(call: Call, dialect: Dialect, model: str, *, strict: bool) -> Translation:
@@ -120,6 +138,12 @@ class Context(Struct, frozen=True):
         """Tell whether a reply in the client's own dialect can pass as it is."""
         return self.undo is NO_UNDO and not self.form
 
+    def fitter(self, here: Dialect, there: Dialect, ledger: Ledger, *, whole: bool) -> ReplyFitter:
+        """Return what fits a reply of `here` to a client of `there`."""
+        return ReplyFitter(
+            there, ledger, whole=whole, salt=self.salt, source_issuer=here.issuer, single=self.undo.single
+        )
+
     def client_request(self) -> Request | None:
         """Return the request the reply's writer looks at for what it must echo and how it must wrap."""
         if not self.form:
@@ -144,6 +168,9 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
         return Rendered(body)
     ledger = Ledger(here.pointers, body)
     response = here.parse_response(body)
+    if not response.id and here is not there:
+        named = minted_id(there.reply_prefix, context.salt, body.decode(errors="replace"))
+        response = structs.replace(response, id=named)
     if here is not there or context.undo is not NO_UNDO:
         response = _fitted(response, here, there, context, ledger)
     return Rendered(there.build_response(response, context.client_request()), ledger.losses())
@@ -154,7 +181,7 @@ def _fitted(response: Response, here: Dialect, there: Dialect, context: Context,
     restorer = Restorer(context.undo)
     fitter = None
     if here is not there:
-        fitter = ReplyFitter(there, ledger, whole=True, salt=context.salt, source_issuer=here.issuer)
+        fitter = context.fitter(here, there, ledger, whole=True)
     collector = Collector()
     for event in replay(response):
         for restored in restorer.feed(event):
@@ -179,11 +206,7 @@ class StreamTranslator:
         self._restorer = Restorer(context.undo)
         self._sequencer = Sequencer()
         self._ledger = Ledger(here.pointers)
-        self._fitter = (
-            None
-            if here is there
-            else ReplyFitter(there, self._ledger, whole=False, salt=context.salt, source_issuer=here.issuer)
-        )
+        self._fitter = None if here is there else context.fitter(here, there, self._ledger, whole=False)
         self._encoder = there.encoder(context.client_request())
         self._pieces: list[bytes] = []
         """What has come of a frame that is not whole."""

@@ -17,7 +17,7 @@ from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 from dragoman.wire import json
-from dragoman.wire.shape import lookup
+from dragoman.wire.lookup import lookup
 
 Fragment = Literal["tools", "tool_choice", "messages"]
 

@@ -35,11 +35,15 @@ class Numbered:
         self._tail = tail
         self._known: list[str] = []
 
-    def first(self, count: int) -> list[str]:
-        """Return at least `count` pointers, from number 0."""
-        if count <= len(self._known):
-            return self._known
-        pointers = [f"{self._head}{number}{self._tail}" for number in range(count)]
-        if count <= self._MOST:
-            self._known = pointers
-        return pointers
+    def some(self, first: int, count: int) -> list[str]:
+        """Return `count` pointers, from number `first`."""
+        end = first + count
+        if end > self._MOST:
+            return [self._made(number) for number in range(first, end)]
+        known = self._known
+        if end > len(known):
+            known = self._known = [*known, *(self._made(number) for number in range(len(known), end))]
+        return known[first:end]
+
+    def _made(self, number: int) -> str:
+        return f"{self._head}{number}{self._tail}"

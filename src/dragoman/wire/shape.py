@@ -15,7 +15,7 @@ from msgspec import Raw, Struct, structs
 from msgspec.json import Decoder
 
 from dragoman.wire import json
-from dragoman.wire.pointer import escape, split
+from dragoman.wire.pointer import escape
 
 T = TypeVar("T")
 _Tree = dict[str, "_Tree | bytes"]
@@ -68,6 +68,12 @@ class Unread:
             return None
         del node[last]
         return dict(_flatten(found, "")) or None
+
+    def renumber(self, name: str, by: int) -> None:
+        """Count the items of the member `name` from `by`: that many were taken out before the document was read."""
+        items = self._root.get(name)
+        if by and isinstance(items, dict):
+            self._root[name] = {str(int(index) + by): below for index, below in items.items()}
 
     def rest(self) -> dict[str, bytes]:
         """Return what nobody took, by pointer."""
@@ -215,31 +221,3 @@ def _sift_members(raw: bytes, plan: _Plan, where: str, unread: Unread) -> bytes:
         else:
             unread.add(f"{where}/{escape(name)}", bytes(member))
     return json.with_members(b"{}", kept)
-
-
-def lookup(body: bytes, where: str) -> tuple[str, bytes] | None:
-    """Find the raw value at `where` and its exact pointer; snake_case stands in for camelCase."""
-    raw: bytes = body
-    found = ""
-    for token in split(where):
-        first = json.first_byte(raw)
-        if first == b"[":
-            items = json.decode_array(raw)
-            if not token.isdecimal() or int(token) >= len(items):
-                return None
-            raw = bytes(items[int(token)])
-            found += "/" + token
-        elif first == b"{":
-            members = json.decode_object(raw)
-            name = token if token in members else _snake(token)
-            if name not in members:
-                return None
-            raw = bytes(members[name])
-            found += "/" + escape(name)
-        else:
-            return None
-    return found, raw
-
-
-def _snake(name: str) -> str:
-    return "".join("_" + letter.lower() if letter.isupper() else letter for letter in name)

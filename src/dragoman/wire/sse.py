@@ -48,6 +48,16 @@ class SseReader:
         self._between = not (self._rest or self._data or self._event or self._after_cr)
         return frames
 
+    def lone(self, chunk: bytes) -> bytes | None:
+        """Read a chunk that is one nameless event, an object on one line; None, and nothing read, for any other."""
+        if not self._between or len(chunk) > self._limit or not chunk.startswith(b"data: {"):
+            return None
+        data = chunk[6:-4] if chunk.endswith(b"\r\n\r\n") else chunk[6:-2] if chunk.endswith(b"\n\n") else b"\n"
+        if b"\n" in data or b"\r" in data:
+            return None
+        self._first = False
+        return data
+
     def _feed(self, chunk: bytes) -> list[Frame]:
         if not chunk:
             return []

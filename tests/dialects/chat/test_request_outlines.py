@@ -296,7 +296,7 @@ Request model='' sampling=Sampling(max_tokens=5, stop=('END')) thinking=Thinking
     assert (
         outline(parse(ODD))
         == """\
-Request model='m' sampling=Sampling(max_tokens=6) user='s' extras=chat{'/vendor': '{"a": 1}', '/tools': '[]', '/functions': '[]', '/tool_choice': '"sometimes"', '/function_call': '"never"', '/max_tokens': '5', '/stop': '[]', '/reasoning_effort': '"huge"', '/response_format': '{"type":"grammar","grammar":"g"}', '/user': '"u"', '/metadata': '{"a": 1}'} spelling=['max_completion_tokens']
+Request model='m' sampling=Sampling(max_tokens=6) user='s' extras=chat{'/vendor': '{"a": 1}', '/tool_choice': '"sometimes"', '/function_call': '"never"', '/max_tokens': '5', '/reasoning_effort': '"huge"', '/response_format': '{"type":"grammar","grammar":"g"}', '/user': '"u"', '/metadata': '{"a": 1}'} spelling=['functions []', 'max_completion_tokens', 'stop []', 'tools []']
 """
     )
     assert (

@@ -243,8 +243,17 @@ def test_foreign_citations_are_rebuilt_from_their_url():
     [annotation] = build(cited)["choices"][0]["message"]["annotations"]
     assert annotation == {
         "type": "url_citation",
-        "url_citation": {"url": "https://e.org", "title": "E", "start_index": 0, "end_index": 0},
+        "url_citation": {"url": "https://e.org", "title": "E", "start_index": 0, "end_index": 1},
     }
+
+
+def test_spans_count_from_where_the_first_text_begins():
+    page = Citation("gemini", b"", url="https://e.org", start=1, end=3)
+    whole = Citation("messages", b"{}", url="https://e.net")
+    parts = (Text(text="héy "), ToolCall(id="a", name="f", arguments="{}"), Text(text="there", citations=(page, whole)))
+    message = build(*parts)["choices"][0]["message"]
+    spans = [(one["url_citation"]["start_index"], one["url_citation"]["end_index"]) for one in message["annotations"]]
+    assert [message["content"][start:end] for start, end in spans] == ["he", "there"]
 
 
 def test_a_google_signature_is_read_and_written():

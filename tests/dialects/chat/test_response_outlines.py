@@ -184,7 +184,7 @@ def test_a_foreign_reply_is_written_whole():
                         },
                         {
                             "type": "url_citation",
-                            "url_citation": {"url": "v", "title": "", "start_index": 0, "end_index": 0},
+                            "url_citation": {"url": "v", "title": "", "start_index": 1, "end_index": 2},
                         },
                     ],
                 },

@@ -240,6 +240,27 @@ def test_citations_are_annotations():
     assert [citation.url for citation in text.citations] == ["https://e.org"]
 
 
+def test_spans_in_a_stream_count_from_where_the_first_text_begins():
+    events: list[Event] = [
+        Started("r", "m"),
+        PartStarted(0, Text(text="")),
+        PartDelta(0, "héy "),
+        PartEnded(0),
+        PartStarted(1, ToolCall(id="a", name="f", arguments="")),
+        PartDelta(1, '{"long": "arguments"}'),
+        PartEnded(1),
+        PartStarted(2, Text(text="")),
+        PartDelta(2, "th"),
+        PartDelta(2, "ere"),
+        PartCited(2, Citation("gemini", b"", url="https://e.org", start=1, end=3)),
+        PartCited(2, Citation("messages", b"{}", url="https://e.net")),
+        PartEnded(2),
+        Finished(Finish("tool_calls")),
+    ]
+    cited = [citation for part in decode(encode(events)).parts if isinstance(part, Text) for citation in part.citations]
+    assert [(citation.start, citation.end) for citation in cited] == [(5, 7), (4, 9)]
+
+
 def test_fields_with_line_breaks_do_not_cut_a_frame():
     start: list[Event] = [Started("r", "m"), PartStarted(0, ToolCall(id="a", name="f", arguments=""))]
     stream = encode(

@@ -38,7 +38,7 @@ def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
         partial_calls=False,
         object_arguments=True,
         media=True,
-        citations=False,
+        citations=True,
         order=True,
         finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused", "malformed_call", "other"}),
     )

@@ -62,7 +62,7 @@ def test_every_recorded_request_comes_home_as_it_was():
 
 @needs_shelf
 def test_every_value_stands_where_it_says():
-    from dragoman.wire.shape import lookup
+    from dragoman.wire.lookup import lookup
 
     for body in recorded().values():
         raw = json.dumps(body).encode()

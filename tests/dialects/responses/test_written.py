@@ -214,10 +214,13 @@ def test_a_message_is_written_whole(role: Any, parts: Any, fields: Any, written:
 
 def test_a_first_system_message_is_instructions():
     system = Message(role="system", parts=(HI, Text(text="x")))
-    assert render(system) == {"instructions": "hi\n\nx", "input": []}
+    user = Message(role="user", parts=(HI,))
+    assert render(system, user)["instructions"] == "hi\n\nx"
     assert render(Message(role="user", parts=(HI,)), system)["input"][1]["role"] == "developer"
     marked = Message(role="system", parts=(HI, Text(text="x", cache="")))
-    assert "instructions" not in render(marked)
+    assert "instructions" not in render(marked, user)
+    alone = render(Message(role="system", parts=(HI,)))
+    assert alone == {"input": [{"type": "message", "role": "developer", "content": "hi"}]}
     assert render(Message(role="system", parts=())) == {"input": []}
     quoted = Message(role="user", parts=(HI,), spelling="string")
     assert render(quoted) == {"input": [{"type": "message", "role": "user", "content": "hi"}]}

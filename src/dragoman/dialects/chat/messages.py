@@ -37,14 +37,15 @@ _CONTENTS = Numbered("/messages/", "/content")
 REASONING_WORDS = ("reasoning_content", "reasoning")
 
 
-def read_messages(messages: list[wire.Message], unread: Unread | None) -> tuple[Message, ...]:
-    """Read all messages of a request."""
+def read_messages(messages: list[wire.Message], unread: Unread | None, known: int = 0) -> tuple[Message, ...]:
+    """Read all messages of a request, the first of which is number `known`."""
     if unread is not None:
-        return tuple([read_message(message, f"/messages/{i}", unread) for i, message in enumerate(messages)])
+        unread.renumber("messages", known)
+        return tuple([read_message(message, f"/messages/{i}", unread) for i, message in enumerate(messages, known)])
     count = len(messages)
     read: list[Message] = []
     keep = read.append
-    for message, where, place in zip(messages, _MESSAGES.first(count), _CONTENTS.first(count), strict=False):
+    for message, where, place in zip(messages, _MESSAGES.some(known, count), _CONTENTS.some(known, count), strict=True):
         # The four forms that make up a long history come first, without a detour.
         if isinstance(message, wire.AssistantMessage):
             keep(_read_known_assistant(message, where, place))

@@ -247,8 +247,8 @@ def read_citation(raw: Raw) -> Citation:
     )
 
 
-def write_citation(citation: Citation) -> dict[str, Any] | Raw | None:
-    """Write an annotation; None for a foreign one that has no URL."""
+def write_citation(citation: Citation, begin: int, size: int) -> dict[str, Any] | Raw | None:
+    """Write an annotation of a text of `size` that begins at `begin`; None for a foreign one that has no URL."""
     if citation.dialect == NAME:
         return Raw(citation.raw)
     if not citation.url:
@@ -256,8 +256,8 @@ def write_citation(citation: Citation) -> dict[str, Any] | Raw | None:
     page = {
         "url": citation.url,
         "title": citation.title,
-        "start_index": citation.start or 0,
-        "end_index": citation.end or 0,
+        "start_index": begin + (citation.start or 0),
+        "end_index": begin + (size if citation.end is None else citation.end),
     }
     return {"type": "url_citation", "url_citation": page}
 

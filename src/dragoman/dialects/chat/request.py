@@ -11,7 +11,7 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from dragoman.core.problems import Problem
-from dragoman.core.request import EFFORTS, OutputFormat, Request, Sampling, Thinking
+from dragoman.core.request import EFFORTS, OutputFormat, Request, Sampling, Thinking, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import own_extras
 from dragoman.dialects.chat import wire
@@ -48,7 +48,7 @@ def parse_request(call: Call) -> Request:
         raise Problem("invalid_request", error.message, where=error.where) from None
     spelling: set[str] = set()
     extras: dict[str, bytes] = {}
-    messages = read_messages(body.messages, unread)
+    messages = read_messages(body.messages, unread, call.known)
     legacy = [
         read_legacy_function(function, f"/functions/{index}", unread)
         for index, function in enumerate(body.functions or ())
@@ -56,9 +56,9 @@ def parse_request(call: Call) -> Request:
     if body.model is None:
         spelling.add(MODEL_IN_URL)
     if raw_tools is not None and not tools:
-        extras["/tools"] = b"[]"
+        spelling.add("tools []")
     if body.functions == []:
-        extras["/functions"] = b"[]"
+        spelling.add("functions []")
     choice = read_choice(body, unread, extras)
     sampling = _read_sampling(body, spelling, extras)
     thinking = _read_thinking(body, extras)
@@ -104,7 +104,7 @@ def _read_sampling(body: wire.Request, spelling: set[str], extras: dict[str, byt
     elif body.stop is not None:
         stop = tuple(body.stop)
         if not stop:
-            extras["/stop"] = b"[]"
+            spelling.add("stop []")
     return Sampling(
         temperature=body.temperature,
         top_p=body.top_p,
@@ -173,10 +173,7 @@ def _read_metadata(given: Raw, extras: dict[str, bytes]) -> dict[str, str] | Non
 
 def render_request(request: Request, traits: Traits) -> Call:
     """Write a request."""
-    messages: list[Written] = []
-    for message in request.messages:
-        messages.extend(write_message(message))
-    body: dict[str, Any] = {"messages": messages}
+    body: dict[str, Any] = {"messages": _write_messages(request)}
     if request.model and MODEL_IN_URL not in request.spelling:
         body["model"] = request.model
     _write_tools(request, body)
@@ -202,13 +199,22 @@ def render_request(request: Request, traits: Traits) -> Call:
     return Call(encoded, request.model, request.stream)
 
 
+def _write_messages(request: Request) -> list[Written]:
+    split = leading_systems(request.messages)
+    messages = [item for message in request.messages[:split] for item in write_message(message)]
+    if request.written:
+        messages.append(Raw(request.written))
+    messages.extend([item for message in request.messages[split:] for item in write_message(message)])
+    return messages
+
+
 def _write_tools(request: Request, body: dict[str, Any]) -> None:
-    if not request.tools:
+    if not request.tools and not request.spelling:
         return
     for word, legacy in (("tools", False), ("functions", True)):
         written = [write_tool(tool) for tool in request.tools if is_legacy_tool(tool) is legacy]
         told = [tool for tool in written if tool is not None]
-        if told:
+        if told or f"{word} []" in request.spelling:
             body[word] = told
 
 
@@ -221,7 +227,7 @@ def _write_sampling(request: Request, traits: Traits, body: dict[str, Any]) -> N
     if sampling.max_tokens is not None:
         words = [word for word in _LIMIT_WORDS if word in request.spelling]
         body[words[0] if words else traits.max_tokens_word] = sampling.max_tokens
-    if sampling.stop:
+    if sampling.stop or "stop []" in request.spelling:
         body["stop"] = sampling.stop[0] if "stop text" in request.spelling else sampling.stop
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from dragoman.core.parts import AnyPart, Citation, Opaque, Reasoning, Refusal, Text, ToolCall
+from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, FinishReason, Response, Usage
@@ -305,12 +305,14 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
     said: list[AnyPart] = []
     refusals: list[str] = []
     calls: list[dict[str, Any] | Raw] = []
-    citations: list[Citation] = []
+    citations: list[dict[str, Any] | Raw | None] = []
+    size = 0
     for part in parts:
         match part:
             case Text():
                 said.append(part)
-                citations.extend(part.citations)
+                citations.extend([write_citation(one, size, len(part.text)) for one in part.citations])
+                size += len(part.text)
             case ToolCall() if is_legacy(part):
                 message["function_call"] = with_extras({"name": part.name, "arguments": part.arguments}, part)
             case ToolCall():
@@ -334,7 +336,7 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
         message["refusal"] = "".join(refusals)
     if calls:
         message["tool_calls"] = calls
-    written = [value for value in map(write_citation, citations) if value is not None]
+    written = [value for value in citations if value is not None]
     if written:
         message["annotations"] = written
     return message

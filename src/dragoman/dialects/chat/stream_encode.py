@@ -43,7 +43,7 @@ _THINKING = b'{"content":[{"type":"thinking","thinking":[{"type":"text","text":'
 class _OpenPart:
     """How the deltas of one part are written: between two fixed byte strings."""
 
-    __slots__ = ("grown", "head", "is_json_call", "ordinal", "part", "piece", "tail")
+    __slots__ = ("grown", "head", "is_json_call", "ordinal", "part", "piece", "size", "tail")
 
     def __init__(self, part: AnyPart) -> None:
         self.part = part
@@ -51,6 +51,7 @@ class _OpenPart:
         self.tail = b""
         self.ordinal = -1
         self.piece = 0
+        self.size = 0
         self.grown = False
         self.is_json_call = False
 
@@ -82,6 +83,8 @@ class ChatEncoder:
         self._usage: Usage | None = None
         self._native: dict[str, bytes] = {}
         self._annotations: list[dict[str, Any] | Raw] = []
+        self._said = 0
+        """How long the texts are that are over: a client counts from where the first begins."""
         self._refusal = False
         self._legacy = False
         self._reasoned = False
@@ -97,8 +100,9 @@ class ChatEncoder:
                 return self._end_part(self._parts.pop(index, None), complete)
             case PartSigned(index, signature):
                 return self._sign(index, signature.issuer, signature.value)
-            case PartCited(_, citation):
-                written = write_citation(citation)
+            case PartCited(index, citation):
+                opened = self._parts.get(index)
+                written = write_citation(citation, self._said, opened.size if opened is not None else 0)
                 if written is not None:
                     self._annotations.append(written)
                 return b""
@@ -192,6 +196,7 @@ class ChatEncoder:
         if isinstance(opened.part, Reasoning):
             text = self._separated(opened, text, piece)
         opened.grown = True
+        opened.size += len(text)
         return opened.head + encode(text) + opened.tail
 
     def _separated(self, opened: _OpenPart, text: str, piece: int) -> str:
@@ -203,6 +208,8 @@ class ChatEncoder:
         return f"\n\n{text}" if between else text
 
     def _end_part(self, opened: _OpenPart | None, complete: bool) -> bytes:
+        if opened is not None and isinstance(opened.part, Text):
+            self._said += opened.size
         if opened is None or opened.grown or not opened.is_json_call or not complete:
             return b""
         # Clients parse what they have gathered, and nothing is not JSON.

@@ -3,7 +3,7 @@
 Rules: adjacent texts of one kind (said or thought) are one part, for a chunk boundary means nothing; a signature seals
 the part it signs, so text after it is a new one; an empty text with a signature signs the text before it. An empty text
 without one says nothing and is not told. Only candidate 0 is the reply; others are kept raw. `conclude` tells what is
-known only at the end: open parts end, then usage, native fields and the finish.
+known only at the end: open parts end, then usage, native fields and the finish. A text names its sources when it ends.
 """
 
 import msgspec
@@ -14,6 +14,7 @@ from dragoman.core.events import (
     Event,
     Finished,
     Native,
+    PartCited,
     PartDelta,
     PartEnded,
     PartNative,
@@ -29,6 +30,7 @@ from dragoman.core.stream import replay_part
 from dragoman.core.value import Extras
 from dragoman.dialects.gemini.errors import read_frame
 from dragoman.dialects.gemini.finish import read_block_reason, read_finish, read_usage
+from dragoman.dialects.gemini.grounding import CITATION_FIELD, GROUNDING_FIELD, SourceReader
 from dragoman.dialects.gemini.partial_args import Assembler
 from dragoman.dialects.gemini.parts import read_part
 from dragoman.dialects.gemini.wire import (
@@ -79,6 +81,8 @@ class ChunkReader:
         self._told = ABSENT
         self._native: dict[str, bytes] = {}
         self._others: dict[int, list[bytes]] = {}
+        self._sources = SourceReader()
+        self._said = self._sources.pieces
 
     @property
     def finished(self) -> bool:
@@ -100,7 +104,7 @@ class ChunkReader:
         self._start()
         if self._partial is not None:
             self._end_partial(complete=self._finish().reason == "stop" and self._partial[1].whole)
-        self._end_open()
+        self._end_open(last=True)
         self.tell_usage()
         for index, pieces in sorted(self._others.items()):
             self._native[f"/candidates/{index}"] = _joined(pieces)
@@ -133,6 +137,7 @@ class ChunkReader:
         if more.usage_metadata:
             self._take_usage(more.usage_metadata)
         if text:
+            self._said.append(text)
             self.events.append(PartDelta(self._open, text))
         if self._early:
             self._early = False
@@ -206,8 +211,16 @@ class ChunkReader:
         parts = (content.parts if content is not None else None) or _NO_PARTS
         if isinstance(parts, Part):
             parts = [parts]
+        if candidate.grounding_metadata:
+            self._take_sources(GROUNDING_FIELD, candidate.grounding_metadata)
+        if candidate.citation_metadata:
+            self._take_sources(CITATION_FIELD, candidate.citation_metadata)
+        layout: list[int] = []
+        if self._count == 0:
+            self._sources.layout = layout
         for index, part in enumerate(parts):
             where = f"/candidates/{position}/content/parts/{index}"
+            layout.append(len(self._said))
             self._take_part(part, where, unread.take(where) if unread is not None else None)
         if unread is not None:
             for pointer, raw in (unread.take(f"/candidates/{position}") or {}).items():
@@ -218,6 +231,10 @@ class ChunkReader:
             self._native["/candidates/0/finishMessage"] = bytes(candidate.finish_message)
         if candidate.finish_reason is not None:
             self._finish_word = candidate.finish_reason
+
+    def _take_sources(self, field: str, raw: Raw) -> None:
+        # Known before the parts of the same chunk end, so that each of them can tell its own.
+        self._native[field] = self._sources.take(field, bytes(raw))
 
     def _take_part(self, part: Part, where: str, fields: dict[str, bytes] | None) -> None:
         call = part.function_call
@@ -244,7 +261,11 @@ class ChunkReader:
             self._thought = thought
             started = Reasoning(where=where) if thought else Text(text="", where=where)
             self.events.append(PartStarted(self._open, started))
+            if not thought:
+                self._sources.begin(self._open)
         if text:
+            if not thought:
+                self._said.append(text)
             self.events.append(PartDelta(self._open, text))
         if fields:
             self.events.extend(PartNative(self._open, NAME, field, raw) for field, raw in fields.items())
@@ -312,8 +333,11 @@ class ChunkReader:
             self._started = True
             self.events.append(Started(self._id, self._model))
 
-    def _end_open(self) -> None:
+    def _end_open(self, *, last: bool = False) -> None:
         if self._open >= 0:
+            if not self._thought:
+                cited = self._sources.cited(self._open, last=last)
+                self.events.extend(PartCited(self._open, citation) for citation in cited)
             self.events.append(PartEnded(self._open))
             self._open = -1
             self._sealed = False

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from dragoman.core.parts import AnyPart, Text, ToolResult
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, Request, Role
+from dragoman.core.request import Message, Request, Role, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import code_assist, settings, wire
@@ -80,10 +80,12 @@ def _read_request(
 ) -> Request:
     if body.contents is None:
         raise Problem("invalid_request", "contents is missing", where=f"{prefix}/contents")
+    if unread is not None:
+        unread.renumber("contents", call.known)
     leftovers = Leftovers(unread or Unread(), prefix)
     below = leftovers if unread else None
     words: set[str] = set() if outer is None else {code_assist.WORD}
-    messages = tuple(_read_messages(body, prefix, below, words))
+    messages = tuple(_read_messages(body, prefix, below, words, call.known))
     tools = read_tools(_tool_objects(body, prefix, words), below) if body.tools is not None else ()
     choice = None
     if body.tool_config is not None:
@@ -124,13 +126,13 @@ def _bare_model(raw: bytes) -> str:
 
 
 def _read_messages(
-    body: GenerateContentRequest, prefix: str, leftovers: Leftovers | None, words: set[str]
+    body: GenerateContentRequest, prefix: str, leftovers: Leftovers | None, words: set[str], known: int
 ) -> Iterator[Message]:
     if body.system_instruction is not None:
         yield _read_system(body.system_instruction, f"{prefix}/systemInstruction", leftovers)
     match body.contents:
         case list() as contents:
-            for index, content in enumerate(contents):
+            for index, content in enumerate(contents, known):
                 yield _read_message(content, f"{prefix}/contents/{index}", leftovers)
         case wire.Content() as content:
             words.add(ONE_CONTENT)
@@ -196,10 +198,10 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
     """Write a request, in Code Assist's envelope if it came in one."""
     words = request.spelling
     body: dict[str, Any] = {}
-    start = 0
-    while start < len(request.messages) and request.messages[start].role == "system":
-        start += 1
+    start = leading_systems(request.messages)
     contents = [_write_message(message) for message in request.messages[start:]]
+    if request.written:
+        contents.insert(0, Raw(request.written))
     body["contents"] = contents[0] if ONE_CONTENT in words and len(contents) == 1 else contents
     if start:
         body["systemInstruction"] = _write_system(request.messages[:start])
@@ -219,7 +221,7 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
     encoded = json.encode(body)
     fields = own_extras(request, NAME)
     # Pointers are those of the document that was read: only a request that came in the envelope has them outside.
-    came_wrapped = all(message.where.startswith(code_assist.INNER + "/") for message in request.messages)
+    came_wrapped = fields and all(message.where.startswith(code_assist.INNER + "/") for message in request.messages)
     if fields and not came_wrapped:
         encoded = json.graft(encoded, fields)
     if code_assist.WORD in words:
@@ -239,14 +241,16 @@ def _write_message(message: Message) -> Any:
     words = message.spelling.split() if message.spelling else ()
     content = _write_parts(message.parts, words)
     if NO_ROLE not in words:
-        content["role"] = "model" if message.role == "assistant" or f"{ROLE}model" in words else "user"
+        # The role first, as above: a turn is the same bytes in every request, or no prompt cache knows it again.
+        role = "model" if message.role == "assistant" or f"{ROLE}model" in words else "user"
+        content = {"role": role, **content}
     return _with_extras(content, message)
 
 
 def _write_system(messages: tuple[Message, ...]) -> Any:
     first = messages[0]
     words = first.spelling.split() if first.spelling else ()
-    parts = tuple(part for message in messages for part in message.parts)
+    parts = first.parts if len(messages) == 1 else tuple(part for message in messages for part in message.parts)
     if STRING in words and len(parts) == 1 and isinstance(parts[0], Text):
         return parts[0].text
     content = _write_parts(parts, words)

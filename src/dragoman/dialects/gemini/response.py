@@ -16,6 +16,7 @@ from dragoman.core.value import own_extras
 from dragoman.dialects.gemini import code_assist
 from dragoman.dialects.gemini.chunks import ChunkReader
 from dragoman.dialects.gemini.finish import read_block_reason, write_finish, write_usage
+from dragoman.dialects.gemini.grounding import is_cited, joined, write_grounding
 from dragoman.dialects.gemini.parts import Written, write_part
 from dragoman.dialects.gemini.wire import NAME
 from dragoman.wire import json
@@ -36,15 +37,24 @@ def parse_response(body: bytes) -> Response:
 
 def build_response(response: Response, request: Request | None) -> bytes:
     """Write a reply for the client that sent `request`."""
-    fields = own_extras(response, NAME) or {}
+    parts, sources = _write_parts(response.parts)
+    fields = {**sources, **(own_extras(response, NAME) or {})}
     body = write_reply(
-        parts=[written for part in response.parts if (written := write_reply_part(part)) is not None],
+        parts=parts,
         finish=response.finish,
         usage=response.usage,
         fields=fields,
         identity=identity(response.id, response.model, request),
     )
     return wrap(body, fields) if code_assist.enveloped(request) else body
+
+
+def _write_parts(parts: tuple[AnyPart, ...]) -> tuple[list[Written], dict[str, bytes]]:
+    """Return the parts of a reply, and the field that names their sources."""
+    if not any(map(is_cited, parts)):
+        return [written for part in parts if (written := write_reply_part(part)) is not None], {}
+    pairs = [(part, written) for part in joined(parts) if (written := write_reply_part(part)) is not None]
+    return [written for _, written in pairs], write_grounding(part for part, _ in pairs)
 
 
 def write_reply_part(part: AnyPart) -> Written | None:

@@ -2,7 +2,8 @@
 
 The decoder takes what `alt=sse` sends and what comes without it (one JSON array, a value a line), and a bare JSON error
 in the middle of SSE. The reply is over when the stream is: usage may follow the finish reason. The encoder writes
-exactly `data: ` and one line of JSON, nothing else: google-genai fails on comments, event names and `[DONE]`.
+exactly `data: ` and one line of JSON, nothing else: google-genai fails on comments, event names and `[DONE]`. Sources
+are named in the last chunk, as Google does.
 """
 
 from contextlib import suppress
@@ -14,6 +15,7 @@ from dragoman.core.events import (
     Failed,
     Finished,
     Native,
+    PartCited,
     PartDelta,
     PartEnded,
     PartNative,
@@ -22,7 +24,7 @@ from dragoman.core.events import (
     Started,
     UsageSeen,
 )
-from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.parts import AnyPart, Citation, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
@@ -30,6 +32,7 @@ from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import code_assist
 from dragoman.dialects.gemini.chunks import ChunkReader
 from dragoman.dialects.gemini.errors import build_error
+from dragoman.dialects.gemini.grounding import joined, write_grounding
 from dragoman.dialects.gemini.response import identity, wrap, write_reply, write_reply_part
 from dragoman.dialects.gemini.wire import NAME
 from dragoman.wire import json
@@ -53,9 +56,13 @@ class GeminiDecoder:
         """Take the next bytes."""
         if self._over or not chunk:
             return []
+        lone = self._reader.lone(chunk) if type(self._reader) is SseReader else None
         try:
-            for body in self._bodies(chunk):
-                self._take(body)
+            if lone is not None:
+                self._chunks.feed(lone)
+            else:
+                for body in self._bodies(chunk):
+                    self._take(body)
         except (json.Malformed, Problem) as error:
             self._fail(error)
         return self._told()
@@ -114,10 +121,6 @@ class GeminiDecoder:
             self._reader = JsonStreamReader() if stripped[:1] in (b"[", b"{") else SseReader()
         if isinstance(self._reader, JsonStreamReader):
             return self._reader.feed(chunk)
-        if self._at_line_start and chunk.startswith(b"data:") and chunk.find(b"\n") >= len(chunk) - 3:
-            # One event and its blank line: nothing else can be in it.
-            self._at_line_start = chunk.endswith(b"\n")
-            return [frame.data for frame in self._reader.feed(chunk)]
         bare = self._bare_json(chunk)
         self._at_line_start = chunk.endswith((b"\n", b"\r"))
         if bare < 0:
@@ -155,6 +158,23 @@ class _Held:
         self.fields: dict[str, bytes] = dict(own_extras(part, NAME) or {})
 
 
+class _Spoken:
+    """A text as it is told, with the sources named for it; `thought` is the member that marks a thought, or nothing."""
+
+    __slots__ = ("citations", "pieces", "signature", "thought")
+
+    def __init__(self, thought: bytes) -> None:
+        self.thought = thought
+        self.pieces: list[str] = []
+        self.citations: list[Citation] = []
+        self.signature: Signature | None = None
+
+    def part(self) -> AnyPart:
+        if self.thought:
+            return Reasoning(texts=("".join(self.pieces),))
+        return Text(text="".join(self.pieces), citations=tuple(self.citations), signature=self.signature)
+
+
 class GeminiEncoder:
     """Events in, bytes for the client out."""
 
@@ -164,8 +184,10 @@ class GeminiEncoder:
         self._identity: dict[str, str] = {}
         self._head = b""
         self._tail = b""
-        self._thoughts: dict[int, bytes] = {}
-        """Open text parts: the member that marks a thought, or nothing."""
+        self._texts: dict[int, _Spoken] = {}
+        self._told: list[_Spoken | AnyPart] = []
+        """What has been told, in order; a part that is not text stands for itself."""
+        self._cited = False
         self._pieces: dict[int, int] = {}
         self._held: dict[int, _Held] = {}
         self._said = False
@@ -184,6 +206,8 @@ class GeminiEncoder:
                 return self._finish_part(index, complete)
             case PartSigned(index, signature):
                 return self._sign(index, signature)
+            case PartCited(index, citation):
+                self._cite(index, citation)
             case PartNative(index, dialect, field, raw) if dialect == NAME:
                 return self._add_field(index, {field: raw})
             case UsageSeen(usage):
@@ -217,13 +241,15 @@ class GeminiEncoder:
         if not isinstance(part, Text | Refusal | Reasoning) or (isinstance(part, Reasoning) and part.redacted):
             self._held[index] = _Held(part)
             return b""
-        self._thoughts[index] = b',"thought":true' if isinstance(part, Reasoning) else b""
+        thought = b',"thought":true' if isinstance(part, Reasoning) else b""
+        spoken = self._texts[index] = _Spoken(thought)
+        self._told.append(spoken)
         fields = own_extras(part, NAME)
         return self._add_field(index, fields) if fields else b""
 
     def _grow(self, index: int, text: str, piece: int) -> bytes:
-        thought = self._thoughts.get(index)
-        if thought is None:
+        spoken = self._texts.get(index)
+        if spoken is None:
             held = self._held.get(index)
             if held is not None:
                 held.pieces.append(text)
@@ -232,20 +258,43 @@ class GeminiEncoder:
             # One part is one thought: separate summaries stay apart by a blank line.
             self._pieces[index] = piece
             text = "\n\n" + text
-        return self._chunk(b'{"text":' + json.encode(text) + thought + b"}")
+        spoken.pieces.append(text)
+        return self._chunk(b'{"text":' + json.encode(text) + spoken.thought + b"}")
 
     def _sign(self, index: int, signature: Signature) -> bytes:
-        thought = self._thoughts.get(index)
-        if thought is not None:
-            return self._chunk(b'{"text":""' + thought + b',"thoughtSignature":' + json.encode(signature.value) + b"}")
+        spoken = self._texts.get(index)
+        if spoken is not None:
+            spoken.signature = signature
+            value = json.encode(signature.value)
+            return self._chunk(b'{"text":""' + spoken.thought + b',"thoughtSignature":' + value + b"}")
         if index in self._held:
             self._held[index].signature = signature
         return b""
 
+    def _cite(self, index: int, citation: Citation) -> None:
+        spoken = self._texts.get(index)
+        if spoken is not None and not spoken.thought and citation.url and citation.dialect != NAME:
+            spoken.citations.append(citation)
+            self._cited = True
+
+    def _sources(self) -> dict[str, bytes]:
+        """Name the sources of all that was told, in the parts that a reader of the stream puts together."""
+        told: list[AnyPart] = []
+        thinking = False
+        for item in self._told:
+            if not isinstance(item, _Spoken):
+                told.append(item)
+                thinking = False
+            elif item.pieces or item.signature is not None:
+                if not (thinking and item.thought):
+                    told.append(item.part())
+                thinking = bool(item.thought) and item.signature is None
+        return write_grounding(joined(told))
+
     def _add_field(self, index: int, fields: dict[str, bytes]) -> bytes:
-        thought = self._thoughts.get(index)
-        if thought is not None:
-            return self._chunk(json.one_line(json.graft(b'{"text":""' + thought + b"}", fields)))
+        spoken = self._texts.get(index)
+        if spoken is not None:
+            return self._chunk(json.one_line(json.graft(b'{"text":""' + spoken.thought + b"}", fields)))
         if index in self._held:
             self._held[index].fields.update(fields)
         return b""
@@ -256,11 +305,15 @@ class GeminiEncoder:
             return b""
         part = _whole(held, complete)
         written = write_reply_part(part)
-        return b"" if written is None else self._chunk(json.one_line(json.encode(written)))
+        if written is None:
+            return b""
+        self._told.append(part)
+        return self._chunk(json.one_line(json.encode(written)))
 
     def _last(self, finish: Finish) -> bytes:
         parts = [Raw(b'{"text":""}')] if self._said else []
-        body = write_reply(parts=parts, finish=finish, usage=self._usage, fields=self._fields, identity=self._identity)
+        fields = {**self._sources(), **self._fields} if self._cited else self._fields
+        body = write_reply(parts=parts, finish=finish, usage=self._usage, fields=fields, identity=self._identity)
         if self._enveloped:
             body = wrap(body, self._fields)
         return b"data: " + json.one_line(body) + _END

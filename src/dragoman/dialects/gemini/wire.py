@@ -145,6 +145,60 @@ class GenerateContentRequest(Camel):
     request: Raw = ABSENT
 
 
+class Source(Camel):
+    """A page."""
+
+    uri: str | None = None
+    title: str | None = None
+
+
+class GroundingChunk(Camel):
+    """Something that was found, by where it was found."""
+
+    web: Source | None = None
+    retrieved_context: Source | None = None
+    maps: Source | None = None
+
+
+class Segment(Camel):
+    """A stretch of a part, in bytes; absent numbers are 0."""
+
+    part_index: int | None = None
+    start_index: int | None = None
+    end_index: int | None = None
+    text: str | None = None
+
+
+class GroundingSupport(Camel):
+    """Which chunks a segment rests on."""
+
+    segment: Segment | None = None
+    grounding_chunk_indices: list[int] | None = None
+
+
+class GroundingMetadata(Camel):
+    """What was found and where it went."""
+
+    grounding_chunks: list[GroundingChunk] | None = None
+    grounding_supports: list[GroundingSupport] | None = None
+
+
+class CitationSource(Camel):
+    """A page that a stretch of the answer repeats, in bytes."""
+
+    uri: str | None = None
+    title: str | None = None
+    start_index: int | None = None
+    end_index: int | None = None
+
+
+class CitationMetadata(Camel):
+    """Pages the answer repeats: `citations` on Vertex, `citationSources` elsewhere."""
+
+    citations: list[CitationSource] | None = None
+    citation_sources: list[CitationSource] | None = None
+
+
 class Candidate(Camel):
     """One answer. `safetyRatings` and `finishMessage` come so often that they are declared, but only carried."""
 
@@ -153,6 +207,8 @@ class Candidate(Camel):
     index: int | None = None
     safety_ratings: Raw = ABSENT
     finish_message: Raw = ABSENT
+    grounding_metadata: Raw = ABSENT
+    citation_metadata: Raw = ABSENT
 
 
 class GenerateContentResponse(Camel):
@@ -231,6 +287,8 @@ REQUEST: Shape[GenerateContentRequest] = Shape(GenerateContentRequest, snake=Tru
 REPLY: Shape[GenerateContentResponse] = Shape(GenerateContentResponse, snake=True)
 USAGE: Shape[UsageMetadata] = Shape(UsageMetadata, snake=True)
 PROMPT_FEEDBACK: Shape[PromptFeedback] = Shape(PromptFeedback, snake=True)
+GROUNDING: Shape[GroundingMetadata] = Shape(GroundingMetadata, snake=True)
+CITATIONS: Shape[CitationMetadata] = Shape(CitationMetadata, snake=True)
 PARTIAL_ARGS: Shape[list[PartialArg]] = Shape(list[PartialArg], snake=True)
 
 

@@ -85,7 +85,7 @@ def parse_request(call: Call) -> Request:
 def _read_request(call: Call, shape: RequestShape, unread: Unread | None) -> Request:
     fields = carried(shape, REQUEST_CARRIED)
     words = _empty_words(shape, call)
-    messages = tuple(_read_messages(shape, unread))
+    messages = tuple(_read_messages(shape, unread, call.known))
     tools = tuple(_read_tool(raw, f"/tools/{index}") for index, raw in enumerate(shape.tools or ()))
     choice = _read_choice(shape.tool_choice, fields)
     thinking = _read_thinking(shape, fields, words)
@@ -132,11 +132,13 @@ def _empty_words(shape: RequestShape, call: Call) -> set[str]:
     return words
 
 
-def _read_messages(shape: RequestShape, unread: Unread | None) -> Iterator[Message]:
+def _read_messages(shape: RequestShape, unread: Unread | None, known: int) -> Iterator[Message]:
+    if unread is not None:
+        unread.renumber("messages", known)
     if shape.system is not None:
         spelling, parts = _read_content(shape.system, "/system", unread)
         yield Message(where="/system", spelling=spelling, role="system", parts=parts)
-    for index, message in enumerate(shape.messages):
+    for index, message in enumerate(shape.messages, known):
         where = f"/messages/{index}"
         spelling, parts = _read_content(message.content, where + "/content", unread)
         if message.role == "system":
@@ -258,23 +260,23 @@ def _read_format(raw: Raw, where: str, fields: dict[str, bytes]) -> OutputFormat
 
 def render_request(request: Request, traits: Traits) -> Call:
     """Write a request whose values have been adapted to Messages."""
-    del traits
-    body = encode(_write_request(request))
+    body = encode(_write_request(request, traits))
     fields = own_extras(request, NAME)
     return Call(graft(body, fields) if fields else body, request.model, request.stream)
 
 
-def _write_request(request: Request) -> dict[str, Any]:
+def _write_request(request: Request, traits: Traits) -> dict[str, Any]:
     words = request.spelling
     sampling = request.sampling
     leading = list(takewhile(_is_leading, request.messages))
+    written = [Raw(request.written)] if request.written else []
     body: dict[str, Any] = {
         "model": None if "no model" in words else request.model,
         "max_tokens": sampling.max_tokens,
         "system": _write_system(leading) if leading else None,
         "tools": [_write_tool(tool) for tool in request.tools] if request.tools or "tools" in words else None,
         "tool_choice": _write_choice(request.tool_choice, tools=bool(request.tools)),
-        "thinking": _write_thinking(request),
+        "thinking": _write_thinking(request, traits),
         "output_config": _write_output_config(request),
         "output_format": _write_format(request.output) if "output_format" in words else None,
         "temperature": sampling.temperature,
@@ -283,7 +285,7 @@ def _write_request(request: Request) -> dict[str, Any]:
         "stop_sequences": sampling.stop or ([] if "stop_sequences" in words else None),
         "metadata": _write_metadata(request),
         "stream": _write_stream(request),
-        "messages": [_write_message(message) for message in request.messages[len(leading) :]],
+        "messages": [*written, *(_write_message(message) for message in request.messages[len(leading) :])],
     }
     return {name: value for name, value in body.items() if value is not None}
 
@@ -353,12 +355,13 @@ def _write_choice(choice: ToolChoice | None, *, tools: bool) -> Any:
     return Raw(graft(encode(shape), fields)) if fields else shape
 
 
-def _write_thinking(request: Request) -> ThinkingShape | None:
+def _write_thinking(request: Request, traits: Traits) -> ThinkingShape | None:
     thinking = request.thinking
     if thinking is None or thinking.mode is None:
         return None
     if thinking.mode == "disabled":
-        return ThinkingShape("between_tools" if "between_tools" in request.spelling else "disabled")
+        between = traits.thinks_between_tools or "between_tools" in request.spelling
+        return ThinkingShape("between_tools" if between else "disabled")
     display = None if thinking.visible is None else _DISPLAY[thinking.visible]
     return ThinkingShape(thinking.mode, thinking.budget, display)
 

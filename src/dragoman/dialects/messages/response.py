@@ -24,7 +24,7 @@ from dragoman.dialects.messages.wire import (
     ReplyShape,
     UsageShape,
 )
-from dragoman.wire.json import Malformed, encode, graft
+from dragoman.wire.json import Malformed, decode_object, encode, graft
 from dragoman.wire.shape import Shape, Unread
 
 _REPLY: Shape[ReplyShape] = Shape(ReplyShape)
@@ -56,7 +56,7 @@ def parse_response(body: bytes) -> Response:
     try:
         shape, unread = _REPLY.read(body)
         if shape.content is None:
-            if b'"error"' in body:
+            if shape.type == "error" or bytes(decode_object(body).get("error", _NULL)) != _NULL:
                 raise problem_of_event(body)
             raise Malformed("the reply has no content", "/content")  # noqa: TRY301
         return _read_reply(shape, shape.content, unread)

@@ -6,12 +6,15 @@ from dragoman.dialects.responses.request import POINTERS, parse_request, render_
 from dragoman.dialects.responses.response import build_response, parse_response
 from dragoman.dialects.responses.stream_decode import ResponsesDecoder
 from dragoman.dialects.responses.stream_encode import ResponsesEncoder
+from dragoman.dialects.responses.tools import declared_tools
 from dragoman.dialects.responses.wire import ISSUER, NAME
 
 DIALECT = Dialect(
     name=NAME,
     issuer=ISSUER,
     call_prefix="call_",
+    reply_prefix="resp_",
+    history="input",
     holds=Holds(
         reasoning=True,
         signatures=frozenset({"reasoning"}),
@@ -30,6 +33,7 @@ DIALECT = Dialect(
     build_response=build_response,
     decoder=ResponsesDecoder,
     encoder=ResponsesEncoder,
+    declared=declared_tools,
     parse_error=parse_error,
     build_error=build_error,
 )

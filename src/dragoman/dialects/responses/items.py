@@ -19,6 +19,7 @@ from dragoman.core.value import own_extras
 from dragoman.dialects.responses.parts import PART, extras_of, read_contents, write_contents
 from dragoman.dialects.responses.wire import ISSUER, NAME, ContentPart, Item, ReasoningText, decode_known
 from dragoman.wire import json
+from dragoman.wire.pointer import escape
 from dragoman.wire.shape import Shape, Unknown, Unread
 
 INSTRUCTIONS = "instructions"
@@ -27,6 +28,9 @@ _EMPTY_CONTENT = "empty content"
 _STRING = "string"
 _LIST = "list"
 _NAMED = "named"
+ADDITIONAL_TOOLS = "additional_tools"
+_DECLARING = frozenset({"type", "role", "tools"})
+"""The members of such an item that are said by declaring its tools."""
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "developer": "system"}
 _KNOWN = frozenset(
@@ -58,15 +62,15 @@ _GET_UNUSED = {kind: attrgetter(*names) for kind, names in _UNUSED.items()}
 _NOTHING = {kind: (None,) * len(names) for kind, names in _UNUSED.items()}
 
 
-def read_items(raw: Raw) -> list[Message]:
-    """Read a list of items."""
+def read_items(raw: Raw, known: int = 0) -> list[Message]:
+    """Read a list of items, the first of which is number `known`."""
     items = decode_known(_FAST, raw)
     if items is None:
-        return [read_item(one, f"/input/{index}") for index, one in enumerate(json.decode_array(raw))]
+        return [read_item(one, f"/input/{index}") for index, one in enumerate(json.decode_array(raw), known)]
     raws: list[Raw] = []
     messages: list[Message] = []
     for index, item in enumerate(items):
-        where = f"/input/{index}"
+        where = f"/input/{index + known}"
         message = _read_known(item, where, None)
         if message is None:
             raws = raws or json.decode_array(raw)
@@ -238,7 +242,10 @@ def _opaque(raw: Raw, where: str) -> Message:
     word = json.decode(members["type"]) if "type" in members else None
     if word is None and "role" not in members and "id" not in members:
         raise json.Malformed("an item needs a type or a role", where + "/type")
-    part = Opaque(where=where, dialect=NAME, raw=bytes(raw))
+    declares = word == ADDITIONAL_TOOLS
+    fields = {f"/{escape(name)}": bytes(value) for name, value in members.items() if name not in _DECLARING}
+    extras = extras_of(fields) if declares else None
+    part = Opaque(where=where, extras=extras, dialect=NAME, raw=bytes(raw), declares=declares)
     return Message(where=where, spelling="item", role=_speaker(str(word or "item_reference")), parts=(part,))
 
 

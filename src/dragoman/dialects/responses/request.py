@@ -12,7 +12,15 @@ from msgspec.json import Decoder
 
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import EFFORTS, Message, OutputFormat, Request, Sampling, Thinking
+from dragoman.core.request import (
+    EFFORTS,
+    Message,
+    OutputFormat,
+    Request,
+    Sampling,
+    Thinking,
+    leading_systems,
+)
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.responses.items import INSTRUCTIONS, plain_text, read_items, write_message
@@ -91,7 +99,7 @@ def parse_request(call: Call) -> Request:
 def _parse(members: dict[str, Raw], call: Call) -> Request:
     words: set[str] = set()
     extras: dict[str, bytes] = {}
-    messages = _read_messages(members, words)
+    messages = _read_messages(members, words, call.known)
     stream = optional(members, "stream", _BOOLEAN)
     if stream is False:
         words.add(_SAID_FALSE)
@@ -129,7 +137,7 @@ def _parse(members: dict[str, Raw], call: Call) -> Request:
     )
 
 
-def _read_messages(members: dict[str, Raw], words: set[str]) -> tuple[Message, ...]:
+def _read_messages(members: dict[str, Raw], words: set[str], known: int) -> tuple[Message, ...]:
     messages: list[Message] = []
     instructions = members.get("instructions")
     if instructions is not None and json.first_byte(instructions) == b'"':
@@ -145,7 +153,7 @@ def _read_messages(members: dict[str, Raw], words: set[str]) -> tuple[Message, .
             text = Text(where="/input", text=json.decode(raw))
             messages.append(Message(where="/input", spelling=_STRING_INPUT, role="user", parts=(text,)))
         case b"[":
-            messages.extend(read_items(raw))
+            messages.extend(read_items(raw, known))
         case _:
             raise json.Malformed("input must be a string or a list of items", "/input")
     return tuple(messages)
@@ -237,12 +245,12 @@ def render_request(request: Request, traits: Traits) -> Call:
     del traits
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     messages = request.messages
-    instructions = leading_instructions(messages)
+    instructions = None if _is_alone(request) else leading_instructions(messages)
     if instructions is not None:
         body["instructions"] = instructions
         messages = messages[1:]
     if messages or _NO_INPUT not in request.spelling:
-        body["input"] = _write_input(messages)
+        body["input"] = _write_input(messages, request.written)
     body.update(write_settings(request))
     if request.stream:
         body["stream"] = True
@@ -254,6 +262,11 @@ def render_request(request: Request, traits: Traits) -> Call:
     return Call(encoded, request.model, request.stream)
 
 
+def _is_alone(request: Request) -> bool:
+    """Tell whether a foreign request is one message: as `instructions` it would leave `input` empty, a 400."""
+    return len(request.messages) == 1 and request.messages[0].spelling != INSTRUCTIONS and not request.written
+
+
 def leading_instructions(messages: tuple[Message, ...]) -> str | None:
     """Return the text of a first system message that is, or may become, `instructions`."""
     if not messages or messages[0].role != "system" or messages[0].spelling.startswith("item"):
@@ -263,14 +276,16 @@ def leading_instructions(messages: tuple[Message, ...]) -> str | None:
     return "\n\n".join(plain) if texts and len(plain) == len(texts) else None
 
 
-def _write_input(messages: tuple[Message, ...]) -> Any:
+def _write_input(messages: tuple[Message, ...], written: bytes) -> Any:
     if len(messages) == 1 and messages[0].spelling == _STRING_INPUT and messages[0].where == "/input":
         text = plain_text(messages[0].parts[0]) if len(messages[0].parts) == 1 else None
         if text is not None:
             return text
-    items: list[Any] = []
-    for message in messages:
-        items.extend(write_message(message))
+    split = leading_systems(messages)
+    items = [item for message in messages[:split] for item in write_message(message)]
+    if written:
+        items.append(Raw(written))
+    items.extend([item for message in messages[split:] for item in write_message(message)])
     return items
 
 

@@ -6,13 +6,15 @@ A tool's spelling says what its writer left out ("no strict", "no parameters"): 
 "try", so for everybody else's tools it is always written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec import Raw, structs
 from msgspec.json import Decoder
 
-from dragoman.core.request import NativeTool, Tool, ToolChoice
+from dragoman.core.parts import Opaque
+from dragoman.core.problems import Problem
+from dragoman.core.request import Message, NativeTool, Tool, ToolChoice
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.responses.parts import extras_of
 from dragoman.dialects.responses.wire import (
@@ -49,13 +51,34 @@ _TOOL: Shape[AnyTool] = Shape(AnyTool)
 _CHOICE: Shape[Choice] = Shape(Choice)
 
 
-def read_tools(raw: Raw) -> tuple[Tool | NativeTool, ...]:
-    """Read the `tools` member of a request."""
+def declared_tools(messages: Iterable[Message]) -> tuple[Tool | NativeTool, ...]:
+    """Read the tools that items in the middle of a conversation declare."""
+    tools: list[Tool | NativeTool] = []
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, Opaque) and part.declares and part.dialect == NAME:
+                tools.extend(_read_declared(part))
+    return tuple(tools)
+
+
+def _read_declared(item: Opaque) -> tuple[Tool | NativeTool, ...]:
+    raw = json.decode_object(item.raw).get("tools")
+    if raw is None or absent(raw):
+        return ()
+    place = f"{item.where}/tools"
+    try:
+        return read_tools(raw, place)
+    except json.Malformed as error:
+        raise Problem("invalid_request", error.message, where=error.where or place) from None
+
+
+def read_tools(raw: Raw, place: str = "/tools") -> tuple[Tool | NativeTool, ...]:
+    """Read the `tools` member of a request, or of an item that declares some."""
     tools: list[Tool | NativeTool] = []
     known = decode_known(_FAST, raw)
     if known is None:
         for index, one in enumerate(json.decode_array(raw)):
-            where = f"/tools/{index}"
+            where = f"{place}/{index}"
             try:
                 wire, unread = _TOOL.read(one)
             except json.Malformed as error:
@@ -66,7 +89,7 @@ def read_tools(raw: Raw) -> tuple[Tool | NativeTool, ...]:
     for index, wire in enumerate(known):
         if isinstance(wire, NamespaceTool) and not wire.tools:
             raws = raws or json.decode_array(raw)
-        tools.extend(_read_tool(wire, f"/tools/{index}", bytes(raws[index]) if raws else b"", None))
+        tools.extend(_read_tool(wire, f"{place}/{index}", bytes(raws[index]) if raws else b"", None))
     return tuple(tools)
 
 

@@ -7,6 +7,7 @@ bytes, and where nothing changes the very same text is returned. Text that is no
 import math
 import re
 from collections.abc import Mapping
+from operator import is_not
 
 from msgspec import Raw, Struct
 
@@ -70,7 +71,7 @@ def restore(arguments: str, undo: ArgumentUndo) -> str:
         restored = _Restorer(undo.definitions).value(text, undo, _DEEPEST)
     except Malformed:
         return arguments
-    return arguments if restored is text else restored.decode("utf-8", "surrogatepass")
+    return arguments if restored is text else restored.decode()
 
 
 class _Restorer:
@@ -131,8 +132,7 @@ class _Restorer:
         for index, item in enumerate(before):
             inside = undo.prefix[index] if index < len(undo.prefix) else undo.items
             after.append(item if inside is None else self.value(item, inside, depth - 1))
-        changed = any(new is not old for new, old in zip(after, before, strict=True))
-        return b"[" + b",".join(after) + b"]" if changed else text
+        return b"[" + b",".join(after) + b"]" if any(map(is_not, after, before)) else text
 
 
 def _string(text: bytes, undo: ArgumentUndo) -> bytes:
@@ -142,7 +142,7 @@ def _string(text: bytes, undo: ArgumentUndo) -> bytes:
         return meant.encode()
     if not undo.parse:
         return text
-    inner = said.encode("utf-8", "surrogatepass")
+    inner = said.encode()
     return inner.strip() if is_json(inner) else text
 
 

@@ -5,6 +5,7 @@ stack. All measures here take time linear in the bytes.
 """
 
 from collections.abc import Iterator
+from math import inf
 
 from msgspec import Struct
 
@@ -45,14 +46,14 @@ def excesses(document: object) -> Iterator[Excess]:
     survey = _Survey(document)
     survey.walk(document, "", 0)
     yield from survey.found
-    if not survey.found and survey.expanded(document, "", 0) > MOST_EXPANDED:
+    if not survey.found and survey.expanded(document) > MOST_EXPANDED:
         yield Excess("", f"references expand to more than {MOST_EXPANDED} schemas")
 
 
 def is_recursive(document: object) -> bool:
     """Tell whether a schema contains itself."""
     survey = _Survey(document)
-    survey.expanded(document, "", 0)
+    survey.expanded(document)
     return survey.recursive
 
 
@@ -60,7 +61,7 @@ class _Survey:
     def __init__(self, document: object) -> None:
         self.references = References(document)
         self.found: list[Excess] = []
-        self.counts: dict[str, int] = {}
+        self.counts: dict[str, float] = {}
         self.open: set[str] = set()
         self.recursive = False
 
@@ -78,30 +79,30 @@ class _Survey:
         for relative, child in children(node):
             self.walk(child, where + relative, depth + 1)
 
-    def expanded(self, schema: object, where: str, depth: int) -> int:
+    def expanded(self, schema: object, where: str = "", depth: int = 0) -> float:
         """Count the schemas that a full inlining would give; a schema inside itself counts once."""
         node = as_node(schema)
         if node is None:
             return 1
         if depth > LONGEST_CHAIN:
-            return MOST_EXPANDED + 1
+            return inf
         if where in self.counts:
             self.recursive = self.recursive or where in self.open
             return self.counts[where]
         self.counts[where] = 1
         self.open.add(where)
-        total = 1
+        total: float = 1
         for relative, child in children(node):
             # Definitions cost where they are used.
             if not relative.startswith(("/$defs/", "/definitions/")):
                 total += self.expanded(child, where + relative, depth + 1)
         for keyword in REFERENCES:
-            if keyword in node:
-                pointer = self.references.locate(node[keyword], where)
-                total += 1 if pointer is None else self.expanded(self.references.at(pointer), pointer, depth + 1)
+            pointer = self.references.locate(node.get(keyword), where)
+            if pointer is not None:
+                total += self.expanded(self.references.at(pointer), pointer, depth + 1)
         self.open.remove(where)
-        self.counts[where] = min(total, MOST_EXPANDED + 1)
-        return self.counts[where]
+        self.counts[where] = total
+        return total
 
 
 def _unfound(reference: object) -> str:

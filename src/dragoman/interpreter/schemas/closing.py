@@ -24,7 +24,7 @@ from dragoman.interpreter.schemas.nodes import (
 )
 from dragoman.interpreter.schemas.notes import Note
 from dragoman.interpreter.schemas.openapi_words import Piece, choice, flat_choices
-from dragoman.interpreter.schemas.references import References, name_of, reference_of, without_reference
+from dragoman.interpreter.schemas.references import References, name_of, reference_of, severed, without_reference
 from dragoman.interpreter.schemas.sentences import sentence, with_sentences
 from dragoman.wire.json import encode
 from dragoman.wire.pointer import escape
@@ -76,6 +76,7 @@ class Closing:
         self.references = References(root)
         self.circles: dict[str, str] | None = None
         self.nodes_left = MOST_NODES
+        self.narrowed = False
 
     def whole(self) -> Piece:
         """Close the document, its definitions included."""
@@ -97,6 +98,11 @@ class Closing:
     def note(self, where: str, what: str) -> None:
         self.notes.append(Note(where, what, "approximated"))
 
+    def narrow(self, where: str, what: str) -> None:
+        """Note that values which fitted before will not fit any more."""
+        self.narrowed = True
+        self.note(where, what)
+
     def close(self, schema: Any, where: str, trail: tuple[str, ...]) -> Piece:
         """Close the schema of one value."""
         self.nodes_left -= 1
@@ -104,7 +110,7 @@ class Closing:
         if node is None or not node:
             return self.anything({}, where)
         if self.nodes_left < 0 or where.count("/") > 2 * DEEPEST_SCHEMA:
-            self.note(where, "schema is too large: the rest is narrowed to plain values")
+            self.narrow(where, "schema is too large: the rest is narrowed to plain values")
             return Piece({"type": SCALARS})
         reference = reference_of(node)
         if reference is not None:
@@ -122,8 +128,7 @@ class Closing:
         own = {name: value for name, value in node.items() if not name.startswith("$") and name not in DEFINITIONS}
         pointer = self.references.locate(reference, where)
         if pointer is None:
-            self.notes.append(Note(where, f"reference {reference} is not in this schema", "dropped"))
-            return self.close(own, where, trail)
+            return self.close(severed(node, where, self.notes), where, trail)
         recursive = self.recurses(pointer, where, trail)
         if recursive and not self.subset.recursion:
             return self.cut(pointer, where)
@@ -149,14 +154,14 @@ class Closing:
 
     def cut(self, pointer: str, where: str) -> Piece:
         name = name_of(pointer)
-        self.note(where, f"recursion of {name} is cut")
+        self.narrow(where, f"recursion of {name} is cut")
         return Piece({**_CLOSED, "description": f"recursive {name}"})
 
     def merged(self, first: Node, second: Node, where: str, *, join: bool) -> Node:
         def clash(keyword: str) -> None:
             self.note(f"{where}/{keyword}", f"conflicting values of {keyword}{_CONFLICT}")
 
-        return merge(first, second, clash, "join" if join else "first")
+        return merge(first, second, clash, join=join)
 
     def without_all_of(self, node: Node, where: str, trail: tuple[str, ...]) -> Node:
         merged = {name: value for name, value in node.items() if name != "allOf"}
@@ -252,7 +257,7 @@ class Closing:
 
     def members(self, schema: Node, node: Node, where: str, trail: tuple[str, ...]) -> tuple[Node, ArgumentUndo | None]:
         if node.get("additionalProperties") not in (None, False) or "patternProperties" in node:
-            self.note(where, "members that are not declared cannot be sent")
+            self.narrow(where, "members that are not declared cannot be sent")
         declared = {name: child for name, child in properties_of(node).items() if child is not False}
         required = [name for name in names_in(node.get("required")) if name in declared]
         properties: Node = {}
@@ -294,7 +299,7 @@ class Closing:
         return self.union({"anyOf": branches}, "anyOf", where, trail)
 
     def anything(self, node: Node, where: str) -> Piece:
-        self.note(where, "any value: narrowed to plain values")
+        self.narrow(where, "any value: narrowed to plain values")
         return Piece(self.worded({"type": SCALARS}, node, where))
 
     def worded(self, schema: Node, node: Node, where: str) -> Node:

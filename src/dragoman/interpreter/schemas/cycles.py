@@ -59,16 +59,15 @@ def _finished(graph: dict[str, set[str]]) -> list[str]:
     """Return the definitions in the order in which a walk along the references leaves them."""
     order: list[str] = []
     entered: set[str] = set()
-    for start, first_targets in graph.items():
-        path = [(start, iter(sorted(first_targets & graph.keys())))] if start not in entered else []
-        entered.add(start)
-        while path:
-            pointer, targets = path[-1]
-            onward = next((target for target in targets if target not in entered), None)
-            if onward is None:
-                order.append(pointer)
-                path.pop()
-            else:
-                entered.add(onward)
-                path.append((onward, iter(sorted(graph[onward] & graph.keys()))))
-    return order
+    # The walk starts at a place that refers to all definitions and is left last.
+    path = [("", iter(list(graph)))]
+    while path:
+        pointer, targets = path[-1]
+        onward = next((target for target in targets if target not in entered), None)
+        if onward is None:
+            order.append(pointer)
+            path.pop()
+        else:
+            entered.add(onward)
+            path.append((onward, iter(sorted(graph[onward] & graph.keys()))))
+    return order[:-1]

@@ -4,6 +4,7 @@ A recursive schema whose alternatives all lead into the same member doubles the 
 Steps are counted once for each pair of schema and value, so that counting stays cheap where validating would not.
 """
 
+from math import inf
 from typing import Any
 
 from dragoman.interpreter.schemas.nodes import as_list, as_node, children
@@ -18,27 +19,27 @@ _OF_MEMBERS = frozenset({"additionalProperties", "unevaluatedProperties", "patte
 _OF_ITEMS = frozenset({"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"})
 
 
-def steps(document: object, value: object) -> int:
-    """Return the number of steps, at most one more than `MOST_STEPS`."""
+def steps(document: object, value: object) -> float:
+    """Return the number of steps; infinite where the value is too deep to be walked."""
     return _Count(document).steps(document, "", value, 0)
 
 
 class _Count:
     def __init__(self, document: object) -> None:
         self.references = References(document)
-        self.known: dict[tuple[str, int], int] = {}
+        self.known: dict[tuple[str, int], float] = {}
 
-    def steps(self, schema: object, where: str, value: Any, depth: int) -> int:
+    def steps(self, schema: object, where: str, value: Any, depth: int) -> float:
         node = as_node(schema)
         if node is None:
             return 1
         if depth > _DEEPEST:
-            return MOST_STEPS + 1
+            return inf
         key = (where, id(value))
         if key in self.known:
             return self.known[key]
         self.known[key] = 1
-        total = 1
+        total: float = 1
         for relative, child in children(node):
             for part in _parts(relative, value):
                 total += self.steps(child, where + relative, part, depth + 1)
@@ -46,8 +47,8 @@ class _Count:
             pointer = self.references.locate(node.get(keyword), where)
             if pointer is not None:
                 total += self.steps(self.references.at(pointer), pointer, value, depth + 1)
-        self.known[key] = min(total, MOST_STEPS + 1)
-        return self.known[key]
+        self.known[key] = total
+        return total
 
 
 def _parts(relative: str, value: Any) -> list[Any]:

@@ -17,7 +17,6 @@ from dragoman.interpreter.schemas.nodes import (
     rewrite,
     text_of,
 )
-from dragoman.interpreter.schemas.notes import Note
 from dragoman.interpreter.schemas.outcome import Converted, remembered, unchanged
 from dragoman.wire.json import Malformed, decode, encode
 
@@ -32,16 +31,15 @@ def to_json_schema(schema: bytes) -> Converted:
         document = read_document(schema)
     except Malformed:
         return unchanged(schema)
-    notes: list[Note] = []
-    plain = _plain(document, "", notes)
-    return unchanged(schema) if plain is document else Converted(encode(plain), tuple(notes))
+    plain = _plain(document, "")
+    return unchanged(schema) if plain is document else Converted(encode(plain))
 
 
-def _plain(schema: Any, where: str, notes: list[Note]) -> Any:
+def _plain(schema: Any, where: str) -> Any:
     node = as_node(schema)
     if node is None:
         return schema
-    node = rewrite(node, where, lambda child, inner: _plain(child, inner, notes))
+    node = rewrite(node, where, _plain)
     # The type tells whether the enum is Google's, so it changes last.
     for change in (_enum, _type, _references, _counts, _order, _example):
         node = change(node)
@@ -62,7 +60,7 @@ def _type(node: Node) -> Node:
 def _references(node: Node) -> Node:
     reference = node.get("ref")
     if isinstance(reference, str) and reference.startswith("#/"):
-        return {"$ref": reference.replace("#/defs/", "#/$defs/", 1), **_without(node, "ref")}
+        return {"$ref": reference.replace("#/defs/", "#/$defs/"), **_without(node, "ref")}
     if as_node(node.get("defs")) is not None and "$defs" not in node:
         return {**_without(node, "defs"), "$defs": node["defs"]}
     return node
@@ -111,9 +109,12 @@ def _enum(node: Node) -> Node:
     numeric = said in ("INTEGER", "NUMBER") or (marked and said in ("integer", "number"))
     if not numeric or not any(isinstance(value, str) for value in values):
         return node
-    read = [_number(value) if isinstance(value, str) else value for value in values]
-    meant = [value if number is None else number for value, number in zip(values, read, strict=True)]
-    return {**node, "enum": meant}
+    return {**node, "enum": [_meant(value) for value in values]}
+
+
+def _meant(value: Any) -> Any:
+    number = _number(value) if isinstance(value, str) else None
+    return value if number is None else number
 
 
 def _nullable(node: Node) -> Node:

@@ -19,11 +19,10 @@ from dragoman.interpreter.schemas.nodes import (
     rewrite,
 )
 from dragoman.interpreter.schemas.notes import Note
-from dragoman.interpreter.schemas.object_root import object_root
+from dragoman.interpreter.schemas.object_root import object_root, placed
 from dragoman.interpreter.schemas.outcome import Converted, remembered, unchanged
-from dragoman.interpreter.schemas.references import References, reference_of
+from dragoman.interpreter.schemas.references import References, reference_of, severed
 from dragoman.interpreter.schemas.roots import declared_only
-from dragoman.interpreter.schemas.sentences import with_sentences
 from dragoman.wire.json import Malformed, encode
 
 _EMPTY_ROOT = frozenset(
@@ -45,13 +44,13 @@ def fit_gemini(schema: bytes) -> Converted:
     notes: list[Note] = []
     root, undo = object_root(document, notes)
     if _takes_nothing(root):
-        return Converted(None, tuple(dict.fromkeys(notes)))
+        return Converted(None, placed(notes, document, undo))
     fitted = _Fitting(root, notes).node(root, "", ())
     integers = integers_in(root) if b"integer" in schema else None
-    undo = _together(undo, integers)
+    together = _together(undo, integers)
     if fitted is document:
-        return unchanged(schema, undo)
-    return Converted(encode(fitted), tuple(dict.fromkeys(notes)), undo)
+        return unchanged(schema, together)
+    return Converted(encode(fitted), placed(notes, document, undo), together)
 
 
 def _takes_nothing(root: Node) -> bool:
@@ -100,19 +99,18 @@ class _Fitting:
 
     def reference(self, node: Node, reference: object, where: str, trail: tuple[str, ...]) -> Node:
         pointer = self.references.locate(reference, where)
-        own = {name: value for name, value in node.items() if not name.startswith("$")}
         if pointer is None:
-            self.notes.append(Note(where, f"reference {reference} is not in this schema", "dropped"))
-            return {**own, "description": with_sentences(own.get("description"), [f"as described at {reference}"])}
+            return severed(node, where, self.notes)
+        own = {name: value for name, value in node.items() if not name.startswith("$")}
         if not own:
             return _renamed(node, pointer)
         target = as_node(self.references.at(pointer)) or {}
         recursive = pointer in trail or where == pointer or where.startswith(f"{pointer}/")
         if recursive or self.nodes_left < 0 or len(trail) > _LONGEST_TRAIL:
             self.notes.append(Note(where, "what stands beside a recursive reference", "dropped"))
-            return _renamed({"$ref": node.get("$ref", "#")}, pointer)
-        merged = merge(own, target, lambda _: None, "first")
-        kept = {name: value for name, value in node.items() if name in {"$defs", "definitions", "$schema"}}
+            return _renamed({"$ref": f"#{pointer}"}, pointer)
+        merged = merge(own, target, lambda _: None, join=False)
+        kept = {"$defs": node["$defs"]} if "$defs" in node else {}
         return self.node({**merged, **kept}, where, (*trail, pointer))
 
 

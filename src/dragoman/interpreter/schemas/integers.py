@@ -7,6 +7,7 @@ from dragoman.interpreter.schemas.nodes import DEEPEST_SCHEMA, Node, as_list, as
 from dragoman.interpreter.schemas.references import References, reference_of
 
 _IN_PLACE = ("anyOf", "oneOf", "allOf")
+_NOTHING = ArgumentUndo()
 
 
 def integers_in(root: Node) -> ArgumentUndo | None:
@@ -32,21 +33,24 @@ class _Search:
         if node is None or depth > DEEPEST_SCHEMA:
             return None
         own = ArgumentUndo(integer=True) if "integer" in said_types(node) else None
-        found = [own, self.members(node, depth), self.referenced(node, depth)]
+        below = depth + 1
+        found = [own, self.members(node, below), self.referenced(node, below)]
         for keyword in _IN_PLACE:
-            found += [self.search(branch, depth + 1) for branch in as_list(node.get(keyword))]
+            found += [self.search(branch, below) for branch in as_list(node.get(keyword))]
         return merged_undo([undo for undo in found if undo is not None])
 
     def members(self, node: Node, depth: int) -> ArgumentUndo | None:
-        inner = {name: self.search(child, depth + 1) for name, child in properties_of(node).items()}
-        properties = {name: undo for name, undo in inner.items() if undo is not None}
+        inner = {name: self.search(child, depth) for name, child in properties_of(node).items()}
         positions = as_list(node.get("prefixItems")) or as_list(node.get("items"))
-        prefix = tuple(self.search(child, depth + 1) for child in positions)
-        items = self.search(node.get("items"), depth + 1)
-        others = self.search(node.get("additionalProperties"), depth + 1)
+        prefix = tuple(self.search(child, depth) for child in positions)
+        items = self.search(node.get("items"), depth)
+        others = self.search(node.get("additionalProperties"), depth)
+        # A declared member is none of the others, so it is named even where nothing is to be done.
+        named = {name: _NOTHING if undo is None else undo for name, undo in inner.items()}
+        properties = {name: undo for name, undo in named.items() if undo is not _NOTHING or others is not None}
         if not properties and not any(prefix) and items is None and others is None:
             return None
-        return ArgumentUndo(properties=properties, prefix=prefix if any(prefix) else (), items=items, others=others)
+        return ArgumentUndo(properties=properties, prefix=prefix, items=items, others=others)
 
     def referenced(self, node: Node, depth: int) -> ArgumentUndo | None:
         reference = reference_of(node)
@@ -55,7 +59,7 @@ class _Search:
             return None
         if pointer not in self.definitions:
             self.definitions[pointer] = None
-            self.definitions[pointer] = self.search(self.references.at(pointer), depth + 1)
+            self.definitions[pointer] = self.search(self.references.at(pointer), depth)
         return ArgumentUndo(references=(pointer,))
 
 
@@ -69,9 +73,10 @@ def merged_undo(parts: list[ArgumentUndo], definitions: dict[str, ArgumentUndo] 
     if not parts or (len(parts) == 1 and not definitions):
         return parts[0] if parts else None
     names = dict.fromkeys(name for part in parts for name in part.properties)
+    members = {name: _one(part.properties.get(name, part.others) for part in parts) for name in names}
     longest = max(len(part.prefix) for part in parts)
     return ArgumentUndo(
-        properties={name: _one(part.properties.get(name) for part in parts) or _NOTHING for name in names},
+        properties={name: undo for name, undo in members.items() if undo is not None},
         others=_one(part.others for part in parts),
         prefix=tuple(
             _one(part.prefix[index] if index < len(part.prefix) else part.items for part in parts)
@@ -82,9 +87,6 @@ def merged_undo(parts: list[ArgumentUndo], definitions: dict[str, ArgumentUndo] 
         integer=any(part.integer for part in parts),
         definitions=definitions or {},
     )
-
-
-_NOTHING = ArgumentUndo()
 
 
 def _one(parts: Iterable[ArgumentUndo | None]) -> ArgumentUndo | None:

@@ -6,7 +6,7 @@ first, and its keyword is reported to `clash`.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 from dragoman.interpreter.schemas.nodes import Node, as_list, as_node, as_number, names_in, said_types, text_of
 
@@ -15,18 +15,20 @@ _LOWEST = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "ma
 _INNER = frozenset({"items", "additionalProperties", "additionalItems", "contains", "propertyNames"})
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _WORDS = frozenset({"title", "default", "example", "examples", "$schema", "$id", "$comment", "$anchor"})
+_NUMBERS = frozenset({"number", "integer"})
+"""Types that have the integers in common."""
 
 Clash = Callable[[str], None]
 
 
-def merge(first: Node, second: Node, clash: Clash, descriptions: Literal["join", "first"]) -> Node:
-    """Return one schema that says what both say."""
+def merge(first: Node, second: Node, clash: Clash, *, join: bool) -> Node:
+    """Return one schema that says what both say; of two descriptions the first, or with `join` both."""
     merged = dict(first)
     for keyword, theirs in second.items():
         if keyword not in merged:
             merged[keyword] = theirs
         elif merged[keyword] != theirs or type(merged[keyword]) is not type(theirs):
-            if keyword == "description" and descriptions == "join":
+            if keyword == "description" and join:
                 merged[keyword] = f"{merged[keyword]}\n{theirs}"
             elif keyword not in _WORDS and keyword != "description":
                 merged[keyword] = _combine(keyword, merged, theirs, clash)
@@ -73,16 +75,13 @@ def both(first: Any, second: Any) -> Any:
 
 def _common_type(merged: Node, theirs: Any, clash: Clash) -> Any:
     ours, others = said_types(merged), said_types({"type": theirs})
-    common = [
-        "integer" if "number" in {kind, *others} and "integer" in {kind, *others} else kind
-        for kind in ours
-        if kind in others or (kind == "number" and "integer" in others) or (kind == "integer" and "number" in others)
-    ]
+    shared = [kind for kind in ours if kind in others or (kind in _NUMBERS and not _NUMBERS.isdisjoint(others))]
+    common = list(dict.fromkeys(kind if kind in others else "integer" for kind in shared))
     if not common:
         if others:
             clash("type")
         return merged["type"]
-    return common[0] if len(common) == 1 else list(dict.fromkeys(common))
+    return common[0] if len(common) == 1 else common
 
 
 def _common_values(ours: Any, theirs: Any, clash: Clash) -> Any:

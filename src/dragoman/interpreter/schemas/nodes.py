@@ -5,6 +5,7 @@ Rule 2: documents are never changed in place; `rewrite` returns the node itself 
 """
 
 from collections.abc import Callable, Iterator
+from operator import is_not
 from typing import Any, TypeAlias, cast
 
 from dragoman.wire.json import Malformed, decode, encode
@@ -79,7 +80,7 @@ def _too_deep(document: object) -> bool:
             elif isinstance(value, list):
                 below.extend(cast("list[object]", value))
         level = below
-    return bool(level)
+    return any(isinstance(value, dict | list) for value in level)
 
 
 def as_node(value: object) -> Node | None:
@@ -138,7 +139,7 @@ def rewrite(node: Node, where: str, visit: Visit) -> Node:
     for keyword in LISTS:
         if before := as_list(node.get(keyword)):
             after = [visit(child, f"{where}/{keyword}/{index}") for index, child in enumerate(before)]
-            if any(new is not old for new, old in zip(after, before, strict=True)):
+            if any(map(is_not, after, before)):
                 changes[keyword] = [child for child in after if child is not REMOVED]
     for keyword in MAPS:
         if members := as_node(node.get(keyword)):

@@ -20,7 +20,7 @@ from dragoman.interpreter.schemas.nodes import (
     types_of,
 )
 from dragoman.interpreter.schemas.notes import Note
-from dragoman.interpreter.schemas.references import References, reference_of, without_reference
+from dragoman.interpreter.schemas.references import References, existing_part, reference_of, severed, without_reference
 from dragoman.interpreter.schemas.sentences import alternatives, sentence, with_sentences
 
 WRAPPED = "value"
@@ -43,6 +43,16 @@ def object_root(document: object, notes: list[Note]) -> tuple[Node, ArgumentUndo
     if node.get("type") == "object" and reference_of(node) is None and not any(word in node for word in _FORBIDDEN):
         return node, None
     return _Rooting(node, notes).root()
+
+
+def placed(notes: list[Note], document: object, undo: ArgumentUndo | None) -> tuple[Note, ...]:
+    """Let notes about what `object_root` made speak of places in the caller's document, once each."""
+    inside = f"/properties/{WRAPPED}" if undo is not None and undo.wrapped else ""
+    return tuple(
+        dict.fromkeys(
+            Note(existing_part(document, note.where.removeprefix(inside)), note.what, note.kind) for note in notes
+        )
+    )
 
 
 class _Rooting:
@@ -75,18 +85,20 @@ class _Rooting:
         reference = reference_of(node)
         if reference is not None:
             pointer = self.references.locate(reference, where)
-            if pointer is None or pointer in trail:
+            if pointer is None:
+                return severed(node, where, self.notes)
+            if pointer in trail:
                 return None
             target = self.known(self.references.at(pointer), pointer, (*trail, pointer))
             own = without_reference(node)
-            return None if target is None else self.merged(own, target, where, "first")
+            return None if target is None else self.merged(own, target, where, join=False)
         branches = as_list(node.get("allOf"))
         merged = {keyword: value for keyword, value in node.items() if keyword != "allOf"}
         for index, branch in enumerate(branches):
             part = self.known(branch, f"{where}/allOf/{index}", trail)
             if part is None:
                 return None
-            merged = self.merged(merged, part, where, "join")
+            merged = self.merged(merged, part, where, join=True)
         return merged
 
     def known(self, schema: Any, where: str, trail: tuple[str, ...]) -> Node | None:
@@ -95,11 +107,11 @@ class _Rooting:
         node = as_node(schema)
         return None if node is None else self.flat(node, where, trail)
 
-    def merged(self, first: Node, second: Node, where: str, descriptions: Any) -> Node:
+    def merged(self, first: Node, second: Node, where: str, *, join: bool) -> Node:
         def clash(keyword: str) -> None:
             self.notes.append(Note(where, f"conflicting values of {keyword}; the first is kept", "approximated"))
 
-        return merge(first, second, clash, descriptions)
+        return merge(first, second, clash, join=join)
 
     def united(self, node: Node) -> Node | None:
         """Unite the variants of `anyOf` and `oneOf`; None if a variant is not an object."""

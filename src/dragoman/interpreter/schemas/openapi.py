@@ -11,7 +11,7 @@ from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.merging import merge
 from dragoman.interpreter.schemas.nodes import ANNOTATIONS, Node, as_list, as_node, read_document, types_of
 from dragoman.interpreter.schemas.notes import Note, NoteKind
-from dragoman.interpreter.schemas.object_root import WRAPPED, object_root
+from dragoman.interpreter.schemas.object_root import WRAPPED, object_root, placed
 from dragoman.interpreter.schemas.openapi_containers import array_piece, object_piece
 from dragoman.interpreter.schemas.openapi_scalars import enumeration, number_piece, string_piece
 from dragoman.interpreter.schemas.openapi_words import (
@@ -24,7 +24,7 @@ from dragoman.interpreter.schemas.openapi_words import (
     with_annotations,
 )
 from dragoman.interpreter.schemas.outcome import Converted, remembered
-from dragoman.interpreter.schemas.references import References, existing_part, name_of, reference_of, without_reference
+from dragoman.interpreter.schemas.references import References, name_of, reference_of, severed, without_reference
 from dragoman.interpreter.schemas.sentences import alternatives, with_sentences
 from dragoman.wire.json import Malformed, encode
 
@@ -57,23 +57,11 @@ def to_openapi(schema: bytes, *, vertex: bool = False) -> Converted:
     elif undo is not None:
         inside = {} if piece.undo is None else piece.undo.properties
         piece = Piece(piece.schema, ArgumentUndo(properties=inside, wrapped=undo.wrapped))
-    found = _placed(notes, document, WRAPPED if undo is not None else "")
+    found = placed(notes, document, undo)
     if "properties" not in piece.schema and "additionalProperties" not in piece.schema:
         return Converted(None, found)
     piece.schema.pop("nullable", None)
     return Converted(encode(piece.schema), found, piece.undo)
-
-
-def _placed(notes: list[Note], document: object, wrapped: str) -> tuple[Note, ...]:
-    """Let notes speak of places in the caller's document, once each."""
-    inside = f"/properties/{wrapped}"
-    placed = [note.where.removeprefix(inside) if wrapped else note.where for note in notes]
-    return tuple(
-        dict.fromkeys(
-            Note(existing_part(document, where), note.what, note.kind)
-            for where, note in zip(placed, notes, strict=True)
-        )
-    )
 
 
 class Converter:
@@ -115,8 +103,7 @@ class Converter:
             own = without_reference(node)
             pointer = self.references.locate(reference, at.where)
             if pointer is None:
-                self.note(at.where, f"reference {reference} is not in this schema", "dropped")
-                node = own
+                node = severed(node, at.where, self.notes)
                 break
             if at.trail.count(pointer) >= RECURSIONS:
                 return None, at.entering(pointer)
@@ -147,7 +134,7 @@ class Converter:
         def clash(keyword: str) -> None:
             self.note(at.where, f"conflicting values of {keyword}; the first is kept")
 
-        return merge(first, second, clash, "join" if join else "first")
+        return merge(first, second, clash, join=join)
 
     def recursive(self, at: At) -> Piece:
         name = name_of(at.where)

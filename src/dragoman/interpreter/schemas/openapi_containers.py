@@ -66,11 +66,10 @@ def _order(node: Node, properties: Node) -> list[str]:
 
 
 def _required(conversion: Conversion, node: Node, properties: Node, at: At) -> list[str]:
-    wanted = names_in(node.get("required"))
-    for name in wanted:
-        if name not in properties:
-            conversion.note(f"{at.where}/required", f'"{name}" is required but not declared', "dropped")
-    return [name for name in wanted if name in properties]
+    for index, name in enumerate(as_list(node.get("required"))):
+        if not isinstance(name, str) or name not in properties:
+            conversion.note(f"{at.where}/required/{index}", f'"{name}" is required but not declared', "dropped")
+    return [name for name in names_in(node.get("required")) if name in properties]
 
 
 def _additional(conversion: Conversion, node: Node, schema: Node, at: At) -> ArgumentUndo | None:

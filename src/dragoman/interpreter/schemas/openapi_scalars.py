@@ -94,7 +94,8 @@ def enumeration(conversion: Conversion, node: Node, at: At) -> Piece:
     if kept := [text for text in texts if text]:
         schema["enum"] = kept
     if len(kept) < len(texts):
-        conversion.note(f"{at.where}/{keyword}", "the empty string cannot be listed in an enum", "dropped")
+        place = f"{at.where}/enum/{values.index('')}" if keyword == "enum" else f"{at.where}/const"
+        conversion.note(place, "the empty string cannot be listed in an enum", "dropped")
         words.append("" if kept else 'must be ""')
     changed = {text: text_of(value) for text, value in texts.items() if text != value}
     undo = None

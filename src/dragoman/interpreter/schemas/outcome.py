@@ -25,6 +25,8 @@ class Converted(Struct, frozen=True):
     schema: bytes | None
     notes: tuple[Note, ...] = ()
     undo: ArgumentUndo | None = None
+    narrowed: bool = False
+    """Values that fitted before do not fit any more, and nothing says so in words."""
 
 
 def remembered(convert: Callable[Concatenate[bytes, P], Converted]) -> Callable[Concatenate[bytes, P], Converted]:
@@ -38,7 +40,7 @@ def remembered(convert: Callable[Concatenate[bytes, P], Converted]) -> Callable[
         converted = remember(schema, *args, **options)
         if converted.schema is schema or converted.schema != schema:
             return converted
-        return Converted(schema, converted.notes, converted.undo)
+        return Converted(schema, converted.notes, converted.undo, converted.narrowed)
 
     return convert_once
 

@@ -4,7 +4,9 @@ from typing import Any
 from urllib.parse import unquote, urljoin
 
 from dragoman.interpreter.schemas.nodes import DEEPEST_SCHEMA, Node, as_list, as_node, children
-from dragoman.wire.pointer import split
+from dragoman.interpreter.schemas.notes import Note
+from dragoman.interpreter.schemas.sentences import with_sentences
+from dragoman.wire.pointer import split, unescape
 
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -30,7 +32,7 @@ class References:
         if location:
             found = self._named.get(_joined(base, location))
             if found is None:
-                return self._named.get(location) if not fragment else None
+                return None
             resource, base = found, _joined(base, location)
         if not fragment or fragment.startswith("/"):
             return self._existing(resource + unquote(fragment))
@@ -96,6 +98,16 @@ def without_reference(node: Node) -> Node:
     return {keyword: value for keyword, value in node.items() if keyword not in REFERENCES}
 
 
+def severed(node: Node, where: str, notes: list[Note]) -> Node:
+    """Say in words what a reference to another document names: vendors refuse it, and nobody fetches it."""
+    keyword = next(word for word in REFERENCES if word in node)
+    reference = node[keyword]
+    what = f"reference {reference} is not in this schema: said in the description only"
+    notes.append(Note(f"{where}/{keyword}", what, "approximated"))
+    rest = without_reference(node)
+    return {**rest, "description": with_sentences(rest.get("description"), [f"as described at {reference}"])}
+
+
 def name_of(pointer: str) -> str:
     """Return the last step of a pointer, for people."""
     tokens = split(pointer)
@@ -106,7 +118,8 @@ def existing_part(root: object, pointer: str) -> str:
     """Cut a pointer to the part that exists in the document; merged schemas have places that do not."""
     value: Any = root
     found = ""
-    for step, token in zip(pointer.split("/")[1:], split(pointer), strict=True):
+    for step in pointer.split("/")[1:]:
+        token = unescape(step)
         if (node := as_node(value)) is not None and token in node:
             value = node[token]
         elif token.isdecimal() and int(token) < len(as_list(value)):

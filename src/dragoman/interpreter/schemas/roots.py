@@ -2,7 +2,7 @@
 
 OpenAI and Anthropic take any JSON Schema whose root says `type: "object"` and has no combinators there. What has no
 object at its root is put into one under `value`. Everything below the root stays as it is, save `required` lists that
-name what is not there and, for picky servers, object schemas without `properties`.
+name what is not there, references to other documents and, for picky servers, object schemas without `properties`.
 """
 
 import hashlib
@@ -11,7 +11,6 @@ from typing import Any
 
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.nodes import (
-    DEEPEST_SCHEMA,
     Node,
     as_list,
     as_node,
@@ -21,8 +20,9 @@ from dragoman.interpreter.schemas.nodes import (
     rewrite,
 )
 from dragoman.interpreter.schemas.notes import Note
-from dragoman.interpreter.schemas.object_root import object_root
+from dragoman.interpreter.schemas.object_root import object_root, placed
 from dragoman.interpreter.schemas.outcome import Converted, remembered, unchanged
+from dragoman.interpreter.schemas.references import References, reference_of, severed
 from dragoman.wire.json import Malformed, encode
 from dragoman.wire.pointer import escape
 
@@ -42,31 +42,32 @@ def fit_root(schema: bytes, *, property_keys: bool = False, add_properties: bool
         return Converted(EMPTY, (Note("", f"schema is not readable: {error.message}", "dropped"),))
     notes: list[Note] = []
     root, undo = object_root(document, notes)
-    fitted = _Fitting(notes, add_properties=add_properties).node(root, "", 0)
+    fitted = _Fitting(root, notes, add_properties=add_properties).node(root, "")
     if property_keys and (renamed := _illegal_keys(properties_of(fitted))):
         fitted = _rename(fitted, renamed, notes)
-        undo = ArgumentUndo(
-            renamed={sent: meant for meant, sent in renamed.items()}, wrapped=undo.wrapped if undo is not None else ""
-        )
+        # A wrapped root has one member, and its name is legal: there is no other undo here.
+        undo = ArgumentUndo(renamed={sent: meant for meant, sent in renamed.items()})
     if fitted is document:
         return unchanged(schema)
-    return Converted(encode(fitted), tuple(dict.fromkeys(notes)), undo)
+    return Converted(encode(fitted), placed(notes, document, undo), undo)
 
 
 class _Fitting:
     """Repairs that hold at every level."""
 
-    def __init__(self, notes: list[Note], *, add_properties: bool) -> None:
+    def __init__(self, root: Node, notes: list[Note], *, add_properties: bool) -> None:
+        self.references = References(root)
         self.notes = notes
         self.add_properties = add_properties
 
     def visit(self, schema: Any, where: str) -> Any:
         node = as_node(schema)
-        return schema if node is None else self.node(node, where, where.count("/") // 2)
+        return schema if node is None else self.node(node, where)
 
-    def node(self, node: Node, where: str, depth: int) -> Node:
-        if depth > DEEPEST_SCHEMA:
-            return node
+    def node(self, node: Node, where: str) -> Node:
+        reference = reference_of(node)
+        if reference is not None and self.references.locate(reference, where) is None:
+            node = severed(node, where, self.notes)
         node = rewrite(node, where, self.visit)
         if self.add_properties and node.get("type") == "object" and _is_bare(node, where):
             node = {**node, "properties": {}}

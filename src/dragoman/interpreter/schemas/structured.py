@@ -4,7 +4,7 @@ from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.closing import Closing, Subset
 from dragoman.interpreter.schemas.nodes import as_node, read_document
 from dragoman.interpreter.schemas.notes import Note
-from dragoman.interpreter.schemas.object_root import object_root
+from dragoman.interpreter.schemas.object_root import object_root, placed
 from dragoman.interpreter.schemas.openapi_words import Piece
 from dragoman.interpreter.schemas.outcome import Converted, remembered
 from dragoman.wire.json import Malformed, encode
@@ -49,10 +49,11 @@ def _closed(schema: bytes, subset: Subset) -> Converted:
         return Converted(_CLOSED, (Note("", f"schema is not readable: {error.message}", "dropped"),))
     notes: list[Note] = []
     root, wrapping = object_root(document, notes)
-    piece = Closing(as_node(root) or {}, notes, subset).whole()
+    closing = Closing(as_node(root) or {}, notes, subset)
+    piece = closing.whole()
     if wrapping is not None:
         piece = Piece(piece.schema, _wrapped(piece.undo, wrapping.wrapped))
-    return Converted(encode(piece.schema), tuple(dict.fromkeys(notes)), piece.undo)
+    return Converted(encode(piece.schema), placed(notes, document, wrapping), piece.undo, closing.narrowed)
 
 
 def _wrapped(undo: ArgumentUndo | None, name: str) -> ArgumentUndo:

@@ -1,0 +1,60 @@
+"""Find an array that is a member of a JSON object, and the places of its items, by their bytes."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from msgspec import Raw
+
+from dragoman.wire import json
+
+_BETWEEN = b" \t\r\n,"
+_GAP = re.compile(rb"[ \t\r\n]*,[ \t\r\n]*")
+
+
+@lru_cache
+def _opening(name: str) -> re.Pattern[bytes]:
+    space = r"[ \t\r\n]*"
+    return re.compile(rf'"{re.escape(name)}"{space}:{space}\['.encode())
+
+
+def opening(body: bytes, name: str) -> int | None:
+    """Return where the items of the top-level array `name` begin; None where that is not to be seen at once."""
+    found = _opening(name).search(body)
+    if found is None:
+        return None
+    # Closed at once, the document is whole only if nothing but the top level was open.
+    return found.end() if json.is_object(body[: found.end()] + b"]}") else None
+
+
+def items(body: bytes, name: str, start: int) -> tuple[list[Raw], int] | None:
+    """Return the items of the array that `opening` found, and how many bytes the body has from its bracket on.
+
+    None if the body names another member so, behind it.
+    """
+    # Raw, because that the document is UTF-8 is not to be looked at again.
+    member = bytes(json.decode_object(Raw(body)).get(name, b""))
+    tail = body[start - 1 + len(member) :]
+    if not body.startswith(member, start - 1) or name in json.decode_object(Raw(b"{" + tail.lstrip(_BETWEEN))):
+        return None
+    return json.decode_array(Raw(member)), len(tail) + 1
+
+
+def after(body: bytes, end: int) -> int | None:
+    """Return where the item behind the one that ends at `end` begins; None if that was the last."""
+    found = _GAP.match(body, end)
+    return found.end() if found is not None else None
+
+
+def end_before(body: bytes, bracket: int, last: Sequence[Raw]) -> int:
+    """Return where an item ends that is followed only by the `last` ones and the bracket that closes the array."""
+    place = bracket
+    for raw in reversed(last):
+        place = _skipped_back(body, place) - len(bytes(raw))
+    return _skipped_back(body, place)
+
+
+def _skipped_back(body: bytes, place: int) -> int:
+    while body[place - 1] in _BETWEEN:
+        place -= 1
+    return place

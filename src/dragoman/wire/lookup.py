@@ -1,0 +1,54 @@
+"""Find raw values in a document by their pointers; snake_case stands in for camelCase."""
+
+from msgspec import Raw
+
+from dragoman.wire import json
+from dragoman.wire.pointer import escape, split
+
+
+def lookup(body: bytes, where: str) -> tuple[str, bytes] | None:
+    """Find the raw value at `where` and its exact pointer."""
+    return Document(body).find(where)
+
+
+class Document:
+    """A document in which many places are looked up: what was opened once stays open."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._open: dict[str, dict[str, Raw] | list[Raw]] = {}
+
+    def find(self, where: str) -> tuple[str, bytes] | None:
+        """Find the raw value at `where` and its exact pointer."""
+        raw: bytes | Raw = self._body
+        found = ""
+        for token in split(where):
+            below = self._opened(found, raw)
+            if isinstance(below, list):
+                if not token.isdecimal() or int(token) >= len(below):
+                    return None
+                raw = below[int(token)]
+                found += "/" + token
+            else:
+                name = token if token in below else _snake(token)
+                if name not in below:
+                    return None
+                raw = below[name]
+                found += "/" + escape(name)
+        return found, bytes(raw)
+
+    def _opened(self, where: str, raw: bytes | Raw) -> dict[str, Raw] | list[Raw]:
+        """Return what stands one level below; nothing stands below a plain value."""
+        if where not in self._open:
+            match json.first_byte(raw):
+                case b"[":
+                    self._open[where] = json.decode_array(raw)
+                case b"{":
+                    self._open[where] = json.decode_object(raw)
+                case _:
+                    self._open[where] = []
+        return self._open[where]
+
+
+def _snake(name: str) -> str:
+    return "".join("_" + letter.lower() if letter.isupper() else letter for letter in name)

@@ -1,0 +1,39 @@
+"""An error that came with status 200: told as the error it is, and nothing else is taken for one."""
+
+import json
+
+import pytest
+
+from dragoman.core.problems import Problem
+from dragoman.dialects.messages.response import parse_response
+
+
+def refused(body):
+    with pytest.raises(Problem) as caught:
+        parse_response(json.dumps(body).encode())
+    return caught.value.kind, caught.value.message
+
+
+OVERLOADED = {"type": "overloaded_error", "message": "Overloaded"}
+
+
+@pytest.mark.parametrize("body", [{"type": "error", "error": OVERLOADED}, {"error": OVERLOADED}])
+def test_an_error_in_the_place_of_a_reply_is_told_as_that_error(body):
+    assert refused(body) == ("overloaded", "Overloaded")
+
+
+def test_an_error_envelope_without_an_error_is_still_one():
+    assert refused({"type": "error"})[0] == "internal"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"id": "msg_1", "type": "message", "model": "error"},
+        {"id": "msg_1", "type": "message", "error": None},
+        {"id": "msg_1", "type": "message", "diagnostics": {"error": "late"}},
+        {"id": "error"},
+    ],
+)
+def test_the_word_error_elsewhere_makes_no_error_of_a_reply_without_content(body):
+    assert refused(body) == ("malformed_reply", "the reply has no content")

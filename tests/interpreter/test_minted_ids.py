@@ -1,0 +1,144 @@
+"""Ids for what came without one: in the client's style, the same every time, no two alike in a conversation."""
+
+import json
+
+import pytest
+
+from dragoman.dialects.record import Call
+from dragoman.interpreter.translate import (
+    Context,
+    StreamTranslator,
+    translate_request,
+    translate_response,
+)
+from interpreter.workbench import encoded
+
+STYLES = {"chat": "chatcmpl-", "responses": "resp_", "messages": "msg_"}
+CALL_STYLES = {"chat": "call_", "responses": "call_", "messages": "toolu_"}
+
+
+def reply(*parts, **more):
+    """An answer of Gemini without `responseId`, and its calls without ids, as of its older models."""
+    return {
+        "candidates": [{"content": {"role": "model", "parts": list(parts)}, "finishReason": "STOP"}],
+        "modelVersion": "gemini-2.5-pro",
+        **more,
+    }
+
+
+def called(**arguments):
+    return {"functionCall": {"name": "look", "args": arguments}}
+
+
+def whole(client, body, context=None):
+    return json.loads(translate_response(encoded(body), "gemini", client, context or Context()).body)
+
+
+def flowed(client, body, *, size=0, source="gemini"):
+    raw = body if isinstance(body, bytes) else b"data: " + encoded(body) + b"\r\n\r\n"
+    translator = StreamTranslator(source, client)
+    step = size or len(raw)
+    told = b"".join(translator.feed(raw[start : start + step]) for start in range(0, len(raw), step))
+    return told + translator.close()
+
+
+def first_id(client, stream):
+    frame = json.loads(stream.split(b"data: ", 1)[1].split(b"\n", 1)[0])
+    return {"chat": frame, "responses": frame.get("response"), "messages": frame.get("message")}[client]["id"]
+
+
+def call_ids(client, body):
+    match client:
+        case "chat":
+            return [call["id"] for call in body["choices"][0]["message"].get("tool_calls", ())]
+        case "responses":
+            return [item["call_id"] for item in body["output"] if item["type"] == "function_call"]
+        case "messages":
+            return [block["id"] for block in body["content"] if block["type"] == "tool_use"]
+
+
+@pytest.mark.parametrize("client", STYLES)
+def test_a_reply_without_an_id_gets_one_in_the_clients_style(client):
+    told = whole(client, reply({"text": "Hello."}))["id"]
+    assert told.startswith(STYLES[client])
+    assert len(told) == len(STYLES[client]) + 24
+    assert first_id(client, flowed(client, reply({"text": "Hello."}))).startswith(STYLES[client])
+
+
+@pytest.mark.parametrize("client", STYLES)
+def test_an_id_the_upstream_gave_is_kept(client):
+    body = reply({"text": "Hello."}, responseId="r1")
+    assert whole(client, body)["id"] == "r1"
+    assert first_id(client, flowed(client, body)) == "r1"
+
+
+@pytest.mark.parametrize("client", STYLES)
+def test_two_replies_without_ids_differ_in_theirs_and_one_has_the_same_twice(client):
+    one, other = reply(called(page=1)), reply(called(page=2))
+    assert whole(client, one)["id"] != whole(client, other)["id"]
+    assert whole(client, one)["id"] == whole(client, one)["id"]
+    assert first_id(client, flowed(client, one)) != first_id(client, flowed(client, other))
+    assert flowed(client, one) == flowed(client, one)
+
+
+@pytest.mark.parametrize("client", STYLES)
+def test_calls_of_replies_without_ids_are_told_apart_without_the_request(client):
+    one, other = reply(called(page=1), called(page=2)), reply(called(page=2), called(page=1))
+    ids = [*call_ids(client, whole(client, one)), *call_ids(client, whole(client, other))]
+    assert len(set(ids)) == 4
+    assert all(call_id.startswith(CALL_STYLES[client]) for call_id in ids)
+
+
+@pytest.mark.parametrize("client", STYLES)
+def test_a_stream_and_a_whole_reply_of_one_id_mint_the_same_call_ids(client):
+    body = reply(called(page=1), called(page=2), responseId="r1")
+    stream = flowed(client, body)
+    assert all(call_id.encode() in stream for call_id in call_ids(client, whole(client, body)))
+
+
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_minted_ids_do_not_depend_on_where_the_bytes_are_cut(size):
+    body = reply({"text": "Let me look."}, called(page=1))
+    assert flowed("messages", body, size=size) == flowed("messages", body)
+
+
+def test_the_same_answer_to_a_longer_conversation_gets_another_id():
+    asked = [{"role": "user", "content": "go"}]
+    later = [*asked, {"role": "assistant", "content": "gone"}, {"role": "user", "content": "go"}]
+    told = []
+    for messages in (asked, later):
+        call = Call(encoded({"model": "m", "messages": messages}))
+        request = translate_request(call, "chat", "gemini", model="gemini-2.5-pro").request
+        told.append(whole("chat", reply(called()), Context(request)))
+    assert told[0]["id"] != told[1]["id"]
+    assert call_ids("chat", told[0]) != call_ids("chat", told[1])
+
+
+def test_a_stream_without_an_id_that_says_nothing_still_begins_and_ends():
+    stream = flowed("messages", {"candidates": [{"finishReason": "STOP"}]})
+    assert [line for line in stream.decode().split("\n") if line.startswith("event:")] == [
+        "event: message_start",
+        "event: message_delta",
+        "event: message_stop",
+    ]
+
+
+def test_a_stream_without_an_id_that_breaks_is_told_as_broken():
+    body = b'data: {"candidates":[{"content":{"parts":[{"text":"Hel"}]}}]}\r\n\r\n'
+    assert b"event: error" in flowed("messages", body)
+    assert b"event: error" in flowed(
+        "messages", b'data: {"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}\n\n'
+    )
+
+
+def test_a_compatible_server_without_ids_streams_on():
+    frames = [
+        {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]},
+        {"choices": [{"index": 0, "delta": {"content": "Hel"}}]},
+        {"choices": [{"index": 0, "delta": {"content": "lo"}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    ]
+    raw = b"".join(b"data: " + encoded(frame) + b"\n\n" for frame in frames) + b"data: [DONE]\n\n"
+    stream = flowed("messages", raw, source="chat")
+    assert first_id("messages", stream).startswith("msg_")
+    assert stream.index(b"message_start") < stream.index(b'"Hel"') < stream.index(b'"lo"') < stream.index(b"end_turn")

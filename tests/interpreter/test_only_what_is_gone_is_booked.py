@@ -1,0 +1,64 @@
+"""A loss stands at the very leaf that is gone: its neighbours, which survive, are not booked."""
+
+import json
+
+import pytest
+
+from cases.through import answer, ask, booked, flow
+from dragoman.interpreter.schemas.openapi import to_openapi
+
+
+def dropped(schema):
+    return {note.where for note in to_openapi(json.dumps(schema).encode()).notes if note.kind == "dropped"}
+
+
+def test_only_the_name_that_is_not_declared_leaves_the_list_of_required_ones():
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a", "b", "a", 5]}
+    assert dropped(schema) == {"/required/1", "/required/3"}
+
+
+@pytest.mark.parametrize(
+    ("word", "values", "where"),
+    [
+        ("enum", ["x", "", "y"], "/properties/a/enum/1"),
+        ("enum", [""], "/properties/a/enum/0"),
+        ("const", "", "/properties/a/const"),
+    ],
+)
+def test_only_the_empty_string_leaves_an_enum(word, values, where):
+    assert dropped({"type": "object", "properties": {"a": {"type": "string", word: values}}}) == {where}
+
+
+REPLY = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn"}
+PLACE = {"type": "char_location", "cited_text": "w", "document_index": 0}
+PAGE = {"type": "web_search_result_location", "url": "https://example.com/a", "title": "A", "cited_text": "w"}
+
+
+def test_a_source_that_cannot_be_named_is_booked_and_the_text_it_is_about_is_not():
+    block = {"type": "text", "text": "x", "citations": [PAGE, PLACE]}
+    told = answer("messages", "chat", {**REPLY, "content": [block]})
+    assert told.body["choices"][0]["message"]["content"] == "x"
+    assert booked(told, "dropped") == {f"/content/0/citations/1/{name}" for name in PLACE}
+
+
+def test_a_source_in_a_stream_that_cannot_be_named_is_booked_by_its_number():
+    frames = [
+        {"type": "message_start", "message": {**REPLY, "stop_reason": None, "content": []}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": PAGE}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "citations_delta", "citation": PLACE}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
+        {"type": "message_stop"},
+    ]
+    assert booked(flow("messages", "chat", frames), "dropped") == {"/content_block/citations/1"}
+
+
+@pytest.mark.parametrize(("failed", "words"), [(True, "[error of tool call t]"), (False, "[result of tool call t]")])
+def test_a_result_without_its_call_says_whether_it_failed(failed, words):
+    result = {"type": "tool_result", "tool_use_id": "t", "content": "no", "is_error": failed}
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": [result]}]}
+    asked = ask("messages", "gemini", body, model="gemini-3-pro")
+    assert asked.body["contents"][0]["parts"] == [{"text": f"{words}\nno"}]
+    assert booked(asked) == {"/messages/0/content/0"}

@@ -1,0 +1,119 @@
+"""Calls held to a schema: said where the target can hold to the schema as it is, never by narrowing the schema."""
+
+import json
+
+import pytest
+
+from dragoman.core.request import Tool, ToolChoice
+from dragoman.interpreter.tools import fit_tools
+from interpreter.workbench import asked, booked, encoded, fitting_for
+
+TREE = {
+    "type": "object",
+    "properties": {"root": {"$ref": "#/$defs/Node"}},
+    "required": ["root"],
+    "additionalProperties": False,
+    "$defs": {
+        "Node": {
+            "type": "object",
+            "properties": {"next": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]}},
+            "required": ["next"],
+            "additionalProperties": False,
+        }
+    },
+}
+CLOSED = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+STRICT = [("dropped", "/tools/0/function/strict")]
+VALIDATED = ToolChoice(mode="auto", validated=True)
+
+
+def fitted(schema, dialect, model, *, source="chat", choice=None, strict=True):
+    parameters = None if schema is None else encoded(schema)
+    fitting = fitting_for(dialect, model, source=source)
+    tool = Tool(name="f", parameters=parameters, strict=strict, where="/tools/0")
+    (told,), _ = fit_tools(asked(tools=(tool,), tool_choice=choice), fitting)
+    return told, booked(fitting)
+
+
+def test_a_strict_schema_that_calls_itself_is_sent_to_claude_as_it_is_and_not_strict():
+    told, losses = fitted(TREE, "messages", "claude-opus-5")
+    assert (json.loads(told.parameters), told.strict) == (TREE, None)
+    assert losses == STRICT
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        {},
+        {"type": "object", "additionalProperties": True},
+        {"type": "object", "additionalProperties": {"type": "string"}},
+    ],
+)
+def test_no_schema_is_narrowed_to_be_strict_for_claude(inside):
+    schema = {**CLOSED, "properties": {"city": inside}}
+    told, losses = fitted(schema, "messages", "claude-opus-5")
+    assert told.strict is None
+    assert json.loads(told.parameters)["properties"]["city"].items() >= inside.items()
+    assert losses == STRICT
+
+
+def test_a_schema_that_strict_takes_stays_strict_for_claude():
+    told, losses = fitted(CLOSED, "messages", "claude-opus-5")
+    assert (json.loads(told.parameters), told.strict, losses) == (CLOSED, True, [])
+
+
+def test_what_is_said_in_words_keeps_a_tool_strict_for_claude():
+    schema = {**CLOSED, "properties": {"city": {"type": "string", "minLength": 2}}}
+    told, losses = fitted(schema, "messages", "claude-opus-5")
+    assert told.strict is True
+    assert losses == [("approximated", "/tools/0/function/parameters/properties/city/minLength")]
+
+
+def test_openai_takes_a_strict_schema_that_calls_itself():
+    told, losses = fitted(TREE, "responses", "gpt-5.6")
+    assert (json.loads(told.parameters), told.strict, losses) == (TREE, True, [])
+
+
+@pytest.mark.parametrize(("dialect", "model"), [("messages", "claude-opus-5"), ("responses", "gpt-5.6")])
+def test_a_strict_tool_without_arguments_has_a_closed_schema(dialect, model):
+    told, losses = fitted(None, dialect, model)
+    expected = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+    assert (json.loads(told.parameters), told.strict, losses) == (expected, True, [])
+
+
+ANYWHERE = [("chat", "gpt-4.1"), ("responses", "gpt-5.6"), ("messages", "claude-opus-5")]
+
+
+@pytest.mark.parametrize(("dialect", "model"), ANYWHERE)
+def test_validated_calls_are_strict_where_the_schema_can_be_strict_as_it_is(dialect, model):
+    told, losses = fitted(CLOSED, dialect, model, source="gemini", choice=VALIDATED, strict=None)
+    assert (json.loads(told.parameters), told.strict, losses) == (CLOSED, True, [])
+
+
+@pytest.mark.parametrize(("dialect", "model"), ANYWHERE)
+def test_an_object_that_does_not_say_it_is_closed_is_closed_for_validated_calls(dialect, model):
+    schema = {name: value for name, value in CLOSED.items() if name != "additionalProperties"}
+    told, losses = fitted(schema, dialect, model, source="gemini", choice=VALIDATED, strict=None)
+    assert (json.loads(told.parameters), told.strict, losses) == (CLOSED, True, [])
+
+
+@pytest.mark.parametrize(("dialect", "model"), ANYWHERE)
+def test_validated_calls_of_a_schema_that_would_change_are_booked_and_not_strict(dialect, model):
+    schema = {"type": "object", "properties": {"limit": {"type": "integer", "minimum": 1}, "any": {}}}
+    told, losses = fitted(schema, dialect, model, source="gemini", choice=VALIDATED, strict=None)
+    assert not told.strict
+    assert json.loads(told.parameters) == schema
+    assert losses == [("approximated", "/toolConfig/functionCallingConfig")]
+
+
+def test_no_more_tools_are_made_strict_than_claude_takes():
+    tools = tuple(Tool(name=f"f{index}", parameters=encoded(CLOSED), where=f"/tools/{index}") for index in range(21))
+    fitting = fitting_for("messages", "claude-opus-5", source="gemini")
+    told, _ = fit_tools(asked(tools=tools, tool_choice=VALIDATED), fitting)
+    assert [tool.strict for tool in told] == [True] * 20 + [None]
+    assert booked(fitting) == [("approximated", "/toolConfig/functionCallingConfig")]

@@ -1,0 +1,33 @@
+"""Values found by their pointers."""
+
+import pytest
+
+from dragoman.wire.lookup import Document, lookup
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("/generationConfig/topP", ("/generation_config/top_p", b"0.50")),
+        ("/items/1/x", ("/items/1/x", b"2")),
+        ("/a~1b", ("/a~1b", b"null")),
+        ("", ("", b'{"generation_config":{"top_p":0.50},"items":[{},{"x":2}],"a/b":null}')),
+        ("/items/2", None),
+        ("/items/x", None),
+        ("/missing", None),
+        ("/items/1/x/y", None),
+    ],
+)
+def test_a_value_is_looked_up_in_either_spelling(where, expected):
+    body = b'{"generation_config":{"top_p":0.50},"items":[{},{"x":2}],"a/b":null}'
+    assert lookup(body, where) == expected
+
+
+def test_a_document_is_looked_into_many_times():
+    document = Document(b'{"items":[{"x":1},{"x":[2]}],"textOf":"[3]"}')
+    assert document.find("/items/1/x/0") == ("/items/1/x/0", b"2")
+    assert document.find("/items/0/x") == ("/items/0/x", b"1")
+    assert document.find("/items/1/x/1") is None
+    assert document.find("/textOf/0") is None
+    assert document.find("/text_of") is None
+    assert document.find("/items/1") == ("/items/1", b'{"x":[2]}')
