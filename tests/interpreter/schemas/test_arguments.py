@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schemas.arguments import ArgumentUndo, Choice, restore
+from dragoman.interpreter.schemas.arguments import ArgumentUndo, Choice, _takes, restore
 
 NUMBER = ArgumentUndo(values={"1": "1"})
 INTEGER = ArgumentUndo(integer=True)
@@ -127,3 +127,74 @@ def test_restoring_twice_changes_nothing_more():
     once = restore('{"a":"1","n":5.0,"z":null}', undo)
     assert restore(once, undo) is once
     assert json.loads(once) == {"a": 1, "n": 5}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (b'"x"', "string"),
+        (b" {}", "object"),
+        (b"[]", "array"),
+        (b"true", "boolean"),
+        (b"false", "boolean"),
+        (b"null", "null"),
+        (b"-1", "number"),
+    ],
+)
+def test_a_choice_takes_values_of_its_kinds_and_no_others(text, kind):
+    for other in ("string", "object", "array", "boolean", "null", "number"):
+        assert _takes(Choice(kinds=frozenset({other})), text) is (other == kind)
+
+
+def test_a_choice_of_any_text_takes_every_text():
+    undo = ArgumentUndo(choices=(Choice(kinds=frozenset({"string"}), undo=ArgumentUndo(parse=True)),))
+    assert restore('"[1]"', undo) == "[1]"
+
+
+def nested(levels, inner, opening, closing):
+    return opening * levels + inner + closing * levels
+
+
+@pytest.mark.parametrize("path", ["items", "prefix", "properties", "others"])
+def test_values_are_changed_back_down_to_a_hundred_levels(path):
+    undo = INTEGER
+    for _ in range(100):
+        inside = {"prefix": (undo,), "properties": {"a": undo}}.get(path, undo)
+        undo = ArgumentUndo(**{path: inside})
+    opening, closing = ("[", "]") if path in ("items", "prefix") else ('{"a":', "}")
+    inner = undo.properties["a"] if path == "properties" else undo.prefix[0] if path == "prefix" else None
+    reached = inner or getattr(undo, path)
+    assert restore(nested(99, "5.0", opening, closing), reached) == nested(99, "5", opening, closing)
+    text = nested(100, "5.0", opening, closing)
+    assert restore(text, undo) is text
+
+
+def test_choices_and_references_count_as_levels():
+    undo = INTEGER
+    for _ in range(99):
+        undo = ArgumentUndo(choices=(Choice(kinds=frozenset({"number"}), undo=undo),))
+    assert restore("5.0", undo) == "5"
+    assert restore("5.0", ArgumentUndo(choices=(Choice(kinds=frozenset({"number"}), undo=undo),))) == "5.0"
+
+    def chain(links):
+        definitions = {str(i): ArgumentUndo(references=(str(i + 1),)) for i in range(links)}
+        return ArgumentUndo(references=("0",), definitions={**definitions, str(links): INTEGER})
+
+    assert restore("5.0", chain(98)) == "5"
+    assert restore("5.0", chain(99)) == "5.0"
+
+
+def test_a_hundred_thousand_values_are_changed_back_and_no_more():
+    undo = ArgumentUndo(items=INTEGER)
+
+    def sent(count, number="5.0"):
+        return "[" + ",".join([number] * count) + "]"
+
+    assert restore(sent(99_999), undo) == sent(99_999, "5")
+    text = sent(100_000)
+    assert restore(text, undo) is text
+
+
+def test_an_undo_that_says_nothing_changes_nothing():
+    for text in ('"[1]"', "5.0", '{"value":{"a":5.0}}', "[5.0]", "true", "null"):
+        assert restore(text, ArgumentUndo()) is text

@@ -51,22 +51,31 @@ def test_a_usual_name_is_fine(name):
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "where", "said"),
     [
-        ([], "schema of an object"),
-        ({"type": "string"}, 'must say "type": "object"'),
-        ({"properties": {}}, 'must say "type": "object"'),
-        ({"type": "object", "properties": {"a": {"type": "strnig"}}}, "strnig"),
-        ({"type": "object", "properties": {"a": {"pattern": "("}}}, "regex"),
-        ({"type": "object", "$ref": "file:///etc/passwd"}, "never fetched"),
-        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/ghost"}}}, "points at nothing"),
-        ({"type": "object", "$schema": "https://example.com/dialect"}, "unknown dialect"),
-        (b"{", "truncated"),
-        (b'{"type":"object","description":"' + b"x" * 300_000 + b'"}', "larger than 262144 bytes"),
+        ([], "", "schema of an object"),
+        ({"type": "string"}, "/type", 'must say "type": "object"'),
+        ({"properties": {}}, "/type", 'must say "type": "object"'),
+        ({"type": "object", "properties": {}, "required": ["a"]}, "/required", '"a" is required but not declared'),
+        ({"type": "object", "properties": {"a": {"type": "strnig"}}}, "", "strnig"),
+        ({"type": "object", "properties": {"a": {"pattern": "("}}}, "", "regex"),
+        ({"type": "object", "$ref": "file:///etc/passwd"}, "/$ref", "never fetched"),
+        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/g"}}}, "/properties/a/$ref", "points at nothing"),
+        ({"type": "object", "$schema": "https://example.com/dialect"}, "/$schema", "unknown dialect"),
+        (b"{", "", "truncated"),
+        (b'{"type":"object","description":"' + b"x" * 300_000 + b'"}', "", "larger than 262144 bytes"),
     ],
 )
-def test_a_bad_schema_is_a_clear_error(schema, said):
-    assert said in complaints(schema)[0][1]
+def test_a_bad_schema_is_a_clear_error(schema, where, said):
+    found, message = complaints(schema)[0]
+    assert found == f"/parameters{where}"
+    assert said in message
+
+
+def test_a_schema_may_have_a_quarter_of_a_megabyte():
+    schema = b'{"type":"object","title":"' + b"x" * (262_144 - 28) + b'"}'
+    assert complaints(schema) == []
+    assert complaints(schema + b" ") == [("/parameters", "larger than 262144 bytes")]
 
 
 def test_nesting_and_fan_out_are_bounded():

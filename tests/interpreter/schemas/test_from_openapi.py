@@ -84,3 +84,51 @@ def test_what_is_plain_already_is_returned_as_the_very_same_bytes(text):
     assert to_json_schema(text).schema is text
     copy = bytes(bytearray(text))
     assert to_json_schema(copy).schema is copy
+
+
+@pytest.mark.parametrize(
+    "keyword",
+    ["minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties", "minimum", "maximum"],
+)
+def test_numbers_written_as_text_become_numbers(keyword):
+    assert plain({keyword: "12"}) == {keyword: 12}
+    assert plain({keyword: "1.5"}) == {keyword: 1.5}
+    for odd in ("true", '"1"', "many", ""):
+        assert plain({keyword: odd}) == {keyword: odd}
+
+
+@pytest.mark.parametrize(
+    ("google", "expected"),
+    [
+        ({"type": "integer", "format": "enum", "enum": ["1"]}, {"type": "integer", "enum": [1]}),
+        ({"type": "number", "format": "enum", "enum": ["1.5", "x", 2]}, {"type": "number", "enum": [1.5, "x", 2]}),
+        ({"type": "string", "format": "enum", "enum": ["1"]}, {"type": "string", "enum": ["1"]}),
+        ({"type": "INTEGER", "enum": [1, 2]}, {"type": "integer", "enum": [1, 2]}),
+        ({"type": "STRING", "enum": ["1"]}, {"type": "string", "enum": ["1"]}),
+        ({"type": "NULL", "nullable": True}, {"type": "null"}),
+        ({"type": ["STRING", "INTEGER"], "nullable": True}, {"type": ["string", "integer", "null"]}),
+        ({"type": ["STRING", "null"], "nullable": True}, {"type": ["string", "null"]}),
+        (
+            {"allOf": [{"type": "STRING"}], "nullable": True},
+            {"anyOf": [{"allOf": [{"type": "string"}]}, {"type": "null"}]},
+        ),
+        (
+            {"oneOf": [{"type": "STRING"}], "nullable": True},
+            {"anyOf": [{"oneOf": [{"type": "string"}]}, {"type": "null"}]},
+        ),
+        ({"const": "x", "nullable": True}, {"anyOf": [{"const": "x"}, {"type": "null"}]}),
+        (
+            {"anyOf": [{"type": "STRING"}, {"type": "NULL"}], "nullable": True},
+            {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        ),
+        ({"enum": ["a", None], "nullable": True}, {"enum": ["a", None]}),
+        ({"example": 1, "examples": [2]}, {"example": 1, "examples": [2]}),
+        ({"defs": {"A": {}}, "$defs": {"B": {}}}, {"defs": {"A": {}}, "$defs": {"B": {}}}),
+        ({"ref": "http://x/y"}, {"ref": "http://x/y"}),
+        ({"ref": "#/properties/a"}, {"$ref": "#/properties/a"}),
+        ({"propertyOrdering": ["a"], "title": "t"}, {"title": "t"}),
+        ({"propertyOrdering": "a", "nullable": 1}, {"propertyOrdering": "a", "nullable": 1}),
+    ],
+)
+def test_each_habit_of_google_has_its_plain_form(google, expected):
+    assert plain(google) == expected

@@ -4,6 +4,7 @@ import pytest
 
 from dragoman.interpreter.schemas.arguments import restore
 from dragoman.interpreter.schemas.gemini_json import fit_gemini
+from dragoman.interpreter.schemas.notes import Note
 
 
 def fitted(schema):
@@ -67,7 +68,7 @@ def test_siblings_of_a_recursive_reference_are_dropped_with_a_note():
 def test_a_reference_out_of_the_document_is_replaced_by_words():
     document, outcome = fitted({"type": "object", "properties": {"a": {"$ref": "https://example.com/a"}}})
     assert document["properties"]["a"] == {"description": "(as described at https://example.com/a)"}
-    assert [note.kind for note in outcome.notes] == ["dropped"]
+    assert [(note.where, note.kind) for note in outcome.notes] == [("/properties/a/$ref", "approximated")]
 
 
 def test_boolean_schemas_become_objects_or_go():
@@ -107,3 +108,130 @@ def test_integers_come_back_as_integers_wherever_the_schema_says_so():
 
 def test_a_schema_without_integers_needs_no_undo():
     assert fit_gemini(b'{"type":"object","properties":{"integer":{"type":"string"}}}').undo is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"required": ["ghost"]},
+        {"title": "t"},
+        {"description": "d"},
+        {"propertyOrdering": []},
+        {"additionalProperties": True},
+        {"$schema": "https://json-schema.org/draft/2020-12/schema"},
+        {"$id": "x"},
+        {"$comment": "c"},
+        {"$defs": {"A": {"type": "string"}}},
+        {"definitions": {"A": {"type": "string"}}},
+    ],
+    ids=lambda words: next(iter(words)),
+)
+def test_words_at_the_root_make_no_parameters(words):
+    assert fitted({"type": "object", "properties": {}, **words})[0] is None
+
+
+@pytest.mark.parametrize("root", [{"minProperties": 1}, {"additionalProperties": {"type": "string"}}, {"x-y": 1}])
+def test_a_root_that_says_more_is_sent(root):
+    assert fitted({"type": "object", **root})[0] == {"type": "object", **root}
+
+
+@pytest.mark.parametrize(
+    "keyword", ["additionalProperties", "unevaluatedProperties", "unevaluatedItems", "additionalItems"]
+)
+def test_where_a_boolean_is_understood_it_stays(keyword):
+    for said in (True, False):
+        schema = {"type": "object", "properties": {"p": {"type": "object", "properties": {}, keyword: said}}}
+        assert fitted(schema)[0] == schema
+
+
+def test_a_value_that_nothing_fits_goes_with_a_note():
+    document, outcome = fitted({"type": "object", "properties": {"a": {"type": "string"}, "no": False}})
+    assert document["properties"] == {"a": {"type": "string"}}
+    assert outcome.notes == (Note("/properties/no", "a value that nothing fits", "dropped"),)
+
+
+def test_a_schema_that_cannot_be_read_is_dropped_with_a_note():
+    outcome = fit_gemini(b"{")
+    assert outcome.schema is None
+    assert [(note.where, note.kind) for note in outcome.notes] == [("", "dropped")]
+
+
+def test_both_kinds_of_definitions_are_put_together():
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/definitions/A"}, "b": {"$ref": "#/$defs/B"}},
+        "definitions": {"A": {"type": "string"}},
+        "$defs": {"B": {"type": "number"}},
+    }
+    document, _ = fitted(schema)
+    assert document["$defs"] == {"A": {"type": "string"}, "B": {"type": "number"}}
+    assert "definitions" not in document
+    assert document["properties"] == {"a": {"$ref": "#/$defs/A"}, "b": {"$ref": "#/$defs/B"}}
+
+
+def test_definitions_beside_an_inlined_reference_stay_where_they_are_pointed_at():
+    inner = {"$ref": "#/$defs/A", "description": "d", "$defs": {"B": {"type": "string"}}}
+    schema = {
+        "type": "object",
+        "properties": {"a": inner, "b": {"$ref": "#/properties/a/$defs/B"}},
+        "$defs": {"A": {"type": "object"}},
+    }
+    assert fitted(schema)[0]["properties"] == {
+        "a": {"description": "d", "type": "object", "$defs": {"B": {"type": "string"}}},
+        "b": {"$ref": "#/properties/a/$defs/B"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("reference", "becomes"),
+    [
+        ({"$ref": "#"}, "#"),
+        ({"$recursiveRef": "#"}, "#"),
+        ({"$dynamicRef": "#node"}, "#/$defs/N"),
+        ({"$ref": "#node"}, "#/$defs/N"),
+    ],
+)
+def test_a_recursive_reference_with_siblings_names_its_target_plainly(reference, becomes):
+    node = {"$dynamicAnchor": "node", "type": "object", "properties": {"next": {**reference, "description": "d"}}}
+    document, outcome = fitted({"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}, "$defs": {"N": node}})
+    assert document["$defs"]["N"]["properties"]["next"] == {"$ref": becomes}
+    assert outcome.notes == (Note("/$defs/N/properties/next", "what stands beside a recursive reference", "dropped"),)
+
+
+def chained(links):
+    """A member with words of its own that leads over `links` references to a string."""
+    definitions = {f"d{i}": {"$ref": f"#/$defs/d{i + 1}"} for i in range(links - 1)}
+    return {
+        "type": "object",
+        "properties": {"p": {"$ref": "#/$defs/d0", "title": "t"}},
+        "$defs": {**definitions, f"d{links - 1}": {"type": "string"}},
+    }
+
+
+def test_a_chain_of_references_with_siblings_is_followed_thirty_one_times():
+    document, outcome = fitted(chained(31))
+    assert document["properties"]["p"] == {"title": "t", "type": "string"}
+    assert outcome.notes == ()
+    document, outcome = fitted(chained(32))
+    assert document["properties"]["p"] == {"$ref": "#/$defs/d31"}
+    assert [note.where for note in outcome.notes] == ["/properties/p"]
+
+
+def test_inlining_stops_at_a_depth_and_leaves_the_rest_as_it_is():
+    def buried(schema, levels):
+        for _ in range(levels):
+            schema = {"not": schema}
+        return schema
+
+    definitions = {f"d{i}": buried({"$ref": f"#/$defs/d{i + 1}", "title": "t"}, 42) for i in range(3)}
+    definitions["d3"] = {"contains": True, "not": {"contains": True}}
+    schema = {
+        "type": "object",
+        "properties": {"p": {"$ref": "#/$defs/d0", "title": "t"}},
+        "$defs": definitions,
+    }
+    found = fitted(schema)[0]["properties"]["p"]
+    for _ in range(3 * 42):
+        found = found["not"]
+    # 128 steps from the root is the last place that is still fitted.
+    assert found == {"title": "t", "contains": {}, "not": {"contains": True}}

@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schemas.arguments import restore
+from dragoman.interpreter.schemas.arguments import ArgumentUndo, restore
+from dragoman.interpreter.schemas.notes import Note
 from dragoman.interpreter.schemas.roots import fit_root
 
 
@@ -163,3 +164,66 @@ def test_a_remembered_outcome_costs_little():
     fit_root(text)
     each = min(timeit.repeat(lambda: fit_root(bytes(bytearray(text))), number=200, repeat=5)) / 200
     assert each < 50e-6
+
+
+@pytest.mark.parametrize("branch", ["anyOf/0", "oneOf/1", "allOf/0", "not", "if", "then", "else"])
+def test_a_branch_may_require_what_the_schema_around_it_declares(branch):
+    keyword, _, index = branch.partition("/")
+    inner = {"type": "object", "required": ["x"]}
+    around = [True] * int(index) + [inner] if index else inner
+    schema = {"type": "object", "properties": {"p": {"type": "object", "properties": {"x": {}}, keyword: around}}}
+    text = json.dumps(schema).encode()
+    assert fit_root(text).schema is text
+
+
+def test_empty_properties_are_added_to_branches_and_members_but_not_beside_a_reference():
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"anyOf": [{"type": "object"}, {"type": "string"}]},
+            "c": {"type": "object", "required": ["x"]},
+            "b": {"type": "object", "$ref": "#/$defs/B"},
+        },
+        "$defs": {"B": {"type": "object", "properties": {"y": {}}}},
+    }
+    document, outcome = fitted(schema)
+    assert document["properties"] == {
+        "a": {"anyOf": [{"type": "object", "properties": {}}, {"type": "string"}]},
+        "c": {"type": "object", "required": [], "properties": {}},
+        "b": {"type": "object", "$ref": "#/$defs/B"},
+    }
+    assert outcome.notes == (
+        Note("/properties/c/required/0", '"x" was required but is not among the properties', "dropped"),
+    )
+
+
+@pytest.mark.parametrize("required", [True, "a", {"a": 1}])
+def test_what_requires_without_a_list_is_left_out(required):
+    schema = {"type": "object", "properties": {"a": {"type": "string", "required": required}}, "required": required}
+    assert fitted(schema)[0] == {"type": "object", "properties": {"a": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [("a b", "a_b"), ("é", "_"), ("", "_"), ("x" * 65, "x" * 64), ("a/b~c", "a_b_c"), ("$ref", "_ref")],
+)
+def test_an_illegal_property_name_becomes_the_nearest_legal_one(name, sent):
+    schema = {"type": "object", "properties": {name: {"type": "string"}, "ok": {}}, "required": ["ok", name]}
+    document, outcome = fitted(schema, property_keys=True)
+    assert document["properties"] == {sent: {"type": "string"}, "ok": {}}
+    assert document["required"] == ["ok", sent]
+    assert outcome.undo == ArgumentUndo(renamed={sent: name})
+    where = "/properties/" + name.replace("~", "~0").replace("/", "~1")
+    assert outcome.notes == (Note(where, f'sent under the name "{sent}"', "approximated"),)
+
+
+def test_a_legal_name_that_is_taken_gets_a_mark_of_the_name_that_was_meant():
+    schema = {"type": "object", "properties": {"a_b": {}, "a b": {}, "a/b": {}, "y" * 64: {}, "y" * 65: {}}}
+    sent = list(fitted(schema, property_keys=True)[0]["properties"])
+    assert sent == ["a_b", "a_b_c8687a08", "a_b_c14cddc0", "y" * 64, "y" * 55 + "_c4a2649e"]
+
+
+def test_a_schema_that_cannot_be_read_becomes_an_empty_object_with_a_note():
+    outcome = fit_root(b"{")
+    assert outcome.schema == b'{"type":"object","properties":{}}'
+    assert [(note.where, note.kind) for note in outcome.notes] == [("", "dropped")]

@@ -180,3 +180,56 @@ def test_a_strict_schema_passes_openais_own_strictness_unchanged():
     document, _ = strict(schema)
     again = _ensure_strict_json_schema(json.loads(json.dumps(document)), path=(), root=document)
     assert again == document
+
+
+@pytest.mark.parametrize(
+    "said", ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"]
+)
+def test_the_formats_that_both_vendors_enforce_stay(said):
+    schema = {"type": "string", "format": said}
+    assert property_of(output, schema) == schema
+    in_words = {"type": "string", "description": f"(format: {said})"}
+    assert property_of(strict, schema) == (in_words if said == "uri" else schema)
+
+
+@pytest.mark.parametrize(
+    ("kind", "keyword", "value"),
+    [
+        ("string", "pattern", "^(?=a)"),
+        ("number", "multipleOf", 2),
+        ("number", "minimum", 1),
+        ("number", "maximum", 9),
+        ("number", "exclusiveMinimum", 1),
+        ("number", "exclusiveMaximum", 9),
+        ("array", "minItems", 3),
+        ("array", "maxItems", 4),
+    ],
+)
+def test_strict_knows_the_bounds_that_anthropic_is_told_in_words(kind, keyword, value):
+    schema = {"type": kind, keyword: value, **({"items": {"type": "string"}} if kind == "array" else {})}
+    assert property_of(strict, schema) == schema
+    told = property_of(output, schema)
+    assert keyword not in told
+    assert str(value) in told["description"]
+
+
+def test_anthropic_takes_a_default_as_it_is():
+    assert property_of(output, {"type": "string", "default": "x"}) == {"type": "string", "default": "x"}
+
+
+@pytest.mark.parametrize("convert", [to_anthropic_output, to_openai_strict])
+def test_a_schema_that_cannot_be_read_becomes_a_closed_object_with_a_note(convert):
+    outcome = convert(b"{")
+    assert outcome.schema == b'{"type":"object","properties":{},"additionalProperties":false}'
+    assert [(note.where, note.kind) for note in outcome.notes] == [("", "dropped")]
+
+
+def test_what_is_wrapped_for_a_vendor_is_unwrapped_and_its_nulls_dropped():
+    _, outcome = output({"type": "array", "items": {"type": "string"}})
+    assert outcome.undo is not None
+    assert restore('{"value":["a"]}', outcome.undo) == '["a"]'
+    inner = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"$ref": "#/$defs/B"}}}
+    definitions = {"B": {"type": "object", "properties": {"c": {"type": "string"}}}}
+    _, outcome = strict({"type": "array", "items": inner, "$defs": definitions})
+    assert outcome.undo is not None
+    assert restore('{"value":[{"a":null,"b":{"c":null}},{"a":"x","b":null}]}', outcome.undo) == '[{"b":{}},{"a":"x"}]'

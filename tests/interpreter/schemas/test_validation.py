@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from dragoman.interpreter.schemas.validation import ArgumentError, check_arguments
+from dragoman.interpreter.schemas.validation import ArgumentError, check_arguments, compile_schema
 from shelf import ROOT, needs_shelf
 
 CITY = b'{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer","minimum":1}},"required":["city"]}'
@@ -158,3 +158,80 @@ def test_verdicts_agree_with_the_json_schema_test_suite():
                     disagreements.append((row["name"], case["description"]))
     assert disagreements == []
     assert judged > 1400
+
+
+LIST = b'{"type":["array","integer"],"items":{"$ref":"#"}}'
+"""A list of n numbers takes 2n + 1 steps."""
+
+
+def test_a_verdict_that_took_many_steps_is_not_explained():
+    [error] = check_arguments(LIST, json.dumps([1] * 498 + ["x"]))
+    assert (error.where, error.message[:13]) == ("/498", '"x" is not of')
+    assert check_arguments(LIST, json.dumps([1] * 499 + ["x"])) == [
+        ArgumentError("", "does not fit the schema of this tool")
+    ]
+    assert check_arguments(LIST, json.dumps([1] * 500)) == []
+
+
+def test_arguments_that_would_take_too_many_steps_are_refused():
+    assert check_arguments(LIST, json.dumps([1] * 9_999)) == []
+    assert check_arguments(LIST, json.dumps([1] * 10_000)) == [
+        ArgumentError("", "nested too deeply to be checked against the schema of this tool")
+    ]
+
+
+def test_a_schema_that_does_not_contain_itself_has_no_limit_of_steps():
+    assert check_arguments(b'{"items":{"type":"integer"}}', json.dumps([1] * 30_000)) == []
+    assert check_arguments(b'{"items":{"type":"integer"}}', json.dumps([1] * 30_000 + ["x"])) == [
+        ArgumentError("/30000", '"x" is not of type "integer"')
+    ]
+
+
+def test_a_schema_that_cannot_be_used_is_told_about_the_whole_arguments():
+    assert check_arguments(b'{"$schema":"urn:x"}', "{}") == [
+        ArgumentError(
+            "",
+            "the schema of this tool cannot be used: "
+            "unknown dialect 'urn:x'; known are drafts 4, 6, 7, 2019-09 and 2020-12 (at /$schema)",
+        )
+    ]
+    deep = b'{"not":' * 65 + b"{}" + b"}" * 65
+    assert check_arguments(deep, "{}")[0].message.endswith(f"nested deeper than 64 schemas (at {'/not' * 65})")
+
+
+def test_who_names_a_dialect_is_held_to_it():
+    modern = b'{"$schema":"https://json-schema.org/draft/2020-12/schema","items":[{"type":"string"}]}'
+    [error] = check_arguments(modern, "[1]")
+    assert error.where == ""
+    assert "cannot be used" in error.message
+
+
+def test_a_reason_is_one_short_sentence_of_the_validator():
+    [error] = check_arguments(b'{"type":"strnig"}', "{}")
+    assert error.message.count("strnig") == 1
+    assert "\n" not in error.message
+    message = check_arguments(b'{"type":"integer"}', json.dumps("x" * 10_000))[0].message
+    assert len(message) == 500
+    assert message.endswith("x…")
+    longest = check_arguments(b'{"type":"integer"}', json.dumps("x" * 471))[0].message
+    assert longest == '"' + "x" * 471 + '" is not of type "integer"'
+    assert len(longest) < 500
+
+
+def test_a_pattern_that_compiles_to_more_than_a_megabyte_is_refused():
+    assert "does not match" in check_arguments(b'{"pattern":"a{32000}"}', '"x"')[0].message
+    assert "cannot be used" in check_arguments(b'{"pattern":"a{40000}"}', '"x"')[0].message
+
+
+def test_a_schema_may_have_a_quarter_of_a_megabyte():
+    schema = b'{"title":"' + b"x" * (262_144 - 12) + b'"}'
+    assert check_arguments(schema, "{}") == []
+    assert check_arguments(schema + b" ", "{}") == [
+        ArgumentError("", "the schema of this tool cannot be used: larger than 262144 bytes")
+    ]
+
+
+def test_the_compiler_itself_never_fetches():
+    reason = compile_schema({"$ref": "http://127.0.0.1:9/x"})
+    assert isinstance(reason, str)
+    assert "disabled" in reason
