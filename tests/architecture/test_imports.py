@@ -21,7 +21,8 @@ MAY_IMPORT = {
     "tools": {"core"},
     "sessions": {"core"},
     "agent": {"core", "tools"},
-    "simulator": {"wire"},
+    "http": set(),
+    "simulator": {"wire", "http"},
 }
 PURE = ("core", "wire", "dialects", "interpreter")
 PURE_PACKAGES = {"msgspec"}

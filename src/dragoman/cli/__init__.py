@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from dragoman import __version__
-from dragoman.cli import translate
+from dragoman.cli import simulate, translate
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -15,6 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"dragoman {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     translate.add_to(verbs)
+    simulate.add_to(verbs)
     options = parser.parse_args(arguments)
     try:
         return options.run(options)

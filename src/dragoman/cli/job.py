@@ -11,6 +11,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.stream import Collector
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.call_ids import named_parts, named_reply, named_request
 from dragoman.interpreter.ledger import refuse
 from dragoman.interpreter.translate import (
     NO_CONTEXT,
@@ -102,9 +103,9 @@ def _neutral(job: Job) -> Done:
     dialect = dialect_named(job.source)
     match job.operation:
         case "request":
-            view = neutral.view(dialect.parse_request(Call(job.body, job.model, job.stream)))
+            view = neutral.view(named_request(dialect.parse_request(Call(job.body, job.model, job.stream))))
         case "response":
-            view = neutral.view(dialect.parse_response(job.body))
+            view = neutral.view(named_reply(dialect.parse_response(job.body)))
         case "error":
             view = neutral.view_problem(dialect.parse_error(job.status, {}, job.body))
     return Done(body=neutral.encode(view))
@@ -145,9 +146,10 @@ class _NeutralStream:
         for event in self._decoder.close():
             self._collector.feed(event)
         try:
-            view = neutral.view(self._collector.response())
+            view = neutral.view(named_reply(self._collector.response()))
         except Problem as problem:
-            view = {"parts": neutral.view(self._collector.parts), "problem": neutral.view_problem(problem)}
+            parts = named_parts(self._collector.parts, self._collector.reply_id)
+            view = {"parts": neutral.view(parts), "problem": neutral.view_problem(problem)}
         return neutral.encode(view)
 
     @property

@@ -1,0 +1,41 @@
+"""A request as it came, and the words of a status line."""
+
+from http import HTTPStatus
+from urllib.parse import parse_qsl, unquote
+
+from msgspec import Struct
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class Request(Struct, frozen=True):
+    """A request with its body. Names of headers are lower case, in the order and number they came."""
+
+    method: str
+    target: str
+    """The path and query as they stood in the first line."""
+    headers: Headers
+    body: bytes = b""
+
+    @property
+    def path(self) -> str:
+        """The path, with percent escapes read."""
+        return unquote(self.target.partition("?")[0])
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The query; of a name that stands twice the last."""
+        return dict(parse_qsl(self.target.partition("?")[2], keep_blank_values=True))
+
+    def header(self, name: str, default: str = "") -> str:
+        """Return the first header called `name`, in lower case."""
+        return next((value for known, value in self.headers if known == name), default)
+
+
+def status_line(status: int) -> bytes:
+    """Return the first line of a reply."""
+    try:
+        words = HTTPStatus(status).phrase
+    except ValueError:
+        words = ""
+    return f"HTTP/1.1 {status} {words}\r\n".encode()

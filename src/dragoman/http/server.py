@@ -1,0 +1,65 @@
+"""Listen on an address and hand every request to one handler."""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+
+from dragoman.http.connection import Connection, Handler, Limits
+
+_BACKLOG = 2048
+
+
+class Server:
+    """A listening server."""
+
+    def __init__(self, server: asyncio.Server, connections: set[Connection]) -> None:
+        self._server = server
+        self._connections = connections
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port it listens on."""
+        host, port, *_ = self._server.sockets[0].getsockname()
+        return host, port
+
+    async def close(self, grace: float = 5.0) -> None:
+        """Take no more connections, give open answers some time, then break them off."""
+        self._server.close()
+        for connection in list(self._connections):
+            connection.leave()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                await self._emptied()
+        for connection in list(self._connections):
+            connection.kill()
+
+    async def _emptied(self) -> None:
+        while self._connections:
+            await asyncio.gather(*(connection.ended.wait() for connection in self._connections))
+
+
+async def listen(handler: Handler, host: str, port: int, limits: Limits | None = None) -> Server:
+    """Listen on `host` and `port`; port 0 is any that is free."""
+    connections: set[Connection] = set()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(
+        lambda: Connection(handler, limits or Limits(), connections),
+        host,
+        port,
+        family=socket.AF_UNSPEC if ":" in host else socket.AF_INET,
+        backlog=_BACKLOG,
+    )
+    return Server(server, connections)
+
+
+@asynccontextmanager
+async def listening(
+    handler: Handler, host: str = "127.0.0.1", port: int = 0, limits: Limits | None = None, *, grace: float = 5.0
+) -> AsyncGenerator[Server]:
+    """Listen as long as the block runs."""
+    server = await listen(handler, host, port, limits)
+    try:
+        yield server
+    finally:
+        await server.close(grace)

@@ -1,0 +1,115 @@
+"""What the simulator needs to know of an API: how it accepts a request, how it answers, how it refuses."""
+
+from collections.abc import Callable, Iterator, Mapping
+from random import Random
+from typing import Any
+
+from msgspec import Struct
+
+from dragoman.simulator.rule import Mutate, Situation, Violation
+from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Answer, Ask
+
+
+class Pace(Struct, frozen=True, kw_only=True):
+    """How a text is cut into the deltas of a stream: about `size` characters each, or all at once for 0."""
+
+    size: int = 24
+    seed: int = 0
+    interleaved: bool = False
+    """Parallel calls grow in turns, where the API can say that."""
+    partial_args: bool = False
+    """Arguments come in pieces, where the API can say that (Vertex)."""
+
+    def pieces(self, text: str) -> list[str]:
+        """Cut a text, never into nothing."""
+        if not self.size or not text:
+            return [text] if text else []
+        chance = Random(f"{self.seed} {text}")  # noqa: S311  it shall come out the same each time
+        pieces: list[str] = []
+        at = 0
+        while at < len(text):
+            length = chance.randint(1, 2 * self.size)
+            pieces.append(text[at : at + length])
+            at += length
+        return pieces
+
+
+class Occasion(Struct, frozen=True, kw_only=True):
+    """One reply: under which id, when, signed by whom, in which pieces."""
+
+    id: str
+    """24 hexadecimal digits, another for every reply."""
+    created: int
+    signer: Signer
+    pace: Pace = Pace()
+
+
+class Accepted(Struct, frozen=True, kw_only=True):
+    """A request that broke no rule. `body` is the API's own typed form of it, for what a reply must echo."""
+
+    ask: Ask
+    body: Any
+    stream: bool = False
+
+
+class Refusal(Struct, frozen=True, kw_only=True):
+    """Why a request gets no answer. `kind` is the vendor's word for the error where it has several for a status."""
+
+    status: int
+    message: str
+    kind: str = ""
+    where: str = ""
+    rule: str = ""
+    retry_after: float | None = None
+
+
+class Told(Struct, frozen=True):
+    """A reply on the wire."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class RuleNote(Struct, frozen=True):
+    """A rule as it is listed, and what breaks it."""
+
+    name: str
+    says: str
+    source: str
+    mutate: Mutate
+
+
+class Envelope(Struct, frozen=True):
+    """A second form of an API, in which requests and replies stand within another object."""
+
+    opened: Callable[[bytes], tuple[str, bytes] | Violation]
+    """Return the model and the request that an envelope holds."""
+    closed: Callable[[bytes], bytes]
+
+
+class Api(Struct, frozen=True, kw_only=True):
+    """One vendor's API, as pure functions."""
+
+    name: str
+    rules: tuple[RuleNote, ...]
+    accept: Callable[[bytes, Situation, Signer], Accepted | Violation]
+    whole: Callable[[Answer, Accepted, Occasion], bytes]
+    stream: Callable[[Answer, Accepted, Occasion], Iterator[bytes]]
+    """Frames of a stream; the content type is text/event-stream."""
+    refuse: Callable[[Refusal], Told]
+    fail: Callable[[Refusal], bytes]
+    """The frame with which a stream breaks off in the vendor's own way."""
+    count: Callable[[Accepted, int], bytes]
+    """The answer to a request for a count of tokens, of which there are so many."""
+    bad_key: Refusal
+    """What a key that is not accepted is told."""
+    silenced: Callable[[bytes], bytes]
+    """Take the answer out of a whole reply, or out of the data of a frame."""
+    checks_headers: Callable[[Mapping[str, str]], Violation | None] | None = None
+    envelope: Envelope | None = None
+    array: Callable[[Answer, Accepted, Occasion, bool], Iterator[bytes]] | None = None
+    """A stream as one JSON array, for callers who do not ask for events; the last value says whether enveloped."""
+    remembers: bool = False
+    """Replies are kept, and a request may go on from one."""

@@ -1,0 +1,112 @@
+"""Refuse in OpenAI's envelope: `{"error": {message, type, param, code}}`.
+
+The sentences tell the code: OpenAI words every kind of fault in its own way.
+"""
+
+import hashlib
+import re
+
+from dragoman.simulator.api import Refusal, Told
+from dragoman.simulator.apis.chat.words import named
+from dragoman.simulator.rule import Json
+from dragoman.wire.json import encode
+
+_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), code)
+    for pattern, code in (
+        (r"Unknown parameter: ", "unknown_parameter"),
+        (r"Missing required parameter: ", "missing_required_parameter"),
+        (r"Unsupported parameter: ", "unsupported_parameter"),
+        (r"Unsupported value: ", "unsupported_value"),
+        (r"Invalid type for ", "invalid_type"),
+        (r"Invalid value: ", "invalid_value"),
+        (r"Invalid property name in ", "property_name_above_max_length"),
+        (r"Invalid '[^']*': empty array", "empty_array"),
+        (r"Invalid '[^']*': array too long", "array_above_max_length"),
+        (r"Invalid '[^']*': empty string", "empty_string"),
+        (r"Invalid '[^']*': string too long", "string_above_max_length"),
+        (r"Invalid '[^']*': too many properties", "object_above_max_properties"),
+        (r"Invalid '[^']*': integer above", "integer_above_max_value"),
+        (r"Invalid '[^']*': integer below", "integer_below_min_value"),
+        (r"Invalid '[^']*': decimal above", "decimal_above_max_value"),
+        (r"Invalid '[^']*': decimal below", "decimal_below_min_value"),
+        (r"Invalid '[^']*'(?:\.|: string does not match)", "invalid_value"),
+        (r"Invalid schema for function ", "invalid_function_parameters"),
+        (r"You uploaded an unsupported image", "invalid_image_format"),
+        (r"The model `[^`]*` does not exist", "model_not_found"),
+        (r"Incorrect API key provided", "invalid_api_key"),
+        (r"This model's maximum context length", "context_length_exceeded"),
+        (r"Rate limit reached", "rate_limit_exceeded"),
+        (r"You exceeded your current quota", "insufficient_quota"),
+    )
+)
+_QUOTED = re.compile(
+    r"(?:Unknown parameter: |Missing required parameter: |Unsupported parameter: |Invalid type for |Invalid )'([^']+)'"
+)
+_DOTTED = re.compile(r"Invalid value for 'content'|Invalid parameter: |An assistant message with 'tool_calls'")
+"""Faults that OpenAI finds late, and whose place it then writes as `messages.[1].content`."""
+_TYPES = {429: "requests"}
+_STATUS_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
+_OWN_TYPES = {"requests", "tokens", "insufficient_quota", "server_error", "invalid_request_error", "rate_limit_error"}
+_CODE_OF_TYPE = {
+    "insufficient_quota": "insufficient_quota",
+    "requests": "rate_limit_exceeded",
+    "tokens": "rate_limit_exceeded",
+}
+BAD_KEY = Refusal(
+    status=401,
+    message="Incorrect API key provided. You can find your API key at https://platform.openai.com/account/api-keys.",
+    rule="key",
+)
+
+
+def refuse(refusal: Refusal) -> Told:
+    """Return the reply that refuses."""
+    body = encode({"error": _error(refusal)})
+    headers = {
+        "content-type": "application/json",
+        "openai-version": "2020-10-01",
+        "x-request-id": "req_" + hashlib.sha256(body).hexdigest()[:32],
+    }
+    if refusal.retry_after is not None:
+        headers["retry-after"] = f"{refusal.retry_after:g}"
+        headers["retry-after-ms"] = f"{refusal.retry_after * 1000:.0f}"
+    if refusal.rule:
+        headers["x-dragoman-rule"] = refusal.rule
+    return Told(refusal.status, headers, body)
+
+
+def fail(refusal: Refusal) -> bytes:
+    """Return the frame with which a stream breaks off; nothing follows it."""
+    return b"data: " + encode({"error": _error(refusal)}) + b"\n\n"
+
+
+def _error(refusal: Refusal) -> Json:
+    message = f"{refusal.message} [rule: {refusal.rule}]" if refusal.rule else refusal.message
+    return {"message": message, "type": _type(refusal), "param": _param(refusal), "code": _code(refusal)}
+
+
+def _type(refusal: Refusal) -> str:
+    if refusal.kind in _OWN_TYPES:
+        return refusal.kind
+    default = "server_error" if refusal.status >= 500 else "invalid_request_error"
+    return _TYPES.get(refusal.status, default)
+
+
+def _code(refusal: Refusal) -> str | None:
+    if refusal.kind:
+        return _CODE_OF_TYPE.get(refusal.kind) if refusal.kind in _OWN_TYPES else refusal.kind
+    for pattern, code in _CODES:
+        if pattern.match(refusal.message):
+            return code
+    return _STATUS_CODES.get(refusal.status)
+
+
+def _param(refusal: Refusal) -> str | None:
+    quoted = _QUOTED.match(refusal.message)
+    if quoted is not None:
+        return quoted[1]
+    if not refusal.where:
+        return None
+    name = named(refusal.where)
+    return name.replace("[", ".[") if _DOTTED.match(refusal.message) else name

@@ -1,0 +1,118 @@
+"""What OpenAI's models take on this endpoint, by name.
+
+A name nobody knows is treated as the newest generation that takes tools. Dates and sizes in names change nothing.
+"""
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+ToolPolicy = Literal["any", "without-effort", "effort-none", "never"]
+"""When function tools are taken: always; unless an effort other than none is asked for; only with effort none said
+outright; not at all."""
+
+
+class Family(Struct, frozen=True, kw_only=True):
+    """One generation of models."""
+
+    generation: tuple[int, int]
+    efforts: tuple[str, ...] = ()
+    """Words of `reasoning_effort`; a family without any does not reason."""
+    default_effort: str = "none"
+    tools: ToolPolicy = "any"
+    custom_tools: bool = True
+    structured: bool = True
+    """Takes a response format of type json_schema."""
+
+    @property
+    def reasons(self) -> bool:
+        """Whether it is a reasoning model, at whatever effort."""
+        return bool(self.efforts)
+
+
+_UP_TO_HIGH = ("low", "medium", "high")
+_UP_TO_XHIGH = (*_UP_TO_HIGH, "xhigh")
+_NEWEST = Family(
+    generation=(6, 0), efforts=("none", *_UP_TO_XHIGH, "max"), default_effort="medium", tools="effort-none"
+)
+_FAMILIES: tuple[tuple[re.Pattern[str], Family], ...] = tuple(
+    (re.compile(pattern), family)
+    for pattern, family in (
+        (
+            r"gpt-3\.?5|gpt-4o-2024-05-13|gpt-4(?![.o])",
+            Family(generation=(4, 0), custom_tools=False, structured=False),
+        ),
+        (r"gpt-4|chatgpt-4o|gpt-audio|gpt-5-chat|gpt-5-search", Family(generation=(4, 1), custom_tools=False)),
+        (
+            r"o1-mini|o1-preview",
+            Family(
+                generation=(4, 2), efforts=_UP_TO_HIGH, default_effort="medium", custom_tools=False, structured=False
+            ),
+        ),
+        (
+            r"o[134](?![0-9])",
+            Family(generation=(4, 2), efforts=_UP_TO_HIGH, default_effort="medium", custom_tools=False),
+        ),
+        (r"gpt-5(?!\.)", Family(generation=(5, 0), efforts=("minimal", *_UP_TO_HIGH), default_effort="medium")),
+        (r"gpt-5\.[123]-chat", Family(generation=(5, 1), efforts=("medium",), default_effort="medium")),
+        (r"gpt-5\.1", Family(generation=(5, 1), efforts=("none", *_UP_TO_HIGH))),
+        (r"gpt-5\.[23]", Family(generation=(5, 2), efforts=("none", *_UP_TO_XHIGH))),
+        (r"gpt-5\.4", Family(generation=(5, 4), efforts=("none", *_UP_TO_XHIGH), tools="without-effort")),
+        (r"gpt-5\.5", Family(generation=(5, 5), efforts=("none", *_UP_TO_XHIGH), tools="without-effort")),
+        (
+            r"gpt-5\.6",
+            Family(generation=(5, 6), efforts=("none", *_UP_TO_XHIGH), default_effort="medium", tools="effort-none"),
+        ),
+        (
+            r"gpt-6-astra|gpt-6\.1-sol",
+            Family(generation=(6, 1), efforts=(*_UP_TO_XHIGH, "max"), default_effort="medium", tools="never"),
+        ),
+    )
+)
+_NOWHERE = re.compile(r"no-such|non-existent|does-not-exist")
+_COMPLETIONS_ONLY = re.compile(r"gpt-3\.5-turbo-instruct|davinci-002|babbage-002")
+_RESPONSES_ONLY = re.compile(r"(?:gpt-5|gpt-6|o1|o3).*-(?:pro|codex|deep-research)(?:-|$)|codex-mini|computer-use")
+
+
+def _own_name(model: str) -> str:
+    return model.removeprefix("ft:")
+
+
+def family_of(model: str) -> Family:
+    """Return the family of a model."""
+    name = _own_name(model)
+    for pattern, family in _FAMILIES:
+        if pattern.match(name):
+            return family
+    return _NEWEST
+
+
+def effort_of(model: str, asked: str | None) -> str:
+    """Return how hard a model thinks; "none" also for models that cannot."""
+    return asked or family_of(model).default_effort
+
+
+def is_search_model(model: str) -> bool:
+    """Tell whether a model searches the web by itself."""
+    return "-search" in model
+
+
+def is_audio_model(model: str) -> bool:
+    """Tell whether a model hears and speaks."""
+    return "audio" in model
+
+
+def is_unknown(model: str) -> bool:
+    """Tell whether a name shall not exist."""
+    return _NOWHERE.match(model) is not None
+
+
+def is_for_completions(model: str) -> bool:
+    """Tell whether a model only completes texts."""
+    return _COMPLETIONS_ONLY.match(_own_name(model)) is not None
+
+
+def is_for_responses(model: str) -> bool:
+    """Tell whether a model is served by the Responses API only."""
+    return _RESPONSES_ONLY.match(_own_name(model)) is not None

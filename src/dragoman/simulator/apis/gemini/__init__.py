@@ -1,0 +1,86 @@
+"""Gemini's generateContent, in its AI Studio, Vertex and Code Assist forms.
+
+A body comes bare; the app takes Code Assist's envelope off with `unwrapped` and puts it on with `wrapped`, and holds
+what was in it to Vertex's rules, for that is the request Code Assist passes on.
+"""
+
+import msgspec
+
+from dragoman.simulator.api import Accepted, Api, Envelope, Refusal
+from dragoman.simulator.apis.gemini.code_assist import load_code_assist, onboard_user, unwrapped, wrapped
+from dragoman.simulator.apis.gemini.errors import fail, refuse
+from dragoman.simulator.apis.gemini.generation import NO_SUCH, generation_of
+from dragoman.simulator.apis.gemini.heard import Heard
+from dragoman.simulator.apis.gemini.read import asked
+from dragoman.simulator.apis.gemini.rules import NOTES, RULES
+from dragoman.simulator.apis.gemini.shape import read_request
+from dragoman.simulator.apis.gemini.stream import stream, stream_array
+from dragoman.simulator.apis.gemini.turns import turns_of
+from dragoman.simulator.apis.gemini.write import heard_in, silenced, whole
+from dragoman.simulator.rule import Situation, Violation, first_violation
+from dragoman.simulator.signatures import Signer
+
+__all__ = [
+    "API",
+    "load_code_assist",
+    "onboard_user",
+    "stream_array",
+    "unwrapped",
+    "wrapped",
+]
+
+
+def _accept(body: bytes, situation: Situation, signer: Signer) -> Accepted | Violation:
+    model = situation.model.rpartition("/")[2]
+    if model.startswith(NO_SUCH):
+        return _no_model(model, situation)
+    request = read_request(body, vertex=situation.vertex, counting=situation.counting)
+    if isinstance(request, Violation):
+        return request
+    heard = Heard(
+        request=request,
+        turns=turns_of(request),
+        generation=generation_of(model),
+        model=model,
+        vertex=situation.vertex,
+        signer=signer,
+    )
+    return first_violation(RULES, heard, situation) or Accepted(ask=asked(heard), body=heard)
+
+
+def _no_model(model: str, situation: Situation) -> Violation:
+    studio = (
+        f"models/{model} is not found for API version v1beta, or is not supported for generateContent. Call "
+        "ModelService.ListModels to see the list of available models and their supported methods."
+    )
+    vertex = (
+        f"Publisher Model `projects/simulated-project/locations/us-central1/publishers/google/models/{model}` was not "
+        "found or your project does not have access to it. Please ensure you are using a valid model version. For "
+        "more information, see: https://cloud.google.com/vertex-ai/generative-ai/docs/learn/model-versions"
+    )
+    return Violation(vertex if situation.vertex else studio, status=404, rule="gemini.model")
+
+
+def _count(accepted: Accepted, tokens: int) -> bytes:
+    made = {"totalTokens": tokens, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": tokens}]}
+    if heard_in(accepted).vertex:
+        made["totalBillableCharacters"] = sum(len(turn.text) for turn in accepted.ask.turns)
+    return msgspec.json.encode(made)
+
+
+API = Api(
+    name="gemini",
+    rules=NOTES,
+    accept=_accept,
+    whole=whole,
+    stream=stream,
+    refuse=refuse,
+    fail=fail,
+    count=_count,
+    bad_key=Refusal(
+        status=400, message="API key not valid. Please pass a valid API key.", kind="API_KEY_INVALID", rule="key"
+    ),
+    silenced=silenced,
+    envelope=Envelope(unwrapped, wrapped),
+    array=stream_array,
+)

@@ -1,0 +1,341 @@
+"""What contents must be: given, of a known role, made of parts with one thing in each, of media Google can see."""
+
+from collections.abc import Iterable, Iterator
+from random import Random
+
+from dragoman.simulator.apis.gemini import bodies
+from dragoman.simulator.apis.gemini.heard import Heard, HeardRule, field, unable
+from dragoman.simulator.apis.gemini.shape import Blob, Content, FileData
+from dragoman.simulator.apis.gemini.turns import Placed
+from dragoman.simulator.rule import Json, Rule, Situation, Violation
+
+_ROLES = frozenset({"user", "model"})
+_RESULT_ROLES = frozenset({"user", "model", "function", "tool"})
+_IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
+_PDF = "application/pdf"
+_APPLICATIONS = frozenset(
+    {
+        "application/json",
+        "application/rtf",
+        "application/xml",
+        "application/x-javascript",
+        "application/x-typescript",
+        "application/x-python-code",
+        "application/x-ipynb+json",
+    }
+)
+_RESULT_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
+_KINDS = ("audio/", "video/", "text/")
+_FUNCTION_DOCS = "Learn more: https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling"
+
+
+def _parts(heard: Heard) -> Iterator[Placed]:
+    for turn in heard.turns:
+        yield from turn.parts
+
+
+def _contents(heard: Heard) -> Iterator[tuple[int, Content]]:
+    yield from enumerate(heard.request.contents or [])
+
+
+def _given(heard: Heard, _: Situation) -> Iterator[Violation]:
+    if not heard.request.contents:
+        studio = field("contents", "contents is not specified")
+        yield Violation(unable("at least one contents field is required.") if heard.vertex else studio, "/contents")
+
+
+def _role(heard: Heard, _: Situation) -> Iterator[Violation]:
+    for number, content in _contents(heard):
+        results = any(part.function_response is not None for part in content.parts or [])
+        known = _RESULT_ROLES if results else _ROLES
+        if content.role not in known and (heard.vertex or content.role):
+            yield Violation("Please use a valid role: user, model.", f"/contents/{number}/role")
+
+
+def _has_parts(heard: Heard, _: Situation) -> Iterator[Violation]:
+    for number, content in _contents(heard):
+        # A reply cut off while the model was thinking has no parts, and is taken back as it is (gemini/lingua-0064).
+        if not content.parts and content.role != "model":
+            studio = field(f"contents[{number}].parts", "contents.parts must not be empty.")
+            vertex = unable("it must include at least one parts field, which describes the prompt input.")
+            yield Violation(vertex if heard.vertex else studio, f"/contents/{number}/parts")
+
+
+def _has_data(heard: Heard, _: Situation) -> Iterator[Violation]:
+    for placed in _parts(heard):
+        if not placed.part.has_data and placed.part.thought_signature is None:
+            path = f"contents[{placed.content}].parts[{placed.index}].data"
+            yield Violation(field(path, "required oneof field 'data' must have one initialized field"), placed.where)
+
+
+def _text(heard: Heard, _: Situation) -> Iterator[Violation]:
+    for placed in _parts(heard):
+        if heard.vertex and placed.part.text == "" and placed.part.thought_signature is None:
+            words = "it has an empty text parameter. Add a value to the parameter and try again."
+            yield Violation(unable(words), f"{placed.where}/text")
+
+
+def _seen(heard: Heard, media_type: str) -> bool:
+    bare = media_type.partition(";")[0].strip().lower()
+    other = bare in _APPLICATIONS and not heard.vertex
+    return bare in _IMAGES or bare == _PDF or other or bare.startswith(_KINDS)
+
+
+def _media_words(heard: Heard, media_type: str) -> str:
+    vertex = (
+        f"it has a mimeType parameter with value {media_type}, which is not supported. "
+        "Update the mimeType and try again."
+    )
+    return unable(vertex) if heard.vertex else f"Unsupported MIME type: {media_type}"
+
+
+def _media(heard: Heard, _: Situation) -> Iterator[Violation]:
+    for placed in _parts(heard):
+        blob: Blob | None = placed.part.inline_data
+        if blob is not None and not _seen(heard, blob.mime_type):
+            yield Violation(_media_words(heard, blob.mime_type), f"{placed.where}/inlineData/mimeType")
+
+
+def _file(heard: Heard, _: Situation) -> Iterator[Violation]:
+    for placed in _parts(heard):
+        file: FileData | None = placed.part.file_data
+        if file is None:
+            continue
+        where = f"{placed.where}/fileData/fileUri"
+        if not file.file_uri:
+            path = f"contents[{placed.content}].parts[{placed.index}].file_data.file_uri"
+            yield Violation(field(path, "file_uri must not be empty."), where)
+        elif file.file_uri.startswith("gs://") and not heard.vertex:
+            yield Violation(f"Unsupported file uri: {file.file_uri}", where)
+        elif file.mime_type is not None and not _seen(heard, file.mime_type):
+            yield Violation(_media_words(heard, file.mime_type), f"{placed.where}/fileData/mimeType")
+
+
+def _system(heard: Heard, _: Situation) -> Iterator[Violation]:
+    instruction = heard.request.system_instruction
+    for index, part in enumerate(instruction.parts or [] if instruction is not None else []):
+        if part.has_data and part.text is None:
+            yield Violation("System instruction only supports text parts.", f"/systemInstruction/parts/{index}")
+
+
+def _names(heard: Heard, _: Situation) -> Iterator[Violation]:
+    for placed in _parts(heard):
+        for member in ("function_call", "function_response"):
+            named = getattr(placed.part, member)
+            if named is not None and not named.name:
+                path = f"contents[{placed.content}].parts[{placed.index}].{member}.name"
+                yield Violation(field(path, "Name cannot be empty."), placed.where)
+
+
+def _result_parts(heard: Heard, _: Situation) -> Iterator[Violation]:
+    for placed in _parts(heard):
+        result = placed.part.function_response
+        shown = result.parts or [] if result is not None else []
+        where = f"{placed.where}/functionResponse/parts"
+        if shown and not heard.generation.combines:
+            words = "Unable to submit request because `function_response.parts` is not supported for this model."
+            yield Violation(f"{words} {_FUNCTION_DOCS}", where)
+        for index, one in enumerate(shown):
+            media = one.inline_data or one.file_data
+            kind = media.mime_type if media is not None else ""
+            if kind is not None and kind not in _RESULT_TYPES:
+                yield Violation(_media_words(heard, kind), f"{where}/{index}")
+
+
+def _cached(heard: Heard, _: Situation) -> Iterator[Violation]:
+    request = heard.request
+    if request.cached_content and (request.system_instruction or request.tools or request.tool_config):
+        studio = (
+            "CachedContent can not be used with GenerateContent request setting system_instruction, tools or "
+            "tool_config.\n\nProposed fix: move those values to CachedContent from GenerateContent request."
+        )
+        vertex = "Tool config, tools and system instruction should not be set in the request when using cached content."
+        yield Violation(vertex if heard.vertex else studio, "/cachedContent")
+
+
+def _safety(heard: Heard, _: Situation) -> Iterator[Violation]:
+    known: set[str] = set()
+    for index, setting in enumerate(heard.request.safety_settings or []):
+        if setting.category is not None and setting.category in known:
+            words = field(f"safety_settings[{index}].category", f"duplicate setting for {setting.category}")
+            yield Violation(words, f"/safetySettings/{index}/category")
+        known.add(setting.category or "")
+
+
+def _without_contents(body: Json, _: Random) -> Iterable[Json]:
+    for missing in (False, True):
+        changed = bodies.copied(body)
+        bodies.put(bodies.request_in(changed), "contents", None if missing else [])
+        yield changed
+
+
+def _other_roles(body: Json, chance: Random) -> Iterable[Json]:
+    for role in ("assistant", "system", "human"):
+        changed = bodies.copied(body)
+        chance.choice(bodies.contents(changed))["role"] = role
+        yield changed
+
+
+def _without_parts(body: Json, _: Random) -> Iterable[Json]:
+    for missing in (False, True):
+        changed = bodies.copied(body)
+        content = next(one for one in bodies.contents(changed) if one.get("role") != "model")
+        content["parts"] = []
+        if missing:
+            del content["parts"]
+        yield changed
+
+
+def _with_part(body: Json, part: Json) -> Json:
+    changed = bodies.copied(body)
+    content = next(one for one in bodies.contents(changed) if one.get("role") != "model")
+    bodies.parts(content).insert(0, part)
+    return changed
+
+
+def _without_data(body: Json, _: Random) -> Iterable[Json]:
+    yield _with_part(body, {})
+    yield _with_part(body, {"thought": True})
+
+
+def _empty_text(body: Json, _: Random) -> Iterable[Json]:
+    yield _with_part(body, {"text": ""})
+
+
+def _unseen_media(body: Json, chance: Random) -> Iterable[Json]:
+    kinds = ("image/gif", "image/jpg", "image/svg+xml", "png", "application/zip", "application/octet-stream", "")
+    yield _with_part(body, {"inlineData": {"mimeType": chance.choice(kinds), "data": "R0lGODlhAQABAAAAACw="}})
+
+
+def _bad_files(body: Json, _: Random) -> Iterable[Json]:
+    yield _with_part(body, {"fileData": {"mimeType": "application/pdf"}})
+    yield _with_part(body, {"fileData": {"mimeType": "application/pdf", "fileUri": "gs://bucket/a.pdf"}})
+    yield _with_part(body, {"file_data": {"mime_type": "image/tiff", "file_uri": "https://example.com/a.tiff"}})
+
+
+def _system_media(body: Json, _: Random) -> Iterable[Json]:
+    changed = bodies.copied(body)
+    request = bodies.request_in(changed)
+    if bodies.get(request, "cached_content") is None:
+        image = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+        bodies.put(request, "system_instruction", {"parts": [{"text": "Look."}, image]})
+        yield changed
+
+
+def _nameless(body: Json, _: Random) -> Iterable[Json]:
+    for member in ("function_call", "function_response"):
+        changed = bodies.copied(body)
+        for _content, _index, part in bodies.placed_parts(changed):
+            if bodies.get(part, member) is not None:
+                bodies.get(part, member).pop("name")
+                yield changed
+                break
+
+
+def _showing(body: Json, _: Random) -> Iterable[Json]:
+    changed = bodies.copied(body)
+    for response in bodies.responses(changed):
+        response["parts"] = [{"inlineData": {"mimeType": "image/gif", "data": "R0lGODlhAQABAAAAACw="}}]
+        yield changed
+        return
+
+
+def _cached_with_tools(body: Json, _: Random) -> Iterable[Json]:
+    changed = bodies.with_function(body)
+    bodies.put(bodies.request_in(changed), "cached_content", "cachedContents/one")
+    yield changed
+
+
+def _twice_safe(body: Json, _: Random) -> Iterable[Json]:
+    changed = bodies.copied(body)
+    one = {"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}
+    bodies.put(bodies.request_in(changed), "safety_settings", [one, {**one, "threshold": "OFF"}])
+    yield changed
+
+
+RULES: tuple[HeardRule, ...] = (
+    Rule(
+        "gemini.contents-given",
+        "A request has contents.",
+        "wire/gemini.md section 2; Google's words from public threads",
+        _given,
+        _without_contents,
+    ),
+    Rule(
+        "gemini.role",
+        "A content is the user's or the model's (results also `function`'s or `tool`'s); only Vertex wants it said.",
+        "wire/gemini.md section 2; Google's words from public threads; recorded: gemini/louter-0004 and 0005",
+        _role,
+        _other_roles,
+    ),
+    Rule(
+        "gemini.parts-given",
+        "A content of the user has parts.",
+        "wire/mapping.md section 1; Google's words from public threads; the model's may be empty: gemini/lingua-0064",
+        _has_parts,
+        _without_parts,
+    ),
+    Rule(
+        "gemini.part-data",
+        "A part holds something, at least a signature.",
+        "wire/gemini.md section 2; Google's words from public threads; recorded: gemini/adk-go-0050",
+        _has_data,
+        _without_data,
+    ),
+    Rule(
+        "gemini.empty-text",
+        "On Vertex a text is not empty, unless it is signed.",
+        "wire/mapping.md section 1; Google's words from public threads; AI Studio takes it: gemini/pydantic-ai-0036",
+        _text,
+        _empty_text,
+    ),
+    Rule(
+        "gemini.inline-data",
+        "Inline data is of a type Google can see: no GIF, no image/jpg, no archives; on Vertex no JSON.",
+        "wire/mapping.md section 10; Google's words from github.com/ogkalu2/comic-translate/pull/399",
+        _media,
+        _unseen_media,
+    ),
+    Rule(
+        "gemini.file-data",
+        "A file has a URI; Cloud Storage is for Vertex alone.",
+        "wire/gemini.md sections 2 and 13; the words are ours",
+        _file,
+        _bad_files,
+    ),
+    Rule(
+        "gemini.system-text",
+        "A system instruction is made of text.",
+        "wire/gemini.md section 2; the words are ours",
+        _system,
+        _system_media,
+    ),
+    Rule(
+        "gemini.call-name",
+        "Calls and results of functions name the function.",
+        "wire/gemini.md section 5; Google's words from public threads",
+        _names,
+        _nameless,
+    ),
+    Rule(
+        "gemini.result-parts",
+        "Results show media from Gemini 3 on, and only PNG, JPEG, WebP, PDF and plain text.",
+        "wire/gemini.md section 5; Google's words from github.com/google-gemini/gemini-cli/issues/19436",
+        _result_parts,
+        _showing,
+    ),
+    Rule(
+        "gemini.cached-content",
+        "With cached content the request brings no system instruction, tools or tool config of its own.",
+        "wire/gemini.md section 2; Google's words from github.com/BerriAI/litellm/issues/17304",
+        _cached,
+        _cached_with_tools,
+    ),
+    Rule(
+        "gemini.safety-once",
+        "There is one safety setting for a category.",
+        "no source but the comment in the protos (at most one setting for each category); the words are ours",
+        _safety,
+        _twice_safe,
+    ),
+)

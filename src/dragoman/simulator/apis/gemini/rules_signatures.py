@@ -1,0 +1,197 @@
+"""Thought signatures: from Gemini 3 on they come back as they were issued, on what they were issued for.
+
+The first call of every step of the current turn must carry one; everywhere else one may be left out.
+"""
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from random import Random
+
+from dragoman.simulator.apis.gemini import bodies
+from dragoman.simulator.apis.gemini.heard import Heard, HeardRule
+from dragoman.simulator.apis.gemini.shape import read_request
+from dragoman.simulator.apis.gemini.turns import Placed, current_turn, signed_content, turns_of
+from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.signatures import Verdict
+
+SKIPS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
+_STANDARD = str.maketrans("-_", "+/")
+# As bytes are read: in the standard alphabet, without padding. SDKs that take bytes send the word's base64.
+_SKIPPED = frozenset(
+    form.translate(_STANDARD).rstrip("=") for word in SKIPS for form in (word, b64encode(word.encode()).decode())
+)
+_CORRUPTED = "Corrupted thought signature."
+_INVALID = "Invalid thought signature."
+_DOCS = "https://ai.google.dev/gemini-api/docs/thought-signatures"
+_VERTEX_DOCS = "https://docs.cloud.google.com/vertex-ai/generative-ai/docs/thought-signatures"
+_FOREIGN = "b3BhcXVlLXNpZ25hdHVyZS0x"
+
+
+def _signed(heard: Heard) -> Iterator[tuple[Placed, str]]:
+    if not heard.generation.signs:
+        return
+    for turn in heard.turns:
+        for placed in turn.parts:
+            token = placed.part.thought_signature
+            if token and token not in _SKIPPED:
+                yield placed, token
+
+
+def _judged(heard: Heard) -> Iterator[tuple[Placed, str, Verdict]]:
+    for placed, token in _signed(heard):
+        padded = token + "=" * (-len(token) % 4)
+        yield placed, token, heard.signer.judge(padded, signed_content(placed.part))
+
+
+def _missing_words(heard: Heard, placed: Placed, name: str) -> str:
+    position = placed.content + 1
+    if heard.vertex:
+        return (
+            f"Unable to submit request because function call `default_api:{name}` in the `{position}.` content block "
+            f"is missing a `thought_signature`. Learn more: {_VERTEX_DOCS}"
+        )
+    return (
+        "Function call is missing a thought_signature in functionCall parts. This is required for tools to work "
+        "correctly, and missing thought_signature may lead to degraded model performance. Additional data, function "
+        f"call `default_api:{name}` , position {position}. Please refer to {_DOCS} for more details."
+    )
+
+
+def _missing(heard: Heard, _: Situation) -> Iterator[Violation]:
+    if not heard.generation.signs:
+        return
+    for step in current_turn(heard.turns):
+        for placed, call in step.calls[:1]:
+            if not placed.part.thought_signature:
+                yield Violation(_missing_words(heard, placed, call.name), placed.where)
+
+
+def _altered(heard: Heard, _: Situation) -> Iterator[Violation]:
+    for placed, _token, verdict in _judged(heard):
+        if verdict == "altered":
+            yield Violation(_CORRUPTED, f"{placed.where}/thoughtSignature")
+
+
+def _foreign(heard: Heard, situation: Situation) -> Iterator[Violation]:
+    for placed, _token, verdict in _judged(heard):
+        if verdict == "foreign" and not situation.recorded:
+            yield Violation(_CORRUPTED, f"{placed.where}/thoughtSignature")
+
+
+def _moved(heard: Heard, _: Situation) -> Iterator[Violation]:
+    for placed, _token, verdict in _judged(heard):
+        if verdict == "moved":
+            yield Violation(_INVALID, f"{placed.where}/thoughtSignature")
+
+
+def _twice(heard: Heard, _: Situation) -> Iterator[Violation]:
+    known: set[str] = set()
+    for placed, token, verdict in _judged(heard):
+        if verdict == "genuine" and token in known:
+            yield Violation(_INVALID, f"{placed.where}/thoughtSignature")
+        known.add(token)
+
+
+def _first_calls(body: Json) -> list[Json]:
+    """Return the calls of a body that must be signed."""
+    request = read_request(json.dumps(bodies.request_in(body)).encode(), vertex=False)
+    if isinstance(request, Violation):
+        return []
+    steps = [step.calls[0][0] for step in current_turn(turns_of(request)) if step.calls]
+    return [bodies.parts(bodies.contents(body)[placed.content])[placed.index] for placed in steps]
+
+
+def _unsigned(body: Json, _: Random) -> Iterable[Json]:
+    for empty in (False, True):
+        changed = bodies.signed(body)
+        for part in _first_calls(changed)[-1:]:
+            bodies.drop(part, "thought_signature")
+            if empty:
+                part["thoughtSignature"] = ""
+            yield changed
+
+
+def _with_altered(body: Json, chance: Random) -> Iterable[Json]:
+    changed = bodies.signed(body)
+    for part in bodies.calls(changed)[-1:]:
+        token: str = part["thoughtSignature"] if "thoughtSignature" in part else part["thought_signature"]
+        at = chance.randrange(34, 44)
+        other = "A" if token[at] != "A" else "B"
+        for spoilt in (token[:at] + other + token[at + 1 :], token[:-8]):
+            bodies.put(part, "thought_signature", spoilt)
+            yield bodies.copied(changed)
+
+
+def _with_foreign(body: Json, _: Random) -> Iterable[Json]:
+    changed = bodies.signed(body)
+    for content, _index, part in bodies.placed_parts(changed):
+        if content.get("role") == "model" or len(bodies.contents(changed)) == 1:
+            bodies.put(part, "thought_signature", _FOREIGN)
+            yield changed
+            return
+
+
+def _with_moved(body: Json, _: Random) -> Iterable[Json]:
+    changed = bodies.signed(body)
+    calls = bodies.calls(changed)
+    for part in calls[-1:]:
+        call = bodies.get(part, "function_call")
+        call["args"] = {**(call.get("args") or {}), "changed on the way": True}
+        yield changed
+
+
+def _with_twice(body: Json, _: Random) -> Iterable[Json]:
+    changed = bodies.signed(body)
+    contents = bodies.contents(changed)
+    for index in range(len(contents) - 2, -1, -1):
+        pair = contents[index : index + 2]
+        parts = [bodies.parts(content) for content in pair]
+        if (
+            all(bodies.get(part, "function_call") is not None for part in parts[0])
+            and all(bodies.get(part, "function_response") is not None for part in parts[1])
+            and len(parts[0]) == len(parts[1])
+            and parts[0]
+        ):
+            contents[index + 2 : index + 2] = bodies.copied({"pair": pair})["pair"]
+            yield changed
+            return
+
+
+RULES: tuple[HeardRule, ...] = (
+    Rule(
+        "gemini.signature-missing",
+        "From Gemini 3 on the first call of every step of the current turn carries its thought signature.",
+        "wire/gemini.md section 6",
+        _missing,
+        _unsigned,
+    ),
+    Rule(
+        "gemini.signature-altered",
+        "From Gemini 3 on a thought signature comes back as it was issued.",
+        "wire/gemini.md section 6",
+        _altered,
+        _with_altered,
+    ),
+    Rule(
+        "gemini.signature-foreign",
+        "From Gemini 3 on a thought signature was issued here, unless the request is a recording.",
+        "wire/gemini.md section 6 (a signature of another model)",
+        _foreign,
+        _with_foreign,
+    ),
+    Rule(
+        "gemini.signature-moved",
+        "From Gemini 3 on a thought signature comes back on the very call it was issued for.",
+        "wire/gemini.md section 6",
+        _moved,
+        _with_moved,
+    ),
+    Rule(
+        "gemini.signature-twice",
+        "From Gemini 3 on a thought signature comes back once.",
+        "wire/gemini.md section 6 (a signature stays with its part); no recording",
+        _twice,
+        _with_twice,
+    ),
+)

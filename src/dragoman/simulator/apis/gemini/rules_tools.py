@@ -1,0 +1,240 @@
+"""What tools must be: functions with good names that are declared once, modes that have functions to choose from."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from random import Random
+
+from dragoman.simulator.apis.gemini import bodies
+from dragoman.simulator.apis.gemini.heard import Heard, HeardRule, field, unable
+from dragoman.simulator.apis.gemini.shape_tools import FunctionCallingConfig, server_tools
+from dragoman.simulator.rule import Json, Rule, Situation, Violation
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
+_NAME_WORDS = (
+    "Invalid function name. Must start with a letter or an underscore. Must be alphameric (a-z, A-Z, 0-9), "
+    "underscores (_), dots (.), colons (:), or dashes (-), with a maximum length of 128."
+)
+_MOST_FUNCTIONS = 128
+_CHOOSING = frozenset({"ANY", "VALIDATED"})
+
+
+def _calling(heard: Heard) -> FunctionCallingConfig | None:
+    return heard.request.tool_config.function_calling_config if heard.request.tool_config is not None else None
+
+
+def _name(heard: Heard, _: Situation) -> Iterator[Violation]:
+    for (number, index), function in heard.placed_functions:
+        if not _NAME.fullmatch(function.name):
+            path = f"tools[{number}].function_declarations[{index}].name"
+            where = f"/tools/{number}/functionDeclarations/{index}/name"
+            vertex = f"The GenerateContentRequest proto is invalid:\n  * {path}: [FIELD_INVALID] {_NAME_WORDS}"
+            yield Violation(vertex if heard.vertex else field(path, _NAME_WORDS), where)
+
+
+def _once(heard: Heard, _: Situation) -> Iterator[Violation]:
+    for name, count in Counter(function.name for function in heard.functions).items():
+        if count > 1:
+            yield Violation(f"Duplicate function declaration found: {name}", "/tools")
+
+
+def _count(heard: Heard, _: Situation) -> Iterator[Violation]:
+    if heard.vertex and len(heard.functions) > _MOST_FUNCTIONS:
+        words = f"it has {len(heard.functions)} function declarations but at most {_MOST_FUNCTIONS} are supported."
+        yield Violation(unable(words), "/tools")
+
+
+def _one_schema(heard: Heard, _: Situation) -> Iterator[Violation]:
+    for (number, index), function in heard.placed_functions:
+        for name in ("parameters", "response"):
+            other = f"{name}_json_schema"
+            if getattr(function, name) is not None and getattr(function, other) is not None:
+                path = f"tools[{number}].function_declarations[{index}].{other}"
+                words = f"{other} is mutually exclusive with {name}."
+                yield Violation(field(path, words), f"/tools/{number}/functionDeclarations/{index}")
+
+
+def _mixed(heard: Heard, _: Situation) -> Iterator[Violation]:
+    served = server_tools(heard.request.tools or [])
+    if heard.functions and served and not heard.generation.combines:
+        vertex = "Multiple tools are supported only when they are all search tools."
+        yield Violation(vertex if heard.vertex else "Tool use with function calling is unsupported", "/tools")
+
+
+def _flagged(heard: Heard, _: Situation) -> Iterator[Violation]:
+    served = server_tools(heard.request.tools or [])
+    flag = heard.request.tool_config and heard.request.tool_config.include_server_side_tool_invocations
+    if heard.functions and served and not heard.vertex and not flag:
+        words = (
+            "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function "
+            "calling."
+        )
+        yield Violation(words, "/toolConfig/includeServerSideToolInvocations")
+
+
+def _has_functions(heard: Heard, _: Situation) -> Iterator[Violation]:
+    calling = _calling(heard)
+    # Google's own tools let it pass (gemini/pydantic-ai-0034).
+    if calling is not None and calling.mode is not None and not heard.request.tools:
+        words = "Function calling config is set without function_declarations."
+        yield Violation(words, "/toolConfig/functionCallingConfig")
+
+
+def _allowed(heard: Heard, _: Situation) -> Iterator[Violation]:
+    calling = _calling(heard)
+    if calling is not None and calling.allowed_function_names and calling.mode not in _CHOOSING:
+        words = "Please set allowed_function_names only when function calling mode is ANY."
+        yield Violation(words, "/toolConfig/functionCallingConfig/allowedFunctionNames")
+
+
+def _known(heard: Heard, _: Situation) -> Iterator[Violation]:
+    calling = _calling(heard)
+    names = {function.name for function in heard.functions}
+    for index, name in enumerate(calling.allowed_function_names or [] if calling is not None else []):
+        if name not in names:
+            path = f"tool_config.function_calling_config.allowed_function_names[{index}]"
+            where = f"/toolConfig/functionCallingConfig/allowedFunctionNames/{index}"
+            yield Violation(field(path, f"function `{name}` is not declared."), where)
+
+
+def _streamed(heard: Heard, _: Situation) -> Iterator[Violation]:
+    calling = _calling(heard)
+    if calling is not None and calling.stream_function_call_arguments and not heard.generation.combines:
+        words = "streaming of function call arguments is not supported for this model."
+        yield Violation(unable(words), "/toolConfig/functionCallingConfig/streamFunctionCallArguments")
+
+
+def _bad_names(body: Json, chance: Random) -> Iterable[Json]:
+    for name in ("", "1st", "get weather", "météo", "a" * 129, "-dash", chance.choice(("a/b", "a$", "a@b"))):
+        yield bodies.with_function(body, name=name)
+
+
+def _declared_twice(body: Json, _: Random) -> Iterable[Json]:
+    yield bodies.with_tools(body, {"functionDeclarations": [bodies.WEATHER, {**bodies.WEATHER, "description": "2"}]})
+    yield bodies.with_tools(
+        body, {"functionDeclarations": [bodies.WEATHER]}, {"function_declarations": [bodies.WEATHER]}
+    )
+
+
+def _too_many(body: Json, _: Random) -> Iterable[Json]:
+    many = [{**bodies.WEATHER, "name": f"function_{number}"} for number in range(_MOST_FUNCTIONS + 1)]
+    yield bodies.with_tools(body, {"functionDeclarations": many})
+
+
+def _two_schemas(body: Json, _: Random) -> Iterable[Json]:
+    yield bodies.with_function(body, parametersJsonSchema={"type": "object"})
+    yield bodies.with_function(body, response={"type": "STRING"}, response_json_schema={"type": "string"})
+
+
+def _both_kinds(body: Json, chance: Random) -> Iterable[Json]:
+    kind = chance.choice(("googleSearch", "codeExecution", "url_context"))
+    yield bodies.with_tools(body, {"functionDeclarations": [bodies.WEATHER]}, {kind: {}})
+    yield bodies.with_tools(body, {"functionDeclarations": [bodies.WEATHER], kind: {}})
+
+
+def _no_functions(body: Json, chance: Random) -> Iterable[Json]:
+    changed = bodies.with_tools(body)
+    mode = chance.choice(("ANY", "AUTO", "NONE", "VALIDATED"))
+    bodies.nested(bodies.request_in(changed), "tool_config", "function_calling_config")["mode"] = mode
+    yield changed
+
+
+def _choosing(body: Json, mode: str | None, name: str) -> Json:
+    changed = bodies.with_function(body)
+    calling = bodies.nested(bodies.request_in(changed), "tool_config", "function_calling_config")
+    if mode is not None:
+        calling["mode"] = mode
+    calling["allowedFunctionNames"] = [name]
+    return changed
+
+
+def _not_choosing(body: Json, _: Random) -> Iterable[Json]:
+    for mode in ("AUTO", "NONE", None):
+        yield _choosing(body, mode, bodies.WEATHER["name"])
+
+
+def _undeclared(body: Json, _: Random) -> Iterable[Json]:
+    for mode in ("ANY", "VALIDATED"):
+        yield _choosing(body, mode, "no_such_function")
+
+
+def _streaming(body: Json, _: Random) -> Iterable[Json]:
+    changed = bodies.with_function(body)
+    calling = bodies.nested(bodies.request_in(changed), "tool_config", "function_calling_config")
+    calling["streamFunctionCallArguments"] = True
+    yield changed
+
+
+RULES: tuple[HeardRule, ...] = (
+    Rule(
+        "gemini.function-name",
+        "A function's name begins with a letter or _, goes on with letters, digits and _ . : -, and has at most 128.",
+        "wire/gemini.md section 3; Google's words from github.com/Mintplex-Labs/anything-llm/issues/4452",
+        _name,
+        _bad_names,
+    ),
+    Rule(
+        "gemini.function-once",
+        "A function is declared once.",
+        "Google's words from public threads (Duplicate function declaration found)",
+        _once,
+        _declared_twice,
+    ),
+    Rule(
+        "gemini.function-count",
+        "Vertex takes at most 128 functions.",
+        "wire/gemini.md section 3; the words are ours",
+        _count,
+        _too_many,
+    ),
+    Rule(
+        "gemini.one-schema",
+        "A function has parameters or parametersJsonSchema, and response or responseJsonSchema, not both.",
+        "wire/gemini_schema.md section 1; the words are ours",
+        _one_schema,
+        _two_schemas,
+    ),
+    Rule(
+        "gemini.tools-mixed",
+        "Before Gemini 3 functions do not go together with Google's own tools.",
+        "wire/gemini.md section 2; Google's words from github.com/symfony/ai/issues/803",
+        _mixed,
+        _both_kinds,
+    ),
+    Rule(
+        "gemini.tools-flagged",
+        "On AI Studio functions go together with Google's own tools only with includeServerSideToolInvocations.",
+        "wire/gemini.md section 2; Google's words from github.com/genkit-ai/genkit/issues/4970; "
+        "recorded: gemini/pydantic-ai-0205",
+        _flagged,
+        _both_kinds,
+    ),
+    Rule(
+        "gemini.mode-without-tools",
+        "A function calling mode needs tools.",
+        "Google's words from public threads (Function calling config is set without function_declarations)",
+        _has_functions,
+        _no_functions,
+    ),
+    Rule(
+        "gemini.allowed-mode",
+        "Only the modes ANY and VALIDATED take allowed function names.",
+        "wire/gemini.md section 4; Google's words from public threads",
+        _allowed,
+        _not_choosing,
+    ),
+    Rule(
+        "gemini.allowed-known",
+        "Allowed function names are names of declared functions.",
+        "no source: implied by wire/gemini.md section 4; the words are ours",
+        _known,
+        _undeclared,
+    ),
+    Rule(
+        "gemini.streamed-arguments",
+        "Arguments are streamed from Gemini 3 on.",
+        "wire/gemini.md section 8.2; the words are ours",
+        _streamed,
+        _streaming,
+    ),
+)

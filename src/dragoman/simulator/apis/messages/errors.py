@@ -1,0 +1,86 @@
+"""How the API refuses, before an answer and in the middle of one, and what it demands of headers."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.json import encode
+
+from dragoman.simulator.api import Refusal, Told
+from dragoman.simulator.rule import Violation
+
+_KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+_DETAILS: dict[str, dict[str, Any]] = {
+    "messages.thread-unsupported": {"error_code": "thread_unsupported_request"},
+    "messages.tool-names-unique": {"error_code": "tool_name_conflict"},
+    "messages.tool-reference": {"error_code": "tool_reference_unresolved"},
+}
+_FINAL = 500
+_VERSIONS = ("2023-01-01", "2023-06-01", "2026-10-21")
+_BETA = re.compile(r"[a-z0-9-]+-(?:\d{4}-\d{2}-\d{2}|\d{8})")
+
+
+def refuse(refusal: Refusal) -> Told:
+    """Answer with an error."""
+    body = _envelope(refusal)
+    headers = {"content-type": "application/json", "request-id": str(body["request_id"])}
+    if refusal.rule:
+        headers["x-dragoman-rule"] = refusal.rule
+    if refusal.retry_after is not None:
+        headers["retry-after"] = f"{refusal.retry_after:g}"
+    retry = refusal.status in {408, 409, 429} or refusal.status >= _FINAL
+    headers["x-should-retry"] = "true" if retry else "false"
+    return Told(refusal.status, headers, encode(body))
+
+
+def fail(refusal: Refusal) -> bytes:
+    """Break a stream off."""
+    return b"event: error\ndata: " + encode(_envelope(refusal)) + b"\n\n"
+
+
+def _envelope(refusal: Refusal) -> dict[str, Any]:
+    kind = refusal.kind or _KINDS.get(refusal.status) or ("api_error" if refusal.status >= _FINAL else _KINDS[400])
+    message = f"{refusal.message} [rule: {refusal.rule}]" if refusal.rule else refusal.message
+    error: dict[str, Any] = {"type": kind, "message": message}
+    if refusal.rule in _DETAILS:
+        error["details"] = _DETAILS[refusal.rule]
+    digest = hashlib.sha256(f"{refusal.status} {message}".encode()).hexdigest()
+    return {"type": "error", "error": error, "request_id": f"req_011C{digest[:20]}"}
+
+
+def missing_headers(headers: Mapping[str, str]) -> Violation | None:
+    """Tell what the headers of a direct request lack; their names are in lower case."""
+    if "x-api-key" not in headers and "authorization" not in headers:
+        return Violation("x-api-key header is required", "", 401, "messages.authentication")
+    version = headers.get("anthropic-version")
+    if version is None:
+        return Violation("anthropic-version: header is required", "", 400, "messages.version-header")
+    if version not in _VERSIONS:
+        words = f'anthropic-version: "{version}" is not a valid version'
+        return Violation(words, "", 400, "messages.version-header")
+    odd = [beta for beta in betas_of(headers) if not _BETA.fullmatch(beta)]
+    if odd:
+        words = (
+            f"Unexpected value(s) `{', '.join(odd)}` for the `anthropic-beta` header. Please consult our documentation "
+            "at platform.claude.com/docs or try again without the header."
+        )
+        return Violation(words, "", 400, "messages.beta-header")
+    return None
+
+
+def betas_of(headers: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the beta features that the headers ask for."""
+    return tuple(beta.strip() for beta in headers.get("anthropic-beta", "").split(",") if beta.strip())

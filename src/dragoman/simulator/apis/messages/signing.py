@@ -1,0 +1,83 @@
+"""How thoughts are signed and judged.
+
+A signature is one token over the words of the thought. The newest models bind it to the conversation too: a second
+token over everything before it follows the first. What the vendor does not count as a change is left out of that:
+breakpoints of the cache, other thoughts, deferred tools, the order of members, and the line that Claude Code puts
+before its instructions.
+"""
+
+import hashlib
+import json
+from typing import Any
+
+import msgspec
+
+from dragoman.simulator.apis.messages.blocks import RedactedThinking, Thinking
+from dragoman.simulator.apis.messages.reading import Reading
+from dragoman.simulator.signatures import Signer, Verdict
+
+_TOKEN = 72
+"""Characters of one token."""
+REDACTED = "redacted"
+_BILLING = "x-anthropic-billing-header:"
+
+
+def sign(words: str, prefix: str, signer: Signer, occasion: str) -> str:
+    """Sign the words of a thought, and the conversation before it unless `prefix` is empty."""
+    token = signer.issue(words, occasion)
+    return token + signer.issue(prefix, f"{occasion} prefix") if prefix else token
+
+
+def judge_words(signature: str, words: str, signer: Signer) -> Verdict:
+    """Tell whether a signature is for these words; words put into a thought that came without are ignored."""
+    token, bound = signature[:_TOKEN], signature[_TOKEN:]
+    verdict = signer.judge(token, words)
+    if verdict == "moved" and signer.judge(token, "") == "genuine":
+        verdict = "genuine"
+    if verdict != "foreign" and bound and signer.judge(bound, "") in {"altered", "foreign"}:
+        return "altered"
+    return verdict
+
+
+def is_bound_elsewhere(signature: str, prefix: str, signer: Signer) -> bool:
+    """Tell whether a signature of ours belongs to another conversation."""
+    bound = signature[_TOKEN:]
+    return bool(bound) and signer.judge(bound, prefix) == "moved"
+
+
+def prefixes(reading: Reading) -> list[str]:
+    """Digest what stands before each turn, and at last before the answer."""
+    running = hashlib.sha256()
+    system = reading.request.system
+    said = [system] if isinstance(system, str) else [block.text for block in system or ()]
+    _add(running, [text for text in said if not text.startswith(_BILLING)])
+    _add(running, [tool for tool in reading.tools if not getattr(tool, "defer_loading", None)])
+    found: list[str] = []
+    for turn in reading.turns:
+        found.append(running.hexdigest())
+        blocks = [placed.block for placed in turn.blocks]
+        _add(running, [turn.role, *(block for block in blocks if not isinstance(block, Thinking | RedactedThinking))])
+    return [*found, running.hexdigest()]
+
+
+def _add(running: Any, values: list[Any]) -> None:
+    plain = _plain(msgspec.to_builtins(values))
+    running.update(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode())
+
+
+def _plain(value: Any) -> Any:
+    """Leave out breakpoints, and write a result's words in one way."""
+    if isinstance(value, list):
+        return [_plain(part) for part in value]  # pyright: ignore[reportUnknownVariableType]
+    if not isinstance(value, dict):
+        return value
+    members: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
+    plain = {name: _plain(part) for name, part in members.items() if name != "cache_control"}
+    if plain.get("type") == "tool_result" and isinstance(plain.get("content"), str):
+        plain["content"] = [{"type": "text", "text": plain["content"]}]
+    return plain
+
+
+def seal(content: str, signer: Signer, occasion: str) -> str:
+    """Make what the vendor encrypts: only it can read that, and only it can tell that it was changed."""
+    return signer.issue(content, occasion)

@@ -1,0 +1,181 @@
+"""A whole reply: what the model answers, as blocks, with its usage and its end."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.json import encode
+
+from dragoman.simulator.api import Accepted, Occasion
+from dragoman.simulator.apis.messages.blocks import Text
+from dragoman.simulator.apis.messages.read import arguments_text
+from dragoman.simulator.apis.messages.reading import Reading
+from dragoman.simulator.apis.messages.signing import REDACTED, prefixes, seal, sign
+from dragoman.simulator.rule import Json
+from dragoman.simulator.talk import Answer, Call, Source
+
+_ENDS = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "calls": "tool_use",
+    "filtered": "refusal",
+    "malformed_call": "end_turn",
+}
+_NEUTRAL = re.compile(r"[0-9a-f]{24}|")
+_LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
+TRIGGER = "ANTHROPIC_MAGIC_STRING_TRIGGER_REDACTED_THINKING"
+"""The words with which the vendor lets people try sealed thoughts."""
+
+
+def whole(answer: Answer, accepted: Accepted, occasion: Occasion) -> bytes:
+    """Write a reply that is not streamed."""
+    reading = reading_of(accepted)
+    ends = ending(answer, reading)
+    message = {**opening(reading, occasion), "content": list(blocks(answer, reading, occasion)), **ends}
+    return encode({**message, "usage": usage(answer, reading)})
+
+
+def reading_of(accepted: Accepted) -> Reading:
+    """Return the request as the rules looked at it."""
+    return accepted.body
+
+
+def opening(reading: Reading, occasion: Occasion) -> Json:
+    """Return what a reply says of itself."""
+    return {
+        "model": reading.model.name,
+        "id": mint("msg", reading, occasion, ""),
+        "type": "message",
+        "role": "assistant",
+    }
+
+
+def ending(answer: Answer, reading: Reading) -> Json:
+    """Return why a reply ends."""
+    reason = "stop_sequence" if answer.stopped_by and answer.end == "stop" else _ENDS[answer.end]
+    if silent(reading):
+        reason = "max_tokens"
+    refused = {"type": "refusal", "category": None, "explanation": "This request was declined by a filter."}
+    return {
+        "stop_reason": reason,
+        "stop_sequence": answer.stopped_by or None if reason == "stop_sequence" else None,
+        "stop_details": refused if reason == "refusal" else None,
+    }
+
+
+def silent(reading: Reading) -> bool:
+    """Whether the request only fills the cache."""
+    return reading.generating is not None and reading.generating.max_tokens == 0
+
+
+def usage(answer: Answer, reading: Reading) -> Json:
+    """Return the usage of a whole reply."""
+    return {
+        **input_usage(answer),
+        "output_tokens": 0 if silent(reading) else answer.usage.output,
+        "service_tier": "standard",
+        "inference_geo": "global",
+        **output_details(answer),
+    }
+
+
+def input_usage(answer: Answer) -> Json:
+    """Return what was read: cached tokens are counted apart."""
+    return {
+        "input_tokens": answer.usage.input - answer.usage.cached,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": answer.usage.cached,
+        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+    }
+
+
+def output_details(answer: Answer) -> Json:
+    """Return how many tokens went into thoughts, and how often the web was searched."""
+    details: Json = {"output_tokens_details": {"thinking_tokens": answer.usage.thought}}
+    if _searched(answer):
+        details["server_tool_use"] = {"web_search_requests": 1, "web_fetch_requests": 0}
+    return details
+
+
+def _searched(answer: Answer) -> bool:
+    return bool(answer.sources or answer.query)
+
+
+def mint(prefix: str, reading: Reading, occasion: Occasion, what: str) -> str:
+    """Make an id in the vendor's style, another one for each thing of each reply."""
+    digest = hashlib.sha256(f"{occasion.id} {what}".encode()).hexdigest()[:22]
+    return f"{prefix}_{'vrtx_' if reading.vertex else ''}01{digest}"
+
+
+def blocks(answer: Answer, reading: Reading, occasion: Occasion) -> Iterator[Json]:
+    """Return the blocks of a reply: thoughts, a search, words, calls."""
+    if silent(reading):
+        return
+    if answer.thought and reading.thinks:
+        yield _thought(answer.thought, reading, occasion)
+    if _searched(answer):
+        yield from _search(answer, reading, occasion)
+    if answer.text:
+        yield from _cited(answer.text, answer.sources, occasion)
+    for number, call in enumerate(answer.calls):
+        yield _call(call, number, reading, occasion)
+
+
+def _thought(words: str, reading: Reading, occasion: Occasion) -> Json:
+    prefix = prefixes(reading)[-1] if reading.model.newest else ""
+    if _is_sealed(reading):
+        return {"type": "redacted_thinking", "data": sign(REDACTED, prefix, occasion.signer, occasion.id)}
+    shown = words if reading.shows_thinking else ""
+    return {"type": "thinking", "thinking": shown, "signature": sign(shown, prefix, occasion.signer, occasion.id)}
+
+
+def _is_sealed(reading: Reading) -> bool:
+    return any(isinstance(placed.block, Text) and TRIGGER in placed.block.text for _, placed in reading.blocks())
+
+
+def _search(answer: Answer, reading: Reading, occasion: Occasion) -> Iterator[Json]:
+    call = mint("srvtoolu", reading, occasion, "search")
+    found = [
+        {
+            "type": "web_search_result",
+            "title": source.title,
+            "url": source.url,
+            "encrypted_content": seal(source.url, occasion.signer, f"{occasion.id} {number}"),
+            "page_age": None,
+        }
+        for number, source in enumerate(answer.sources)
+    ]
+    yield {"type": "server_tool_use", "id": call, "name": "web_search", "input": {"query": answer.query}}
+    yield {"type": "web_search_tool_result", "tool_use_id": call, "content": found}
+
+
+def _cited(text: str, sources: tuple[Source, ...], occasion: Occasion) -> Iterator[Json]:
+    """Cut a text where it quotes: each quotation is a block of its own with its citation."""
+    rest = text
+    for number, source in enumerate(sources):
+        before, quoted, after = rest.partition(source.quote)
+        if not quoted:
+            continue
+        if before:
+            yield {"type": "text", "text": before}
+        location = {
+            "type": "web_search_result_location",
+            "cited_text": source.quote,
+            "url": source.url,
+            "title": source.title,
+            "encrypted_index": seal(source.quote, occasion.signer, f"{occasion.id} index {number}"),
+        }
+        yield {"type": "text", "text": source.quote, "citations": [location]}
+        rest = after
+    if rest:
+        yield {"type": "text", "text": rest}
+
+
+def _call(call: Call, number: int, reading: Reading, occasion: Occasion) -> Json:
+    neutral = _NEUTRAL.fullmatch(call.id) or not _LEGAL.fullmatch(call.id)
+    own = mint("toolu", reading, occasion, f"{number} {call.id}") if neutral else call.id
+    arguments: Any = call.arguments if isinstance(call.arguments, dict) else json.loads(arguments_text(call.arguments))
+    block = {"type": "tool_use", "id": own, "name": call.name, "input": arguments}
+    return block if reading.vertex else {**block, "caller": {"type": "direct"}}

@@ -1,0 +1,46 @@
+"""Whether a request is accepted: its shape first, then the rules, in the order in which the vendor tells faults."""
+
+from msgspec import UNSET
+
+from dragoman.simulator.api import Accepted, RuleNote
+from dragoman.simulator.apis.responses import (
+    rules_items,
+    rules_model,
+    rules_pairs,
+    rules_reasoning,
+    rules_request,
+    rules_tools,
+)
+from dragoman.simulator.apis.responses.models import model_of
+from dragoman.simulator.apis.responses.notes import NOTES
+from dragoman.simulator.apis.responses.read import ask_of
+from dragoman.simulator.apis.responses.shape import Request, read_body
+from dragoman.simulator.rule import Rule, Situation, Violation, first_violation
+from dragoman.simulator.signatures import Signer
+
+RULES: tuple[Rule[Request], ...] = (
+    *rules_request.RULES,
+    *rules_tools.RULES,
+    *rules_items.RULES,
+    *rules_reasoning.RULES,
+    *rules_pairs.RULES,
+    *rules_model.RULES,
+)
+ALL_NOTES: tuple[RuleNote, ...] = (
+    *NOTES,
+    *(RuleNote(rule.name, rule.says, rule.source, rule.mutate) for rule in RULES),
+)
+
+
+def accept(body: bytes, situation: Situation, signer: Signer) -> Accepted | Violation:
+    """Read a request, or say what is wrong with it."""
+    read = read_body(body)
+    if isinstance(read, Violation):
+        return read
+    typed, document = read
+    name = typed.model if typed.model is not UNSET else situation.model
+    request = Request(body=typed, document=document, model=model_of(name), signer=signer)
+    wrong = first_violation(RULES, request, situation)
+    if wrong is not None:
+        return wrong
+    return Accepted(ask=ask_of(request), body=request, stream=bool(typed.stream))

@@ -1,0 +1,76 @@
+"""Small changes to accepted bodies, from which the mutators of the rules are made. The given body is never touched."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any, cast
+
+from dragoman.simulator.rule import Json
+
+USER: Json = {"role": "user", "content": "Hello."}
+SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "top_logprobs")
+OBJECT: Json = {"type": "object", "properties": {}}
+
+
+def changed(body: Json, **members: Any) -> Json:
+    """Return a copy with some members set."""
+    return {**deepcopy(body), **deepcopy(members)}
+
+
+def items_of(body: Json) -> list[Json]:
+    """Return the input as a list of items, copied."""
+    given: Any = body.get("input")
+    if isinstance(given, list):
+        return deepcopy(cast("list[Json]", given))
+    return [{"role": "user", "content": given}] if isinstance(given, str) else []
+
+
+def with_items(body: Json, items: list[Json]) -> Json:
+    """Return a copy with other input."""
+    return changed(body, input=items)
+
+
+def tools_of(body: Json) -> list[Json]:
+    """Return the tools, copied."""
+    given: Any = body.get("tools")
+    return deepcopy(cast("list[Json]", given)) if isinstance(given, list) else []
+
+
+def with_tool(body: Json, tool: Json) -> Json:
+    """Return a copy with one more tool."""
+    return changed(body, tools=[*tools_of(body), tool])
+
+
+def places(items: list[Json], *kinds: str) -> Iterator[int]:
+    """Yield where items of these types stand; "message" also where the type is not written."""
+    for number, item in enumerate(items):
+        kind = item.get("type") or ("message" if "role" in item else "")
+        if kind in kinds:
+            yield number
+
+
+def altered(body: Json, number: int, **members: Any) -> Json:
+    """Return a copy with members of one input item set."""
+    items = items_of(body)
+    items[number] = {**items[number], **members}
+    return with_items(body, items)
+
+
+def without(body: Json, number: int) -> Json:
+    """Return a copy without one input item."""
+    items = items_of(body)
+    return with_items(body, items[:number] + items[number + 1 :])
+
+
+def stands_alone(body: Json) -> bool:
+    """Whether all of the conversation is in the body."""
+    kept = ("previous_response_id", "conversation", "prompt")
+    return not any(body.get(name) for name in kept) and not list(places(items_of(body), "item_reference"))
+
+
+def on_model(body: Json, model: str, **members: Any) -> Json:
+    """Return a copy for another model, without what only some models take."""
+    text = cast("Json", body.get("text") or {})
+    kept = {name: value for name, value in text.items() if name != "verbosity"}
+    dropped = {"reasoning", "include", "prompt_cache_options", "prompt_cache_retention", *SAMPLING}
+    rest = {name: value for name, value in body.items() if name not in dropped}
+    return changed({**rest, "text": kept}, **{"model": model, **members})

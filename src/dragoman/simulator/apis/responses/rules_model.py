@@ -1,0 +1,151 @@
+"""Rules about what a model takes: sampling, effort, verbosity, and what is included in its replies."""
+
+from collections.abc import Iterator
+from random import Random
+
+from dragoman.simulator.apis.responses.changes import on_model
+from dragoman.simulator.apis.responses.shape import Request
+from dragoman.simulator.apis.responses.words import unsupported
+from dragoman.simulator.rule import Json, Rule, Situation, Violation
+
+_MEASURED = "public measurement of 2026-08-30 (gpt-5.6-terra)"
+_PLAIN = "gpt-4o"
+
+
+def thinks(request: Request) -> bool:
+    """Whether the model thinks before it answers this request."""
+    options = request.body.reasoning
+    return request.model.effort(options.effort if options is not None else None) not in {"", "none"}
+
+
+def _odd_effort(request: Request, _: Situation) -> Iterator[Violation]:
+    options = request.body.reasoning
+    if options is None or options.effort is None:
+        return
+    model = request.model
+    where = "/reasoning/effort"
+    if not model.reasons:
+        yield Violation("Unsupported parameter: 'reasoning.effort' is not supported with this model.", where)
+    elif options.effort not in model.efforts:
+        yield Violation(unsupported(options.effort, model.name, model.efforts), where)
+
+
+def _odden_effort(body: Json, chance: Random) -> Iterator[Json]:
+    yield on_model(body, _PLAIN, reasoning={"effort": chance.choice(["low", "medium", "none"])})
+    yield on_model(body, "gpt-5.6-terra", reasoning={"effort": "minimal"})
+    yield on_model(body, "gpt-6.1-sol", reasoning={"effort": "none"})
+    yield on_model(body, "gpt-5.4", reasoning={"effort": "max"})
+
+
+def _odd_summary(request: Request, _: Situation) -> Iterator[Violation]:
+    options = request.body.reasoning
+    if options is not None and options.summary is not None and not request.model.reasons:
+        message = "Unsupported parameter: 'reasoning.summary' is not supported with this model."
+        yield Violation(message, "/reasoning/summary")
+
+
+def _odden_summary(body: Json, _: Random) -> Iterator[Json]:
+    yield on_model(body, _PLAIN, reasoning={"summary": "auto"})
+
+
+def _sampling(request: Request, _: Situation) -> Iterator[Violation]:
+    if not thinks(request):
+        return
+    body = request.body
+    given = (
+        ("temperature", body.temperature, 1.0),
+        ("top_p", body.top_p, 1.0),
+        ("presence_penalty", body.presence_penalty, 0.0),
+        ("frequency_penalty", body.frequency_penalty, 0.0),
+    )
+    for name, value, default in given:
+        if value is not None and value != default:
+            yield Violation(f"Unsupported parameter: '{name}' is not supported with this model.", f"/{name}")
+
+
+def _sample(body: Json, chance: Random) -> Iterator[Json]:
+    value = chance.choice([0.1, 0.5, 0.9])
+    for name in ("temperature", "top_p", "presence_penalty", "frequency_penalty"):
+        yield on_model(body, "gpt-5.6", reasoning={"effort": "low"}, **{name: value})
+    yield on_model(body, "gpt-5", temperature=value)
+
+
+def _logprobs(request: Request, _: Situation) -> Iterator[Violation]:
+    if not thinks(request):
+        return
+    message = "logprobs are not supported with reasoning models."
+    if "message.output_text.logprobs" in (request.body.include or ()):
+        yield Violation(message, "/include")
+    if request.body.top_logprobs:
+        yield Violation(message, "/top_logprobs")
+
+
+def _ask_logprobs(body: Json, _: Random) -> Iterator[Json]:
+    yield on_model(body, "gpt-5.6", top_logprobs=3)
+    yield on_model(body, "gpt-5.6", include=["message.output_text.logprobs"])
+
+
+def _nothing_sealed(request: Request, _: Situation) -> Iterator[Violation]:
+    if "reasoning.encrypted_content" in (request.body.include or ()) and not request.model.reasons:
+        yield Violation("Encrypted content is not supported with this model.", "/include")
+
+
+def _ask_sealed(body: Json, _: Random) -> Iterator[Json]:
+    yield on_model(body, _PLAIN, include=["reasoning.encrypted_content"])
+
+
+def _verbosity(request: Request, _: Situation) -> Iterator[Violation]:
+    text = request.body.text
+    given = text.verbosity if text is not None else None
+    if given is not None and given != "medium" and request.model.generation < (5, 0):
+        yield Violation(unsupported(given, request.model.name, ("medium",)), "/text/verbosity")
+
+
+def _ask_tersely(body: Json, _: Random) -> Iterator[Json]:
+    yield on_model(body, _PLAIN, text={"verbosity": "low"})
+
+
+RULES: tuple[Rule[Request], ...] = (
+    Rule(
+        "responses.effort",
+        "The effort is one the model knows; models that do not think know none.",
+        f"{_MEASURED}; wire/openai_chat.md section 0; recorded defaults of each model",
+        _odd_effort,
+        _odden_effort,
+    ),
+    Rule(
+        "responses.summary",
+        "Only models that think tell of their thoughts.",
+        "no source: by analogy with the effort",
+        _odd_summary,
+        _odden_summary,
+    ),
+    Rule(
+        "responses.sampling",
+        "A model that thinks takes no other temperature, top_p or penalties than the defaults.",
+        f"wire/openai_responses.md section 1; {_MEASURED}",
+        _sampling,
+        _sample,
+    ),
+    Rule(
+        "responses.logprobs",
+        "A model that thinks tells no probabilities.",
+        f"wire/openai_responses.md section 1; {_MEASURED}",
+        _logprobs,
+        _ask_logprobs,
+    ),
+    Rule(
+        "responses.include-encrypted",
+        "Only models that think have encrypted content.",
+        "public reports of the vendor's words",
+        _nothing_sealed,
+        _ask_sealed,
+    ),
+    Rule(
+        "responses.verbosity",
+        "Models before gpt-5 know one verbosity.",
+        "no source: reported, without a recording",
+        _verbosity,
+        _ask_tersely,
+    ),
+)

@@ -1,0 +1,273 @@
+"""Rules about a request as a whole: what must be there, what excludes what, where the conversation is kept, formats."""
+
+import re
+from collections.abc import Iterator
+from random import Random
+
+from msgspec import UNSET
+
+from dragoman.simulator.apis.responses.changes import OBJECT, changed, on_model, stands_alone
+from dragoman.simulator.apis.responses.shape import JsonFormat, Request, SchemaFormat
+from dragoman.simulator.apis.responses.shape_items import InputMessage, InputText, OutputMessage, OutputText
+from dragoman.simulator.apis.responses.strict import faults, told
+from dragoman.simulator.apis.responses.words import not_a_name, too_long
+from dragoman.simulator.rule import Json, Rule, Situation, Violation
+
+_MEASURED = "public measurement of 2026-08-30 (gpt-5.6-terra)"
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+_NAME_LIMIT = 64
+
+
+def _no_model(request: Request, _: Situation) -> Iterator[Violation]:
+    if request.body.model is UNSET and request.body.prompt is None:
+        yield Violation("Missing required parameter: 'model'.", "/model")
+
+
+def _drop_model(body: Json, _: Random) -> Iterator[Json]:
+    if not body.get("prompt"):
+        yield {name: value for name, value in body.items() if name != "model"}
+
+
+def _unknown_model(request: Request, _: Situation) -> Iterator[Violation]:
+    name = request.body.model
+    if isinstance(name, str) and (not name or name.startswith("no-such")):
+        yield Violation(f"The requested model '{name}' does not exist.", "/model")
+
+
+def _rename_model(body: Json, chance: Random) -> Iterator[Json]:
+    yield changed(body, model=f"no-such-model-{chance.randrange(100)}")
+    yield changed(body, model="")
+
+
+def _no_input(request: Request, _: Situation) -> Iterator[Violation]:
+    if not request.body.input and not request.continues:
+        message = "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided."
+        yield Violation(message, "")
+
+
+def _drop_input(body: Json, _: Random) -> Iterator[Json]:
+    if stands_alone(body):
+        yield {name: value for name, value in body.items() if name != "input"}
+        yield changed(body, input=[])
+
+
+def _two_states(request: Request, _: Situation) -> Iterator[Violation]:
+    if request.body.previous_response_id and request.body.conversation:
+        message = (
+            "Mutually exclusive parameters: ''. Ensure you are only providing one of: 'pre..._id' or 'conversation'."
+        )
+        yield Violation(message, "")
+
+
+def _add_states(body: Json, _: Random) -> Iterator[Json]:
+    yield changed(body, previous_response_id="resp_1", conversation="conv_1")
+    yield changed(body, previous_response_id="resp_1", conversation={"id": "conv_1"})
+
+
+def _odd_state_id(request: Request, _: Situation) -> Iterator[Violation]:
+    body = request.body
+    conversation = (
+        body.conversation if isinstance(body.conversation, str) or not body.conversation else body.conversation.id
+    )
+    kept = (("previous_response_id", body.previous_response_id, "resp"), ("conversation", conversation, "conv"))
+    for name, value, prefix in kept:
+        if value and not value.startswith(prefix):
+            yield Violation(f"Invalid '{name}': '{value}'. Expected an ID that begins with '{prefix}'.", f"/{name}")
+
+
+def _odden_state_id(body: Json, _: Random) -> Iterator[Json]:
+    if stands_alone(body):
+        yield changed(body, previous_response_id="chatcmpl-1")
+        yield changed(body, conversation="thread_1")
+
+
+def _unstored_background(request: Request, _: Situation) -> Iterator[Violation]:
+    if request.body.background and request.body.store is False:
+        yield Violation("Background mode requires 'store' to be true.", "/background")
+
+
+def _run_unstored(body: Json, _: Random) -> Iterator[Json]:
+    yield changed(body, background=True, store=False)
+
+
+def _idle_stream_options(request: Request, _: Situation) -> Iterator[Violation]:
+    if request.body.stream_options is not None and not request.body.stream:
+        yield Violation("The 'stream_options' parameter is only allowed when 'stream' is enabled.", "/stream_options")
+
+
+def _add_stream_options(body: Json, _: Random) -> Iterator[Json]:
+    yield changed(body, stream=False, stream_options={"include_obfuscation": False})
+
+
+def _silent_about_json(request: Request, _: Situation) -> Iterator[Violation]:
+    text = request.body.text
+    if text is None or not isinstance(text.format, JsonFormat) or request.continues:
+        return
+    if not any("json" in words.lower() for words in _said(request)):
+        message = (
+            "Response input messages must contain the word 'json' in some form to use 'text.format' of type "
+            "'json_object'."
+        )
+        yield Violation(message, "/input")
+
+
+def _said(request: Request) -> Iterator[str]:
+    if isinstance(request.body.input, str):
+        yield request.body.input
+    for item in request.items:
+        if not isinstance(item, InputMessage | OutputMessage):
+            continue
+        if isinstance(item.content, str):
+            yield item.content
+        else:
+            yield from (part.text for part in item.content if isinstance(part, InputText | OutputText))
+
+
+def _ask_for_json(body: Json, _: Random) -> Iterator[Json]:
+    if not any(body.get(name) for name in ("previous_response_id", "conversation", "prompt")):
+        yield changed(body, text={"format": {"type": "json_object"}}, input="Say hello.")
+
+
+def _format(request: Request) -> SchemaFormat | None:
+    text = request.body.text
+    return text.format if text is not None and isinstance(text.format, SchemaFormat) else None
+
+
+def _odd_format_name(request: Request, _: Situation) -> Iterator[Violation]:
+    wanted = _format(request)
+    if wanted is None:
+        return
+    where = "/text/format/name"
+    if len(wanted.name) > _NAME_LIMIT:
+        yield Violation(too_long("text.format.name", _NAME_LIMIT, len(wanted.name)), where)
+    if _NAME.fullmatch(wanted.name) is None:
+        yield Violation(not_a_name("text.format.name"), where)
+
+
+def _odden_format_name(body: Json, _: Random) -> Iterator[Json]:
+    wanted: Json = {"type": "json_schema", "schema": OBJECT}
+    for name in ("two words", "", "n" * 65):
+        yield changed(body, text={"format": {**wanted, "name": name}})
+
+
+def _odd_format_schema(request: Request, _: Situation) -> Iterator[Violation]:
+    wanted = _format(request)
+    if wanted is None:
+        return
+    for fault in faults(wanted.schema, strict=bool(wanted.strict)):
+        yield Violation(told("response_format", wanted.name, fault), "/text/format/schema")
+
+
+def _odden_format_schema(body: Json, _: Random) -> Iterator[Json]:
+    loose = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["a"]}
+    schemas = (
+        ({"type": "array", "items": {"type": "string"}}, False),
+        (loose, True),
+        ({**loose, "additionalProperties": False}, True),
+        ({"type": "object", "properties": {"a": {"type": "array"}}}, False),
+    )
+    for schema, strict in schemas:
+        wanted = {"type": "json_schema", "name": "answer", "schema": schema, "strict": strict}
+        yield changed(body, text={"format": wanted})
+
+
+def _short_cache(request: Request, _: Situation) -> Iterator[Violation]:
+    if request.body.prompt_cache_retention == "in_memory" and request.model.generation >= (5, 5):
+        message = "This model is compatible only with 24h extended prompt caching"
+        yield Violation(message, "/prompt_cache_retention")
+
+
+def _cache_shortly(body: Json, _: Random) -> Iterator[Json]:
+    yield on_model(body, "gpt-5.6", prompt_cache_retention="in_memory")
+
+
+def _early_cache_options(request: Request, _: Situation) -> Iterator[Violation]:
+    if request.body.prompt_cache_options is not None and request.model.generation < (5, 6):
+        message = "Unsupported parameter: 'prompt_cache_options' is not supported with this model."
+        yield Violation(message, "/prompt_cache_options")
+
+
+def _cache_early(body: Json, _: Random) -> Iterator[Json]:
+    yield on_model(body, "gpt-5.4", prompt_cache_options={"mode": "explicit"})
+
+
+RULES: tuple[Rule[Request], ...] = (
+    Rule("responses.model", "A model is named, unless a stored prompt names one.", _MEASURED, _no_model, _drop_model),
+    Rule(
+        "responses.model-found",
+        "The model exists; names that start with no-such do not.",
+        "recorded: openai_responses/mirascope-0003",
+        _unknown_model,
+        _rename_model,
+    ),
+    Rule(
+        "responses.input",
+        "There is something to answer: input, an earlier response, a conversation or a prompt.",
+        "public reports of the vendor's words",
+        _no_input,
+        _drop_input,
+    ),
+    Rule(
+        "responses.one-state",
+        "An earlier response and a conversation are not both continued.",
+        f"wire/openai_responses.md section 1; {_MEASURED}",
+        _two_states,
+        _add_states,
+    ),
+    Rule(
+        "responses.state-id",
+        "Ids of responses begin with resp, of conversations with conv.",
+        "wire/openai_responses.md section 9",
+        _odd_state_id,
+        _odden_state_id,
+    ),
+    Rule(
+        "responses.background-stored",
+        "What runs in the background is stored.",
+        "wire/openai_responses.md section 1",
+        _unstored_background,
+        _run_unstored,
+    ),
+    Rule(
+        "responses.stream-options",
+        "Options of a stream come with a stream.",
+        "openai-python 3.49, ResponseCreateParams.stream_options",
+        _idle_stream_options,
+        _add_stream_options,
+    ),
+    Rule(
+        "responses.json-word",
+        "Who wants a JSON object says the word json in the input.",
+        "public reports of the vendor's words; recorded: all json_object requests say it in a message",
+        _silent_about_json,
+        _ask_for_json,
+    ),
+    Rule(
+        "responses.format-name",
+        "The name of a format is 1 to 64 letters, digits, underscores and dashes.",
+        "wire/openai_responses.md section 1 (as for Chat)",
+        _odd_format_name,
+        _odden_format_name,
+    ),
+    Rule(
+        "responses.format-schema",
+        "The schema of an answer is an object's, and if strict within the strict subset.",
+        "wire/gemini_schema.md section 6",
+        _odd_format_schema,
+        _odden_format_schema,
+    ),
+    Rule(
+        "responses.cache-retention",
+        "From gpt-5.5 on prompts are cached for 24 hours or not at all.",
+        f"openai-python 3.49, ResponseCreateParams.prompt_cache_retention; {_MEASURED}",
+        _short_cache,
+        _cache_shortly,
+    ),
+    Rule(
+        "responses.cache-options",
+        "Options of the prompt cache need gpt-5.6 or later.",
+        "wire/openai_responses.md section 1",
+        _early_cache_options,
+        _cache_early,
+    ),
+)

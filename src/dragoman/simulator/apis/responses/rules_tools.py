@@ -1,0 +1,290 @@
+"""Rules about tools and the choice among them."""
+
+import re
+from collections.abc import Iterator
+from random import Random
+from typing import Any
+
+from msgspec import Struct
+
+from dragoman.simulator.apis.responses.changes import OBJECT, changed, items_of, on_model, places, tools_of, with_tool
+from dragoman.simulator.apis.responses.shape import Request
+from dragoman.simulator.apis.responses.shape_items import AdditionalTools, ToolSearchOutput
+from dragoman.simulator.apis.responses.shape_tools import (
+    ChosenAllowed,
+    ChosenCustom,
+    ChosenFunction,
+    ChosenMcp,
+    CustomTool,
+    FunctionTool,
+    McpTool,
+    NamespaceTool,
+    Tool,
+    ToolChoice,
+    ToolSearchTool,
+)
+from dragoman.simulator.apis.responses.strict import faults, told
+from dragoman.simulator.apis.responses.words import not_a_name, path_of, too_long
+from dragoman.simulator.rule import Json, Rule, Situation, Violation
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+_NAME_LIMIT = 128
+_STEM = re.compile(r"(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?$")
+
+
+class Placed(Struct, frozen=True):
+    """A tool of the client, where it is declared, and the namespace it is in."""
+
+    where: str
+    tool: FunctionTool | CustomTool
+    namespace: str = ""
+
+
+def declared(request: Request) -> Iterator[tuple[str, Tool]]:
+    """Yield every tool of a request with its place: the declared, and those added or found on the way."""
+    for number, tool in enumerate(request.body.tools or ()):
+        yield f"/tools/{number}", tool
+    for at, item in enumerate(request.items):
+        if isinstance(item, AdditionalTools | ToolSearchOutput):
+            for number, tool in enumerate(item.tools):
+                yield f"/input/{at}/tools/{number}", tool
+
+
+def clients_tools(request: Request) -> Iterator[Placed]:
+    """Yield the tools the client runs, also those in namespaces."""
+    for where, tool in declared(request):
+        match tool:
+            case FunctionTool() | CustomTool():
+                yield Placed(where, tool)
+            case NamespaceTool():
+                for number, inner in enumerate(tool.tools):
+                    yield Placed(f"{where}/tools/{number}", inner, tool.name)
+            case _:
+                pass
+
+
+def kind_of(tool: Tool | ToolChoice) -> str:
+    """Return the word in `type`; a choice that is a word is that word."""
+    return tool if isinstance(tool, str) else str(tool.__struct_config__.tag)
+
+
+def _odd_name(request: Request, _: Situation) -> Iterator[Violation]:
+    named = [(f"{placed.where}/name", placed.tool.name) for placed in clients_tools(request)]
+    named += [(f"{where}/name", tool.name) for where, tool in declared(request) if isinstance(tool, NamespaceTool)]
+    for where, name in named:
+        if len(name) > _NAME_LIMIT:
+            yield Violation(too_long(path_of(where), _NAME_LIMIT, len(name)), where)
+        if _NAME.fullmatch(name) is None:
+            yield Violation(not_a_name(path_of(where)), where)
+
+
+def _odden_name(body: Json, chance: Random) -> Iterator[Json]:
+    tools = tools_of(body)
+    named = [tool for tool in tools if tool.get("type") in {"function", "custom", "namespace"}]
+    if named:
+        chance.choice(named)["name"] = chance.choice(["with space", "dotted.name", "", "n" * 129, "naïve"])
+        yield changed(body, tools=tools)
+
+
+def _odd_schema(request: Request, _: Situation) -> Iterator[Violation]:
+    for placed in clients_tools(request):
+        tool = placed.tool
+        if not isinstance(tool, FunctionTool) or tool.parameters is None:
+            continue
+        for fault in faults(tool.parameters, strict=bool(tool.strict)):
+            yield Violation(told("function", tool.name, fault), f"{placed.where}/parameters")
+
+
+def _odden_schema(body: Json, _: Random) -> Iterator[Json]:
+    text: Json = {"type": "string"}
+    closed: Json = {"type": "object", "properties": {"a": text}, "required": ["a"], "additionalProperties": False}
+    strictly: list[Json] = [
+        {**closed, "additionalProperties": True},
+        {**closed, "required": []},
+        {**closed, "required": ["a", "b"]},
+        {**closed, "properties": {"a": {"allOf": [text]}}},
+        {**closed, "properties": {"a": {"description": "anything"}}},
+        {**closed, "properties": {"a": {"type": "string", "format": "uri"}}},
+        {**closed, "properties": {"a": {"type": "object", "properties": {}}}},
+        {**closed, "anyOf": [closed]},
+    ]
+    loosely: list[Json] = [{"type": "array", "items": text}, {}, {**closed, "properties": {"a": {"type": "array"}}}]
+    for schema in strictly:
+        yield with_tool(body, {"type": "function", "name": "odd_tool", "parameters": schema, "strict": True})
+    for schema in loosely:
+        yield with_tool(body, {"type": "function", "name": "odd_tool", "parameters": schema, "strict": False})
+
+
+def _lone_deferred(request: Request, _: Situation) -> Iterator[Violation]:
+    given = request.body.tools or []
+    if any(isinstance(tool, ToolSearchTool) for tool in given):
+        return
+    for placed in clients_tools(request):
+        if placed.tool.defer_loading and placed.where.startswith("/tools/"):
+            message = "Invalid Value: 'tools.defer_loading'. Deferred tools require tools.tool_search."
+            yield Violation(message, "/tools")
+
+
+def _defer_alone(body: Json, _: Random) -> Iterator[Json]:
+    tools = [tool for tool in tools_of(body) if tool.get("type") != "tool_search"]
+    function: Json = {"type": "function", "name": "later", "parameters": OBJECT, "strict": False, "defer_loading": True}
+    yield changed(body, tools=[*tools, function])
+    yield changed(
+        body, tools=[*tools, {"type": "namespace", "name": "group", "description": "Later.", "tools": [function]}]
+    )
+
+
+def _unreachable_server(request: Request, _: Situation) -> Iterator[Violation]:
+    for where, tool in declared(request):
+        if not isinstance(tool, McpTool):
+            continue
+        given = [name for name in (tool.server_url, tool.connector_id, tool.tunnel_id) if name]
+        if len(given) != 1:
+            which = "Missing mutually" if not given else "Mutually"
+            how = "providing exactly" if not given else "only providing"
+            yield Violation(
+                f"{which} exclusive parameters: '{path_of(where)}'. Ensure you are {how} one of: 'server_url', "
+                "'connector_id', or 'tunnel_id'.",
+                where,
+            )
+
+
+def _hide_server(body: Json, _: Random) -> Iterator[Json]:
+    yield with_tool(body, {"type": "mcp", "server_label": "lost"})
+    both: Json = {"server_url": "https://mcp.example", "connector_id": "connector_gmail"}
+    yield with_tool(body, {"type": "mcp", "server_label": "torn", **both})
+
+
+def _early_async(request: Request, _: Situation) -> Iterator[Violation]:
+    for placed in clients_tools(request):
+        if not placed.tool.is_async:
+            continue
+        where = f"{placed.where}/async"
+        if request.model.generation < (6, 0):
+            yield Violation(f"Unsupported parameter: '{path_of(where)}' is not supported with this model.", where)
+        if "programmatic" in (placed.tool.allowed_callers or ()):
+            yield Violation(f"Invalid '{path_of(where)}': async tools can only be called directly.", where)
+
+
+def _make_async(body: Json, _: Random) -> Iterator[Json]:
+    tool: Json = {"type": "function", "name": "slow_tool", "parameters": OBJECT, "strict": False, "async": True}
+    yield on_model(with_tool(body, tool), "gpt-5.6")
+    yield on_model(with_tool(body, {**tool, "allowed_callers": ["direct", "programmatic"]}), "gpt-6-sol")
+
+
+def _choice_of_nothing(request: Request, _: Situation) -> Iterator[Violation]:
+    if request.body.tool_choice == "required" and not request.body.prompt and next(declared(request), None) is None:
+        yield Violation("Tool choice 'required' must be specified with 'tools' parameter.", "/tool_choice")
+
+
+def _choose_from_nothing(body: Json, _: Random) -> Iterator[Json]:
+    added = list(places(items_of(body), "additional_tools", "tool_search_output"))
+    if not body.get("tools") and not body.get("prompt") and not added:
+        yield changed(body, tool_choice="required")
+        yield changed(body, tool_choice="required", tools=[])
+
+
+def _choice_of_missing(request: Request, _: Situation) -> Iterator[Violation]:
+    choice = request.body.tool_choice
+    if choice is None or isinstance(choice, str) or request.body.prompt:
+        return
+    for name, entry in _chosen(choice):
+        if not _is_declared(entry, request):
+            yield Violation(f"Tool choice '{name}' not found in 'tools' parameter.", "/tool_choice")
+
+
+def _chosen(choice: ToolChoice) -> Iterator[tuple[str, Json]]:
+    match choice:
+        case ChosenAllowed():
+            for entry in choice.tools:
+                yield str(entry.get("name") or entry.get("server_label") or entry.get("type")), entry
+        case ChosenFunction() | ChosenCustom():
+            yield kind_of(choice), {"type": kind_of(choice), "name": choice.name}
+        case ChosenMcp():
+            yield "mcp", {"type": "mcp", "server_label": choice.server_label}
+        case _:
+            yield kind_of(choice), {"type": kind_of(choice)}
+
+
+def _is_declared(entry: Json, request: Request) -> bool:
+    kind: Any = entry.get("type")
+    match kind:
+        case "function" | "custom":
+            named = [one.tool for one in clients_tools(request) if one.tool.name == entry.get("name")]
+            return any(kind_of(tool) == kind for tool in named)
+        case "mcp":
+            label = entry.get("server_label")
+            return any(isinstance(tool, McpTool) and tool.server_label == label for _, tool in declared(request))
+        case str():
+            return any(_stem(kind_of(tool)) == _stem(kind) for _, tool in declared(request))
+        case _:
+            return False
+
+
+def _stem(kind: str) -> str:
+    return "computer" if kind.startswith("computer") else _STEM.sub("", kind)
+
+
+def _choose_missing(body: Json, _: Random) -> Iterator[Json]:
+    if body.get("prompt"):
+        return
+    tool: Json = {"type": "function", "name": "known_tool", "parameters": OBJECT, "strict": False}
+    base = with_tool(body, tool)
+    missing: Json = {"type": "function", "name": "tool_nobody_has"}
+    yield changed(base, tool_choice=missing)
+    yield changed(base, tool_choice={"type": "custom", "name": "known_tool"})
+    yield changed(base, tool_choice={"type": "allowed_tools", "mode": "auto", "tools": [missing]})
+    yield changed(base, tool_choice={"type": "mcp", "server_label": "nowhere"})
+
+
+RULES: tuple[Rule[Request], ...] = (
+    Rule(
+        "responses.tool-name",
+        "Names of tools are 1 to 128 letters, digits, underscores and dashes.",
+        "wire/openai_responses.md section 3",
+        _odd_name,
+        _odden_name,
+    ),
+    Rule(
+        "responses.tool-schema",
+        "Parameters are an object's schema whose arrays have items, and if strict within the strict subset.",
+        "wire/gemini_schema.md section 6; recorded: openai_responses/mirascope-0057",
+        _odd_schema,
+        _odden_schema,
+    ),
+    Rule(
+        "responses.deferred-tools",
+        "Deferred tools come with a tool search.",
+        "public reports of the vendor's words; wire/openai_responses.md section 3",
+        _lone_deferred,
+        _defer_alone,
+    ),
+    Rule(
+        "responses.mcp-server",
+        "An MCP server is reached in exactly one way.",
+        "wire/openai_responses.md section 3",
+        _unreachable_server,
+        _hide_server,
+    ),
+    Rule(
+        "responses.async-tool",
+        "Tools that answer later need gpt-6 or later, and direct callers.",
+        "wire/openai_responses.md section 3",
+        _early_async,
+        _make_async,
+    ),
+    Rule(
+        "responses.choice-without-tools",
+        "Who must call a tool has one.",
+        "public reports of the vendor's words",
+        _choice_of_nothing,
+        _choose_from_nothing,
+    ),
+    Rule(
+        "responses.choice-found",
+        "Chosen and allowed tools are among the tools.",
+        "public reports of the vendor's words; wire/openai_responses.md section 4",
+        _choice_of_missing,
+        _choose_missing,
+    ),
+)

@@ -1,0 +1,68 @@
+"""The models that are listed, in each vendor's shape. Any other name is answered too: a client may know more."""
+
+from typing import Any
+
+OPENAI = ("gpt-6-luna", "gpt-6-sol", "gpt-5.6", "gpt-5.4", "gpt-5.4-mini", "gpt-5.2", "gpt-4.1", "gpt-4o", "o4-mini")
+ANTHROPIC = {
+    "claude-opus-5-5": "Claude Opus 5.5",
+    "claude-sonnet-5-5": "Claude Sonnet 5.5",
+    "claude-haiku-5-5": "Claude Haiku 5.5",
+    "claude-opus-5": "Claude Opus 5",
+    "claude-sonnet-5": "Claude Sonnet 5",
+    "claude-opus-4-8": "Claude Opus 4.8",
+    "claude-haiku-4-5": "Claude Haiku 4.5",
+}
+GEMINI = {
+    "gemini-3.8-flash": "Gemini 3.8 Flash",
+    "gemini-3.6-flash": "Gemini 3.6 Flash",
+    "gemini-3.1-pro-preview": "Gemini 3.1 Pro Preview",
+    "gemini-3-flash": "Gemini 3 Flash",
+    "gemini-2.5-pro": "Gemini 2.5 Pro",
+    "gemini-2.5-flash": "Gemini 2.5 Flash",
+}
+_CREATED = 1_780_000_000
+_CREATED_AT = "2026-05-28T00:00:00Z"
+_METHODS = ["generateContent", "streamGenerateContent", "countTokens"]
+
+
+def openai_model(name: str) -> dict[str, Any]:
+    """Return a model as OpenAI lists it."""
+    return {"id": name, "object": "model", "created": _CREATED, "owned_by": "dragoman-simulator"}
+
+
+def openai_models() -> dict[str, Any]:
+    """Return the list as OpenAI gives it: everybody's, for a gateway's clients ask for all."""
+    return {"object": "list", "data": [openai_model(name) for name in (*OPENAI, *ANTHROPIC, *GEMINI)]}
+
+
+def anthropic_model(name: str) -> dict[str, Any]:
+    """Return a model as Anthropic lists it."""
+    return {"type": "model", "id": name, "display_name": ANTHROPIC.get(name, name), "created_at": _CREATED_AT}
+
+
+def anthropic_models() -> dict[str, Any]:
+    """Return the list as Anthropic gives it."""
+    models = [anthropic_model(name) for name in ANTHROPIC]
+    return {"data": models, "has_more": False, "first_id": models[0]["id"], "last_id": models[-1]["id"]}
+
+
+def gemini_model(name: str) -> dict[str, Any]:
+    """Return a model as Google lists it."""
+    return {
+        "name": f"models/{name}",
+        "version": "001",
+        "displayName": GEMINI.get(name, name),
+        "description": "A simulator, not a model",
+        "inputTokenLimit": 1_048_576,
+        "outputTokenLimit": 65_536,
+        "supportedGenerationMethods": _METHODS,
+        "temperature": 1,
+        "topP": 0.95,
+        "topK": 64,
+        "maxTemperature": 2,
+    }
+
+
+def gemini_models() -> dict[str, Any]:
+    """Return the list as Google gives it."""
+    return {"models": [gemini_model(name) for name in GEMINI]}

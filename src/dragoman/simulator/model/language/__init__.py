@@ -1,0 +1,1 @@
+"""How the model reads a prompt: words, facts (numbers, places, paths, …) and clauses."""

@@ -1,0 +1,119 @@
+"""Which API a path belongs to, and what is asked of it there."""
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+Operation = Literal[
+    "generate",
+    "count",
+    "models",
+    "model",
+    "load",
+    "onboard",
+    "token",
+    "rules",
+    "requests",
+    "health",
+    "stored",
+]
+
+
+class Route(Struct, frozen=True, kw_only=True):
+    """What a path means."""
+
+    api: str = ""
+    operation: Operation
+    model: str = ""
+    stream: bool = False
+    vertex: bool = False
+    wrapped: bool = False
+    """Requests and replies stand in Code Assist's envelope."""
+    google: bool = False
+    """Only Google has such a path."""
+    id: str = ""
+    action: str = ""
+
+
+_GEMINI = r"/(?:v1|v1beta|v1beta1|v1alpha)"
+_PLACE = r"/(?:v1|v1beta1|v1beta)/projects/[^/]+/locations/[^/]+/publishers"
+_VERBS = r"(?P<verb>generateContent|streamGenerateContent|countTokens)"
+_PATHS: tuple[tuple[str, re.Pattern[str], Route], ...] = (
+    ("POST", re.compile(r"/v1/chat/completions"), Route(api="chat", operation="generate")),
+    ("POST", re.compile(r"/v1/responses"), Route(api="responses", operation="generate")),
+    ("POST", re.compile(r"/v1/responses/input_tokens"), Route(api="responses", operation="count")),
+    ("GET", re.compile(r"/v1/responses/(?P<id>[^/]+)"), Route(api="responses", operation="stored", action="get")),
+    ("DELETE", re.compile(r"/v1/responses/(?P<id>[^/]+)"), Route(api="responses", operation="stored", action="delete")),
+    (
+        "GET",
+        re.compile(r"/v1/responses/(?P<id>[^/]+)/input_items"),
+        Route(api="responses", operation="stored", action="input_items"),
+    ),
+    ("POST", re.compile(r"/v1/messages"), Route(api="messages", operation="generate")),
+    ("POST", re.compile(r"/v1/messages/count_tokens"), Route(api="messages", operation="count")),
+    ("POST", re.compile(rf"{_GEMINI}/models/(?P<model>[^/]+):{_VERBS}"), Route(api="gemini", operation="generate")),
+    (
+        "POST",
+        re.compile(rf"{_PLACE}/google/models/(?P<model>[^/]+):{_VERBS}"),
+        Route(api="gemini", operation="generate", vertex=True),
+    ),
+    (
+        "POST",
+        re.compile(rf"{_PLACE}/anthropic/models/count-tokens:rawPredict"),
+        Route(api="messages", operation="count", vertex=True),
+    ),
+    (
+        "POST",
+        re.compile(rf"{_PLACE}/anthropic/models/(?P<model>[^/]+):(?P<verb>rawPredict|streamRawPredict)"),
+        Route(api="messages", operation="generate", vertex=True),
+    ),
+    ("POST", re.compile(rf"/v1internal:{_VERBS}"), Route(api="gemini", operation="generate", wrapped=True)),
+    ("POST", re.compile(r"/v1internal:loadCodeAssist"), Route(api="gemini", operation="load", wrapped=True)),
+    ("POST", re.compile(r"/v1internal:onboardUser"), Route(api="gemini", operation="onboard", wrapped=True)),
+    ("GET", re.compile(r"/v1/models"), Route(operation="models")),
+    ("GET", re.compile(r"/v1/models/(?P<model>.+)"), Route(operation="model")),
+    ("GET", re.compile(r"/(?:v1beta|v1beta1|v1alpha)/models"), Route(api="gemini", operation="models", google=True)),
+    (
+        "GET",
+        re.compile(r"/(?:v1beta|v1beta1|v1alpha)/models/(?P<model>[^/]+)"),
+        Route(api="gemini", operation="model", google=True),
+    ),
+    ("POST", re.compile(r"/token|/oauth2/v4/token"), Route(operation="token")),
+    ("GET", re.compile(r"/rules"), Route(operation="rules")),
+    ("GET", re.compile(r"/requests"), Route(operation="requests")),
+    ("GET", re.compile(r"/health"), Route(operation="health")),
+)
+
+
+def route_of(method: str, path: str) -> Route | None:
+    """Return what a path means; None for a path that no vendor has."""
+    for known, pattern, route in _PATHS:
+        found = pattern.fullmatch(path) if known == method else None
+        if found is not None:
+            return _filled(route, found.groupdict())
+    return None
+
+
+def _filled(route: Route, found: dict[str, str | None]) -> Route:
+    verb = found.get("verb") or ""
+    return Route(
+        api=route.api,
+        operation="count" if verb == "countTokens" else route.operation,
+        model=found.get("model") or route.model,
+        stream=verb.startswith("stream"),
+        vertex=route.vertex,
+        wrapped=route.wrapped,
+        google=route.google,
+        id=found.get("id") or "",
+        action=route.action,
+    )
+
+
+def api_of(path: str) -> str:
+    """Guess whose error a client wants for a path that nobody has."""
+    if "generateContent" in path or "/v1beta" in path or "v1internal" in path or "/publishers/google" in path:
+        return "gemini"
+    if path.startswith("/v1/messages") or "/publishers/anthropic" in path:
+        return "messages"
+    return "responses" if path.startswith("/v1/responses") else "chat"

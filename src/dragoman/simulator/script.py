@@ -1,0 +1,161 @@
+"""Scripts: exact turns instead of the small model's own.
+
+A script is a list of steps. A step applies when its conditions hold; then the request is held to its expectations (a
+request that does not meet them is refused, with a readable difference), and the step's reply is given. In TOML:
+
+    [[step]]
+    when = { contains = "weather", model = "gemini-*", turn = 1 }
+    expect = { "/temperature" = 0.2, "/tools/0/function/name" = "get_weather" }
+    calls = [{ name = "get_weather", arguments = { city = "Paris" } }]
+
+    [[step]]
+    text = "It is sunny."
+
+Steps without `when` apply in order, each once; steps with `when` whenever it holds, unless `times` says how often.
+In Python a script is any function from a `Received` to an `Answer`, a `Fault`, or None for the model's own answer.
+"""
+
+import difflib
+import json
+import tomllib
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from dragoman.simulator.faults import Fault, read_fault
+from dragoman.simulator.talk import Answer, Ask, Call
+from dragoman.wire.pointer import split
+
+
+class Received(Struct, frozen=True, kw_only=True):
+    """A request that reached a script."""
+
+    api: str
+    ask: Ask
+    body: Any
+    """The JSON of the request."""
+
+
+class Unmet(Exception):  # noqa: N818  it says what the expectation is
+    """A request is not what the script expects."""
+
+
+Script = Callable[[Received], Answer | Fault | None]
+
+
+class When(Struct, forbid_unknown_fields=True):
+    """Conditions; those that are given must all hold."""
+
+    contains: str | None = None
+    """Words of the user's last text, whatever their case."""
+    model: str | None = None
+    """A pattern such as `gemini-*`."""
+    api: str | None = None
+    turn: int | None = None
+    """How often the model has spoken before, plus one."""
+    after: str | None = None
+    """The name of a tool whose result came last."""
+
+
+class ScriptedCall(Struct, forbid_unknown_fields=True):
+    """A call to make."""
+
+    name: str
+    arguments: dict[str, Any] | str = field(default_factory=dict[str, Any])
+    id: str = ""
+
+
+class Step(Struct, forbid_unknown_fields=True):
+    """One step."""
+
+    when: When | None = None
+    expect: dict[str, Any] = field(default_factory=dict[str, Any])
+    text: str = ""
+    thought: str = ""
+    calls: list[ScriptedCall] = field(default_factory=list[ScriptedCall])
+    end: str | None = None
+    fault: str | None = None
+    times: int | None = None
+
+
+class _Steps(Struct, forbid_unknown_fields=True):
+    step: list[Step]
+
+
+class TomlScript:
+    """The steps of a TOML file, taken as they apply."""
+
+    def __init__(self, steps: list[Step]) -> None:
+        self._steps = steps
+        self._taken = [0] * len(steps)
+
+    @classmethod
+    def read(cls, path: Path) -> "TomlScript":
+        """Read a file; raises `ValueError` for one that is no script."""
+        try:
+            document = tomllib.loads(path.read_text(encoding="utf-8"))
+            return cls(msgspec.convert(document, _Steps).step)
+        except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+            raise ValueError(f"{path.name} is not a script: {error}") from None
+
+    def __call__(self, received: Received) -> Answer | Fault | None:
+        """Take the step that applies; None when there is none."""
+        for number, step in enumerate(self._steps):
+            most = step.times if step.times is not None or step.when is not None else 1
+            if (most is None or self._taken[number] < most) and _applies(step.when, received):
+                _meet(step.expect, received.body)
+                self._taken[number] += 1
+                return _reply(step)
+        return None
+
+
+def _applies(when: When | None, received: Received) -> bool:
+    if when is None:
+        return True
+    ask = received.ask
+    said = next((turn.text for turn in reversed(ask.turns) if turn.role == "user" and turn.text), "")
+    results = ask.turns[-1].results if ask.turns else ()
+    spoken = sum(turn.role == "assistant" for turn in ask.turns)
+    return (
+        (when.contains is None or when.contains.lower() in said.lower())
+        and (when.model is None or fnmatchcase(ask.model, when.model))
+        and (when.api is None or when.api == received.api)
+        and (when.turn is None or when.turn == spoken + 1)
+        and (when.after is None or when.after in {result.name for result in results})
+    )
+
+
+def _meet(expected: dict[str, Any], body: Any) -> None:
+    found = {pointer: _at(body, pointer) for pointer in expected}
+    if found == expected:
+        return
+    wanted, received = (json.dumps(side, indent=1, sort_keys=True).splitlines() for side in (expected, found))
+    difference = difflib.unified_diff(wanted, received, "expected", "received", n=99, lineterm="")
+    raise Unmet("the request is not what the script expects:\n" + "\n".join(difference))
+
+
+def _at(body: Any, pointer: str) -> Any:
+    """Return what stands at a pointer; a word of our own for what is not there."""
+    for token in split(pointer):
+        if isinstance(body, list) and token.isdecimal() and int(token) < len(body):  # pyright: ignore[reportUnknownArgumentType]
+            body = body[int(token)]  # pyright: ignore[reportUnknownVariableType]
+        elif isinstance(body, dict) and token in body:
+            body = body[token]  # pyright: ignore[reportUnknownVariableType]
+        else:
+            return "(absent)"
+    return body  # pyright: ignore[reportUnknownVariableType]
+
+
+def _reply(step: Step) -> Answer | Fault:
+    if step.fault is not None:
+        return read_fault(step.fault)
+    calls = tuple(
+        Call(id=call.id or f"{number:024x}", name=call.name, arguments=call.arguments)
+        for number, call in enumerate(step.calls, 1)
+    )
+    end: Any = step.end or ("calls" if calls else "stop")
+    return Answer(text=step.text, thought=step.thought, calls=calls, end=end)

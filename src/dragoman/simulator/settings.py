@@ -1,0 +1,34 @@
+"""What a simulator is told when it starts."""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from dragoman.simulator.recordings import Recordings
+from dragoman.simulator.script import Script
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """How a simulator behaves. Without any of these it is a strict and quick stand-in."""
+
+    seed: int = 0
+    recorded: bool = False
+    """Signatures of the real vendors are let through where they are well formed."""
+    chunk: int = 24
+    """About how many characters a delta of a stream has; 0 for all at once."""
+    delay: float = 0.0
+    """Seconds between the frames of a stream."""
+    split: int = 0
+    """Frames leave in pieces of at most so many bytes; 0 for a frame at once."""
+    interleaved: bool = False
+    """Parallel calls grow in turns, where the API can say that."""
+    partial_args: bool = False
+    """Arguments come in pieces on Vertex."""
+    fault: str = ""
+    """How every request goes wrong."""
+    key: str = ""
+    """The one key that is accepted; any is if this is empty, but none that begins with `invalid`."""
+    script: Script | None = None
+    recordings: Recordings | None = None
+    log: Path | None = None
+    """Where every exchange is written, one JSON object a line."""

@@ -1,0 +1,106 @@
+"""What an API asks of the model behind it, and what that answers: the simulator's own words for both.
+
+They are not the interpreter's: a misconception in one must not hide in the other.
+"""
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+ToolKind = Literal["function", "custom", "search", "other"]
+ChoiceMode = Literal["auto", "none", "required", "validated"]
+AnswerEnd = Literal["stop", "length", "calls", "filtered", "malformed_call"]
+
+
+class Tool(Struct, frozen=True, kw_only=True):
+    """A tool the model may use. `search` is run by the model itself, over the simulator's own documents."""
+
+    name: str
+    description: str = ""
+    schema: dict[str, Any] = field(default_factory=dict[str, Any])
+    kind: ToolKind = "function"
+
+
+class Choice(Struct, frozen=True, kw_only=True):
+    """How free the model is; `names` are the only tools it may call, empty means all."""
+
+    mode: ChoiceMode = "auto"
+    names: tuple[str, ...] = ()
+    parallel: bool = True
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """A call of a tool: arguments as a JSON object, or as text for a custom tool."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any] | str
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """What a tool answered, as text."""
+
+    call_id: str
+    name: str
+    text: str
+    failed: bool = False
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """One turn of the conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    results: tuple[Result, ...] = ()
+    media: tuple[str, ...] = ()
+    """Media types of what was shown: the model cannot see it, and says so."""
+
+
+class Ask(Struct, frozen=True, kw_only=True):
+    """Everything the model looks at."""
+
+    model: str
+    turns: tuple[Turn, ...]
+    tools: tuple[Tool, ...] = ()
+    choice: Choice = Choice()
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    output_schema: dict[str, Any] | None = None
+    """The answer must be JSON of this schema; `{}` is any object."""
+    thinks: bool = False
+    """The model thinks before it answers, and the API shows or signs that."""
+    seed: int = 0
+    candidates: int = 1
+
+
+class Source(Struct, frozen=True, kw_only=True):
+    """A document the model found and quotes; `quote` stands in its answer word for word."""
+
+    url: str
+    title: str
+    quote: str
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """Tokens; `input` includes `cached`, `output` includes `thought`."""
+
+    input: int
+    output: int
+    cached: int = 0
+    thought: int = 0
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What the model says. Text comes before calls."""
+
+    text: str = ""
+    thought: str = ""
+    calls: tuple[Call, ...] = ()
+    end: AnswerEnd = "stop"
+    stopped_by: str = ""
+    """The stop sequence that was met."""
+    query: str = ""
+    """What it searched for, if it searched."""
+    sources: tuple[Source, ...] = ()
+    usage: Usage = Usage(input=0, output=0)

@@ -1,0 +1,317 @@
+"""The server, spoken to over real sockets."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx2
+import pytest
+import uvloop
+
+from dragoman.http.connection import Limits
+from dragoman.http.exchange import Exchange, Gone
+from dragoman.http.server import Server, listening
+
+Steps = Callable[[Server], Awaitable[Any]]
+
+
+async def echo(exchange: Exchange) -> None:
+    request = exchange.request
+    told = f"{request.method} {request.path} {request.query} {request.header('x-a')} {len(request.body)}"
+    await exchange.send(200, {"content-type": "text/plain"}, told.encode())
+
+
+async def numbers(exchange: Exchange) -> None:
+    exchange.start(200, {"content-type": "text/plain"})
+    for number in range(3):
+        await exchange.write(f"{number} ".encode())
+    await exchange.end()
+
+
+def run(handler: Callable[[Exchange], Awaitable[None]], steps: Steps, limits: Limits | None = None) -> Any:
+    async def whole() -> Any:
+        async with listening(handler, limits=limits, grace=0.2) as server, asyncio.timeout(20):
+            return await steps(server)
+
+    with asyncio.Runner(loop_factory=LOOP[0]) as runner:
+        return runner.run(whole())
+
+
+LOOP: list[Callable[[], asyncio.AbstractEventLoop]] = [asyncio.new_event_loop]
+
+
+@pytest.fixture(autouse=True, params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def loops(request: pytest.FixtureRequest) -> None:
+    """Run every test on both loops."""
+    LOOP[0] = request.param
+
+
+async def said(server: Server, *pieces: bytes, wait: bool = True) -> bytes:
+    """Say bytes on a connection of one's own and return all that comes back until it is closed."""
+    reader, writer = await asyncio.open_connection(*server.address)
+    for piece in pieces:
+        writer.write(piece)
+        await writer.drain()
+        await asyncio.sleep(0.01)
+    try:
+        return await reader.read() if wait else b""
+    finally:
+        writer.close()
+
+
+def test_a_request_is_read_and_answered():
+    async def steps(server: Server) -> str:
+        host, port = server.address
+        async with httpx2.AsyncClient(base_url=f"http://{host}:{port}") as client:
+            reply = await client.post("/a%20b/c?x=1&y=", headers={"X-A": "yes"}, content=b"12345")
+            assert reply.headers["content-type"] == "text/plain"
+            return reply.text
+
+    assert run(echo, steps) == "POST /a b/c {'x': '1', 'y': ''} yes 5"
+
+
+def test_a_connection_is_used_again():
+    async def steps(server: Server) -> bytes:
+        return await said(server, b"GET /1 HTTP/1.1\r\n\r\n", b"GET /2 HTTP/1.1\r\nConnection: close\r\n\r\n")
+
+    told = run(echo, steps)
+    assert told.count(b"HTTP/1.1 200 OK\r\n") == 2
+    assert told.index(b"GET /1") < told.index(b"GET /2")
+    assert told.count(b"connection: close") == 1
+
+
+def test_requests_sent_at_once_are_answered_in_order():
+    async def steps(server: Server) -> bytes:
+        many = b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % number for number in range(40))
+        return await said(server, many + b"GET /last HTTP/1.1\r\nConnection: close\r\n\r\n")
+
+    told = run(echo, steps)
+    places = [told.index(b"GET /%d " % number) for number in range(40)]
+    assert places == sorted(places)
+    assert b"GET /last" in told
+
+
+def test_a_request_may_come_byte_by_byte():
+    async def steps(server: Server) -> bytes:
+        request = b"POST /x HTTP/1.1\r\nX-A: b\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
+        reader, writer = await asyncio.open_connection(*server.address)
+        for byte in request:
+            writer.write(bytes([byte]))
+            await writer.drain()
+        told = await reader.read()
+        writer.close()
+        return told
+
+    assert b"POST /x {} b 2" in run(echo, steps)
+
+
+def test_a_body_may_come_in_chunks():
+    async def steps(server: Server) -> bytes:
+        head = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+        return await said(server, head, b"3\r\nabc\r\n", b"2\r\nde\r\n0\r\n\r\n")
+
+    assert run(echo, steps).endswith(b" 5")
+
+
+def test_an_answer_of_unknown_length_is_sent_in_chunks():
+    async def steps(server: Server) -> bytes:
+        return await said(server, b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
+
+    told = run(numbers, steps)
+    assert b"transfer-encoding: chunked" in told
+    assert told.endswith(b"\r\n\r\n2\r\n0 \r\n2\r\n1 \r\n2\r\n2 \r\n0\r\n\r\n")
+
+
+def test_an_old_client_gets_an_answer_that_ends_with_the_connection():
+    async def steps(server: Server) -> bytes:
+        return await said(server, b"GET / HTTP/1.0\r\n\r\n")
+
+    told = run(numbers, steps)
+    assert b"chunked" not in told
+    assert told.endswith(b"\r\n\r\n0 1 2 ")
+
+
+def test_a_request_for_the_head_gets_no_body():
+    async def steps(server: Server) -> bytes:
+        return await said(server, b"HEAD / HTTP/1.1\r\nConnection: close\r\n\r\n")
+
+    told = run(echo, steps)
+    assert told.endswith(b"\r\n\r\n")
+    assert b"content-length: 12\r\n" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (b"nonsense\r\n\r\n", b"400"),
+        (b"GET /" + b"x" * 3000 + b" HTTP/1.1\r\n\r\n", b"431"),
+        (b"GET / HTTP/1.1\r\nA: " + b"x" * 3000 + b"\r\n\r\n", b"431"),
+        (b"POST / HTTP/1.1\r\nContent-Length: 5000\r\n\r\n", b"413"),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1000\r\n" + b"x" * 4096, b"413"),
+    ],
+)
+def test_what_is_no_request_is_refused_and_the_connection_ends(words, status):
+    async def steps(server: Server) -> bytes:
+        return await said(server, words)
+
+    told = run(echo, steps, Limits(body=1000, head=2000))
+    assert told.startswith(b"HTTP/1.1 " + status)
+    assert told.count(b"HTTP/1.1") == 1
+
+
+def test_a_client_that_asks_whether_to_go_on_is_told_so():
+    async def steps(server: Server) -> bytes:
+        head = b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\nConnection: close\r\n\r\n"
+        return await said(server, head, b"ok")
+
+    assert run(echo, steps).startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
+
+
+def test_a_wish_for_another_protocol_reaches_the_handler():
+    async def steps(server: Server) -> bytes:
+        head = b"GET /ws HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+        reader, writer = await asyncio.open_connection(*server.address)
+        writer.write(head)
+        told = await reader.read(200)
+        writer.close()
+        return told
+
+    assert b"GET /ws" in run(echo, steps)
+
+
+def test_a_handler_that_fails_is_an_internal_error_and_hurts_nobody_else():
+    async def handler(exchange: Exchange) -> None:
+        if exchange.request.path == "/bad":
+            raise RuntimeError("oops")
+        await echo(exchange)
+
+    async def steps(server: Server) -> tuple[bytes, bytes]:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: seen.append(context))
+        good = asyncio.ensure_future(said(server, b"GET /good HTTP/1.1\r\n", b"Connection: close\r\n\r\n"))
+        return await said(server, b"GET /bad HTTP/1.1\r\n\r\n"), await good
+
+    seen: list[dict[str, Any]] = []
+    bad, good = run(handler, steps)
+    assert bad.startswith(b"HTTP/1.1 500")
+    assert b"oops" not in bad
+    assert good.startswith(b"HTTP/1.1 200")
+    assert [str(context["exception"]) for context in seen] == ["oops"]
+
+
+def test_a_client_that_hangs_up_is_noticed():
+    async def handler(exchange: Exchange) -> None:
+        exchange.start(200, {})
+        await exchange.write(b"x")
+        await exchange.wait_gone()
+        noticed.append(exchange.is_gone)
+        with contextlib.suppress(Gone):
+            await exchange.write(b"y")
+            noticed.append(False)
+        over.set()
+
+    async def steps(server: Server) -> None:
+        reader, writer = await asyncio.open_connection(*server.address)
+        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        await reader.readuntil(b"1\r\nx\r\n")
+        writer.close()
+        await over.wait()
+
+    noticed: list[bool] = []
+    over = asyncio.Event()
+    run(handler, steps)
+    assert noticed == [True]
+
+
+def test_a_slow_reader_holds_up_the_writer():
+    async def handler(exchange: Exchange) -> None:
+        exchange.start(200, {})
+        for _ in range(400):
+            await exchange.write(b"x" * 65536)
+            written.append(1)
+        await exchange.end()
+
+    async def steps(server: Server) -> int:
+        reader, writer = await asyncio.open_connection(*server.address, limit=1 << 16)
+        writer.write(b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
+        await asyncio.sleep(0.3)
+        before = len(written)
+        size = 0
+        while data := await reader.read(1 << 20):
+            size += len(data)
+        writer.close()
+        assert size > 400 * 65536
+        return before
+
+    written: list[int] = []
+    assert run(handler, steps) < 400
+    assert len(written) == 400
+
+
+def test_an_answer_can_be_cut_and_a_connection_reset():
+    async def handler(exchange: Exchange) -> None:
+        exchange.start(200, {})
+        await exchange.write(b"x")
+        exchange.raw(b"5\r\nab")
+        await asyncio.sleep(0.05)
+        if exchange.request.path == "/cut":
+            exchange.cut()
+        else:
+            exchange.abort()
+
+    async def steps(server: Server) -> bytes:
+        told = await said(server, b"GET /cut HTTP/1.1\r\n\r\n")
+        with pytest.raises(ConnectionResetError):
+            await said(server, b"GET /reset HTTP/1.1\r\n\r\n")
+        return told
+
+    assert run(handler, steps).endswith(b"1\r\nx\r\n5\r\nab")
+
+
+def test_a_silent_client_is_hung_up_on():
+    async def steps(server: Server) -> list[bytes]:
+        return [await said(server), await said(server, b"GET / HT")]
+
+    assert run(echo, steps, Limits(idle=0.1)) == [b"", b""]
+
+
+def test_a_server_that_closes_lets_an_answer_become_whole():
+    async def handler(exchange: Exchange) -> None:
+        exchange.start(200, {})
+        await exchange.write(b"x")
+        begun.set()
+        await asyncio.sleep(0.1)
+        await exchange.end()
+
+    begun = asyncio.Event()
+
+    async def whole() -> bytes:
+        async with listening(handler) as server:
+            idle = asyncio.ensure_future(said(server))
+            told = asyncio.ensure_future(said(server, b"GET / HTTP/1.1\r\n\r\n"))
+            await begun.wait()
+        assert await idle == b""
+        return await told
+
+    with asyncio.Runner(loop_factory=LOOP[0]) as runner:
+        assert runner.run(whole()).endswith(b"0\r\n\r\n")
+
+
+def test_a_server_that_closes_breaks_off_what_takes_too_long():
+    async def handler(exchange: Exchange) -> None:
+        exchange.start(200, {})
+        await exchange.write(b"x")
+        begun.set()
+        await asyncio.sleep(60)
+
+    begun = asyncio.Event()
+
+    async def whole() -> None:
+        async with listening(handler, grace=0.1) as server:
+            told = asyncio.ensure_future(said(server, b"GET / HTTP/1.1\r\n\r\n"))
+            await begun.wait()
+        with contextlib.suppress(ConnectionResetError):
+            await told
+
+    with asyncio.Runner(loop_factory=LOOP[0]) as runner:
+        runner.run(asyncio.wait_for(whole(), 5))

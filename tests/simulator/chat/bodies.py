@@ -1,0 +1,92 @@
+"""Requests, and how they are judged."""
+
+import functools
+import json
+from typing import Any
+
+from dragoman.simulator.api import Accepted
+from dragoman.simulator.apis.chat import API
+from dragoman.simulator.rule import Situation, Violation
+from dragoman.simulator.signatures import Signer
+from shelf import exchanges, samples
+
+SIGNER = Signer(5)
+HOSTS = {"api.openai.com"}
+"""Whose traffic is judged by OpenAI's rules; servers that are only compatible take what OpenAI refuses."""
+WEATHER: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "Current weather for a city",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    },
+}
+STRICT: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "find",
+        "strict": True,
+        "parameters": {
+            "type": "object",
+            "properties": {"query": {"type": "string"}},
+            "required": ["query"],
+            "additionalProperties": False,
+        },
+    },
+}
+CALCULATOR: dict[str, Any] = {"type": "custom", "custom": {"name": "calculate", "description": "Adds numbers"}}
+
+
+def body(**members: Any) -> dict[str, Any]:
+    """A request that is accepted, with other members."""
+    asked = {"model": "gpt-5.2", "messages": [{"role": "user", "content": "What is the weather in Paris?"}], **members}
+    return {name: value for name, value in asked.items() if value is not ...}
+
+
+def judged(request: dict[str, Any] | bytes, *, recorded: bool = False) -> Accepted | Violation:
+    """What becomes of a request."""
+    raw = request if isinstance(request, bytes) else json.dumps(request).encode()
+    return API.accept(raw, Situation(model="", recorded=recorded), SIGNER)
+
+
+def accepted(**members: Any) -> Accepted:
+    """A request that was accepted."""
+    result = judged(body(**members))
+    assert isinstance(result, Accepted), result
+    return result
+
+
+def refused(**members: Any) -> Violation:
+    """Why a request was refused."""
+    result = judged(body(**members))
+    assert isinstance(result, Violation), result
+    return result
+
+
+def called(*ids: str, name: str = "get_weather") -> dict[str, Any]:
+    """An assistant that calls tools."""
+    calls = [{"id": each, "type": "function", "function": {"name": name, "arguments": "{}"}} for each in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+def answered(call_id: str, content: Any = "sunny") -> dict[str, Any]:
+    """A tool's result."""
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+@functools.cache
+def recordings(*statuses: int) -> tuple[dict[str, Any], ...]:
+    """Recorded exchanges with OpenAI itself that ended so."""
+    return tuple(
+        exchange
+        for exchange in exchanges("chat")
+        if exchange["host"] in HOSTS and exchange["request"] and exchange["status"] in statuses
+    )
+
+
+@functools.cache
+def seeds() -> tuple[dict[str, Any], ...]:
+    """Bodies that are accepted: recorded ones and samples."""
+    written = [json.loads(path.read_text(encoding="utf-8")) for path in samples("chat", ".request.json")]
+    all_of_them = [*written, *(exchange["request"] for exchange in recordings(200))]
+    return tuple(each for each in all_of_them if isinstance(judged(each), Accepted))

@@ -1,0 +1,100 @@
+"""Refusals are in OpenAI's envelope, and the official SDK raises the right exception for them."""
+
+import json
+
+import httpx2
+import openai
+import pytest
+
+from dragoman.simulator.api import Refusal
+from dragoman.simulator.apis.chat import API
+
+FORMS = [
+    (Refusal(status=400, message="Bad."), "invalid_request_error", None, openai.BadRequestError),
+    (API.bad_key, "invalid_request_error", "invalid_api_key", openai.AuthenticationError),
+    (Refusal(status=403, message="No."), "invalid_request_error", None, openai.PermissionDeniedError),
+    (Refusal(status=404, message="Gone."), "invalid_request_error", None, openai.NotFoundError),
+    (
+        Refusal(status=400, message="Too long.", kind="context_length_exceeded"),
+        "invalid_request_error",
+        "context_length_exceeded",
+        openai.BadRequestError,
+    ),
+    (Refusal(status=429, message="Slow down."), "requests", "rate_limit_exceeded", openai.RateLimitError),
+    (
+        Refusal(status=429, message="Too many tokens.", kind="tokens"),
+        "tokens",
+        "rate_limit_exceeded",
+        openai.RateLimitError,
+    ),
+    (
+        Refusal(status=429, message="Pay.", kind="insufficient_quota"),
+        "insufficient_quota",
+        "insufficient_quota",
+        openai.RateLimitError,
+    ),
+    (Refusal(status=500, message="Broken."), "server_error", None, openai.InternalServerError),
+    (Refusal(status=503, message="Overloaded."), "server_error", None, openai.InternalServerError),
+]
+
+
+def raised(told):
+    """The exception the SDK raises for a reply."""
+
+    def respond(_request):
+        return httpx2.Response(told.status, headers=dict(told.headers), content=told.body)
+
+    with (
+        httpx2.Client(transport=httpx2.MockTransport(respond)) as transport,
+        openai.OpenAI(api_key="sk-test", base_url="http://x/v1", max_retries=0, http_client=transport) as client,
+        pytest.raises(openai.APIStatusError) as caught,
+    ):
+        client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "a"}])
+    return caught.value
+
+
+@pytest.mark.parametrize(("refusal", "kind", "code", "exception"), FORMS, ids=lambda value: str(value)[:40])
+def test_a_refusal_is_raised_as_the_sdks_own_exception(refusal, kind, code, exception):
+    told = API.refuse(refusal)
+    error = raised(told)
+    assert type(error) is exception
+    assert (error.status_code, error.type, error.code) == (refusal.status, kind, code)
+    assert error.request_id == told.headers["x-request-id"]
+    assert set(json.loads(told.body)["error"]) == {"message", "type", "param", "code"}
+
+
+@pytest.mark.parametrize(("seconds", "header", "milliseconds"), [(20, "20", "20000"), (1.5, "1.5", "1500")])
+def test_a_wait_is_told_in_the_headers(seconds, header, milliseconds):
+    told = API.refuse(Refusal(status=429, message="Slow down.", retry_after=seconds))
+    assert (told.headers["retry-after"], told.headers["retry-after-ms"]) == (header, milliseconds)
+
+
+def test_a_refusal_without_a_rule_names_none():
+    told = API.refuse(Refusal(status=400, message="Bad."))
+    assert "x-dragoman-rule" not in told.headers
+    assert json.loads(told.body)["error"]["message"] == "Bad."
+
+
+def test_a_stream_breaks_off_with_an_error_that_the_sdk_raises():
+    frame = API.fail(Refusal(status=500, message="The server had an error while processing your request."))
+    assert json.loads(frame.removeprefix(b"data: ")) == {
+        "error": {
+            "message": "The server had an error while processing your request.",
+            "type": "server_error",
+            "param": None,
+            "code": None,
+        }
+    }
+
+    def respond(_request):
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=frame)
+
+    with (
+        httpx2.Client(transport=httpx2.MockTransport(respond)) as transport,
+        openai.OpenAI(api_key="sk-test", base_url="http://x/v1", http_client=transport) as client,
+        client.chat.completions.create(
+            model="gpt-4o", messages=[{"role": "user", "content": "a"}], stream=True
+        ) as stream,
+        pytest.raises(openai.APIError, match="The server had an error"),
+    ):
+        list(stream)

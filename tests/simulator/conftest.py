@@ -1,0 +1,27 @@
+"""A simulator over loopback for the tests of its APIs."""
+
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from dragoman.simulator.serving import Running, in_thread
+
+
+@pytest.fixture(scope="session")
+def simulator() -> Generator[Running]:
+    """A simulator that runs as long as the tests do."""
+    with in_thread() as running:
+        yield running
+
+
+@pytest.fixture
+def simulate() -> Generator[Callable[..., Running]]:
+    """Start simulators with settings of their own."""
+    with ExitStack() as stack:
+
+        def start(**settings: Any) -> Running:
+            return stack.enter_context(in_thread(**settings))
+
+        yield start

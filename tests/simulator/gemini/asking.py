@@ -1,0 +1,163 @@
+"""Requests to accept and answers to write, for the tests of Gemini's stand-in."""
+
+import json
+import random
+import re
+import warnings
+
+import httpx2
+
+import shelf
+from dragoman.simulator.api import Accepted, Occasion, Pace
+from dragoman.simulator.apis.gemini import API, unwrapped
+from dragoman.simulator.rule import Situation, Violation
+from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Answer, Call, Source, Usage
+
+with warnings.catch_warnings():
+    # The SDK's own source has an escape sequence that Python warns of, and here a warning is an error.
+    warnings.simplefilter("ignore")
+    from google import genai
+    from google.genai import errors, types
+
+__all__ = ["errors", "genai", "types"]
+
+NEW = "gemini-3.8-flash"
+OLD = "gemini-2.5-flash"
+SIGNER = Signer()
+WEATHER = {
+    "name": "get_weather",
+    "description": "Current weather",
+    "parametersJsonSchema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+USAGE = Usage(input=61, output=58, cached=20, thought=40)
+PARIS = Call(id="0" * 24, name="get_weather", arguments={"city": "Paris", "days": 3})
+TOKYO = Call(id="1" * 24, name="get_weather", arguments={"city": "Tōkyō", "at": {"hours": [1, 2.5], "none": []}})
+TEXT = "It is 18 °C in Paris, says the simulator: “cloudy”."
+ANSWERS = {
+    "text": Answer(text=TEXT, usage=USAGE),
+    "thought": Answer(text=TEXT, thought="**Planning**\nLook at the sky.", usage=USAGE),
+    "call": Answer(calls=(PARIS,), end="calls", thought="Look up Paris.", usage=USAGE),
+    "calls": Answer(text="Both.", calls=(PARIS, TOKYO), end="calls", usage=USAGE),
+    "search": Answer(
+        text=f"I found: {TEXT}",
+        query="weather in Paris",
+        sources=(
+            Source(url="https://example.com/a", title="Weather", quote="18 °C in Paris"),
+            Source(url="https://example.com/b", title="Sky", quote="“cloudy”"),
+            Source(url="https://example.com/c", title="Other", quote="not in the answer"),
+        ),
+        usage=USAGE,
+    ),
+    "length": Answer(text="It is 18", end="length", usage=USAGE),
+    "nothing": Answer(end="length", usage=Usage(input=9, output=5, thought=5)),
+    "filtered": Answer(text="It is", end="filtered", usage=USAGE),
+    "blocked": Answer(end="filtered", usage=USAGE),
+    "malformed": Answer(end="malformed_call", usage=Usage(input=61, output=0)),
+}
+
+
+def situation(model=NEW, **members):
+    """A request that came with nothing special about it."""
+    return Situation(model=model, **members)
+
+
+def judged(body, given=None, signer=SIGNER):
+    """Accept a body, or tell what is wrong with it."""
+    return API.accept(json.dumps(body).encode(), given or situation(), signer)
+
+
+def accepted(body, given=None) -> Accepted:
+    """Accept a body that must be accepted."""
+    found = judged(body, given)
+    assert isinstance(found, Accepted), found
+    return found
+
+
+def refused(body, given=None) -> Violation:
+    """Refuse a body that must be refused."""
+    found = judged(body, given)
+    assert isinstance(found, Violation), "it was accepted"
+    return found
+
+
+def user(*parts):
+    """A content of the user; a text stands for its part."""
+    return {"role": "user", "parts": [{"text": part} if isinstance(part, str) else part for part in parts]}
+
+
+def model(*parts):
+    """A content of the model."""
+    return {**user(*parts), "role": "model"}
+
+
+def call(name="get_weather", signature=None, **members):
+    """A part that calls."""
+    part = {"functionCall": {"name": name, "args": {"city": "Paris"}, **members}}
+    return part if signature is None else {**part, "thoughtSignature": signature}
+
+
+def result(name="get_weather", **members):
+    """A part that answers a call."""
+    return {"functionResponse": {"name": name, "response": {"output": "18C"}, **members}}
+
+
+def asking(*contents, **members):
+    """A request with one function."""
+    return {"contents": list(contents) or [user("Hi.")], "tools": [{"functionDeclarations": [WEATHER]}], **members}
+
+
+def occasion(**pace) -> Occasion:
+    """A moment to answer in."""
+    return Occasion(id="a1b2c3d4e5f6a1b2c3d4e5f6", created=1_790_000_000, signer=SIGNER, pace=Pace(**pace))
+
+
+def recorded(exchange) -> Situation:
+    """What a recorded request came with."""
+    return Situation(
+        # Where a recording does not tell the model, its reply does not either.
+        model=exchange["model"] or OLD,
+        recorded=True,
+        vertex="aiplatform" in exchange["host"],
+        counting=exchange["op"] == "count_tokens",
+    )
+
+
+def recordings(status=200):
+    """Recorded exchanges with this status whose request is known."""
+    return [one for one in shelf.exchanges("gemini") if one["status"] == status and one["request"]]
+
+
+def unpacked(exchange):
+    """A recorded request of Code Assist: its body and what it came with."""
+    opened = unwrapped(json.dumps(exchange["request"]).encode())
+    assert not isinstance(opened, Violation), opened
+    return opened[1], Situation(model=opened[0], recorded=True, vertex=True)
+
+
+def captures():
+    """Requests of real clients: their name, body, and what they came with."""
+    for path in sorted((shelf.ROOT / "clients" / "captures").rglob("*.json")):
+        found = re.search(r"(?:models-(?P<model>.+)|v1internal)-(?P<verb>\w+)\.json", path.name)
+        if found is None or found["verb"] not in {"generateContent", "streamGenerateContent", "countTokens"}:
+            continue
+        body = json.dumps(json.loads(path.read_text(encoding="utf-8"))["body"]).encode()
+        counting = found["verb"] == "countTokens"
+        if found["model"] is None:
+            yield path.name, *unpacked({"request": json.loads(body)})
+        else:
+            name = re.sub(r"(\d)-(\d)", r"\1.\2", found["model"])
+            yield path.name, body, Situation(model=name, recorded=True, counting=counting)
+
+
+def shuffled(items):
+    """The same items, always in the same other order."""
+    items = list(items)
+    random.Random(7).shuffle(items)  # noqa: S311  it shall come out the same each time
+    return items
+
+
+def client(handle, **options):
+    """google-genai, with somebody who answers instead of the network."""
+    transport = httpx2.Client(transport=httpx2.MockTransport(handle))
+    return genai.Client(api_key="key", http_options=types.HttpOptions(httpx_client=transport, **options))

@@ -1,0 +1,116 @@
+import json
+
+import httpx2
+import pytest
+
+import shelf
+from dragoman.simulator.apis.gemini import load_code_assist, onboard_user, unwrapped
+from dragoman.simulator.rule import Violation
+from simulator.gemini.asking import NEW, accepted, asking, situation, user
+
+REQUEST = {"contents": [user("Hi.")]}
+
+
+def opened(body):
+    return unwrapped(json.dumps(body).encode())
+
+
+def refused(body):
+    found = opened(body)
+    assert isinstance(found, Violation), found
+    return found
+
+
+def test_an_envelope_holds_the_model_and_the_request():
+    body = {
+        "model": NEW,
+        "project": "p",
+        "user_prompt_id": "1",
+        "request": {**asking(), "session_id": "s", "labels": {"a": "b"}},
+    }
+    model, request = opened(body)
+    assert model == NEW
+    assert json.loads(request) == {**asking(), "labels": {"a": "b"}}
+    accepted(json.loads(request), situation(model, vertex=True))
+
+
+def test_antigravitys_envelope_is_known_too():
+    body = {"model": NEW, "request": REQUEST, "requestId": "r", "userAgent": "antigravity", "requestType": "agent"}
+    assert opened(body) == (NEW, json.dumps(REQUEST, separators=(",", ":")).encode())
+
+
+def test_only_a_request_to_count_tokens_names_the_model_within():
+    assert opened({"request": {"model": f"models/{NEW}", **REQUEST}})[0] == NEW
+    found = refused({"model": NEW, "request": {"model": NEW, **REQUEST}})
+    assert (found.rule, found.where) == ("gemini.unknown-field", "/request/model")
+
+
+def test_a_flag_that_is_known_but_not_heeded_is_left_out():
+    request = {**REQUEST, "toolConfig": {"includeServerSideToolInvocations": True, "retrievalConfig": {}}}
+    assert json.loads(opened({"model": NEW, "request": request})[1])["toolConfig"] == {"retrievalConfig": {}}
+
+
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        ({"model": NEW}, "gemini.envelope"),
+        ({"model": 5, "request": REQUEST}, "gemini.type"),
+        ({"model": NEW, "request": []}, "gemini.type"),
+        ({"model": NEW, "request": REQUEST, "stream": True}, "gemini.unknown-field"),
+        ({"model": NEW, "request": {**REQUEST, "session_id": 5}}, "gemini.type"),
+    ],
+)
+def test_an_envelope_that_is_none_is_refused(body, rule):
+    assert refused(body).rule == rule
+
+
+@shelf.needs_shelf
+def test_a_user_on_board_is_told_the_tier_and_the_project():
+    [path] = shelf.samples("code_assist", "load_code_assist.request.json")
+    told = json.loads(load_code_assist(path.read_bytes()))
+    [sample] = shelf.samples("code_assist", "load_code_assist.response.json")
+    assert told.keys() == json.loads(sample.read_bytes()).keys()
+    assert told["currentTier"]["id"] == "standard-tier"
+    assert told["cloudaicompanionProject"] == "my-gcp-project"
+
+
+def test_a_new_user_is_told_the_tiers_and_comes_on_board_at_once():
+    told = json.loads(load_code_assist(b'{"cloudaicompanionProject": "new-one"}'))
+    assert "currentTier" not in told
+    assert [tier["id"] for tier in told["allowedTiers"] if tier["isDefault"]] == ["standard-tier"]
+    operation = json.loads(onboard_user(b'{"tierId": "standard-tier", "cloudaicompanionProject": "new-one"}'))
+    assert operation["done"] is True
+    assert operation["response"]["cloudaicompanionProject"]["id"] == "new-one"
+
+
+def test_a_user_without_a_project_gets_one():
+    for body in (b"{}", b"not json"):
+        assert json.loads(load_code_assist(body))["cloudaicompanionProject"] == "simulated-project"
+        assert json.loads(onboard_user(body))["response"]["cloudaicompanionProject"]["id"] == "simulated-project"
+
+
+def post(simulator, method, body, query=""):
+    reply = httpx2.post(
+        f"{simulator.base_url}/v1internal:{method}{query}", json=body, headers={"authorization": "Bearer t"}
+    )
+    assert reply.status_code == 200, reply.text
+    return reply
+
+
+def test_the_envelope_is_taken_off_and_put_on_over_loopback(simulator):
+    body = {"model": NEW, "project": "p", "user_prompt_id": "1", "request": {**REQUEST, "session_id": "s"}}
+    whole = post(simulator, "generateContent", body).json()
+    assert whole["response"]["candidates"][0]["content"]["parts"][0]["text"]
+    streamed = post(simulator, "streamGenerateContent", body, "?alt=sse").text
+    frames = [json.loads(line.removeprefix("data: ")) for line in streamed.splitlines() if line]
+    assert len({frame["traceId"] for frame in frames}) == 1
+    assert frames[-1]["response"]["candidates"][0]["finishReason"] == "STOP"
+    array = post(simulator, "streamGenerateContent", body).json()
+    assert array[-1]["response"]["candidates"][0]["finishReason"] == "STOP"
+
+
+def test_tokens_are_counted_and_users_come_on_board_over_loopback(simulator):
+    counted = post(simulator, "countTokens", {"request": {"model": f"models/{NEW}", **REQUEST}}).json()
+    assert counted["totalTokens"] > 0
+    assert post(simulator, "loadCodeAssist", {"cloudaicompanionProject": "p"}).json()["cloudaicompanionProject"] == "p"
+    assert post(simulator, "onboardUser", {"tierId": "standard-tier"}).json()["done"] is True

@@ -1,0 +1,200 @@
+"""What the model says: after results, within limits, with a seed."""
+
+import re
+
+import pytest
+
+from dragoman.simulator.model import answer
+from dragoman.simulator.talk import Ask, Choice, Result, Turn
+from simulator.model.asked import ADD, EMAIL, TOOLS, WEATHER, after, ask, call, calls, function
+
+MARK = "[dragoman simulator] "
+
+
+def test_results_are_quoted():
+    asked = ask("What's the weather in Paris and Tokyo?", *TOOLS)
+    said = answer(after(asked, answer(asked), "18 °C and sunny", "24 °C and rain"))
+    assert said.end == "stop"
+    assert not said.calls
+    assert said.text == f"{MARK}get_weather says: 18 °C and sunny\nget_weather says: 24 °C and rain"
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        ('{"temperature": 18, "sky": "clear"}', "temperature: 18, sky: clear"),
+        ('{"output": "18 degrees"}', "18 degrees"),
+        ('{"result": {"place": {"city": "Paris", "is_capital": true}}}', "place.city: Paris, place.is_capital: true"),
+        ("[1, 2.5, null]", "1, 2.5, null"),
+        ("{}", "{}"),
+        ("{not json", "{not json"),
+        ("x" * 5000, "x" * 600 + " …"),
+    ],
+)
+def test_a_result_is_told_by_its_words_or_its_values(result, told):
+    asked = ask("weather in Paris", WEATHER)
+    assert answer(after(asked, answer(asked), result)).text == f"{MARK}get_weather says: {told}"
+
+
+@pytest.mark.parametrize(
+    ("result", "failed", "told"),
+    [
+        ("no such city", True, "get_weather failed: no such city"),
+        ("", True, "get_weather failed and did not say why."),
+        ('{"error": "no such city"}', False, "get_weather failed: no such city"),
+        ('{"error": {"message": "no such city", "code": 5}}', True, "get_weather failed: no such city"),
+        ("Error: no such city", False, "get_weather failed: Error: no such city"),
+        ("", False, "get_weather answered with nothing."),
+    ],
+)
+def test_a_failure_is_told_with_its_words(result, failed, told):
+    asked = ask("weather in Paris", WEATHER)
+    assert answer(after(asked, answer(asked), result, failed=failed)).text == MARK + told
+
+
+def test_a_result_without_a_name_is_named_after_its_call():
+    turns = (
+        Turn(role="user", text="weather in Paris"),
+        Turn(role="assistant", calls=(call("get_weather", {"location": "Paris"}),)),
+        Turn(role="user", results=(Result(call_id="an id", name="", text="sunny"),)),
+    )
+    assert answer(Ask(model="any", turns=turns, tools=TOOLS)).text == f"{MARK}get_weather says: sunny"
+
+
+def test_one_at_a_time_the_next_ask_is_called_after_each_result():
+    asked = ask("weather in Paris, Tokyo and Rome", *TOOLS, choice=Choice(parallel=False))
+    places: list[str] = []
+    for _ in range(3):
+        said = answer(asked)
+        [(_, arguments)] = calls(said)
+        places.append(arguments["location"])
+        asked = after(asked, said, f"fine in {places[-1]}")
+    assert places == ["Paris", "Tokyo", "Rome"]
+    assert answer(asked).text.count("fine in") == 3
+
+
+def test_a_call_that_another_model_made_counts_as_made():
+    turns = (
+        Turn(role="user", text="weather in Paris"),
+        Turn(role="assistant", calls=(call("get_weather", {"location": "Paris, France"}),)),
+        Turn(role="user", results=(Result(call_id="an id", name="get_weather", text="sunny"),)),
+    )
+    assert not answer(Ask(model="any", turns=turns, tools=TOOLS)).calls
+
+
+def test_what_comes_along_with_results_does_not_begin_anew():
+    asked = ask("Get the file", function("get_file", "Get the file"))
+    said = answer(asked)
+    with_text = after(asked, said, "see below", text="This is the file:")
+    assert not answer(with_text).calls
+    bare = after(asked, said, "see below")
+    beside = Ask(model="any", turns=(*bare.turns, Turn(role="user", text="This is the file:")), tools=asked.tools)
+    assert not answer(beside).calls
+
+
+def test_an_ask_that_comes_along_with_results_is_called():
+    asked = ask("weather in Paris", *TOOLS)
+    said = answer(after(asked, answer(asked), "sunny", text="And now add 2 and 3."))
+    assert calls(said) == [("add", {"a": 2, "b": 3})]
+
+
+def test_a_later_call_takes_what_an_earlier_one_found():
+    find = function("find_user", "Find a user", ("name",), name={"type": "string"})
+    block = function("block_account", "Block an account", ("account_id",), account_id={"type": "integer"})
+    asked = ask("Find the user Ada, then block the account", find, block, choice=Choice(parallel=False))
+    said = answer(asked)
+    assert calls(said) == [("find_user", {"name": "Ada"})]
+    assert calls(answer(after(asked, said, '{"account_id": 77}'))) == [("block_account", {"account_id": 77})]
+
+
+def test_the_same_ask_and_seed_give_the_same_answer_and_another_seed_another():
+    asked = ask("Tell me a story", thinks=True)
+    assert answer(asked, 3) == answer(asked, 3)
+    assert len({answer(asked, seed).text for seed in range(3)}) == 3
+
+
+def test_an_odd_seed_says_a_few_words_before_it_calls():
+    asked = ask("weather in Paris", *TOOLS)
+    assert answer(asked, 1).text == f"{MARK}I call get_weather."
+    assert not answer(asked, 0).text
+    forced = ask("weather in Paris", *TOOLS, choice=Choice(mode="required"))
+    assert not answer(forced, 1).text
+
+
+def test_ids_are_hexadecimal_and_differ_within_a_conversation():
+    asked = ask("weather in Paris and Tokyo", *TOOLS)
+    first = answer(asked)
+    more = (Turn(role="assistant", text="a and b"), Turn(role="user", text="weather in Paris and Tokyo"))
+    second = answer(Ask(model="any", turns=(*after(asked, first, "a", "b").turns, *more), tools=TOOLS))
+    ids = [made.id for made in (*first.calls, *second.calls)]
+    assert len(set(ids)) == 4
+    assert all(re.fullmatch("[0-9a-f]{24}", one) for one in ids)
+
+
+def test_thoughts_say_what_will_be_done():
+    assert "I need get_weather." in answer(ask("weather in Paris", *TOOLS, thinks=True)).thought
+    assert "Nothing is said about to" in answer(ask("send an email", EMAIL, thinks=True)).thought
+    assert answer(ask("hello", thinks=True)).thought
+    assert not answer(ask("hello")).thought
+
+
+def test_the_model_cannot_see():
+    shown = Turn(role="user", text="What is this?", media=("image/png", "image/png", "audio/wav"))
+    assert answer(Ask(model="any", turns=(shown,))).text.endswith(
+        "I cannot see what you showed me (image/png, audio/wav)."
+    )
+    bare = Turn(role="user", media=("image/png",))
+    assert answer(Ask(model="any", turns=(bare,))).text == f"{MARK}I cannot see what you showed me (image/png)."
+
+
+def test_it_counts_and_writes_as_much_as_is_asked_for():
+    assert answer(ask("Count from 3 to 6")).text == f"{MARK}3, 4, 5, 6"
+    assert answer(ask("count down from 3 to 1")).text == f"{MARK}3, 2, 1"
+    assert len(answer(ask("Write a story of 700 words")).text.split()) == 702
+
+
+def test_a_stop_sequence_cuts_the_text_before_it():
+    said = answer(ask("Count from 1 to 10", stop=("9", "5", "")))
+    assert (said.text, said.end, said.stopped_by) == (f"{MARK}1, 2, 3, 4, ", "stop", "5")
+
+
+def test_the_longer_of_two_stop_sequences_at_one_place_is_met():
+    assert answer(ask("Count from 1 to 10", stop=("4", "4, 5"))).stopped_by == "4, 5"
+
+
+def test_text_before_calls_that_meets_a_stop_sequence_ends_the_answer():
+    said = answer(ask("weather in Paris", WEATHER, stop=("call",)), 1)
+    assert (said.text, said.calls, said.end) == (f"{MARK}I ", (), "stop")
+
+
+def test_the_number_of_tokens_cuts_the_text():
+    said = answer(ask("Count from 1 to 100", max_tokens=8))
+    assert (said.end, len(said.text), said.usage.output) == ("length", 32, 8)
+
+
+def test_what_comes_first_ends_the_answer():
+    assert answer(ask("Count from 1 to 100", max_tokens=8, stop=("99",))).end == "length"
+    assert answer(ask("Count from 1 to 100", max_tokens=8, stop=("2",))).end == "stop"
+
+
+def test_calls_that_do_not_fit_are_not_made():
+    said = answer(ask("weather in Paris", WEATHER, max_tokens=5))
+    assert (said.end, said.calls) == ("length", ())
+    assert answer(ask("weather in Paris", WEATHER, max_tokens=100)).end == "calls"
+
+
+def test_a_thought_takes_tokens_too():
+    said = answer(ask("hello", thinks=True, max_tokens=4))
+    assert (said.end, said.text, len(said.thought)) == ("length", "", 16)
+    assert said.usage.thought == said.usage.output == 4
+
+
+@pytest.mark.parametrize("tokens", [0, -1])
+def test_no_tokens_are_no_answer(tokens):
+    said = answer(ask("hello", thinks=True, max_tokens=tokens))
+    assert (said.end, said.text, said.thought) == ("length", "", "")
+
+
+def test_a_conversation_without_a_prompt_is_answered():
+    assert answer(Ask(model="any", turns=())).text.startswith(MARK)
+    assert answer(Ask(model="any", turns=(Turn(role="assistant", text="Hi"),), tools=(ADD,))).text.startswith(MARK)

@@ -1,0 +1,248 @@
+"""Which tools a prompt calls, and with what."""
+
+import pytest
+
+from dragoman.simulator.model import answer
+from dragoman.simulator.talk import Ask, Choice, Tool, Turn
+from simulator.model.asked import (
+    ADD,
+    BOOLEAN,
+    EMAIL,
+    FLIGHT,
+    INTEGER,
+    LOOKUP,
+    NUMBER,
+    READ,
+    TEXT,
+    TOOLS,
+    WEATHER,
+    ask,
+    called,
+    calls,
+    function,
+)
+
+PARIS, TOKYO = ("get_weather", {"location": "Paris"}), ("get_weather", {"location": "Tokyo"})
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("What's the weather in Paris?", [PARIS]),
+        ("how hot is it in Paris today", [PARIS]),
+        ("weather in paris, please", [("get_weather", {"location": "paris"})]),
+        ("Wie ist das Wetter in Paris?", [PARIS]),
+        ("I live in Paris. What's the weather?", [PARIS]),
+        ("What's the weather in Paris, France?", [("get_weather", {"location": "Paris, France"})]),
+        ("Weather in San Francisco, CA?", [("get_weather", {"location": "San Francisco, CA"})]),
+        ("Weather in Paris in fahrenheit", [("get_weather", {"location": "Paris", "unit": "fahrenheit"})]),
+        ("What is 2 + 3?", [("add", {"a": 2, "b": 3})]),
+        ("What's 17 times 23?", [("multiply", {"a": 17, "b": 23})]),
+        ("Please add 1,200 and 2.5", [("add", {"a": 1200, "b": 2.5})]),
+    ],
+)
+def test_a_prompt_calls_the_tool_that_fits_it_best(prompt, expected):
+    assert called(prompt, *TOOLS) == expected
+
+
+@pytest.mark.parametrize(
+    ("prompt", "expected"),
+    [
+        ("What's the weather in Paris and Tokyo?", [PARIS, TOKYO]),
+        ("What's the weather in Paris? And in Tokyo?", [PARIS, TOKYO]),
+        ("Get the weather in Paris, and what about the time in Tokyo?", [PARIS, ("get_time", {"city": "Tokyo"})]),
+        ("weather and time in Paris", [PARIS, ("get_time", {"city": "Paris"})]),
+        ("add 2 and 3, and multiply 4 by 5", [("add", {"a": 2, "b": 3}), ("multiply", {"a": 4, "b": 5})]),
+        ("Add 2 and 3. Then add 4 and 5.", [("add", {"a": 2, "b": 3}), ("add", {"a": 4, "b": 5})]),
+    ],
+)
+def test_several_asks_in_one_prompt_are_several_calls(prompt, expected):
+    assert called(prompt, *TOOLS) == expected
+
+
+@pytest.mark.parametrize(
+    ("prompt", "queries"),
+    [
+        ("look up bees; then wasps", ["bees", "wasps"]),
+        ("Search for 'cats' and 'dogs'", ["cats", "dogs"]),
+        ("search for the history of bees", ["history of bees"]),
+        ("Search for bees. Search for wasps. Then tell me which is larger.", ["bees", "wasps"]),
+        ("Search for bees. Use the search tool for this.", ["bees"]),
+        ("Who invented the telephone?", ["invented the telephone"]),
+    ],
+)
+def test_a_tool_that_searches_gets_what_the_clause_is_about(prompt, queries):
+    assert called(prompt, LOOKUP, ADD) == [("search", {"query": query}) for query in queries]
+
+
+def test_a_number_beside_a_parameters_word_is_for_that_parameter():
+    assert called("Search for 'cats', top 5 results", LOOKUP) == [("search", {"query": "cats", "max_results": 5})]
+
+
+def test_later_sentences_tell_more_about_the_call_before_them():
+    prompt = "Send an urgent email to bob@example.org. The subject is 'Hi'. The body is 'Hello Bob'."
+    expected = {"to": "bob@example.org", "subject": "Hi", "body": "Hello Bob", "urgent": True}
+    assert called(prompt, *TOOLS, EMAIL) == [("send_email", expected)]
+
+
+def test_words_like_about_and_saying_tell_which_parameter_is_meant():
+    prompt = 'Email bob@example.org about lunch saying "see you at one"'
+    expected = {"to": "bob@example.org", "subject": "lunch", "body": "see you at one"}
+    assert called(prompt, EMAIL) == [("send_email", expected)]
+
+
+def test_from_and_to_tell_places_apart_and_spoken_dates_are_read():
+    prompt = "Book a flight from Paris to New York on March 5, 2025 for 2 passengers"
+    expected = {"origin": "Paris", "destination": "New York", "date": "2025-03-05", "passengers": 2}
+    assert called(prompt, FLIGHT) == [("book_flight", expected)]
+
+
+def test_an_array_takes_the_whole_enumeration():
+    tag = function("tag_cities", "Tag cities", ("cities",), cities={"type": "array", "items": TEXT})
+    assert called("tag cities Paris, Tokyo and Rome", tag) == [("tag_cities", {"cities": ["Paris", "Tokyo", "Rome"]})]
+
+
+def test_an_optional_array_of_the_same_kind_keeps_an_enumeration_together():
+    meet = function(
+        "create_event",
+        "Create a calendar event",
+        ("title",),
+        title=TEXT,
+        attendees={"type": "array", "items": {"type": "string", "format": "email"}},
+    )
+    told = called("Create an event titled 'Lunch' with a@example.org and b@example.org", meet)
+    assert told == [("create_event", {"title": "Lunch", "attendees": ["a@example.org", "b@example.org"]})]
+
+
+def test_two_places_for_two_parameters_are_one_call():
+    distance = function("get_distance", "Distance between two cities", ("start", "end"), start=TEXT, end=TEXT)
+    assert len(called("distance between Paris and Tokyo", distance)) == 1
+
+
+def test_paths_are_found():
+    assert called("read src/a.py and /etc/hosts", READ) == [
+        ("read_file", {"path": "src/a.py"}),
+        ("read_file", {"path": "/etc/hosts"}),
+    ]
+
+
+def test_a_call_may_be_wanted_several_times():
+    roll = function("dice_roll", "Roll a die")
+    assert called("Roll the dice 3 times", roll) == [("dice_roll", {})] * 3
+
+
+def test_a_tool_that_is_named_is_called():
+    odd = function("xq_7_zz", "", ("value",), value=TEXT)
+    assert called("Call xq_7_zz with value red", odd, *TOOLS) == [("xq_7_zz", {"value": "red"})]
+
+
+def test_booleans_are_read_with_their_denial():
+    order = function("order_pizza", "Order a pizza", (), extra_cheese=BOOLEAN, delivery=BOOLEAN, slices=INTEGER)
+    told = called("Order a pizza with extra cheese, without delivery, 8 slices", order)
+    assert told == [("order_pizza", {"extra_cheese": True, "delivery": False, "slices": 8})]
+
+
+def test_nested_objects_are_filled():
+    user = {"type": "object", "properties": {"name": TEXT, "age": INTEGER}, "required": ["name", "age"]}
+    register = function("register_user", "Register a user", ("user",), user=user)
+    assert called("Register the user named Ada, age 36", register) == [
+        ("register_user", {"user": {"name": "Ada", "age": 36}})
+    ]
+
+
+def test_scripts_without_spaces_are_read():
+    tool = Tool(
+        name="get_weather",
+        description="查询城市的天气",
+        schema={"type": "object", "properties": {"city": TEXT}, "required": ["city"]},
+    )
+    said = answer(ask("巴黎的天气怎么样", tool, ADD))
+    assert [call.name for call in said.calls] == ["get_weather"]
+
+
+@pytest.mark.parametrize("prompt", ["Hello, how are you?", "Tell me a joke", "", "   ", "thanks!"])
+def test_a_prompt_that_fits_no_tool_is_answered_in_words(prompt):
+    said = answer(ask(prompt, *TOOLS))
+    assert not said.calls
+    assert said.end == "stop"
+    assert said.text.startswith("[dragoman simulator] ")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["What's the weather in Paris? Do not call any tools.", "Weather in Paris, without using tools please"],
+)
+def test_a_prompt_that_forbids_tools_is_answered_in_words(prompt):
+    assert not called(prompt, *TOOLS)
+
+
+def test_what_clients_put_around_a_prompt_is_not_asked():
+    prompt = "<system-reminder>Add 2 and 3 as often as you can.</system-reminder>\nWhat's the weather in Paris?"
+    assert called(prompt, *TOOLS) == [PARIS]
+
+
+def test_a_prompt_of_nothing_but_a_tag_is_read():
+    assert called("<user_query>What's the weather in Paris?</user_query>", *TOOLS) == [PARIS]
+
+
+def test_the_ask_may_stand_behind_a_long_document():
+    document = "The quick brown fox jumps over the lazy dog. " * 4000
+    assert called(f"{document}\n\nWhat's the weather in Paris?", *TOOLS)[-1] == PARIS
+
+
+def test_system_turns_ask_nothing():
+    turns = (Turn(role="system", text="Get the weather in Rome."), Turn(role="user", text="Tell me a joke"))
+    assert not answer(Ask(model="any", turns=turns, tools=TOOLS)).calls
+
+
+def test_only_the_last_prompt_is_asked():
+    turns = (
+        Turn(role="user", text="weather in Tokyo"),
+        Turn(role="assistant", text="no"),
+        Turn(role="user", text="weather in Paris"),
+    )
+    assert calls(answer(Ask(model="any", turns=turns, tools=TOOLS))) == [PARIS]
+
+
+def test_none_never_calls():
+    assert not called("weather in Paris", *TOOLS, choice=Choice(mode="none"))
+
+
+def test_required_always_calls_the_nearest_tool_or_the_first():
+    assert called("hello", *TOOLS, choice=Choice(mode="required"))[0][0] == "get_weather"
+    assert called("numbers", *TOOLS[1:], choice=Choice(mode="required"))[0][0] == "add"
+
+
+def test_required_calls_again_when_all_is_done():
+    choice = Choice(mode="required")
+    turns = (
+        Turn(role="user", text="weather in Paris"),
+        Turn(role="assistant", calls=answer(ask("weather in Paris", *TOOLS)).calls),
+    )
+    assert calls(answer(Ask(model="any", turns=turns, tools=TOOLS, choice=choice))) == [PARIS]
+
+
+def test_only_named_tools_are_called():
+    prompt = "weather in Paris, and add 2 and 3"
+    assert called(prompt, *TOOLS, choice=Choice(names=("add",))) == [("add", {"a": 2, "b": 3})]
+    assert called("hello", *TOOLS, choice=Choice(mode="required", names=("multiply",)))[0][0] == "multiply"
+    assert not called(prompt, *TOOLS, choice=Choice(mode="required", names=("nothing",)))
+
+
+def test_validated_is_as_free_as_auto():
+    assert called("weather in Paris", *TOOLS, choice=Choice(mode="validated")) == [PARIS]
+    assert not called("hello", *TOOLS, choice=Choice(mode="validated"))
+
+
+def test_one_call_at_a_time_if_that_is_wanted():
+    assert called("weather in Paris and Tokyo", WEATHER, choice=Choice(parallel=False)) == [PARIS]
+
+
+def test_tools_that_are_run_elsewhere_are_not_called():
+    assert not called("run code to get the weather", Tool(name="code_execution", description="Run code", kind="other"))
+
+
+def test_numbers_keep_to_their_bounds():
+    scale = function("set_volume", "Set the volume", ("level",), level={**NUMBER, "minimum": 0, "maximum": 10})
+    assert called("set the volume of room 300 to level 7", scale) == [("set_volume", {"level": 7})]
+    assert called("set the volume to 300", scale)[0][1]["level"] in range(11)

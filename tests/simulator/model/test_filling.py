@@ -1,0 +1,302 @@
+"""Values for schemas: what they hold, and that they are valid."""
+
+import json
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.simulator.model.filling.evidence import Evidence
+from dragoman.simulator.model.filling.fit import fill_arguments, fill_output
+from dragoman.simulator.model.language.clauses import clause
+from dragoman.simulator.model.schemas.references import Document
+from dragoman.simulator.model.schemas.validity import encoded, is_valid, plain
+from shelf import ROOT, needs_shelf
+
+PROMPTS = (
+    "",
+    "Send 'hello' to ada@example.org on 2025-03-04 at 10:30, see https://example.org/x and src/main.py, 3 copies",
+    "What's the weather in Paris, Tokyo and New York in celsius?",
+)
+
+
+def evidence(prompt: str) -> Evidence:
+    return Evidence(clause(prompt))
+
+
+def filled(schema: Any, prompt: str = "") -> Any:
+    return fill_output(Document(schema), evidence(prompt)).value
+
+
+def judge(schema: Any) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(schema, validate_formats=True, offline=True)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "minLength": 40},
+        {"type": "string", "maxLength": 2},
+        {"type": "string", "minLength": 3, "maxLength": 3, "pattern": "^[a-z]+$"},
+        {"type": "string", "pattern": "^(?:\\+1-)?\\d{3}-\\d{4}$"},
+        {"type": "string", "pattern": "^(?=.*\\d)[a-z0-9]{6,}$"},
+        {"type": "string", "not": {"const": "example"}},
+        {"type": "integer", "minimum": 7, "multipleOf": 5},
+        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 0.1},
+        {"type": "integer", "maximum": -3},
+        {"type": "number", "minimum": 0, "exclusiveMinimum": 0},
+        {"type": "array", "items": {"type": "string"}, "minItems": 3, "uniqueItems": True},
+        {"type": "array", "items": {"enum": [1, 2, 3]}, "minItems": 3, "uniqueItems": True},
+        {"type": "array", "prefixItems": [{"const": 1}, {"type": "string"}], "minItems": 2, "items": False},
+        {"type": "array", "contains": {"type": "integer", "minimum": 5}, "minContains": 2},
+        {"type": "object", "minProperties": 3},
+        {"type": "object", "minProperties": 2, "propertyNames": {"pattern": "^x_[a-z]+$"}},
+        {"type": "object", "patternProperties": {"^a": {"type": "integer"}}, "required": ["ab"]},
+        {"type": "object", "additionalProperties": {"type": "boolean"}, "required": ["free"]},
+        {"type": "object", "required": ["a"], "dependentRequired": {"a": ["b"]}, "properties": {"b": {"type": "null"}}},
+        {"type": "object", "required": ["a"], "dependentSchemas": {"a": {"required": ["c"]}}},
+        {"allOf": [{"type": "object", "required": ["a"]}, {"properties": {"a": {"type": "integer", "minimum": 9}}}]},
+        {"oneOf": [{"type": "string", "maxLength": 0}, {"type": "integer", "minimum": 100}]},
+        {"anyOf": [{"type": "null"}, {"type": "object", "properties": {"k": {"const": "v"}}, "required": ["k"]}]},
+        {"if": {"properties": {"k": {"const": 1}}}, "then": {"required": ["x"]}, "type": "object", "required": ["k"]},
+        {"type": ["null", "integer"], "not": {"type": "null"}},
+        {"type": "object", "properties": {"child": {"$ref": "#"}}, "required": ["child"], "maxProperties": 0}[
+            "properties"
+        ],
+        {"$ref": "#/definitions/a%20b", "definitions": {"a b": {"type": "integer"}}},
+        {"$ref": "#here", "$defs": {"x": {"$anchor": "here", "type": "integer"}}},
+        {"const": None},
+        {"enum": [None, 5]},
+        {"type": "string", "format": "ipv6"},
+    ],
+)
+def test_what_a_schema_asks_for_is_given(schema):
+    for prompt in PROMPTS:
+        assert judge(schema).is_valid(filled(schema, prompt))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "date", "date-time", "time", "duration", "email", "hostname", "ipv4", "ipv6", "uri", "uri-reference", "iri",
+        "uri-template", "uuid", "json-pointer", "relative-json-pointer", "regex", "idn-email", "idn-hostname",
+    ],
+)  # fmt: skip
+def test_there_is_a_text_of_every_format(name):
+    for prompt in PROMPTS:
+        assert judge({"type": "string", "format": name}).is_valid(filled({"type": "string", "format": name}, prompt))
+
+
+def test_formats_are_filled_from_the_prompt():
+    form = {
+        "type": "object",
+        "properties": {
+            "when": {"type": "string", "format": "date-time"},
+            "day": {"type": "string", "format": "date"},
+            "at": {"type": "string", "format": "time"},
+            "who": {"type": "string", "format": "email"},
+            "where": {"type": "string", "format": "uri"},
+        },
+        "required": ["day", "at", "who", "where"],
+    }
+    assert filled(form, PROMPTS[1]) == {
+        "day": "2025-03-04",
+        "at": "10:30:00Z",
+        "who": "ada@example.org",
+        "where": "https://example.org/x",
+    }
+
+
+def test_a_recursive_schema_ends():
+    tree = {
+        "type": "object",
+        "properties": {"value": {"type": "integer"}, "children": {"type": "array", "items": {"$ref": "#"}}},
+        "required": ["value", "children"],
+    }
+    assert judge(tree).is_valid(filled(tree, "a tree"))
+
+
+def test_a_schema_without_an_end_gives_something_all_the_same():
+    endless = {"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]}
+    assert not fill_arguments(Document(endless), None).valid
+
+
+def test_references_that_fan_out_cost_no_more_than_others():
+    steps = {f"s{number}": {"allOf": [{"$ref": f"#/$defs/s{number + 1}"}] * 2} for number in range(40)}
+    schema = {"$ref": "#/$defs/s0", "$defs": {**steps, "s40": {"type": "object"}}}
+    assert fill_arguments(Document(schema), evidence("anything")).value == {}
+
+
+def test_a_branch_is_chosen_by_the_constant_the_prompt_says():
+    def shape(kind: str, size: str) -> dict[str, Any]:
+        return {
+            "type": "object",
+            "properties": {"kind": {"const": kind}, size: {"type": "number"}},
+            "required": ["kind", size],
+        }
+
+    schema = {"anyOf": [shape("circle", "radius"), shape("square", "side")]}
+    assert filled(schema, "a square with side 5") == {"kind": "square", "side": 5}
+    assert filled(schema, "a circle with radius 2") == {"kind": "circle", "radius": 2}
+
+
+def test_null_is_only_given_where_nothing_else_may_be():
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": ["null", "string"]}, "b": {"anyOf": [{"type": "null"}, {"type": "integer"}]}},
+        "required": ["a", "b"],
+    }
+    assert None not in filled(schema, "anything").values()
+
+
+def test_schemas_of_gemini_become_schemas_of_json():
+    gemini = {
+        "type": "OBJECT",
+        "properties": {
+            "type": {"type": "STRING", "enum": ["A"], "nullable": True},
+            "nullable": {"type": "ARRAY", "items": {"type": "INTEGER", "format": "int32"}, "minItems": "1"},
+        },
+        "required": ["type", "nullable"],
+    }
+    assert plain(gemini) == {
+        "type": "object",
+        "properties": {
+            "type": {"type": ["string", "null"], "enum": ["A", None], "nullable": True},
+            "nullable": {"type": "array", "items": {"type": "integer", "format": "int32"}, "minItems": 1},
+        },
+        "required": ["type", "nullable"],
+    }
+    told = filled(gemini, "anything")
+    assert told["type"] == "A"
+    assert isinstance(told["nullable"][0], int)
+    assert is_valid(encoded(gemini), told)
+    assert not is_valid(encoded(gemini), {"type": "B", "nullable": [1]})
+
+
+_texts = st.fixed_dictionaries(
+    {"type": st.just("string")},
+    optional={
+        "minLength": st.integers(0, 8),
+        "format": st.sampled_from(["date", "email", "uri", "uuid", "date-time"]),
+        "description": st.sampled_from(["A place, e.g. Rome", "The file's path", ""]),
+    },
+)
+_patterned = st.sampled_from(
+    [
+        r"^[a-z]{2,5}$",
+        r"^\d+(\.\d+)?$",
+        r"^(red|green)-\w+$",
+        r"[^/]+/[^/]+",
+        r"^#[0-9A-Fa-f]{6}$",
+        r"^\S+@\S+\.\w{2,}$",
+    ]
+).map(lambda pattern: {"type": "string", "pattern": pattern})
+
+
+@st.composite
+def _numbers(draw: st.DrawFn) -> dict[str, Any]:
+    low = draw(st.integers(-1000, 1000))
+    schema: dict[str, Any] = {"type": draw(st.sampled_from(["integer", "number"]))}
+    if draw(st.booleans()):
+        schema["minimum"] = low
+    if draw(st.booleans()):
+        schema["maximum"] = low + draw(st.integers(10, 500))
+    if draw(st.booleans()):
+        schema["multipleOf"] = draw(st.sampled_from([1, 2, 5, 10]))
+    return schema
+
+
+_words = st.lists(st.sampled_from(["celsius", "fahrenheit", "a b", "", "x" * 30]), min_size=1, max_size=4, unique=True)
+_leaves = st.one_of(
+    _texts,
+    _patterned,
+    _numbers(),
+    st.just({"type": "boolean"}),
+    st.just({}),
+    st.just({"$ref": "#/$defs/node"}),
+    _words.map(lambda options: {"type": "string", "enum": options}),
+    st.sampled_from([{"const": 3}, {"type": ["string", "null"]}, {"type": "null"}]),
+)
+_names = st.sampled_from(
+    ["location", "path", "url", "query", "count", "email", "unit", "date", "items", "first_name", "x"]
+)
+
+
+def _grown(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    lists = st.fixed_dictionaries(
+        {"type": st.just("array"), "items": inner},
+        optional={"minItems": st.integers(0, 3), "maxItems": st.integers(3, 9)},
+    )
+    choices = st.lists(inner, min_size=1, max_size=3)
+    return st.one_of(
+        lists, _objects(inner), choices.map(lambda parts: {"anyOf": parts}), inner.map(lambda part: {"allOf": [part]})
+    )
+
+
+@st.composite
+def _objects(draw: st.DrawFn, inner: st.SearchStrategy[dict[str, Any]]) -> dict[str, Any]:
+    properties = draw(st.dictionaries(_names, inner, max_size=4))
+    required = draw(st.lists(st.sampled_from(sorted(properties)), unique=True)) if properties else []
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
+    if draw(st.booleans()):
+        schema["additionalProperties"] = draw(st.sampled_from([True, False, {"type": "integer"}]))
+    return schema
+
+
+_NODE = {
+    "type": "object",
+    "properties": {"v": {"type": "integer"}, "next": {"$ref": "#/$defs/node"}},
+    "required": ["v"],
+}
+_schemas = _objects(st.recursive(_leaves, _grown, max_leaves=8)).map(
+    lambda schema: {**schema, "$defs": {"node": _NODE}}
+)
+
+
+@settings(max_examples=250, deadline=None, derandomize=True)
+@given(_schemas, st.sampled_from(PROMPTS))
+def test_arguments_validate_for_any_sound_schema(schema, prompt):
+    told = fill_arguments(Document(schema), evidence(prompt))
+    assert told.valid
+    assert judge(schema).is_valid(told.value), told.value
+    assert schema["required"] == [name for name in schema["required"] if name in told.value]
+
+
+def _real() -> list[dict[str, Any]]:
+    paths = sorted((ROOT / "corpus" / "schemas").glob("*.jsonl"))
+    return [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").split("\n") if line]
+
+
+UNSATISFIABLE = {"get_response": "required: a list whose enumeration has texts, no lists"}
+
+
+@needs_shelf
+def test_arguments_validate_for_real_tools():
+    """All real tools but those whose schema no object fits; the suite's own tests tell which of its schemas these are."""
+    unfit: list[str] = []
+    rows = _real()
+    for row in rows:
+        schema = row["parameters"]
+        if not isinstance(schema, dict):
+            continue
+        told = fill_arguments(Document(schema), evidence(row.get("description") or ""))
+        if not told.valid and any(test["valid"] and isinstance(test["data"], dict) for test in row.get("tests", ())):
+            unfit.append(row["name"])
+        if not told.valid and "tests" not in row:
+            unfit.append(row["name"])
+    assert len(rows) > 2700
+    assert unfit == list(UNSATISFIABLE)
+
+
+@needs_shelf
+def test_any_value_of_the_test_suites_schemas_is_found_where_there_is_one():
+    unfit: list[str] = []
+    for row in _real():
+        if "tests" not in row or not isinstance(row["parameters"], dict):
+            continue
+        told = fill_output(Document(row["parameters"]), evidence(row["description"]))
+        if not told.valid and any(test["valid"] for test in row["tests"]):
+            unfit.append(row["name"])
+    assert not unfit

@@ -1,0 +1,19 @@
+"""A thousand streams share one core: an answer must cost little of it."""
+
+import time
+
+from dragoman.simulator.model import PrefixMemory, answer
+from simulator.model.asked import ADD, TIME, WEATHER, ask
+
+
+def test_an_answer_to_a_small_prompt_costs_less_than_a_millisecond():
+    memory = PrefixMemory()
+
+    def cost(word: str) -> float:
+        asked = [ask(f"What's the weather in {letter}{word} and Tokyo?", WEATHER, TIME, ADD) for letter in "ABCDEFGH"]
+        start = time.process_time()
+        for one in asked:
+            assert len(answer(one, 0, memory).calls) == 2
+        return (time.process_time() - start) / len(asked)
+
+    assert min(cost(letter * 5) for letter in "abcdefghijkl") < 0.001

@@ -1,0 +1,82 @@
+"""Answers that are JSON of a schema."""
+
+import json
+
+import jsonschema_rs
+import pytest
+
+from dragoman.simulator.model import answer
+from simulator.model.asked import BOOLEAN, INTEGER, TEXT, WEATHER, after, ask
+
+PERSON = {
+    "type": "object",
+    "properties": {
+        "name": TEXT,
+        "age": INTEGER,
+        "city": TEXT,
+        "plan": {"type": "string", "enum": ["basic", "enterprise"]},
+        "demo_requested": BOOLEAN,
+        "tags": {"type": "array", "items": TEXT},
+    },
+    "required": ["name", "age", "city", "plan", "demo_requested", "tags"],
+    "additionalProperties": False,
+}
+
+
+def test_the_answer_is_filled_from_the_prompt():
+    said = answer(
+        ask("Ada Lovelace is 36, lives in London and wants the enterprise plan. Demo requested.", output_schema=PERSON)
+    )
+    assert said.end == "stop"
+    assert json.loads(said.text) == {
+        "name": "Ada Lovelace",
+        "age": 36,
+        "city": "London",
+        "plan": "enterprise",
+        "demo_requested": True,
+        "tags": [],
+    }
+
+
+def test_a_tool_goes_before_the_answer_and_what_it_says_goes_into_it():
+    report = {
+        "type": "object",
+        "properties": {"location": TEXT, "temperature": {"type": "number"}},
+        "required": ["location", "temperature"],
+    }
+    asked = ask("What's the weather in Paris?", WEATHER, output_schema=report)
+    first = answer(asked)
+    assert first.calls
+    said = answer(after(asked, first, '{"location": "Paris, France", "temperature": 18.5}'))
+    assert json.loads(said.text) == {"location": "Paris, France", "temperature": 18.5}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "array", "items": {"type": "integer", "minimum": 3}, "minItems": 2},
+        {"enum": ["yes", "no"]},
+        {"anyOf": [{"type": "null"}, {"type": "string", "format": "date"}]},
+        {
+            "$ref": "#/$defs/tree",
+            "$defs": {"tree": {"type": "object", "properties": {"next": {"$ref": "#/$defs/tree"}}}},
+        },
+        {"type": "string", "pattern": "^[A-Z]{3}-[0-9]{4}$"},
+    ],
+)
+def test_any_schema_is_answered_with_what_it_allows(schema):
+    assert jsonschema_rs.is_valid(schema, json.loads(answer(ask("Anything you like", output_schema=schema)).text))
+
+
+def test_the_empty_schema_is_any_object():
+    assert isinstance(json.loads(answer(ask("Anything", output_schema={})).text), dict)
+
+
+def test_a_schema_of_gemini_is_read():
+    schema = {
+        "type": "OBJECT",
+        "properties": {"count": {"type": "INTEGER"}, "word": {"type": "STRING", "nullable": True}},
+        "required": ["count", "word"],
+    }
+    assert json.loads(answer(ask("7 words", output_schema=schema)).text)["count"] == 7

@@ -1,0 +1,88 @@
+"""Requests to judge: small ones written here, and those of the shelf that the vendor itself took."""
+
+import functools
+import json
+from typing import Any
+
+from dragoman.simulator.api import Accepted
+from dragoman.simulator.apis.responses import API
+from dragoman.simulator.rule import Situation, Violation
+from dragoman.simulator.signatures import Signer
+from shelf import ROOT, exchanges, samples
+
+VENDOR = ("openai.com", "azure.com", "chatgpt.com")
+"""Hosts of the vendor itself; others speak the same dialect but judge by rules of their own."""
+MOCKED = {
+    "openai_responses/opentelemetry-js-contrib-0008": "a hand-written reply (fc_12345xyz): the vendor refuses such a schema"
+}
+WEATHER: dict[str, Any] = {
+    "type": "function",
+    "name": "get_weather",
+    "description": "Weather in a city",
+    "parameters": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "unit": {"type": "string", "enum": ["c", "f"]}},
+        "required": ["city"],
+        "additionalProperties": False,
+    },
+    "strict": False,
+}
+PATCH: dict[str, Any] = {
+    "type": "custom",
+    "name": "apply_patch",
+    "description": "Change files",
+    "format": {"type": "grammar", "syntax": "lark", "definition": "start: /.+/"},
+}
+
+
+def judge(body: Any, *, recorded: bool = False, signer: Signer | None = None) -> Accepted | Violation:
+    situation = Situation(model=str(body.get("model", "")), recorded=recorded)
+    return API.accept(json.dumps(body).encode(), situation, signer or Signer())
+
+
+def accepted(body: Any, **options: Any) -> Accepted:
+    found = judge(body, **options)
+    assert isinstance(found, Accepted), found
+    return found
+
+
+def refused(body: Any, **options: Any) -> Violation:
+    found = judge(body, **options)
+    assert isinstance(found, Violation), "accepted"
+    return found
+
+
+def asks(**members: Any) -> dict[str, Any]:
+    return {"model": "gpt-6.1-sol", "input": "What is the weather in Paris?", **members}
+
+
+@functools.cache
+def sample_requests() -> dict[str, dict[str, Any]]:
+    found = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in samples("responses", ".request.json")}
+    for path in sorted((ROOT / "wire" / "samples" / "captured").glob("openai__responses*.json")):
+        captured = json.loads(path.read_text(encoding="utf-8"))
+        if captured["url"].endswith("/responses") and captured["body"]:
+            found[path.name] = captured["body"]
+    return found
+
+
+@functools.cache
+def client_requests() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted((ROOT / "clients" / "captures").glob("*/*POST-v1-responses.json")):
+        captured = json.loads(path.read_text(encoding="utf-8"))
+        found[f"{path.parent.name}/{path.name}"] = captured["body"]
+    return found
+
+
+@functools.cache
+def recorded(status: int) -> dict[str, dict[str, Any]]:
+    """Recorded requests to the vendor that came to a status."""
+    return {
+        row["id"]: row["request"]
+        for row in exchanges("responses")
+        if row["op"] == "generate"
+        and row["status"] == status
+        and isinstance(row["request"], dict)
+        and row["host"].endswith(VENDOR)
+    }

@@ -1,0 +1,94 @@
+"""Paths of the vendors."""
+
+import pytest
+
+from dragoman.simulator.routes import Route, api_of, route_of
+
+PLACE = "/projects/p/locations/global/publishers"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "route"),
+    [
+        ("POST", "/v1/chat/completions", Route(api="chat", operation="generate")),
+        ("POST", "/v1/responses", Route(api="responses", operation="generate")),
+        ("POST", "/v1/responses/input_tokens", Route(api="responses", operation="count")),
+        ("GET", "/v1/responses/resp_1", Route(api="responses", operation="stored", id="resp_1", action="get")),
+        ("DELETE", "/v1/responses/resp_1", Route(api="responses", operation="stored", id="resp_1", action="delete")),
+        (
+            "GET",
+            "/v1/responses/resp_1/input_items",
+            Route(api="responses", operation="stored", id="resp_1", action="input_items"),
+        ),
+        ("POST", "/v1/messages", Route(api="messages", operation="generate")),
+        ("POST", "/v1/messages/count_tokens", Route(api="messages", operation="count")),
+        ("POST", "/v1/models/g:generateContent", Route(api="gemini", operation="generate", model="g")),
+        (
+            "POST",
+            "/v1beta/models/g-3.8:streamGenerateContent",
+            Route(api="gemini", operation="generate", model="g-3.8", stream=True),
+        ),
+        ("POST", "/v1alpha/models/g:countTokens", Route(api="gemini", operation="count", model="g")),
+        (
+            "POST",
+            f"/v1beta1{PLACE}/google/models/g:streamGenerateContent",
+            Route(api="gemini", operation="generate", model="g", stream=True, vertex=True),
+        ),
+        (
+            "POST",
+            f"/v1{PLACE}/anthropic/models/claude@1:rawPredict",
+            Route(api="messages", operation="generate", model="claude@1", vertex=True),
+        ),
+        (
+            "POST",
+            f"/v1{PLACE}/anthropic/models/claude@1:streamRawPredict",
+            Route(api="messages", operation="generate", model="claude@1", stream=True, vertex=True),
+        ),
+        (
+            "POST",
+            f"/v1{PLACE}/anthropic/models/count-tokens:rawPredict",
+            Route(api="messages", operation="count", vertex=True),
+        ),
+        ("POST", "/v1internal:generateContent", Route(api="gemini", operation="generate", wrapped=True)),
+        (
+            "POST",
+            "/v1internal:streamGenerateContent",
+            Route(api="gemini", operation="generate", wrapped=True, stream=True),
+        ),
+        ("POST", "/v1internal:countTokens", Route(api="gemini", operation="count", wrapped=True)),
+        ("POST", "/v1internal:loadCodeAssist", Route(api="gemini", operation="load", wrapped=True)),
+        ("POST", "/v1internal:onboardUser", Route(api="gemini", operation="onboard", wrapped=True)),
+        ("GET", "/v1/models", Route(operation="models")),
+        ("GET", "/v1/models/org/name", Route(operation="model", model="org/name")),
+        ("GET", "/v1beta/models", Route(api="gemini", operation="models", google=True)),
+        ("GET", "/v1beta/models/g", Route(api="gemini", operation="model", model="g", google=True)),
+        ("POST", "/token", Route(operation="token")),
+        ("GET", "/rules", Route(operation="rules")),
+        ("GET", "/health", Route(operation="health")),
+        ("GET", "/requests", Route(operation="requests")),
+        ("GET", "/v1/chat/completions", None),
+        ("POST", "/v1/chat/completions/x", None),
+        ("POST", "/v2/models/g:generateContent", None),
+        ("POST", "/v1/models/g:burn", None),
+    ],
+)
+def test_a_path_belongs_to_an_api(method, path, route):
+    assert route_of(method, path) == route
+
+
+@pytest.mark.parametrize(
+    ("path", "api"),
+    [
+        ("/v1beta/nothing", "gemini"),
+        ("/v1internal:burn", "gemini"),
+        ("/v1/models/x:generateContents", "gemini"),
+        (f"/v1{PLACE}/google/x", "gemini"),
+        (f"/v1{PLACE}/anthropic/x", "messages"),
+        ("/v1/messages/batches", "messages"),
+        ("/v1/responses/x/cancel", "responses"),
+        ("/v1/embeddings", "chat"),
+        ("/", "chat"),
+    ],
+)
+def test_a_path_that_nobody_has_is_refused_by_the_vendor_it_sounds_like(path, api):
+    assert api_of(path) == api

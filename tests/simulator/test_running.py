@@ -1,0 +1,59 @@
+"""A simulator for other people's tests: in asyncio, in a thread, and as a fixture."""
+
+import asyncio
+
+import httpx2
+import pytest
+
+from dragoman import simulator
+from dragoman.simulator import Settings
+
+BODY = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Say hello."}]}
+KEY = {"authorization": "Bearer k"}
+
+
+def test_a_simulator_runs_as_long_as_its_block():
+    async def steps() -> str:
+        async with simulator.running(seed=3) as running:
+            async with httpx2.AsyncClient() as client:
+                reply = await client.post(running.base_url + "/v1/chat/completions", json=BODY, headers=KEY)
+            assert reply.status_code == 200
+            assert running.requests[0].json() == BODY
+            assert running.simulator.settings.seed == 3
+            return running.base_url
+
+    url = asyncio.run(steps())
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(url + "/health")
+
+
+def test_the_same_seed_gives_the_same_answer():
+    def said(seed: int) -> str:
+        with simulator.in_thread(Settings(seed=seed)) as running:
+            reply = httpx2.post(running.base_url + "/v1/chat/completions", json=BODY, headers=KEY).json()
+        return reply["choices"][0]["message"]["content"]
+
+    assert said(1) == said(1)
+
+
+def test_a_port_that_is_taken_is_told_to_who_starts_it():
+    with (
+        simulator.in_thread() as running,
+        pytest.raises(OSError, match="in use"),
+        simulator.in_thread(port=running.port),
+    ):
+        pass
+
+
+def test_the_fixture_runs_a_simulator(dragoman_simulator):
+    assert httpx2.get(dragoman_simulator.base_url + "/health").json()["simulator"] is True
+
+
+@pytest.mark.dragoman(fault="503", key="k")
+def test_a_mark_sets_how_it_behaves(dragoman_simulator):
+    assert httpx2.post(dragoman_simulator.base_url + "/v1/chat/completions", json=BODY, headers=KEY).status_code == 503
+
+
+def test_names_that_are_not_there_are_told():
+    with pytest.raises(AttributeError, match="no attribute 'walking'"):
+        simulator.walking  # noqa: B018
