@@ -206,7 +206,35 @@ def test_old_claude_does_not_think_within_a_tool_loop_that_another_model_began(m
     request = ask(*messages, tools=(TOOL,), thinking=thinking, sampling=Sampling(max_tokens=9000))
     fitted, _, losses = adapted("messages", model, request)
     assert fitted.thinking == (Thinking(mode="disabled") if off else thinking)
-    assert [where for _, where in losses] == (["", "/reasoning_effort"] if off else [])
+    assert [where for _, where in losses] == ([""] if off else [])
+
+
+@pytest.mark.parametrize(
+    ("source", "thinking", "places"),
+    [
+        ("chat", Thinking(effort="high"), ["/reasoning_effort"]),
+        ("gemini", Thinking(budget=2000), ["/generationConfig/thinkingConfig/thinkingBudget"]),
+        ("messages", ENABLED, ["/thinking/budget_tokens", "/thinking/type"]),
+    ],
+)
+def test_thinking_that_is_off_within_a_loop_is_booked_where_the_caller_asked_for_it(source, thinking, places):
+    request = ask(*LOOP, tools=(TOOL,), thinking=thinking, sampling=Sampling(max_tokens=60_000))
+    fitted, _, losses = adapted("messages", OLD, request, source)
+    assert fitted.thinking == Thinking(mode="disabled")
+    assert losses == [("approximated", place) for place in places]
+
+
+def test_a_loop_may_be_all_that_there_is_of_a_history():
+    traits = structs.replace(traits_for("messages", OLD), starts_with_user=False)
+    request = ask(*LOOP[1:], tools=(TOOL,), thinking=ENABLED, sampling=Sampling(max_tokens=9000))
+    fitted, _ = adapt(request, "openai", traits, Ledger({}))
+    assert (len(fitted.messages), fitted.thinking) == (2, Thinking(mode="disabled"))
+
+
+def test_a_history_that_begins_with_the_assistant_gets_a_beginning():
+    fitted, _, losses = adapted("messages", "claude-opus-5", ask(said("assistant", "hello", where="/m"), HI))
+    assert [message.role for message in fitted.messages] == ["user", "assistant", "user"]
+    assert losses == [("approximated", "/m")]
 
 
 def test_new_claude_thinks_within_any_tool_loop():

@@ -80,9 +80,9 @@ def test_a_later_system_message_is_told_by_the_user_where_there_is_no_place_for_
     assert turns(traits, RULE, HI, LATER) == ((RULE, told), [("approximated", "/later")])
 
 
-@pytest.mark.parametrize("traits", [CHAT, CLAUDE_4_8])
-def test_a_later_system_message_stays_where_there_is(traits):
-    assert turns(traits, RULE, HI, LATER) == ((RULE, HI, LATER), [])
+@pytest.mark.parametrize("history", [(RULE, HI, LATER), (HI, YES, LATER, SO), (HI, LATER, SO)])
+def test_a_later_system_message_stays_where_there_is(history):
+    assert turns(CHAT, *history) == (history, [])
 
 
 @pytest.mark.parametrize("traits", [CLAUDE, GEMINI])
@@ -220,7 +220,7 @@ def test_on_chat_a_message_without_results_is_not_split():
     assert turns(CHAT, *history) == (history, [])
 
 
-def test_on_responses_calls_results_and_thoughts_are_items_and_text_and_media_stay_together():
+def test_on_responses_all_but_what_a_user_says_at_once_are_items():
     block = Opaque(dialect="responses", raw=b"{}")
     thought = Reasoning(texts=("hm",), where="/thought")
     history = (
@@ -233,9 +233,11 @@ def test_on_responses_calls_results_and_thoughts_are_items_and_text_and_media_st
         (
             said("user", "a", IMAGE, "b", where="/first"),
             said("assistant", thought, where="/thought"),
-            said("assistant", "c", "d", where="/second"),
+            said("assistant", "c", where="/second"),
+            said("assistant", "d", where="/second"),
             said("assistant", call(), where="/calls/a"),
-            said("assistant", "e", block, where="/second"),
+            said("assistant", "e", where="/second"),
+            said("assistant", block, where="/second"),
             said("user", result(), where="/results/a"),
             said("user", "f", where="/third"),
         )

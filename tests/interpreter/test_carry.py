@@ -163,5 +163,5 @@ OWN = Signature("anthropic", "own")
     ],
 )
 def test_at_home_what_stands_in_envelopes_is_taken_out_unless_it_is_the_vendors_own(part, after, losses):
-    told = said("assistant", after) if after is not None else said("assistant")
-    assert kept_native(part) == ((said("user", "hi"), told), losses)
+    told = (said("assistant", after),) if after is not None else ()
+    assert kept_native(part) == ((said("user", "hi"), *told), losses)

@@ -77,3 +77,9 @@ def test_a_piece_of_a_call_is_silent_about_what_it_does_not_add():
 def test_an_unknown_dialect_is_a_problem():
     with pytest.raises(Problem):
         ChunkReader("latin")
+
+
+def test_what_an_event_does_not_add_is_empty():
+    assert (CallDelta(1).id, CallDelta(1).name, CallDelta(1).arguments) == ("", "", "")
+    chunk = Chunk()
+    assert (chunk.text, chunk.reasoning, chunk.call, chunk.finish, chunk.usage) == ("", "", None, None, None)

@@ -1,9 +1,11 @@
 """What the steps of fitting share: names for the target and the way back."""
 
 from dragoman.core.request import Tool
-from dragoman.interpreter.fitting import Undo
+from dragoman.interpreter.fitting import Fitting, Undo
+from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.notes import Note
+from dragoman.interpreter.traits import traits_for
 from interpreter.workbench import booked, encoded, fitting_for
 
 
@@ -55,3 +57,10 @@ def test_the_way_back_has_names_free_form_tools_and_arguments():
     fitting.custom.add("shell")
     fitting.arguments["find"] = (step,)
     assert fitting.undo() == Undo({}, frozenset({"shell"}), {"find": (step,)})
+
+
+def test_a_fitting_begins_with_nothing_remembered():
+    fitting = Fitting(traits_for("chat", ""), Ledger({}), "openai")
+    assert (fitting.validated, fitting.forced, fitting.single, fitting.instructions) == (False, True, False, [])
+    assert (Undo().names, Undo().custom, Undo().arguments, Undo().single) == ({}, frozenset(), {}, False)
+    assert fitting.name("a b") == "a_b_c8687a08"

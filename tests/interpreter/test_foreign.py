@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.core.parts import Signature, Text, ToolCall
+from dragoman.core.parts import Link, Media, Signature, Text, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.value import Extras
 from dragoman.interpreter.history import fit_messages
@@ -39,25 +39,6 @@ def test_a_message_whose_only_burden_is_its_own_extras_loses_them():
     message = Message(role="user", parts=(Text(text="hi"),), extras=Extras("chat", {"/w": b"3"}), where="/m")
     assert fit_messages((message,), fitting) == [said("user", "hi")]
     assert booked(fitting) == [("dropped", "/m/w")]
-
-
-@pytest.mark.parametrize(
-    ("dialect", "model", "kept"),
-    [
-        ("messages", "claude-opus-5", True),
-        ("chat", "gpt-5.6", True),
-        ("responses", "gpt-5.6", True),
-        ("chat", "gpt-4.1", False),
-        ("responses", "gpt-5", False),
-        ("gemini", "gemini-3-pro", False),
-    ],
-)
-@pytest.mark.parametrize("part", [text(cache="1h"), call(cache="")])
-def test_a_cache_mark_is_told_where_the_target_has_them(dialect, model, kept, part):
-    # Google's skip value is put on calls later: here a call only loses its mark.
-    bare = text() if isinstance(part, Text) else call()
-    losses = [] if kept else [("dropped", "/p/cache_control")]
-    assert fitted(dialect, model, part) == ((part if kept else bare,), losses)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +109,20 @@ def test_a_signature_on_a_call_reaches_only_its_issuer(dialect, model, signature
     assert fitted(dialect, model, part) == ((call(signature=signature if kept else None),), losses)
 
 
-def test_a_field_of_a_part_that_kin_share_crosses_over_under_its_name_there():
+def picture(kind="image", **more):
+    return Media(kind=kind, media_type="", source=Link("https://a.example/b"), where="/p", **more)
+
+
+def test_a_field_of_an_image_that_kin_share_crosses_over_under_its_name_there():
     fitting = fitting_for("responses", "gpt-5.6")
-    part = text(extras=Extras("chat", {"/image_url/detail": b'"low"', "/x": b"1"}))
-    after = text(extras=Extras("responses", {"/detail": b'"low"'}))
+    part = picture(extras=Extras("chat", {"/image_url/detail": b'"low"', "/x": b"1"}))
+    after = picture(extras=Extras("responses", {"/detail": b'"low"'}))
     assert fit_messages((said("user", part),), fitting) == [said("user", after)]
     assert booked(fitting) == [("dropped", "/p/x")]
+
+
+def test_what_kin_say_of_images_alone_does_not_cross_over_on_a_file():
+    fitting = fitting_for("chat", "gpt-5.6", source="responses", link_kinds=frozenset({"document"}))
+    part = picture("document", extras=Extras("responses", {"/detail": b'"low"'}))
+    assert fit_messages((said("user", part),), fitting) == [said("user", picture("document"))]
+    assert booked(fitting) == [("dropped", "/p/detail")]

@@ -7,7 +7,7 @@ from dragoman.core.value import Extras
 from dragoman.interpreter.history import fit_messages
 from interpreter.workbench import booked, fitting_for, said
 
-PNG = Media(kind="image", media_type="image/png", source=Inline("AA"), where="/p/i")
+PNG = Media(kind="image", media_type="image/png", source=Inline("AAAA"), where="/p/i")
 TARGETS = {
     "chat": "gpt-4.1",
     "responses": "gpt-5.6",
@@ -55,6 +55,25 @@ def test_a_failure_with_data_is_said_as_one_text():
     assert fitted("chat", part)[0] == (result('Error: bad\n{"n":1}'),)
 
 
+MARKED = Text(text="bad", cache="30m")
+
+
+@pytest.mark.parametrize(
+    ("content", "after"),
+    [
+        (["bad", PNG], ["Error: bad", PNG]),
+        ([PNG, "bad"], ["Error: ", PNG, "bad"]),
+        ([PNG], ["Error: ", PNG]),
+        ([Data(json=b'{"error":1}'), PNG, "b"], ['Error: {"error":1}', PNG, "b"]),
+        ([MARKED, "b"], [Text(text="Error: bad", cache="30m"), "b"]),
+        ([], ["Error: "]),
+    ],
+)
+def test_a_failure_keeps_the_media_and_the_cache_marks_of_its_result(content, after):
+    told = fitted("responses", result(*content, failed=True))
+    assert told == ((result(*after),), [("approximated", "/p/is_error")])
+
+
 @pytest.mark.parametrize(
     ("target", "after", "losses"),
     [
@@ -70,7 +89,7 @@ def test_media_in_a_result_is_moved_behind_it_where_results_hold_none(target, af
 
 
 def test_media_the_target_does_not_take_at_all_is_left_out_with_a_word():
-    film = Media(kind="video", media_type="video/mp4", source=Inline("AA"), where="/p/i")
+    film = Media(kind="video", media_type="video/mp4", source=Inline("AAAA"), where="/p/i")
     after = result("see", "[video left out: the target takes no video]")
     assert fitted("messages", result("see", film)) == ((after,), [("dropped", "/p/i")])
 
@@ -87,7 +106,7 @@ def test_empty_text_in_a_result_is_left_out_where_it_is_refused():
 
 
 def test_a_results_own_fields_and_mark_are_dropped():
-    part = result("ok", extras=Extras("messages", {"/x": b"1"}), cache="1h")
+    part = result("ok", extras=Extras("messages", {"/x": b"1"}), cache="30m")
     losses = [("dropped", "/p/cache_control"), ("dropped", "/p/x")]
     assert fitted("gemini", part) == ((result("ok"),), losses)
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from dragoman.interpreter.kin import shared_fields, shared_in_parts
+from dragoman.interpreter.kin import shared_fields, shared_in_images, shared_value
+from interpreter.workbench import booked, fitting_for
 
 OPENAI = {
     "/service_tier",
@@ -36,5 +37,21 @@ def test_dialects_of_different_vendors_share_nothing(source, target):
         ("chat", "gemini", {}),
     ],
 )
-def test_fields_of_parts_are_shared_by_their_pointers_in_each(source, target, fields):
-    assert shared_in_parts(source, target) == fields
+def test_fields_of_images_are_shared_by_their_pointers_in_each(source, target, fields):
+    assert shared_in_images(source, target) == fields
+
+
+@pytest.mark.parametrize(
+    ("target", "tier", "kept"),
+    [
+        ("chat", b'"flex"', True),
+        ("chat", b'"ultrafast"', False),
+        ("responses", b'"ultrafast"', True),
+        ("responses", b'"on_demand"', False),
+        ("responses", b"[1]", False),
+    ],
+)
+def test_a_tier_of_service_reaches_kin_that_has_it(target, tier, kept):
+    fitting = fitting_for(target, "gpt-5.6")
+    assert shared_value("/service_tier", tier, fitting) == (tier if kept else None)
+    assert booked(fitting) == ([] if kept else [("dropped", "/service_tier")])

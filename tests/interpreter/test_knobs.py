@@ -141,7 +141,35 @@ def test_a_budget_is_said_as_the_nearest_effort(budget, effort):
     [("minimal", 512), ("low", 1024), ("medium", 8192), ("high", 24_576), ("xhigh", 32_768), ("max", 32_768)],
 )
 def test_an_effort_is_said_as_a_budget(effort, budget):
-    assert thought("gemini", "gemini-2.5-flash", Thinking(effort=effort)) == (Thinking(budget=budget), [EFFORT])
+    assert thought("gemini", "gemini-2.5-pro", Thinking(effort=effort)) == (Thinking(budget=budget), [EFFORT])
+
+
+@pytest.mark.parametrize("thinking", [Thinking(effort="max"), Thinking(budget=24_577)])
+def test_a_budget_is_not_above_the_models_most(thinking):
+    told, losses = thought("gemini", "gemini-2.5-flash", thinking)
+    assert told == Thinking(budget=24_576)
+    assert losses == [EFFORT if thinking.effort else BUDGET]
+
+
+def test_a_limit_is_not_above_the_models_most():
+    fitting = fitting_for("messages", "claude-haiku-4-5")
+    assert fit_sampling(Sampling(max_tokens=64_001), fitting).max_tokens == 64_000
+    assert booked(fitting) == [("approximated", "/max_completion_tokens")]
+    assert fit_sampling(Sampling(max_tokens=64_000), fitting_for("messages", "claude-haiku-4-5")).max_tokens == 64_000
+
+
+def test_stop_sequences_that_nobody_sees_are_not_sent_to_claude():
+    fitting = fitting_for("messages", "claude-opus-5")
+    assert fit_sampling(Sampling(stop=("a", " \n", "b")), fitting).stop == ("a", "b")
+    assert [kind for kind, _ in booked(fitting)] == ["dropped"]
+    assert fit_sampling(Sampling(stop=(" ",)), fitting_for("gemini", "gemini-3-flash")).stop == (" ",)
+
+
+@pytest.mark.parametrize(("given", "sent", "losses"), [(40.0, 40, 0), (39.6, 40, 1), (7, 7, 0)])
+def test_candidates_are_counted_in_whole_numbers(given, sent, losses):
+    fitting = fitting_for("messages", "claude-haiku-4-5")
+    assert fit_sampling(Sampling(top_k=given), fitting).top_k == sent
+    assert len(booked(fitting)) == losses
 
 
 @pytest.mark.parametrize(
@@ -203,6 +231,13 @@ LEFT_TO_THE_MODEL = Thinking(mode="adaptive")
         ("messages", "claude-opus-4-5", Thinking(effort="minimal"), Thinking(mode="enabled", budget=1024), [EFFORT]),
         ("messages", "claude-opus-4-5", Thinking(budget=5000), Thinking(mode="enabled", budget=5000), []),
         ("messages", "claude-opus-4-5", Thinking(budget=-1), Thinking(mode="enabled", budget=8192), [BUDGET]),
+        (
+            "messages",
+            "claude-opus-4-5",
+            Thinking(effort="high", budget=1),
+            Thinking(mode="enabled", budget=1024),
+            [EFFORT, BUDGET],
+        ),
         ("messages", "claude-opus-4-5", LEFT_TO_THE_MODEL, Thinking(mode="enabled", budget=8192), [MODE]),
         (
             "messages",

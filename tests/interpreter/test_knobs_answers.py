@@ -141,6 +141,19 @@ def test_who_asks_is_told_where_there_is_a_place(dialect, model, gone):
     assert identity(dialect, model) == ({}, [])
 
 
+@pytest.mark.parametrize(("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6")])
+def test_a_users_name_is_shortened_to_what_the_target_takes_and_stays_apart_from_others(dialect, model):
+    assert identity(dialect, model, user="u" * 128, source="messages") == ({}, [])
+    (one, losses), (other, _) = (
+        identity(dialect, model, user="u" * 128 + end, source="messages") for end in ("a", "b")
+    )
+    assert losses == [("approximated", "/metadata/user_id")]
+    assert one["user"].startswith("u" * 103)
+    assert len(one["user"]) == 128
+    assert one["user"] != other["user"]
+    assert identity(dialect, model, user="u" * 128 + "a", source="messages")[0] == one
+
+
 def test_one_candidate_is_what_everybody_gives():
     assert identity("messages", candidates=1) == ({"candidates": None}, [])
 
@@ -158,3 +171,26 @@ def test_a_conversation_kept_elsewhere_goes_on_only_where_it_is_kept():
         identity("chat", source="responses", continues="resp_1")
     message = "the target keeps no earlier responses: send the whole conversation"
     assert caught.value == Problem("unsupported", message, where="/previous_response_id")
+
+
+def test_googles_own_schema_language_is_told_in_plain_words():
+    google = OutputFormat(kind="json_schema", schema=b'{"type":"STRING","nullable":true}', openapi=True)
+    _, _, words = shaped("gemini", "gemini-2.5-pro", google, source="gemini", tools=TOOLS)
+    assert words[0].endswith('and nothing else:\n{"type":["string","null"]}')
+
+
+@pytest.mark.parametrize(
+    ("dialect", "model", "keyword"),
+    [("gemini", "gemini-3-pro", "$defs"), ("chat", "gpt-4.1", "definitions"), ("responses", "gpt-5.6", "definitions")],
+)
+def test_definitions_have_the_name_that_the_target_reads(dialect, model, keyword):
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/definitions/A"}},
+        "definitions": {"A": {"type": "string"}},
+    }
+    output = OutputFormat(kind="json_schema", schema=encoded(schema), name="plan")
+    shape, *_ = shaped(dialect, model, output)
+    told = json.loads(shape.schema)
+    assert told["properties"] == {"a": {"$ref": f"#/{keyword}/A"}}
+    assert told[keyword] == {"A": {"type": "string"}}

@@ -125,3 +125,19 @@ def test_strict_mode_names_at_most_twenty_losses(count, tail):
 
 def test_strict_mode_is_silent_without_losses():
     assert refuse(()) is None
+
+
+def test_several_reasons_for_one_place_are_told_together_and_once_each():
+    book = ledger()
+    for what in ("bent", "cut", "bent"):
+        book.approximated("/seed/b", what)
+    for what in ("gone", "lost"):
+        book.dropped("/seed/b", what)
+    assert book.losses() == (Loss("/seed/b", "bent; cut", "approximated"), Loss("/seed/b", "gone", "dropped"))
+
+
+def test_without_a_document_a_field_is_told_at_its_first_place():
+    book = Ledger(POINTERS)
+    book.field_dropped("limit", "gone")
+    assert book.losses() == (Loss("/max_new", "gone", "dropped"),)
+    assert book.place("limit") == "/max_new"

@@ -92,7 +92,13 @@ def test_media_is_told_as_the_target_names_it(target, part, after, losses):
         ("messages", media("audio", "audio/wav", Inline("QUE=")), "the target takes no audio"),
         ("chat", media("video", "video/mp4", Inline("QUE=")), "the target takes no video"),
         ("chat", media("document", "", Link("u")), "the target fetches no document"),
-        ("responses", media("audio", "", Link("u")), "the target fetches no audio"),
+        ("responses", media("audio", "", Link("u")), "the target takes no audio"),
+        ("responses", media("audio", "audio/wav", Inline("QUE=")), "the target takes no audio"),
+        ("messages", media("image", "image/png", Link("gs://b/a.png")), "the target fetches nothing by gs:"),
+        ("responses", media("image", "", Link("gs://b/a.png")), "the target fetches nothing by gs:"),
+        ("chat", media("image", "", Link("GS://b/a.png")), "the target fetches nothing by gs:"),
+        ("gemini", media("image", "image/png", Link("file:///a.png")), "the target fetches nothing by file:"),
+        ("gemini", media("image", "", Link("data:nothing")), "the target fetches nothing by data:"),
         ("chat", media("image", "", Stored("openai", "f")), "the target takes no image by file id"),
         (
             "gemini",
@@ -190,3 +196,63 @@ def test_fields_of_media_only_the_source_understands_are_dropped():
         extras=Extras("chat", {"/detail": b'"low"'}),
     )
     assert fitted("gemini", part) == ((media("image", "image/png", Inline("QUE=")),), [("dropped", "/p/detail")])
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "media_type", "taken"),
+    [
+        ("chat", "image", "image/png", True),
+        ("chat", "image", "image/PNG", True),
+        ("chat", "image", "image/bmp", False),
+        ("gemini", "image", "image/heic", True),
+        ("gemini", "image", "image/gif", False),
+        ("gemini", "audio", "audio/flac", True),
+        ("messages", "document", "application/pdf", True),
+        ("messages", "document", "application/zip", False),
+        ("gemini", "video", "video/webm", True),
+    ],
+)
+def test_inline_media_is_left_out_where_its_type_is_not_taken(target, kind, media_type, taken):
+    (after,), losses = fitted(target, media(kind, media_type, Inline("QUE=")))
+    assert isinstance(after, Media) is taken
+    if not taken:
+        assert after == Text(text=f"[{kind} left out: the target takes no {kind} of this type]")
+        assert losses == [("dropped", "/p")]
+
+
+@pytest.mark.parametrize(("media_type", "taken"), [("audio/wav", True), ("audio/flac", False), ("", True)])
+def test_an_inline_sound_is_left_out_where_its_type_is_not_taken(media_type, taken):
+    sounds = {"media": frozenset({"audio"}), "audio_types": frozenset({"audio/wav"})}
+    (after,), _ = fitted("chat", media("audio", media_type, Inline("QUE=")), **sounds)
+    assert isinstance(after, Media) is taken
+
+
+def test_the_type_of_a_link_is_read_from_the_end_of_its_path():
+    (after,), _ = fitted("gemini", media("image", "", Link("https://x.y/a.b.PNG?q=1?r=.gif")))
+    assert after.media_type == "image/png"
+
+
+@pytest.mark.parametrize(
+    ("ending", "media_type"),
+    [
+        ("png", "image/png"),
+        ("jpg", "image/jpeg"),
+        ("jpeg", "image/jpeg"),
+        ("webp", "image/webp"),
+        ("heic", "image/heic"),
+        ("pdf", "application/pdf"),
+        ("txt", "text/plain"),
+        ("md", "text/markdown"),
+        ("csv", "text/csv"),
+        ("html", "text/html"),
+        ("json", "application/json"),
+        ("mp3", "audio/mpeg"),
+        ("wav", "audio/wav"),
+        ("mp4", "video/mp4"),
+    ],
+)
+def test_a_link_without_a_type_has_the_one_its_ending_says(ending, media_type):
+    main = media_type.partition("/")[0]
+    kind = main if main in ("image", "audio", "video") else "document"
+    (after,), losses = fitted("gemini", media(kind, "", Link(f"https://x.y/z/a.b.{ending.upper()}?q=.x")))
+    assert (after.media_type, losses) == (media_type, [])

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.request import NativeTool, ToolChoice
 from dragoman.core.value import Extras
-from dragoman.interpreter.native_tools import choice_of, counterpart, is_called
+from dragoman.interpreter.native_tools import choice_of, counterpart, is_called, settings_of
 from interpreter.workbench import encoded
 
 SEARCH = {
@@ -100,3 +100,17 @@ def test_a_vendor_is_made_to_use_its_own_tool_in_its_own_way(dialect, body, choi
 )
 def test_callers_know_a_vendors_tool_by_its_name(body, called):
     assert is_called(native("messages", body), "web_search") is called
+
+
+@pytest.mark.parametrize(
+    ("body", "settings"),
+    [
+        ({"type": "web_search", "filters": {"a": 1}, "x/y": 2}, ["/filters", "/x~1y"]),
+        ({"googleSearch": {"a/b": 1, "c": {}}, "x/y": 2, "z": {"d": 1}}, ["/googleSearch/a~1b", "/googleSearch/c", "/x~1y", "/z"]),
+        ({"googleSearch": 5}, []),
+        ({"googleSearch": {}}, []),
+        ([1], []),
+    ],
+)  # fmt: skip
+def test_what_a_tool_says_beside_its_kind_is_known_by_its_place(body, settings):
+    assert settings_of(native("gemini", body)) == settings

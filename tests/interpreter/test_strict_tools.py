@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.core.request import Tool, ToolChoice
+from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.interpreter.tools import fit_tools
 from interpreter.workbench import asked, booked, encoded, fitting_for
 
@@ -32,10 +32,10 @@ STRICT = [("dropped", "/tools/0/function/strict")]
 VALIDATED = ToolChoice(mode="auto", validated=True)
 
 
-def fitted(schema, dialect, model, *, source="chat", choice=None, strict=True):
+def fitted(schema, dialect, model, *, source="chat", choice=None, strict=True, openapi=False):
     parameters = None if schema is None else encoded(schema)
     fitting = fitting_for(dialect, model, source=source)
-    tool = Tool(name="f", parameters=parameters, strict=strict, where="/tools/0")
+    tool = Tool(name="f", parameters=parameters, strict=strict, openapi=openapi, where="/tools/0")
     (told,), _ = fit_tools(asked(tools=(tool,), tool_choice=choice), fitting)
     return told, booked(fitting)
 
@@ -117,3 +117,61 @@ def test_no_more_tools_are_made_strict_than_claude_takes():
     told, _ = fit_tools(asked(tools=tools, tool_choice=VALIDATED), fitting)
     assert [tool.strict for tool in told] == [True] * 20 + [None]
     assert booked(fitting) == [("approximated", "/toolConfig/functionCallingConfig")]
+
+
+def test_googles_own_schema_language_is_read_before_it_is_judged():
+    schema = {**CLOSED, "properties": {"a": {"type": "STRING", "format": "enum", "enum": ["x"]}}, "required": ["a"]}
+    told, losses = fitted(schema, "chat", "gpt-4.1", source="gemini", choice=VALIDATED, strict=None, openapi=True)
+    assert (told.strict, losses) == (True, [])
+    told, losses = fitted(schema, "chat", "gpt-4.1", source="gemini", choice=VALIDATED, strict=None)
+    assert not told.strict
+    told, losses = fitted(None, "chat", "gpt-4.1", source="gemini", choice=VALIDATED, strict=None, openapi=True)
+    assert (told.strict, losses) == (True, [])
+
+
+def test_validated_calls_are_booked_where_no_tool_can_be_strict():
+    tools = (Tool(name="f", parameters=encoded(CLOSED), where="/tools/0"),)
+    fitting = fitting_for("messages", "claude-opus-5", source="gemini", strict_tools=False)
+    told, _ = fit_tools(asked(tools=tools, tool_choice=VALIDATED), fitting)
+    assert [tool.strict for tool in told] == [None]
+    assert booked(fitting) == [("approximated", "/toolConfig/functionCallingConfig")]
+
+
+def test_vendors_tools_stay_beside_tools_whose_calls_are_validated():
+    native = NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}', where="/tools/1")
+    tools = (Tool(name="f", parameters=encoded(CLOSED), where="/tools/0"), native)
+    told, _ = fit_tools(
+        asked(tools=tools, tool_choice=VALIDATED), fitting_for("messages", "claude-opus-5", source="gemini")
+    )
+    assert [type(tool) for tool in told] == [Tool, NativeTool]
+
+
+def test_gemini_is_held_to_strict_schemas_though_the_caller_named_no_mode():
+    tools = (Tool(name="f", parameters=encoded(CLOSED), strict=True),)
+    _, choice = fit_tools(
+        asked(tools=tools, tool_choice=ToolChoice(parallel=True)), fitting_for("gemini", "gemini-3-pro")
+    )
+    assert (choice.mode, choice.validated) == ("auto", True)
+
+
+def test_claude_compiles_only_so_many_parameters_of_several_types():
+    def tool(number: int, count: int) -> Tool:
+        properties = {f"p{place}": {"type": ["string", "null"]} for place in range(count)}
+        schema = CLOSED | {"properties": properties, "required": list(properties)}
+        return Tool(name=f"f{number}", parameters=encoded(schema), strict=True, where=f"/tools/{number}")
+
+    fitting = fitting_for("messages", "claude-opus-5", source="responses")
+    told, _ = fit_tools(asked(tools=(tool(0, 10), tool(1, 7), tool(2, 6))), fitting)
+    assert [one.strict for one in told] == [True, None, True]
+    assert booked(fitting) == [("dropped", "/tools/1/strict")]
+
+
+def test_claude_compiles_only_so_many_parameters_that_may_be_absent():
+    def tool(number: int, count: int) -> Tool:
+        properties = {f"p{place}": {"type": "string"} for place in range(count)}
+        schema = CLOSED | {"properties": properties, "required": []}
+        return Tool(name=f"f{number}", parameters=encoded(schema), strict=True, where=f"/tools/{number}")
+
+    fitting = fitting_for("messages", "claude-opus-5", source="responses")
+    told, _ = fit_tools(asked(tools=(tool(0, 20), tool(1, 5), tool(2, 4))), fitting)
+    assert [one.strict for one in told] == [True, None, True]

@@ -60,7 +60,8 @@ OTHERS = [("dropped", "/tools/1")]
 @pytest.mark.parametrize("target", ["chat", "responses", "gemini"])
 def test_a_subset_is_allowed_where_there_is_a_list_for_that(target, mode):
     choice = ToolChoice(mode=mode, names=("red", "blue"))
-    assert chosen(target, choice) == (choice, NAMES, [], [])
+    allowed = structs.replace(choice, listed=target != "gemini")
+    assert chosen(target, choice) == (allowed, NAMES, [], [])
 
 
 @pytest.mark.parametrize("mode", ["auto", "required"])
@@ -104,7 +105,10 @@ def test_a_choice_of_a_tool_that_is_not_sent_is_dropped(mode, after):
 def test_of_several_chosen_tools_one_that_is_not_sent_is_dropped_alone():
     choice = ToolChoice(mode="required", names=("red", "pink", "blue"))
     lost = [("dropped", "/tool_choice/allowed_tools/tools/1")]
-    assert chosen("chat", choice) == (ToolChoice(mode="required", names=("red", "blue")), NAMES, lost, [])
+    left = ToolChoice(mode="required", names=("red", "blue"), listed=True)
+    assert chosen("chat", choice) == (left, NAMES, lost, [])
+    choice = ToolChoice(mode="required", names=("red", "pink"))
+    assert chosen("chat", choice) == (ToolChoice(mode="required", names=("red",)), NAMES, lost, [])
 
 
 def test_without_tools_there_is_nothing_to_choose():
@@ -139,8 +143,9 @@ def test_a_choice_that_says_nothing_is_not_said():
     assert chosen("claude 5", ToolChoice()) == (None, NAMES, [], [])
 
 
-def test_names_without_a_mode_are_kept():
-    assert chosen("chat", ToolChoice(names=("red",))) == (ToolChoice(names=("red",)), NAMES, [], [])
+def test_names_without_a_mode_are_the_tools_the_model_may_call():
+    allowed = ToolChoice(mode="auto", names=("red",), listed=True)
+    assert chosen("chat", ToolChoice(names=("red",))) == (allowed, NAMES, [], [])
 
 
 @pytest.mark.parametrize(("target", "losses"), [("chat", [BENT]), ("claude 5", [BENT]), ("gemini", [])])

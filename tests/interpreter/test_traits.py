@@ -9,7 +9,9 @@ from dragoman.interpreter.traits import traits_for
 
 SAMPLING = {"temperature", "top_p", "max_tokens", "stop", "seed", "presence_penalty", "frequency_penalty"}
 SOUNDS = {"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3"}
+TIERS = ("auto", "default", "flex", "scale", "priority", "fast")
 COMPATIBLE = {
+    "tiers": TIERS,
     "audio_types": SOUNDS,
     "issuer": "openai",
     "sampling": SAMPLING,
@@ -28,13 +30,14 @@ COMPATIBLE = {
     "stored_kinds": {"document"},
     "stored_issuer": "openai",
     "user": True,
+    "user_max": 128,
     "output_names": True,
     "speaker_names": True,
     "refusals": True,
     "calls_last": True,
 }
 RESPONSES = {
-    "audio_types": SOUNDS,
+    "tiers": (*TIERS, "ultrafast"),
     "issuer": "openai",
     "turns": "items",
     "sampling": {"temperature", "top_p", "max_tokens"},
@@ -49,20 +52,21 @@ RESPONSES = {
     "strict_explicit": True,
     "needs_parameters": True,
     "allowed_subset": True,
+    "allowed_natives": True,
     "parallel_switch": True,
     "thinking": "effort",
     "efforts": EFFORTS,
     "shows_thinking": True,
-    "media": {"image", "document", "audio"},
+    "media": {"image", "document"},
     "result_media": {"image", "document"},
     "needs_file_names": True,
     "stored_issuer": "openai",
     "verbosity": True,
     "metadata": True,
     "user": True,
+    "user_max": 128,
     "output_names": True,
     "continues": True,
-    "refusals": True,
 }
 CLAUDE = {
     "issuer": "anthropic",
@@ -70,6 +74,11 @@ CLAUDE = {
     "sampling": {"max_tokens", "stop"},
     "temperature_max": 1.0,
     "max_tokens_default": 32_000,
+    "max_tokens_max": 128_000,
+    "max_tokens_min": 1,
+    "blank_stops": False,
+    "strict_optional_max": 24,
+    "strict_unions_max": 16,
     "later_system": False,
     "starts_with_user": True,
     "prefill": False,
@@ -94,8 +103,11 @@ CLAUDE = {
     "output_json": False,
     "output_strict_only": True,
     "cache_marks": True,
+    "marks_anywhere": True,
+    "cache_lifetimes": ("5m", "1h"),
     "user": True,
     "failed_results": True,
+    "failed_media": False,
     "calls_last": True,
 }
 GEMINI = {
@@ -104,10 +116,12 @@ GEMINI = {
     "issuer": "google",
     "turns": "alternating",
     "sampling": {"max_tokens", "stop", "seed"},
+    "max_tokens_min": 1,
     "stop_max": 5,
     "later_system": False,
     "starts_with_user": True,
     "prefill": False,
+    "results_apart": True,
     "empty_text": False,
     "name_max": 128,
     "name_symbols": "_-.:",
@@ -129,6 +143,8 @@ GEMINI = {
     "media_names": False,
     "link_kinds": {"image", "document", "audio", "video"},
     "link_types": True,
+    "link_schemes": {"http", "https", "gs"},
+    "result_links": {"gs"},
     "stored_issuer": "google",
     "result_names": True,
     "failed_results": True,
@@ -149,14 +165,23 @@ def test_a_model_nobody_has_heard_of_gets_the_last_row_of_its_dialect(dialect, r
 
 OF_CHAT = {
     "max_tokens_word": "max_completion_tokens",
+    "media": {"image", "document"},
     "reasoning_text": False,
     "allowed_subset": True,
+    "allowed_natives": True,
     "metadata": True,
 }
 NEWEST = ("none", "low", "medium", "high", "xhigh", "max")
 NO_SAMPLING = {"max_tokens", "seed"}
-OF_GPT_5 = {"verbosity": True, "custom_tools": True, "grammars": True, "sampling": NO_SAMPLING}
-ON_3_0 = {"sampling": SAMPLING | {"top_k"}, "prefill": True}
+OF_GPT_5 = {
+    "verbosity": True,
+    "custom_tools": True,
+    "grammars": True,
+    "sampling": NO_SAMPLING,
+    "unthinking_sampling": {"temperature", "top_p", "presence_penalty", "frequency_penalty"},
+}
+OF_RESPONSES_5 = {"sampling": {"max_tokens"}, "unthinking_sampling": {"temperature", "top_p"}}
+ON_3_0 = {"sampling": SAMPLING | {"top_k"}, "prefill": True, "results_apart": False}
 FLASH = ("minimal", "low", "medium", "high")
 ON_2_5 = {
     "name_max": 64,
@@ -167,8 +192,25 @@ ON_2_5 = {
     "thinking": "budget",
     "efforts": EFFORTS,
     "can_disable_thinking": True,
+    "budget_max": 24_576,
     "result_media": frozenset(),
     "output_with_tools": False,
+}
+MARKS = {
+    "cache_marks": True,
+    "cache_lifetimes": ("30m", "12h"),
+    "cache_options": {"mode", "ttl"},
+    "options_lifetimes": ("30m",),
+}
+RESPONSES_MARKS = MARKS | {
+    "cache_options": {"mode", "ttl", "prewarm", "comparison_response_id"},
+    "options_lifetimes": ("30m", "12h"),
+}
+NO_MARKS = {
+    "cache_marks": False,
+    "cache_lifetimes": (),
+    "cache_options": frozenset(),
+    "options_lifetimes": (),
 }
 WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
 
@@ -181,9 +223,9 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
             "chat",
             "gpt-5.6",
             "nobody",
-            OF_CHAT | OF_GPT_5 | {"efforts": NEWEST, "tools_need_no_effort": True, "cache_marks": True},
+            OF_CHAT | OF_GPT_5 | MARKS | {"efforts": NEWEST, "tools_need_no_effort": True},
         ),
-        ("chat", "gpt-5.4", "gpt-5.6", {"cache_marks": False}),
+        ("chat", "gpt-5.4", "gpt-5.6", NO_MARKS),
         ("chat", "gpt-5.1", "gpt-5.4", {"efforts": NEWEST[:-1], "tools_need_no_effort": False}),
         ("chat", "gpt-5", "gpt-5.1", {"efforts": FLASH}),
         ("chat", "o3", "gpt-5", {"efforts": FLASH[1:], "custom_tools": False}),
@@ -191,11 +233,15 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
         ("chat", "claude-opus-5", "nobody", {"temperature_max": 1.0}),
         ("chat", "mistral-large", "nobody", {"id_exact": 9}),
         ("responses", "gpt-4.1", "nobody", WITHOUT_THINKING | {"custom_tools": False}),
-        ("responses", "gpt-5.6", "nobody", {"sampling": {"max_tokens"}, "efforts": NEWEST, "cache_marks": True}),
-        ("responses", "gpt-5.4", "gpt-5.6", {"efforts": NEWEST[:-1], "cache_marks": False}),
+        ("chat", "gpt-6-astra", "gpt-6-luna", {"efforts": NEWEST[1:], "function_tools": False}),
+        ("chat", "gpt-6.1-sol", "gpt-6-astra", {}),
+        ("responses", "gpt-6-astra", "gpt-6-luna", {"efforts": NEWEST[1:]}),
+        ("responses", "gpt-6.1-sol", "gpt-6-astra", {}),
+        ("responses", "gpt-5.6", "nobody", OF_RESPONSES_5 | RESPONSES_MARKS | {"efforts": NEWEST}),
+        ("responses", "gpt-5.4", "gpt-5.6", NO_MARKS | {"efforts": NEWEST[:-1]}),
         ("responses", "gpt-5", "gpt-5.4", {"efforts": FLASH}),
         ("responses", "o3", "gpt-5", {"efforts": FLASH[1:]}),
-        ("messages", "claude-opus-4-8", "nobody", {"later_system": True}),
+        ("messages", "claude-opus-4-8", "nobody", {"later_system": True, "system_before_answer": True}),
         ("messages", "claude-opus-5-5", "claude-opus-4-8", {"forced_choice": False, "can_disable_thinking": False}),
         (
             "messages",
@@ -218,16 +264,28 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
             "messages",
             "claude-opus-4-5",
             "claude-opus-4-6",
-            {"thinking": "enabled", "prefill": True, "budget_min": 1024},
+            {"thinking": "enabled", "prefill": True, "budget_min": 1024, "max_tokens_max": 64_000},
         ),
-        ("messages", "claude-opus-4-1", "claude-opus-4-5", {"temperature_or_top_p": False, "max_tokens_default": 8192}),
-        ("messages", "claude-3-7-sonnet", "claude-opus-4-1", {"max_tokens_default": 32_000}),
-        ("messages", "claude-3-5-sonnet", "claude-opus-4-1", WITHOUT_THINKING | {"max_tokens_default": 4096}),
+        ("messages", "claude-sonnet-4", "claude-opus-4-5", {"temperature_or_top_p": False, "max_tokens_default": 8192}),
+        ("messages", "claude-opus-4-1", "claude-sonnet-4", {"max_tokens_max": 32_000}),
+        ("messages", "claude-3-7-sonnet", "claude-sonnet-4", {"max_tokens_default": 32_000}),
+        (
+            "messages",
+            "claude-3-5-sonnet",
+            "claude-sonnet-4",
+            WITHOUT_THINKING | {"max_tokens_default": 4096, "max_tokens_max": 8192},
+        ),
         ("gemini", "gemini-3.6-flash", "nobody", {"efforts": FLASH}),
         ("gemini", "gemini-3-pro", "nobody", ON_3_0),
         ("gemini", "gemini-3-flash", "gemini-3-pro", {"efforts": FLASH}),
+        ("gemini", "gemini-3.5-flash-lite", "gemini-3-flash", {"prefill": False, "results_apart": True}),
         ("gemini", "gemini-2.5-flash", "gemini-3-pro", ON_2_5),
-        ("gemini", "gemini-2.5-pro", "gemini-2.5-flash", {"can_disable_thinking": False, "budget_min": 128}),
+        (
+            "gemini",
+            "gemini-2.5-pro",
+            "gemini-2.5-flash",
+            {"can_disable_thinking": False, "budget_min": 128, "budget_max": 32_768},
+        ),
         ("gemini", "gemini-2.0-flash", "gemini-2.5-flash", WITHOUT_THINKING | {"shows_thinking": False}),
         ("gemini", "gemini-1.5-pro", "gemini-2.0-flash", {"schema": "openapi"}),
     ],
@@ -255,7 +313,8 @@ def test_a_generation_differs_from_its_neighbour_in_just_this(dialect, model, ne
         ("messages", ["claude-opus-4-5", "claude-sonnet-4-5-20250929", "claude-haiku-4-5"]),
         ("messages", ["claude-opus-4-6", "claude-sonnet-4-6"]),
         ("messages", ["claude-opus-4-8", "claude-sonnet-4-8", "claude-opus-5", "claude-opus-5-1"]),
-        ("messages", ["claude-opus-4-1", "claude-opus-4-20250514", "claude-sonnet-4-0"]),
+        ("messages", ["claude-opus-4-1", "claude-opus-4-20250514"]),
+        ("messages", ["claude-sonnet-4", "claude-sonnet-4-0"]),
         (
             "messages",
             ["claude-opus-5-5", "claude-fable-5-1", "claude-mythos-5-2", "claude-mythos-preview"],

@@ -67,6 +67,25 @@ def test_a_choice_is_read_and_written(dialect):
     assert (json.loads(written), losses) == (FORCED[dialect], ())
 
 
+@pytest.mark.parametrize(
+    ("dialect", "written", "told"),
+    [
+        ("chat", "auto", [("dropped", "said beside the choice: /parallel_tool_calls is false")]),
+        ("responses", "auto", [("dropped", "said beside the choice: /parallel_tool_calls is false")]),
+        ("messages", {"type": "auto", "disable_parallel_tool_use": True}, []),
+    ],
+)
+def test_one_call_at_a_time_is_told_where_the_choice_does_not_say_it(dialect, written, told):
+    choice = ToolChoice(mode="auto", parallel=False)
+    found, losses = choice_to(dialect, choice, [TOOL], MODELS[dialect])
+    assert (json.loads(found), [(loss.kind, loss.what) for loss in losses]) == (written, told)
+
+
+@pytest.mark.parametrize("dialect", FORCED)
+def test_several_calls_at_a_time_are_what_everybody_makes_anyway(dialect):
+    assert choice_to(dialect, ToolChoice(mode="auto", parallel=True), [TOOL], MODELS[dialect])[1] == ()
+
+
 @pytest.mark.parametrize("dialect", HISTORY)
 def test_calls_and_results_are_written(dialect):
     history = [said("assistant", CALL), said("user", ToolResult(call_id="a", content=(Text(text="ok"),)))]
@@ -125,3 +144,16 @@ def test_a_wrong_fragment_is_a_problem():
     with pytest.raises(Problem) as caught:
         messages_from("chat", b"3")
     assert (caught.value.kind, caught.value.where) == ("invalid_request", "/messages")
+
+
+@pytest.mark.parametrize("dialect", TOOLS)
+def test_nothing_is_written_as_nothing(dialect):
+    assert messages_to(dialect, []) == (b"[]", ())
+    assert tools_to(dialect, []) == (b"[]", ())
+
+
+@pytest.mark.parametrize("dialect", TOOLS)
+def test_calls_without_declared_tools_are_no_loss_in_a_fragment(dialect):
+    history = [said("assistant", CALL), said("user", ToolResult(call_id="a", name="f", content=(Text(text="ok"),)))]
+    written, losses = messages_to(dialect, history, MODELS[dialect])
+    assert (json.loads(written), losses) == (HISTORY[dialect], ())

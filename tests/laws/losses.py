@@ -17,6 +17,7 @@ Older and newer models accept more or less: `dragoman translate` tells for yours
 
 Two things are refused in every pair, because nothing honest stands for them: more than one candidate (`n`,
 `candidateCount`), and a reference to an earlier response that only its own server keeps (`previous_response_id`).
+Functions are refused for the models that take none in Chat (`gpt-6-astra`, `gpt-6.1-sol`): ask them on Responses.
 A target's own server is never asked to guess.
 """
 

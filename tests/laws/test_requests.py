@@ -16,6 +16,7 @@ from dragoman.interpreter.arrange import CONTINUE
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import translate_request
+from dragoman.wire.json import is_object
 from laws.documents import DIALECTS, MODELS, requests
 from shelf import needs_shelf
 
@@ -59,6 +60,8 @@ def _as_response(result: ToolResult, content: tuple[Content, ...]) -> tuple[Cont
         value = json.loads(said[0].json)
     else:
         value = "\n".join(item.text if isinstance(item, Text) else item.json.decode() for item in said)
+        if len(said) == 1 and '"$ref"' not in value and is_object(value):
+            value = msgspec.Raw(value.encode())
     rest = tuple(item for item in content if not isinstance(item, Text | Data))
     return (Data(json=msgspec.json.encode({word: value})), *rest)
 

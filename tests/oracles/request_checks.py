@@ -40,8 +40,6 @@ def check_request(dialect: str, body: bytes, *, older_model: bool = False) -> li
     value = json.loads(body)
     if dialect == "messages" and older_model:
         value = {name: member for name, member in value.items() if name not in _OLDER_KNOBS}
-    if dialect == "responses":
-        value = _with_input_as_served(value)
     with silent():
         return list(_gemini(value) if dialect == "gemini" else _typed_dict(dialect, value))
 
@@ -50,36 +48,6 @@ def check_pairs(dialect: str, body: bytes) -> list[str]:
     """Return what a service would have against the order of turns, calls and results."""
     value = json.loads(body)
     return list(_PAIRS[dialect](value))
-
-
-def _with_input_as_served(value: dict[str, Any]) -> dict[str, Any]:
-    """Bridge two gaps between OpenAI's types and its service.
-
-    The service takes an assistant's message without id and status (recorded often), and sound, whose type the SDK
-    has but leaves out of the list of parts.
-    """
-    if not isinstance(value.get("input"), list):
-        return value
-    served: list[Any] = []
-    for item in value["input"]:
-        if item.get("role") == "assistant" and isinstance(item.get("content"), list):
-            served.append({"id": "msg_0", "status": "completed", **item})
-        elif isinstance(item.get("content"), list):
-            heard = [part for part in item["content"] if part["type"] != "input_audio" or not _is_sound(part)]
-            served.append({**item, "content": heard})
-        else:
-            served.append(item)
-    return {**value, "input": served}
-
-
-def _is_sound(part: dict[str, Any]) -> bool:
-    from openai.types.responses import ResponseInputAudioParam
-
-    try:
-        _adapter(ResponseInputAudioParam).validate_python(part)
-    except ValidationError:
-        return False
-    return True
 
 
 @functools.cache
@@ -240,10 +208,13 @@ def _messages_pairs(body: dict[str, Any]) -> Iterator[str]:
 def _gemini_pairs(body: dict[str, Any]) -> Iterator[str]:
     waiting: list[str] = []
     role = ""
+    answering = False
     for index, content in enumerate(body["contents"]):
-        if content["role"] == role:
+        # Newer models want results alone; what else the user says follows in a content of its own.
+        if content["role"] == role and not answering:
             yield f"/contents/{index} repeats the role {role}"
         role = content["role"]
+        answering = all("functionResponse" in part for part in content["parts"])
         if not content["parts"]:
             yield f"/contents/{index} is empty"
         results = [part["functionResponse"]["name"] for part in content["parts"] if "functionResponse" in part]

@@ -16,6 +16,8 @@ class Signature(Struct, frozen=True):
 
     issuer: str
     value: str
+    item: str = ""
+    """The id of the item it stands in, where the issuer checks that too (OpenAI's reasoning)."""
 
 
 class Citation(Struct, frozen=True):

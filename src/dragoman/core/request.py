@@ -51,6 +51,8 @@ class ToolChoice(Value, frozen=True, kw_only=True, eq=False):
 
     mode: Literal["auto", "none", "required"] | None = None
     names: tuple[str, ...] = ()
+    listed: bool = False
+    """The list is of all tools that may be used: a vendor's own, which have no names, stand in extras."""
     parallel: bool | None = None
     validated: bool = False
     """Calls are constrained to the schema though none is required (Gemini's VALIDATED)."""

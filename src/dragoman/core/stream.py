@@ -114,6 +114,11 @@ class Collector:
                 self._problem = problem
 
     @property
+    def reply_id(self) -> str:
+        """The id of the reply."""
+        return self._started.id
+
+    @property
     def parts(self) -> tuple[AnyPart, ...]:
         """The parts seen so far."""
         return tuple(part.close() for part in self._parts)

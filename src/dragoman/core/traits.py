@@ -21,6 +21,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """How a history is cut up: alternating turns, messages with one tool result each, or one item a thing."""
 
     sampling: frozenset[str] = frozenset()
+    unthinking_sampling: frozenset[str] = frozenset()
+    """Knobs it accepts beside those when it is asked not to think."""
     """Names of `Sampling` fields that are accepted."""
     temperature_max: float = 2.0
     thinks_without: frozenset[str] = frozenset()
@@ -28,7 +30,11 @@ class Traits(Struct, frozen=True, kw_only=True):
     temperature_or_top_p: bool = False
     """Only one of the two may be sent."""
     stop_max: int = 1_000_000
+    max_tokens_max: int | None = None
+    """More than that the model refuses to be allowed."""
     max_tokens_min: int = 0
+    blank_stops: bool = True
+    """A stop sequence may be white space only."""
     max_tokens_default: int | None = None
     """Sent when the caller gave none and the target demands one."""
     max_tokens_word: str = "max_completion_tokens"
@@ -36,9 +42,13 @@ class Traits(Struct, frozen=True, kw_only=True):
 
     later_system: bool = True
     """A system message may stand after the first turn."""
+    system_before_answer: bool = False
+    """There it stands between what the user said and what the model answers, and nowhere else (Claude)."""
     starts_with_user: bool = False
     prefill: bool = True
     """The last turn may be the assistant's."""
+    results_apart: bool = False
+    """Tool results stand in a turn of their own; what the user says beside them follows in another (Gemini 3.6)."""
     empty_text: bool = True
 
     name_max: int = 64
@@ -60,6 +70,9 @@ class Traits(Struct, frozen=True, kw_only=True):
     strict_explicit: bool = False
     """A tool that does not say whether it is strict is taken to be (Responses)."""
     strict_max: int = 1_000_000
+    strict_optional_max: int | None = None
+    strict_unions_max: int | None = None
+    """How many parameters of all strict tools may be absent, or of several types."""
     strict_needs_all: bool = False
     """A strict schema must require every property (OpenAI)."""
     needs_parameters: bool = False
@@ -71,6 +84,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     forced_choice: bool = True
     allowed_subset: bool = False
     """A subset of the declared tools can be allowed without leaving the others out."""
+    allowed_natives: bool = False
+    """The list of them is of the vendor's own too (OpenAI): one that is not on it may not be used."""
     parallel_switch: bool = False
     parallel_needs_mode: bool = False
     """Parallel calls can be switched off only beside a mode."""
@@ -88,6 +103,7 @@ class Traits(Struct, frozen=True, kw_only=True):
     thinks_between_tools: bool = False
     """Its word for thinking that is off keeps thinking to the gaps between tools (Claude Sonnet 5.5)."""
     budget_min: int = 0
+    budget_max: int | None = None
     shows_thinking: bool = False
     """Visible thinking can be asked for."""
     reasoning_text: bool = False
@@ -98,6 +114,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """Text in history may carry it too."""
     signed_calls: bool = False
     """The first call of each step must carry a signature or the documented skip value."""
+    function_tools: bool = True
+    """The model takes functions here; some GPT do so only on Responses."""
     tools_need_no_effort: bool = False
     """Function tools are refused unless effort is "none" (newer GPT on Chat)."""
 
@@ -105,6 +123,10 @@ class Traits(Struct, frozen=True, kw_only=True):
     """Kinds of media a user turn may hold."""
     result_media: frozenset[str] = frozenset()
     """Kinds of media a tool result may hold."""
+    result_links: frozenset[str] = frozenset({"http", "https"})
+    """Schemes of links that may stand in one."""
+    failed_media: bool = True
+    """One that says it failed may hold media too."""
     assistant_media: bool = False
     media_names: bool = True
     """A document may have a name."""
@@ -120,6 +142,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """A link says its media type."""
     link_kinds: frozenset[str] = frozenset({"image", "document"})
     """Kinds of media that may be given by URL."""
+    link_schemes: frozenset[str] = frozenset({"http", "https"})
+    """Schemes of URLs that are fetched."""
     needs_file_names: bool = False
     """An inline document must have a name."""
     stored_kinds: frozenset[str] = frozenset({"image", "document", "audio", "video"})
@@ -135,10 +159,22 @@ class Traits(Struct, frozen=True, kw_only=True):
     """The schema must be closed and within Anthropic's subset."""
     verbosity: bool = False
     cache_marks: bool = False
+    marks_anywhere: bool = False
+    """A cache mark may also stand in what the model said, and on a result instead of in it."""
+    cache_lifetimes: tuple[str, ...] = ()
+    """How long a mark may ask to be kept; one that does not ask is kept as long as the target likes."""
+    cache_options: frozenset[str] = frozenset()
+    """What may be said of caching a whole request (OpenAI)."""
+    options_lifetimes: tuple[str, ...] = ()
+    """How long that may ask for."""
+    tiers: tuple[str, ...] = ()
+    """Tiers of service that may be asked for (OpenAI)."""
     asks_usage: bool = False
     """A streamed reply reports usage only when asked to."""
     metadata: bool = False
     user: bool = False
+    user_max: int = 1_000_000
+    """How long the name of a user may be."""
     continues: bool = False
     speaker_names: bool = False
     result_names: bool = False

@@ -105,3 +105,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Read the tools that a conversation declares on its way, for targets where all stand in one place."""
     is_wrapped: Callable[[bytes], bool] | None = None
     """Tell from its first bytes whether a reply or stream stands in an envelope that a plain client does not know."""
+    field_place: Callable[[str, str], str] | None = None
+    """Where a field stands in a whole reply that a part there carries, if some stand elsewhere than right below it."""
+    unwrap: Callable[[Call], tuple[Call, tuple[str, ...]] | None] | None = None
+    """Take a request out of that envelope; return it and the places of what is left behind, None if it stands in none.
+    """

@@ -6,6 +6,7 @@ What leaves this function can be said in the target's dialect without loss; `Und
 from msgspec import structs
 
 from dragoman.core.parts import Reasoning, Text, ToolResult
+from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, Request, Thinking, Tool, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
@@ -13,7 +14,7 @@ from dragoman.interpreter import carry
 from dragoman.interpreter.arrange import arranged
 from dragoman.interpreter.fitting import NO_LIMIT, Fitting, Undo
 from dragoman.interpreter.history import fit_messages
-from dragoman.interpreter.kin import shared_fields
+from dragoman.interpreter.kin import shared_fields, shared_value
 from dragoman.interpreter.knobs import fit_identity, fit_output, fit_sampling, fit_thinking
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.recall import NOTHING, Beginning
@@ -29,6 +30,8 @@ def adapt(
     A `beginning` of its history that was translated by itself is not looked at again.
     """
     limit = request.sampling.max_tokens or traits.max_tokens_default or NO_LIMIT
+    if not traits.function_tools and any(isinstance(tool, Tool) for tool in request.tools):
+        raise Problem("unsupported", "this model takes tools only on OpenAI's Responses", where=ledger.place("tools"))
     fitting = Fitting(traits, ledger, source_issuer, limit)
     identity = fit_identity(request, fitting)
     thinking = fit_thinking(request, fitting)
@@ -41,7 +44,7 @@ def adapt(
         fitting.names.update(beginning.names)
         messages = (*messages[: leading_systems(messages)], *messages[beginning.end_in(messages) :])
     turns = fitted_turns(messages, fitting, begins=not beginning.messages)
-    thinking = _thinking_in(turns, thinking, ledger)
+    thinking = _thinking_in(turns, thinking, request, ledger)
     adapted = structs.replace(
         request,
         messages=turns,
@@ -61,11 +64,14 @@ def adapt(
 def fitted_turns(messages: tuple[Message, ...], fitting: Fitting, *, begins: bool) -> tuple[Message, ...]:
     """Return messages as the target's turns; `begins` tells whether the conversation begins with them."""
     traits, ledger = fitting.traits, fitting.ledger
-    fitted = paired(fit_messages(carry.restored(messages), fitting), traits, ledger)
+    mended = carry.restored(carry.rejoined(messages, fitting))
+    fitted = paired(fit_messages(mended, fitting), traits, ledger)
     return arranged(_instructed(fitted, fitting), traits, ledger, begins=begins)
 
 
-def _thinking_in(turns: tuple[Message, ...], thinking: Thinking | None, ledger: Ledger) -> Thinking | None:
+def _thinking_in(
+    turns: tuple[Message, ...], thinking: Thinking | None, request: Request, ledger: Ledger
+) -> Thinking | None:
     """Switch manual thinking off within a tool loop that another model began: Claude wants its own thoughts there."""
     if thinking is None or thinking.mode != "enabled" or len(turns) < 2:
         return thinking
@@ -73,7 +79,9 @@ def _thinking_in(turns: tuple[Message, ...], thinking: Thinking | None, ledger: 
     begun_elsewhere = last.role == "assistant" and not isinstance(last.parts[0], Reasoning)
     if begun_elsewhere and any(isinstance(part, ToolResult) for part in answer.parts):
         for name in ("mode", "effort", "budget"):
-            ledger.field_approximated(f"thinking.{name}", "off within a tool loop that began without Claude's thoughts")
+            if getattr(request.thinking, name) is not None:
+                what = "off within a tool loop that began without Claude's thoughts"
+                ledger.field_approximated(f"thinking.{name}", what)
         return Thinking(mode="disabled")
     return thinking
 
@@ -94,8 +102,12 @@ def _extras(request: Request, tools: tuple[Tool | NativeTool, ...], fitting: Fit
     if request.extras is not None:
         shared = shared_fields(request.extras.dialect, traits.dialect)
         for pointer, raw in request.extras.fields.items():
+            if raw == b"null":
+                continue  # nothing was said
             if pointer in shared:
-                kept[pointer] = raw
+                taken = shared_value(pointer, raw, fitting)
+                if taken is not None:
+                    kept[pointer] = taken
             else:
                 fitting.ledger.dropped(pointer, "not known to the target")
     if request.stream and traits.asks_usage:

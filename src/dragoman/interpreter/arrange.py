@@ -4,15 +4,18 @@ Merging and splitting only; nothing in a part changes except ids, and the signat
 call of a step.
 """
 
+from itertools import groupby
+
 from msgspec import structs
 
 from dragoman.core.parts import AnyPart, Reasoning, Signature, Text, ToolCall, ToolResult
-from dragoman.core.request import Message, Role
+from dragoman.core.request import Message, Role, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.interpreter.aliases import id_alias
 from dragoman.interpreter.ledger import Ledger
 
 SKIP_SIGNATURE = Signature("google", "skip_thought_signature_validator")
+_SKIPPED = "unsigned calls carry Google's documented skip value"
 CONTINUED = "(continued)"
 CONTINUE = "(continue)"
 EMPTY = "(empty)"
@@ -26,6 +29,7 @@ def arranged(messages: list[Message], traits: Traits, ledger: Ledger, *, begins:
     match traits.turns:
         case "alternating":
             messages = _filled(_merged(messages, traits, ledger, {"user", "assistant", "system"}), ledger)
+            messages = _split_results(messages, together=True) if traits.results_apart else messages
         case "messages":
             messages = _split_results(_spoken(_merged(messages, traits, ledger, {"assistant"})))
         case "items":
@@ -50,22 +54,32 @@ def _is_settled(messages: list[Message], traits: Traits) -> bool:
 
 
 def _system_in_place(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
-    """Turn later system messages into user text where the target has none."""
-    if traits.later_system:
+    """Turn later system messages into user text where the target does not take them."""
+    if traits.later_system and not traits.system_before_answer:
         return messages
-    placed: list[Message] = []
-    leading = True
-    for message in messages:
-        if message.role != "system":
-            leading = False
-            placed.append(message)
-        elif leading:
-            placed.append(message)
+    leading = end = leading_systems(messages)
+    placed = messages[:leading]
+    for is_system, run in groupby(messages[leading:], key=lambda message: message.role == "system"):
+        group = list(run)
+        end += len(group)
+        if not is_system or (traits.later_system and _is_before_answer(group, messages, end)):
+            placed.extend(group)
         else:
-            ledger.approximated(message.where, "a later system message is told by the user")
-            parts = tuple(_as_system_text(part) for part in message.parts)
-            placed.append(structs.replace(message, role="user", parts=parts))
+            placed.extend(_told_by_user(message, ledger) for message in group)
     return placed
+
+
+def _is_before_answer(group: list[Message], messages: list[Message], end: int) -> bool:
+    """Tell whether words of the system stand between the user's and the answer to them."""
+    before = messages[end - len(group) - 1].role
+    after = messages[end].role if end < len(messages) else "assistant"
+    return before == "user" and after == "assistant" and all(isinstance(p, Text) for m in group for p in m.parts)
+
+
+def _told_by_user(message: Message, ledger: Ledger) -> Message:
+    if message.parts:
+        ledger.approximated(message.where, "a later system message is told by the user")
+    return structs.replace(message, role="user", parts=tuple(_as_system_text(part) for part in message.parts))
 
 
 def _as_system_text(part: AnyPart) -> AnyPart:
@@ -178,17 +192,18 @@ def _texts_before_calls(parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
     return (*head, *texts, *(part for part in tail if isinstance(part, ToolCall | Reasoning)))
 
 
-def _split_results(messages: list[Message]) -> list[Message]:
-    """Give each result a message of its own, and what the user says beside them another."""
+def _split_results(messages: list[Message], *, together: bool = False) -> list[Message]:
+    """Give each result, or all of a turn, a message of its own, and what the user says beside them another."""
     split: list[Message] = []
     for message in messages:
         parts = message.parts
         if len(parts) == 1 or message.role != "user" or not any(p.__class__ is ToolResult for p in parts):
             split.append(message)
             continue
-        results = [part for part in parts if isinstance(part, ToolResult)]
+        results = tuple(part for part in parts if isinstance(part, ToolResult))
         others = tuple(part for part in parts if not isinstance(part, ToolResult))
-        split.extend(Message(role="user", parts=(result,), where=result.where) for result in results)
+        groups = [results] if together else [(result,) for result in results]
+        split.extend(Message(role="user", parts=group, where=group[0].where) for group in groups)
         if others:
             split.append(Message(role="user", parts=others, name=message.name, where=message.where))
     return split
@@ -207,7 +222,10 @@ def _one_instruction(messages: list[Message]) -> list[Message]:
 
 
 def _split_items(messages: list[Message]) -> list[Message]:
-    """Give each call, result, thought and foreign block an item of its own; text and media stay together."""
+    """Give each call, result, thought and foreign block an item of its own; text and media stay together.
+
+    What a model said does not: several texts of it in one item need an id of the target's making.
+    """
     split: list[Message] = []
     for message in messages:
         if len(message.parts) == 1:
@@ -215,10 +233,11 @@ def _split_items(messages: list[Message]) -> list[Message]:
             continue
         group: list[AnyPart] = []
         for part in message.parts:
-            if part.__class__ in _ITEM_PARTS:
-                if group:
-                    split.append(Message(role=message.role, parts=tuple(group), where=message.where))
-                    group = []
+            is_item = part.__class__ in _ITEM_PARTS
+            if group and (is_item or message.role == "assistant"):
+                split.append(Message(role=message.role, parts=tuple(group), where=message.where))
+                group = []
+            if is_item:
                 split.append(Message(role=message.role, parts=(part,), where=part.where))
             else:
                 group.append(part)
@@ -248,7 +267,7 @@ def _with_ids_and_names(messages: list[Message], traits: Traits, ledger: Ledger)
                 signature = part.signature
                 if not signed and signature is None:
                     signature = SKIP_SIGNATURE
-                    ledger.approximated_once(part.where, "unsigned calls carry Google's documented skip value")
+                    ledger.approximated_once(part.where, _SKIPPED)
                 signed = True
                 call_id = id_alias(part.id, traits) if traits.sends_ids else ""
                 if call_id != part.id or signature is not part.signature:
@@ -263,6 +282,26 @@ def _with_ids_and_names(messages: list[Message], traits: Traits, ledger: Ledger)
                 changed[index] = now
         finished.append(message if changed is None else _with_parts(message, tuple(changed)))
     return finished
+
+
+def signed_steps(messages: tuple[Message, ...], traits: Traits, ledger: Ledger) -> tuple[Message, ...]:
+    """Give the first call of each step that has no signature the value the target demands in its place."""
+    if not traits.signed_calls:
+        return messages
+    finished: list[Message] = []
+    begun = False
+    for message in messages:
+        begun = begun and message.role == "assistant"
+        first = next((part for part in message.parts if isinstance(part, ToolCall)), None)
+        if message.role != "assistant" or begun or first is None or first.signature is not None:
+            finished.append(message)
+        else:
+            ledger.approximated_once(first.where, _SKIPPED)
+            signed = structs.replace(first, signature=SKIP_SIGNATURE)
+            parts = tuple(signed if part is first else part for part in message.parts)
+            finished.append(structs.replace(message, parts=parts))
+        begun = begun or first is not None
+    return tuple(finished)
 
 
 def _with_parts(message: Message, parts: tuple[AnyPart, ...]) -> Message:

@@ -1,13 +1,17 @@
-"""Read a stream in any dialect as plain chunks: for a program that wants the words, not the protocol."""
+"""Read a stream in any dialect as plain chunks: for a program that wants the words, not the protocol.
+
+Every call has an id: one that came without gets one.
+"""
 
 from collections.abc import Iterable, Iterator
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from dragoman.core.events import Event, Failed, Finished, PartDelta, PartStarted, UsageSeen
+from dragoman.core.events import Event, Failed, Finished, PartDelta, PartEnded, PartStarted, Started, UsageSeen
 from dragoman.core.parts import Reasoning, Text, ToolCall
 from dragoman.core.response import Finish, Usage
 from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.call_ids import id_of
 
 
 class CallDelta(Struct, frozen=True):
@@ -36,36 +40,57 @@ class ChunkReader:
         self._decoder = dialect_named(dialect).decoder()
         self._kinds: dict[int, type[Text | Reasoning]] = {}
         self._calls: dict[int, int] = {}
+        self._reply_id = ""
+        self._unnamed: dict[int, tuple[ToolCall, list[str]]] = {}
+        """Calls whose ids are made of what they say, until they have said it."""
         self._usage: Usage | None = None
 
     def feed(self, chunk: bytes) -> list[Chunk]:
         """Take the next bytes."""
-        return [told for event in self._decoder.feed(chunk) if (told := self._told(event)) is not None]
+        return [told for event in self._decoder.feed(chunk) for told in self._told(event)]
 
     def close(self) -> list[Chunk]:
         """The stream is over."""
-        return [told for event in self._decoder.close() if (told := self._told(event)) is not None]
+        return [told for event in self._decoder.close() for told in self._told(event)]
 
-    def _told(self, event: Event) -> Chunk | None:
+    def _told(self, event: Event) -> list[Chunk]:
         match event:
+            case PartDelta(index, text) if index in self._unnamed:
+                self._unnamed[index][1].append(text)
             case PartDelta(index, text) if index in self._calls:
-                return Chunk(call=CallDelta(self._calls[index], arguments=text))
+                return [Chunk(call=CallDelta(self._calls[index], arguments=text))]
             case PartDelta(index, text) if index in self._kinds:
-                return Chunk(text=text) if self._kinds[index] is Text else Chunk(reasoning=text)
-            case PartStarted(index, ToolCall(id=call_id, name=name)):
-                self._calls[index] = len(self._calls)
-                return Chunk(call=CallDelta(self._calls[index], call_id, name))
+                return [Chunk(text=text) if self._kinds[index] is Text else Chunk(reasoning=text)]
+            case PartStarted(index, ToolCall() as call):
+                return self._begun(index, call)
             case PartStarted(index, Text() | Reasoning() as part):
                 self._kinds[index] = type(part)
+            case PartEnded(index) if index in self._unnamed:
+                return self._named(index)
+            case Started(reply_id):
+                self._reply_id = reply_id
             case UsageSeen(usage):
                 self._usage = usage
             case Finished(finish):
-                return Chunk(finish=finish, usage=self._usage)
+                return [Chunk(finish=finish, usage=self._usage)]
             case Failed(problem):
                 raise problem
             case _:
                 pass
-        return None
+        return []
+
+    def _begun(self, index: int, call: ToolCall) -> list[Chunk]:
+        number = self._calls[index] = len(self._calls)
+        if not call.id and not self._reply_id:
+            self._unnamed[index] = (call, [])
+            return []
+        return [Chunk(call=CallDelta(number, id_of(call, self._reply_id, number + 1), call.name))]
+
+    def _named(self, index: int) -> list[Chunk]:
+        call, pieces = self._unnamed.pop(index)
+        number, arguments = self._calls[index], "".join(pieces)
+        call_id = id_of(structs.replace(call, arguments=arguments), "", number + 1)
+        return [Chunk(call=CallDelta(number, call_id, call.name)), Chunk(call=CallDelta(number, arguments=arguments))]
 
 
 def read_chunks(stream: Iterable[bytes], dialect: str) -> Iterator[Chunk]:

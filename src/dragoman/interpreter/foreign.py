@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from dragoman.core.parts import Part
+from dragoman.core.parts import Media, Part, ToolCall
+from dragoman.core.request import Role
 from dragoman.core.value import Extras, Value
 from dragoman.interpreter.fitting import Fitting
-from dragoman.interpreter.kin import borrowed_mark, shared_in_parts
+from dragoman.interpreter.kin import borrowed_mark, nearest_lifetime, shared_in_images
 
 
 def drop_extras(value: Value, fitting: Fitting) -> None:
@@ -15,26 +16,47 @@ def drop_extras(value: Value, fitting: Fitting) -> None:
             fitting.ledger.dropped(value.where + pointer, "not known to the target")
 
 
-def without_foreign(part: Part, fitting: Fitting) -> dict[str, Any]:
-    """Return the changes that take from a part what only its own dialect can say, and book them."""
+def without_foreign(part: Part, role: Role, fitting: Fitting) -> dict[str, Any]:
+    """Return the changes that take from a part of a message what only its own dialect can say, and book them."""
+    traits = fitting.traits
     changes: dict[str, Any] = {}
+    cache, place = part.cache, fitting.ledger.place("part.cache", part) if part.cache is not None else ""
     if part.extras is not None:
-        place, lifetime = borrowed_mark(part.extras)
-        borrowed = place if part.cache is None and fitting.traits.cache_marks else None
-        if borrowed is not None:
-            changes["cache"] = lifetime
-        shared = shared_in_parts(part.extras.dialect, fitting.traits.dialect)
+        borrowed, lifetime = borrowed_mark(part.extras)
+        if borrowed is not None and cache is None and traits.cache_marks:
+            cache, place = lifetime, part.where + borrowed
+        else:
+            borrowed = None
+        image = isinstance(part, Media) and part.kind == "image"
+        shared = shared_in_images(part.extras.dialect, traits.dialect) if image else {}
         kept: dict[str, bytes] = {}
         for pointer, raw in part.extras.fields.items():
             if pointer in shared:
                 kept[shared[pointer]] = raw
             elif pointer != borrowed:
                 fitting.ledger.dropped(part.where + pointer, "not known to the target")
-        changes["extras"] = Extras(fitting.traits.dialect, kept) if kept else None
-    if part.cache is not None and not fitting.traits.cache_marks:
-        fitting.ledger.field_dropped("part.cache", "the target has no cache marks", part)
-        changes["cache"] = None
-    if part.signature is not None and part.signature.issuer != fitting.traits.issuer:
+        changes["extras"] = Extras(traits.dialect, kept) if kept else None
+    if cache is not None:
+        fitted = _fit_mark(cache, place, fitting, spoken=role == "assistant" or isinstance(part, ToolCall))
+        if fitted != part.cache:
+            changes["cache"] = fitted
+    if part.signature is not None and part.signature.issuer != traits.issuer:
         fitting.ledger.field_dropped("part.signature", f"signed by {part.signature.issuer}", part)
         changes["signature"] = None
     return changes
+
+
+def _fit_mark(lifetime: str, place: str, fitting: Fitting, *, spoken: bool) -> str | None:
+    """Return how long the target is asked to keep what ends here; None where it takes no mark."""
+    traits = fitting.traits
+    if not traits.cache_marks:
+        fitting.ledger.dropped(place, "the target has no cache marks")
+        return None
+    if spoken and not traits.marks_anywhere:
+        fitting.ledger.dropped(place, "the target has no cache marks on what the model said")
+        return None
+    nearest = nearest_lifetime(lifetime, traits.cache_lifetimes)
+    if nearest != lifetime:
+        kept = f"{nearest!r} is the nearest" if nearest else "its default stands"
+        fitting.ledger.approximated(f"{place}/ttl", f"the target keeps nothing for {lifetime!r}: {kept}")
+    return nearest

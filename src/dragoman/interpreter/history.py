@@ -4,6 +4,7 @@ A part that needs nothing is returned as it is, the same object: most of a long 
 """
 
 from collections.abc import Callable
+from operator import is_
 from typing import Any
 
 from msgspec import structs
@@ -23,7 +24,7 @@ from dragoman.core.parts import (
 from dragoman.core.request import Message
 from dragoman.interpreter.fitting import Fitting
 from dragoman.interpreter.foreign import drop_extras, without_foreign
-from dragoman.interpreter.media import fit_media
+from dragoman.interpreter.media import fit_media, stands_in_result
 from dragoman.wire import json
 
 Fitted = AnyPart | tuple[AnyPart, ...] | None
@@ -83,7 +84,7 @@ def _changed(part: AnyPart, changes: dict[str, Any]) -> AnyPart:
     return structs.replace(part, **changes) if changes else part
 
 
-def _fit_text(part: Text, _message: Message, fitting: Fitting) -> Fitted:
+def _fit_text(part: Text, message: Message, fitting: Fitting) -> Fitted:
     text = part.text
     if not fitting.traits.empty_text and (not text or text.isspace()):
         if text or part.extras is not None:
@@ -91,33 +92,34 @@ def _fit_text(part: Text, _message: Message, fitting: Fitting) -> Fitted:
         return None
     if part.extras is None and part.signature is None and part.cache is None and not part.citations:
         return part
-    changes = without_foreign(part, fitting)
+    changes = without_foreign(part, message.role, fitting)
     if part.citations:
         fitting.ledger.field_dropped("part.citations", "citations of an earlier answer are not sent back", part)
         changes["citations"] = ()
-    if part.signature is not None and not fitting.traits.text_signatures and "signature" not in changes:
+    if part.signature is not None and not fitting.traits.text_signatures:
         fitting.ledger.field_dropped("part.signature", "the target has no place for a signature on text", part)
         changes["signature"] = None
     return _changed(part, changes)
 
 
-def _fit_reasoning(part: Reasoning, _message: Message, fitting: Fitting) -> Fitted:
+def _fit_reasoning(part: Reasoning, message: Message, fitting: Fitting) -> Fitted:
     traits = fitting.traits
     if traits.reasoning_text and part.texts:
-        changes = without_foreign(part, fitting)
-        if part.signature is not None and "signature" not in changes:
+        changes = without_foreign(part, message.role, fitting)
+        if part.signature is not None:
             fitting.ledger.field_dropped("part.signature", "the target has no place for it", part)
             changes["signature"] = None
         return _changed(part, changes)
     if traits.shows_thinking and part.signature is not None and part.signature.issuer == traits.issuer:
-        return _changed(part, without_foreign(part, fitting))
+        return _changed(part, without_foreign(part, message.role, fitting))
     fitting.ledger.dropped(part.where, "reasoning of another vendor's model cannot be replayed")
     return None
 
 
-def _fit_call(part: ToolCall, _message: Message, fitting: Fitting) -> Fitted:
+def _fit_call(part: ToolCall, message: Message, fitting: Fitting) -> Fitted:
     traits = fitting.traits
-    changes = without_foreign(part, fitting) if part.extras is not None or part.cache is not None else {}
+    marked = part.extras is not None or part.cache is not None
+    changes = without_foreign(part, message.role, fitting) if marked else {}
     signature = part.signature
     if signature is not None and not (traits.call_signatures and signature.issuer == traits.issuer):
         fitting.ledger.field_dropped("part.signature", f"signed by {signature.issuer}", part)
@@ -148,6 +150,10 @@ def _object_text(call: ToolCall, fitting: Fitting) -> str:
         return arguments
     if not arguments.strip():
         return "{}"
+    if arguments.strip() == "null":
+        # Groq's word for no arguments.
+        fitting.ledger.field_approximated("call.arguments", "null arguments are told as none", call)
+        return "{}"
     fitting.ledger.field_approximated("call.arguments", "not a JSON object: sent as text under INVALID_JSON", call)
     return json.encode({"INVALID_JSON": arguments}).decode()
 
@@ -156,13 +162,13 @@ def _fit_result(part: ToolResult, message: Message, fitting: Fitting) -> Fitted:
     traits = fitting.traits
     if _is_plain_result(part) and (part.form == "json" or traits.custom_tools):
         return part
-    changes = without_foreign(part, fitting)
+    changes = without_foreign(part, message.role, fitting)
     content: list[Content] = []
     moved: list[AnyPart] = []
     for item in part.content:
         now = _FITTERS[item.__class__](item, message, fitting) if not isinstance(item, Data) else item
         for one in now if isinstance(now, tuple) else (now,):
-            if isinstance(one, Media) and one.kind not in traits.result_media:
+            if isinstance(one, Media) and not stands_in_result(one, traits, failed=part.failed):
                 fitting.ledger.approximated(one.where, "moved out of the tool result, behind it")
                 content.append(Text(text=f"[{one.kind} follows]"))
                 moved.append(one)
@@ -171,7 +177,10 @@ def _fit_result(part: ToolResult, message: Message, fitting: Fitting) -> Fitted:
     if part.failed and not traits.failed_results:
         fitting.ledger.field_approximated("result.failed", 'said as text: "Error: …"', part)
         changes["failed"] = False
-        content = [Text(text="Error: " + _result_text(content))]
+        content = _as_error(content)
+    if not traits.marks_anywhere and (mark := changes.get("cache", part.cache)) is not None:
+        changes["cache"] = None
+        content = _marked(content, mark, part, fitting)
     if part.form == "text" and not traits.custom_tools:
         changes["form"] = "json"
     if part.name and (name := fitting.name(part.name)) != part.name:
@@ -191,22 +200,43 @@ def _is_plain_result(part: ToolResult) -> bool:
 
 
 def _same(left: list[Content], right: tuple[Content, ...]) -> bool:
-    return len(left) == len(right) and all(one is other for one, other in zip(left, right, strict=True))
+    return len(left) == len(right) and all(map(is_, left, right))
 
 
-def _result_text(content: list[Content]) -> str:
-    texts = [
-        item.text if isinstance(item, Text) else item.json.decode() for item in content if isinstance(item, Text | Data)
-    ]
-    return "\n".join(texts)
+def _marked(content: list[Content], mark: str, result: ToolResult, fitting: Fitting) -> list[Content]:
+    """Let the mark of a result stand on the last that it holds."""
+    match content:
+        case [*before, (Text() | Media()) as last]:
+            return [*before, structs.replace(last, cache=mark if last.cache is None else last.cache)]
+        case [*before, Data(json=value)]:
+            return [*before, Text(text=value.decode(), cache=mark)]
+        case _:
+            fitting.ledger.field_dropped("part.cache", "the target has no cache mark on a result of this kind", result)
+            return content
 
 
-def _fit_refusal(part: Refusal, _message: Message, fitting: Fitting) -> Fitted:
+def _as_error(content: list[Content]) -> list[Content]:
+    """Say in words that a tool failed: before its text, which becomes one if there is nothing else."""
+    said = [item for item in content if isinstance(item, Text | Data)]
+    if len(said) == len(content) and all(item.cache is None for item in said):
+        return [Text(text="Error: " + "\n".join(map(_words, said)))]
+    first = content[0]
+    if not isinstance(first, Text | Data):
+        return [Text(text="Error: "), *content]
+    return [Text(text="Error: " + _words(first), cache=first.cache), *content[1:]]
+
+
+def _words(item: Text | Data) -> str:
+    return item.text if isinstance(item, Text) else item.json.decode()
+
+
+def _fit_refusal(part: Refusal, message: Message, fitting: Fitting) -> Fitted:
     if fitting.traits.refusals:
-        return _changed(part, without_foreign(part, fitting))
-    without_foreign(part, fitting)
+        return _changed(part, without_foreign(part, message.role, fitting))
+    without_foreign(part, message.role, fitting)
     if not part.text:
         return None
+    fitting.ledger.approximated(part.where, "a refusal is told as text")
     return Text(text=part.text, where=part.where)
 
 

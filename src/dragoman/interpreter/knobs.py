@@ -1,14 +1,15 @@
 """Fit what is not history and not tools: sampling, thinking, the answer's format, identity."""
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from msgspec import structs
 
 from dragoman.core.problems import Problem
 from dragoman.core.request import EFFORTS, Effort, OutputFormat, Request, Sampling, Thinking
 from dragoman.core.traits import Traits
-from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.aliases import digest
+from dragoman.interpreter.fitting import NO_LIMIT, Fitting
 from dragoman.interpreter.schemas.from_openapi import to_json_schema
 from dragoman.interpreter.schemas.gemini_json import fit_gemini
 from dragoman.interpreter.schemas.outcome import Converted
@@ -31,8 +32,7 @@ def fit_sampling(sampling: Sampling, fitting: Fitting, thinking: Thinking | None
     """Keep what the model accepts, clamp what it bounds, add what it demands."""
     traits, ledger = fitting.traits, fitting.ledger
     changes: dict[str, Any] = {}
-    thinks = thinking is not None and thinking.mode in ("adaptive", "enabled")
-    for name in _refused(traits.sampling - traits.thinks_without if thinks else traits.sampling):
+    for name in _refused(_sampling_with(thinking, traits)):
         value = getattr(sampling, name)
         if value is None or value == ():
             continue
@@ -42,20 +42,49 @@ def fit_sampling(sampling: Sampling, fitting: Fitting, thinking: Thinking | None
     if "temperature" not in changes and temperature is not None and temperature > traits.temperature_max:
         ledger.field_approximated("sampling.temperature", f"the model's maximum is {traits.temperature_max:g}")
         changes["temperature"] = traits.temperature_max
-    if "stop" not in changes and len(sampling.stop) > traits.stop_max:
-        place = ledger.place("sampling.stop")
-        for index in range(traits.stop_max, len(sampling.stop)):
-            ledger.dropped(f"{place}/{index}", f"the target takes {traits.stop_max} stop sequences")
-        changes["stop"] = sampling.stop[: traits.stop_max]
+    if "stop" not in changes and sampling.stop:
+        changes["stop"] = _fit_stops(sampling.stop, fitting)
+    top_k = sampling.top_k
+    if "top_k" not in changes and isinstance(top_k, float):
+        if not top_k.is_integer():
+            ledger.field_approximated("sampling.top_k", "the target takes whole numbers")
+        changes["top_k"] = round(top_k)
     if traits.temperature_or_top_p and temperature is not None and sampling.top_p is not None:
         ledger.field_dropped("sampling.top_p", "the model takes temperature or top_p, not both")
         changes["top_p"] = None
     if sampling.max_tokens is not None and sampling.max_tokens < traits.max_tokens_min:
         ledger.field_approximated("sampling.max_tokens", f"the target's minimum is {traits.max_tokens_min}")
         changes["max_tokens"] = traits.max_tokens_min
+    elif sampling.max_tokens is not None and sampling.max_tokens > (traits.max_tokens_max or NO_LIMIT):
+        ledger.field_approximated("sampling.max_tokens", f"the model's maximum is {traits.max_tokens_max}")
+        changes["max_tokens"] = traits.max_tokens_max
     if sampling.max_tokens is None and traits.max_tokens_default is not None:
         changes["max_tokens"] = traits.max_tokens_default
     return structs.replace(sampling, **changes) if changes else sampling
+
+
+def _fit_stops(stops: tuple[str, ...], fitting: Fitting) -> tuple[str, ...]:
+    """Return the stop sequences the target takes: not too many, and of some not those that nobody sees."""
+    traits, ledger = fitting.traits, fitting.ledger
+    place = ledger.place("sampling.stop")
+    kept: list[str] = []
+    for index, stop in enumerate(stops):
+        if not traits.blank_stops and not stop.strip():
+            ledger.dropped(f"{place}/{index}", "the target refuses a stop sequence of white space")
+        elif len(kept) == traits.stop_max:
+            ledger.dropped(f"{place}/{index}", f"the target takes {traits.stop_max} stop sequences")
+        else:
+            kept.append(stop)
+    return tuple(kept)
+
+
+def _sampling_with(thinking: Thinking | None, traits: Traits) -> frozenset[str]:
+    """Return the knobs a model accepts, which depends on whether it thinks."""
+    if thinking is None:
+        return traits.sampling
+    if thinking.mode in ("adaptive", "enabled"):
+        return traits.sampling - traits.thinks_without
+    return traits.sampling | traits.unthinking_sampling if thinking.effort == "none" else traits.sampling
 
 
 @lru_cache
@@ -74,11 +103,12 @@ def fit_thinking(request: Request, fitting: Fitting) -> Thinking | None:
         ledger.field_dropped("thinking.visible", "the target cannot be asked to show its thinking")
         visible = None
     wanted = _wanted_effort(thinking)
-    if wanted is not None and traits.tools_need_no_effort and request.tools and wanted != "none":
-        ledger.field_approximated("thinking.effort", "this model takes tools only without reasoning here")
+    if traits.tools_need_no_effort and request.tools and wanted != "none":
+        for name in (*_said(thinking), *(("visible",) if visible is not None else ())):
+            ledger.field_approximated(f"thinking.{name}", "this model takes tools only without reasoning here")
         return Thinking(effort="none")
     if traits.thinking == "none":
-        _drop_thinking(thinking, fitting)
+        _drop_thinking(thinking, visible, fitting)
         return None
     return _STYLES[traits.thinking](thinking, wanted, visible, fitting)
 
@@ -103,10 +133,9 @@ def _wanted_effort(thinking: Thinking) -> Effort | None:
     return "xhigh"
 
 
-def _drop_thinking(thinking: Thinking, fitting: Fitting) -> None:
-    for name in ("mode", "effort", "budget"):
-        if getattr(thinking, name) is not None:
-            fitting.ledger.field_dropped(f"thinking.{name}", "the model has no such setting")
+def _drop_thinking(thinking: Thinking, visible: bool | None, fitting: Fitting) -> None:
+    for name in (*_said(thinking), *(("visible",) if visible is not None else ())):
+        fitting.ledger.field_dropped(f"thinking.{name}", "the model has no such setting")
 
 
 def _accepted(wanted: Effort, fitting: Fitting, fields: tuple[str, ...]) -> Effort:
@@ -189,6 +218,12 @@ def _as_budget(thinking: Thinking, wanted: Effort | None, visible: bool | None, 
                 f"thinking.{name}", f"the model thinks at least {traits.budget_min} tokens"
             )
         budget = traits.budget_min
+    elif traits.budget_max is not None and budget > traits.budget_max:
+        for name in _said(thinking):
+            fitting.ledger.field_approximated(
+                f"thinking.{name}", f"the model thinks at most {traits.budget_max} tokens"
+            )
+        budget = traits.budget_max
     return Thinking(budget=budget, visible=visible)
 
 
@@ -216,7 +251,18 @@ def fit_output(request: Request, fitting: Fitting) -> OutputFormat | None:
         ledger.field_approximated("output", "asked for in words")
         fitting.instructions.append(_answer_in_words(output, request))
         return None
+    if traits.output_names and _root_type(output) not in ("", "object"):
+        ledger.field_approximated("output", "the target takes only objects at the root: asked for in words")
+        fitting.instructions.append(_answer_in_words(output, request))
+        return None
     return _fit_output_schema(output, fitting)
+
+
+def _root_type(output: OutputFormat) -> str:
+    """Return what a schema says its value is; "" if it does not say, or more than one word."""
+    schema = json.peek(output.schema) if output.schema is not None else None
+    said = cast("dict[str, Any]", schema).get("type") if isinstance(schema, dict) else None
+    return said.lower() if isinstance(said, str) else ""
 
 
 def _answer_in_words(output: OutputFormat, request: Request) -> str:
@@ -287,6 +333,10 @@ def fit_identity(request: Request, fitting: Fitting) -> dict[str, Any]:
         if getattr(request, name) is not None and not getattr(traits, name):
             ledger.field_dropped(name, "the target has no place for it")
             changes[name] = None
+    user = request.user
+    if user is not None and "user" not in changes and len(user) > traits.user_max:
+        ledger.field_approximated("user", f"shortened to {traits.user_max} characters, alike for the same user")
+        changes["user"] = f"{user[: traits.user_max - 25]}_{digest(user, 24)}"
     return changes
 
 

@@ -1,11 +1,13 @@
 """Fit an image, document, sound or film to the target: what it takes, in which form, and how it must be named."""
 
-from base64 import b64decode
+import re
+from base64 import b64decode, b64encode
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from msgspec import structs
 
-from dragoman.core.parts import Inline, Link, Media, Plain, Stored, Text
+from dragoman.core.parts import Inline, Link, Media, MediaKind, Plain, Stored, Text
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
 from dragoman.interpreter.fitting import Fitting
@@ -24,28 +26,47 @@ _TYPES = {
     "jpeg": "image/jpeg",
     "gif": "image/gif",
     "webp": "image/webp",
+    "heic": "image/heic",
     "pdf": "application/pdf",
+    "txt": "text/plain",
+    "md": "text/markdown",
+    "csv": "text/csv",
+    "html": "text/html",
+    "json": "application/json",
     "mp3": "audio/mpeg",
     "wav": "audio/wav",
     "mp4": "video/mp4",
 }
+_BEGINNINGS = {
+    "JVBER": "application/pdf",
+    "iVBOR": "image/png",
+    "/9j/": "image/jpeg",
+    "R0lGO": "image/gif",
+}
+"""How the base64 of some files begins."""
+_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+_STANDARD = str.maketrans("-_", "+/")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
 def fit_media(part: Media, message: Message, fitting: Fitting) -> Media | Text | None:
     """Return the media as the target takes it, words in its place, or nothing."""
     traits = fitting.traits
+    part = _typed(_opened(part))
     source = part.source
     if isinstance(source, Inline) and _is_text(part) and traits.document_types:
         source = _plain(source)
     if isinstance(source, Plain) and not traits.text_documents:
         fitting.ledger.approximated(part.where, "a text document is sent as text")
-        without_foreign(part, fitting)
-        return Text(text=f"{part.name}\n\n{source.text}" if part.name else source.text, where=part.where)
+        cache = without_foreign(part, message.role, fitting).get("cache", part.cache)
+        text = f"{part.name}\n\n{source.text}" if part.name else source.text
+        return Text(text=text, where=part.where, cache=cache)
     refusal = _media_refusal(part, source, message, fitting)
     if refusal is not None:
         fitting.ledger.dropped(part.where, refusal)
         return Text(text=f"[{part.kind} left out: {refusal}]") if message.role == "user" else None
-    changes = without_foreign(part, fitting)
+    changes = without_foreign(part, message.role, fitting)
     if source is not part.source:
         changes["source"] = source
         if part.media_type != "text/plain":
@@ -58,7 +79,56 @@ def fit_media(part: Media, message: Message, fitting: Fitting) -> Media | Text |
         changes["name"] = _FILE_NAMES.get(part.media_type, "document")
     if isinstance(source, Link):
         changes |= _link_type(part, source, fitting)
+    elif isinstance(source, Inline) and not part.media_type:
+        fitting.ledger.approximated(part.where, "the data does not say its media type: the commonest is assumed")
+        changes["media_type"] = _COMMON_TYPES[part.kind]
     return structs.replace(part, **changes) if changes else part
+
+
+def stands_in_result(part: Media, traits: Traits, *, failed: bool) -> bool:
+    """Tell whether a tool result may hold the media; what may not is sent behind it."""
+    if part.kind not in traits.result_media or (failed and not traits.failed_media):
+        return False
+    return not isinstance(part.source, Link) or _scheme(part.source.url) in traits.result_links
+
+
+def _opened(part: Media) -> Media:
+    """Take data out of a link that holds it, in the alphabet that every vendor reads."""
+    match part.source:
+        case Inline(data=data) if "-" in data or "_" in data or len(data) % 4:
+            return structs.replace(part, source=Inline(_standard(data)))
+        case Link(url=url) if url[:5].lower() == "data:" and "," in url:
+            head, _, data = url[5:].partition(",")
+            media_type, *parameters = head.split(";")
+            encoded = bool(parameters) and parameters[-1].strip().lower() == "base64"
+            inside = _standard(data) if encoded else b64encode(unquote_to_bytes(data)).decode()
+            return _of_type(structs.replace(part, source=Inline(inside)), media_type or "text/plain")
+        case _:
+            return part
+
+
+def _standard(data: str) -> str:
+    """Say base64 in the standard alphabet, with its padding: Google's clients write the one for URLs."""
+    bare = data.rstrip("=")
+    if len(bare) % 4 == 1 or not _BASE64.fullmatch(data):
+        return data
+    return bare.translate(_STANDARD) + "=" * (-len(bare) % 4)
+
+
+def _typed(part: Media) -> Media:
+    """Name the type of data that came without one, by the file's name or by how it begins."""
+    if part.media_type or not isinstance(part.source, Inline):
+        return part
+    data = part.source.data
+    named = _TYPES.get(part.name.rpartition(".")[2].lower())
+    known = named or next((begun for start, begun in _BEGINNINGS.items() if data.startswith(start)), "")
+    return _of_type(part, known) if known else part
+
+
+def _of_type(part: Media, media_type: str) -> Media:
+    """Name the type of media; what was only known as a file is then known better."""
+    kind = _KINDS.get(media_type.partition("/")[0], "document") if part.kind == "document" else part.kind
+    return structs.replace(part, media_type=media_type, kind=kind)
 
 
 def _is_taken(part: Media, traits: Traits) -> bool:
@@ -102,6 +172,8 @@ def _media_refusal(
             return f"the target takes no {part.kind} by file id"
         case Link() if part.kind not in traits.link_kinds:
             return f"the target fetches no {part.kind}"
+        case Link(url=url) if _scheme(url) not in traits.link_schemes:
+            return f"the target fetches nothing by {_scheme(url)}:"
         case Inline() if part.media_type and not _is_taken(part, traits):
             return f"the target takes no {part.kind} of this type"
         case _:
@@ -109,9 +181,15 @@ def _media_refusal(
     return None
 
 
+def _scheme(url: str) -> str:
+    """Return the scheme of a link; one that has none is left to the target."""
+    found = _SCHEME.match(url)
+    return found[1].lower() if found is not None else "https"
+
+
 def _guessed_type(part: Media, source: Link, fitting: Fitting) -> str:
     """Name the media type by the URL's ending, or the commonest of the kind: Gemini wants one where others do not."""
-    ending = source.url.split("?", 1)[0].rsplit(".", 1)[-1].lower()
+    ending = source.url.partition("?")[0].rpartition(".")[2].lower()
     if ending in _TYPES:
         return _TYPES[ending]
     fitting.ledger.approximated(part.where, "the link does not say its media type: the commonest is assumed")

@@ -5,7 +5,7 @@ call of its id before it (clients reuse ids); without an id, to the first unansw
 is in order already is returned as it is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field, structs
 
@@ -21,6 +21,41 @@ MISSING = "no result: the call was interrupted"
 def paired(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
     """Return the history with calls and results in pairs; book every repair."""
     return messages if _in_order(messages) else _Repair(traits, ledger).run(messages)
+
+
+def with_ids(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Give calls without an id one, and the results that answer them the same; leave everything else as it is."""
+    if all(_id_of(part) for message in messages for part in message.parts):
+        return messages
+    repair = _Repair(Traits(dialect=""), Ledger({}))
+    repair.index(messages)
+    slots = iter(repair.slots)
+    answered = {id(result): slot.call.id for slot in repair.slots for result in slot.results}
+    named: list[Message] = []
+    for message in messages:
+        parts: list[AnyPart] = []
+        for part in message.parts:
+            call_id = ""
+            if isinstance(part, ToolCall) and message.role == "assistant":
+                call_id = next(slots).call.id
+            elif isinstance(part, ToolResult):
+                call_id = answered.get(id(part), "")
+            parts.append(part if _id_of(part) or not call_id else _named(part, call_id))
+        named.append(structs.replace(message, parts=tuple(parts)))
+    return tuple(named)
+
+
+def _id_of(part: AnyPart) -> str:
+    """Return the id a part has; a part that needs none has a word for that."""
+    match part:
+        case ToolCall(id=call_id) | ToolResult(call_id=call_id):
+            return call_id
+        case _:
+            return "none"
+
+
+def _named(part: AnyPart, call_id: str) -> AnyPart:
+    return structs.replace(part, **{"id" if isinstance(part, ToolCall) else "call_id": call_id})
 
 
 def _in_order(messages: list[Message]) -> bool:
@@ -70,16 +105,16 @@ class _Repair:
     def __init__(self, traits: Traits, ledger: Ledger) -> None:
         self._can_fail = traits.failed_results
         self._ledger = ledger
-        self._slots: list[_Slot] = []
+        self.slots: list[_Slot] = []
         self._by_run: dict[int, list[_Slot]] = {}
         self._by_id: dict[str, list[_Slot]] = {}
         self._uses: dict[str, int] = {}
         self._orphans: set[int] = set()
 
     def run(self, messages: list[Message]) -> list[Message]:
-        runs = self._index(messages)
+        runs = self.index(messages)
         repaired: list[Message] = []
-        slots = iter(self._slots)
+        slots = iter(self.slots)
         for position, message in enumerate(messages):
             if message.role == "assistant":
                 repaired.append(self._with_ids(message, slots))
@@ -90,7 +125,7 @@ class _Repair:
                 self._append_rest(repaired, message)
         return repaired
 
-    def _index(self, messages: list[Message]) -> list[int]:
+    def index(self, messages: Sequence[Message]) -> list[int]:
         """Find the slots and their results; return the run number of each message."""
         run = 0
         before = ""
@@ -116,7 +151,7 @@ class _Repair:
             call = structs.replace(call, id=minted_id("call_", own_id, uses))
             self._ledger.field_approximated("call.id", f"the id {own_id!r} was used before", call)
         slot = _Slot(call, run, bool(own_id))
-        self._slots.append(slot)
+        self.slots.append(slot)
         self._by_run.setdefault(run, []).append(slot)
         if own_id:
             self._by_id.setdefault(own_id, []).append(slot)
@@ -141,7 +176,7 @@ class _Repair:
 
     def _unanswered(self, result: ToolResult) -> _Slot | None:
         """Find the call that a result without a usable id answers: by name, then by order."""
-        open_slots = [slot for slot in self._slots[-256:] if not slot.results]
+        open_slots = [slot for slot in self.slots[-256:] if not slot.results]
         if result.call_id:
             open_slots = [slot for slot in open_slots if not slot.had_id]
         named = [slot for slot in open_slots if slot.call.name == result.name]

@@ -4,6 +4,7 @@ One path for whole and streamed replies: a whole one is replayed through here an
 """
 
 import re
+from collections.abc import Callable
 
 from msgspec import structs
 
@@ -66,8 +67,10 @@ class ReplyFitter:
         salt: str = "",
         source_issuer: str = "",
         single: bool = False,
+        field_place: Callable[[str, str], str] | None = None,
     ) -> None:
         self._source_issuer = source_issuer
+        self._field_place = field_place or str.__add__
         self._client = client
         self._holds = client.holds
         self._ledger = ledger
@@ -79,6 +82,7 @@ class ReplyFitter:
         self._parts: list[_Part] = []
         self._next = 0
         self._calls = 0
+        self._call_ids: set[str] = set()
         self._lost_call = False
         self._cited_places: set[str] = set()
         self._whole_calls = client.holds.object_arguments and (whole or not client.holds.partial_calls)
@@ -108,7 +112,9 @@ class ReplyFitter:
             case PartCited(index):
                 return self._cited(event, self._parts[index])
             case PartNative(index, _, field):
-                self._ledger.dropped(self._parts[index].where + field, "not known to the client's dialect")
+                self._ledger.dropped(
+                    self._field_place(self._parts[index].where, field), "not known to the client's dialect"
+                )
                 return []
             case Native(_, field, raw):
                 return self._native(field, raw)
@@ -172,7 +178,7 @@ class ReplyFitter:
             return None, part
         if part.extras is not None:
             for field in part.extras.fields:
-                self._ledger.dropped(part.where + field, "not known to the client's dialect")
+                self._ledger.dropped(self._field_place(part.where, field), "not known to the client's dialect")
         return signature, structs.replace(part, extras=None, signature=None)
 
     def _index(self, opened: _Part) -> int:
@@ -186,6 +192,12 @@ class ReplyFitter:
         call_id = call.id or minted_id(self._client.call_prefix, self._reply_id, self._salt, self._calls, call.name)
         if self._holds.plain_ids and not _PLAIN_ID.fullmatch(call_id):
             call_id = f"{re.sub('[^A-Za-z0-9_-]', '_', call_id)[:15]}_{digest(call_id, 24)}"
+        if call_id in self._call_ids:
+            self._ledger.field_approximated(
+                "call.id", f"another call has the id {call.id!r}: this one gets its own", call
+            )
+            call_id = minted_id(self._client.call_prefix, self._reply_id, self._salt, self._calls, call_id)
+        self._call_ids.add(call_id)
         form = call.form if self._holds.custom_calls else "json"
         opened = _Part(None, call)
         self._parts.append(opened)

@@ -6,6 +6,7 @@ from msgspec import Struct, structs
 
 from dragoman.core.parts import ToolCall
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
+from dragoman.core.value import Extras
 from dragoman.interpreter.fitting import Fitting
 from dragoman.interpreter.foreign import drop_extras
 from dragoman.interpreter.native_tools import choice_of, counterpart, is_called, settings_of
@@ -16,6 +17,7 @@ from dragoman.interpreter.schemas.openapi import to_openapi
 from dragoman.interpreter.schemas.outcome import Converted
 from dragoman.interpreter.schemas.roots import fit_root
 from dragoman.interpreter.schemas.structured import to_anthropic_output, to_openai_strict
+from dragoman.interpreter.strict_room import StrictRoom
 from dragoman.wire import json
 from dragoman.wire.memory import Memory
 
@@ -30,15 +32,16 @@ def fit_tools(request: Request, fitting: Fitting) -> tuple[tuple[AnyTool, ...], 
     """Return the tools and the choice as the target takes them."""
     tools = _held_to_schemas(_allowed(request, fitting), request.tool_choice, fitting)
     fitted: list[AnyTool] = []
-    strict_left = fitting.traits.strict_max
+    room = StrictRoom(fitting.traits)
     for tool in tools:
         if isinstance(tool, NativeTool):
             native = _fit_native(tool, fitting)
             if native is not None:
                 fitted.append(native)
             continue
-        now = _fit_tool(tool, fitting, strict_left > 0)
-        strict_left -= now.strict is True
+        now = _fit_tool(tool, fitting, room.takes(tool))
+        if now.strict is True:
+            room.fill(tool)
         fitted.append(now)
     fitted = _beside_native(fitted, fitting)
     choice = _validated(_fit_choice(request, fitted, fitting), fitting)
@@ -59,17 +62,32 @@ def _validated(choice: ToolChoice | None, fitting: Fitting) -> ToolChoice | None
 def _allowed(request: Request, fitting: Fitting) -> tuple[AnyTool, ...]:
     """Leave out tools the choice does not allow, where the target has no list for that."""
     choice = request.tool_choice
-    if choice is None or not choice.names or choice.mode == "none" or fitting.traits.allowed_subset:
+    if choice is None or choice.mode == "none" or not (choice.names or choice.listed):
         return request.tools
-    if len(choice.names) == 1 and choice.mode == "required" and fitting.forced:
-        return request.tools
+    single = len(choice.names) == 1 and choice.mode == "required" and fitting.forced
+    every_function = bool(choice.names) and (fitting.traits.allowed_subset or single)
     kept: list[AnyTool] = []
     for tool in request.tools:
-        if isinstance(tool, NativeTool) or tool.name in choice.names:
+        native = isinstance(tool, NativeTool)
+        if (not choice.listed or _is_listed(tool, choice)) if native else every_function or tool.name in choice.names:
             kept.append(tool)
         else:
             fitting.ledger.dropped(tool.where, "tool_choice does not allow it, and the target has no list for that")
     return tuple(kept)
+
+
+def _is_listed(tool: NativeTool, choice: ToolChoice) -> bool:
+    return choice.extras is not None and any(_names(raw, tool) for raw in choice.extras.fields.values())
+
+
+def _names(entry: bytes, tool: NativeTool) -> bool:
+    """Tell whether an entry of a list of allowed tools is this one: it says as much of it as tells it apart."""
+    if not (json.is_object(entry) and json.is_object(tool.raw)):
+        return False
+    said, members = json.decode_object(entry), json.decode_object(tool.raw)
+    return "type" in said and all(
+        name in members and json.peek(members[name]) == json.peek(value) for name, value in said.items()
+    )
 
 
 def _held_to_schemas(tools: tuple[AnyTool, ...], choice: ToolChoice | None, fitting: Fitting) -> tuple[AnyTool, ...]:
@@ -242,15 +260,15 @@ def _booked(converted: Converted, tool: Tool, fitting: Fitting) -> bytes | None:
     """Book what a conversion changed and remember how to change arguments back."""
     fitting.book_notes(converted.notes, "tool.parameters", tool)
     if converted.schema is None and tool.parameters is not None:
-        _book_annotations(tool, fitting)
+        _book_annotations(tool.parameters, tool, fitting)
     if converted.undo is not None:
         fitting.arguments[tool.name] = (*fitting.arguments.get(tool.name, ()), converted.undo)
     return converted.schema
 
 
-def _book_annotations(tool: Tool, fitting: Fitting) -> None:
+def _book_annotations(schema: bytes, tool: Tool, fitting: Fitting) -> None:
     """A schema without arguments is not sent: book what it says beside that."""
-    said = json.decode_object(tool.parameters or b"{}") if json.is_object(tool.parameters or b"") else {}
+    said = json.decode_object(schema) if json.is_object(schema) else {}
     for name in said.keys() - _SAYS_NOTHING:
         place = fitting.ledger.place("tool.parameters", tool)
         fitting.ledger.dropped(f"{place}/{name}", "the target takes no schema without arguments")
@@ -261,7 +279,7 @@ def _fit_choice(request: Request, tools: list[AnyTool], fitting: Fitting) -> Too
     if choice is None:
         return None
     traits, ledger = fitting.traits, fitting.ledger
-    drop_extras(choice, fitting)
+    _drop_unsaid(choice, request.tools, tools, fitting)
     if not tools:
         ledger.field_dropped("tool_choice", "there are no tools to choose from")
         if choice.parallel is not None:
@@ -271,7 +289,7 @@ def _fit_choice(request: Request, tools: list[AnyTool], fitting: Fitting) -> Too
         return _no_calls(choice, fitting)
     if (native := _native_choice(choice, request.tools, tools)) is not None and fitting.forced:
         return structs.replace(native, parallel=_fit_parallel(choice, fitting), where=choice.where)
-    mode, names = choice.mode, _choice_names(choice, tools, fitting)
+    mode, names = choice.mode or ("auto" if choice.names else None), _choice_names(choice, tools, fitting)
     if choice.names and not names:
         ledger.field_dropped("tool_choice", "the chosen tool is not among the tools sent")
         mode = "auto" if mode == "required" else mode
@@ -288,7 +306,26 @@ def _fit_choice(request: Request, tools: list[AnyTool], fitting: Fitting) -> Too
         return None
     if mode is None and traits.parallel_needs_mode:
         mode = "auto"
-    return ToolChoice(mode=mode, names=names, parallel=parallel, where=choice.where)
+    if not names or not traits.allowed_natives or (mode == "required" and len(names) == 1):
+        return ToolChoice(mode=mode, names=names, parallel=parallel, where=choice.where)
+    extras = _listed_natives(tools, len(names), traits.dialect)
+    return ToolChoice(mode=mode, names=names, listed=True, parallel=parallel, where=choice.where, extras=extras)
+
+
+def _listed_natives(tools: list[AnyTool], place: int, dialect: str) -> Extras | None:
+    """Return entries, from number `place` on, for the vendor's own tools in a list of those that may be used."""
+    kinds = [json.decode_object(tool.raw)["type"] for tool in tools if isinstance(tool, NativeTool)]
+    listed = {f"/tools/{number}": b'{"type":%s}' % bytes(kind) for number, kind in enumerate(kinds, place)}
+    return Extras(dialect, listed) if listed else None
+
+
+def _drop_unsaid(choice: ToolChoice, asked: tuple[AnyTool, ...], sent: list[AnyTool], fitting: Fitting) -> None:
+    """Book what only another dialect says of a choice, but for the vendor's own tools that it allows and are sent."""
+    places = {tool.where for tool in sent}
+    natives = [tool for tool in asked if isinstance(tool, NativeTool) and tool.where in places]
+    for pointer, raw in choice.extras.fields.items() if choice.extras is not None else ():
+        if not (choice.listed and any(_names(raw, tool) for tool in natives)):
+            fitting.ledger.dropped(choice.where + pointer, "not known to the target")
 
 
 def _no_calls(choice: ToolChoice, fitting: Fitting) -> ToolChoice:

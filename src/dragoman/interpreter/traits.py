@@ -17,6 +17,9 @@ _ALL_SAMPLING = frozenset(
     {"temperature", "top_p", "max_tokens", "stop", "seed", "presence_penalty", "frequency_penalty"}
 )
 
+_WEB = frozenset({"http", "https"})
+_OPENAI_LIFETIMES = ("30m", "12h")
+_OPENAI_TIERS = ("auto", "default", "flex", "scale", "priority", "fast")
 _SOUNDS = frozenset({"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3"})
 
 _COMPATIBLE = Traits(
@@ -40,6 +43,8 @@ _COMPATIBLE = Traits(
     stored_kinds=frozenset({"document"}),
     stored_issuer="openai",
     user=True,
+    user_max=128,
+    tiers=_OPENAI_TIERS,
     output_names=True,
     speaker_names=True,
     refusals=True,
@@ -48,8 +53,10 @@ _COMPATIBLE = Traits(
 _GPT_CHAT = structs.replace(
     _COMPATIBLE,
     max_tokens_word="max_completion_tokens",
+    media=frozenset({"image", "document"}),
     reasoning_text=False,
     allowed_subset=True,
+    allowed_natives=True,
     metadata=True,
     verbosity=True,
     custom_tools=True,
@@ -57,14 +64,21 @@ _GPT_CHAT = structs.replace(
 )
 _GPT_4 = structs.replace(_GPT_CHAT, custom_tools=False, grammars=False, verbosity=False, thinking="none", efforts=())
 _GPT_REASONING = structs.replace(
-    _GPT_CHAT, sampling=frozenset({"max_tokens", "seed"}), efforts=("none", "low", "medium", "high", "xhigh")
+    _GPT_CHAT,
+    sampling=frozenset({"max_tokens", "seed"}),
+    unthinking_sampling=frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"}),
+    efforts=("none", "low", "medium", "high", "xhigh"),
 )
 _GPT_5 = structs.replace(_GPT_REASONING, efforts=("minimal", "low", "medium", "high"))
+_GPT_5_4 = structs.replace(
+    _GPT_REASONING, efforts=("none", "low", "medium", "high", "xhigh", "max"), tools_need_no_effort=True
+)
 _GPT_NEWEST = structs.replace(
-    _GPT_REASONING,
-    efforts=("none", "low", "medium", "high", "xhigh", "max"),
-    tools_need_no_effort=True,
+    _GPT_5_4,
     cache_marks=True,
+    cache_lifetimes=_OPENAI_LIFETIMES,
+    cache_options=frozenset({"mode", "ttl"}),
+    options_lifetimes=("30m",),
 )
 
 _RESPONSES = Traits(
@@ -83,32 +97,40 @@ _RESPONSES = Traits(
     strict_explicit=True,
     needs_parameters=True,
     allowed_subset=True,
+    allowed_natives=True,
     parallel_switch=True,
     thinking="effort",
     efforts=EFFORTS,
     shows_thinking=True,
-    media=frozenset({"image", "document", "audio"}),
+    media=frozenset({"image", "document"}),
     result_media=frozenset({"image", "document"}),
-    audio_types=_SOUNDS,
     needs_file_names=True,
     stored_issuer="openai",
     verbosity=True,
     metadata=True,
     user=True,
+    user_max=128,
+    tiers=(*_OPENAI_TIERS, "ultrafast"),
     output_names=True,
     continues=True,
-    refusals=True,
 )
 _RESPONSES_REASONING = structs.replace(
     _RESPONSES,
     sampling=frozenset({"max_tokens"}),
+    unthinking_sampling=frozenset({"temperature", "top_p"}),
     efforts=("none", "low", "medium", "high", "xhigh"),
     cache_marks=False,
 )
 _RESPONSES_5 = structs.replace(_RESPONSES_REASONING, efforts=("minimal", "low", "medium", "high"))
 _RESPONSES_NEWEST = structs.replace(
-    _RESPONSES_REASONING, efforts=("none", "low", "medium", "high", "xhigh", "max"), cache_marks=True
+    _RESPONSES_REASONING,
+    efforts=("none", "low", "medium", "high", "xhigh", "max"),
+    cache_marks=True,
+    cache_lifetimes=_OPENAI_LIFETIMES,
+    cache_options=frozenset({"mode", "ttl", "prewarm", "comparison_response_id"}),
+    options_lifetimes=_OPENAI_LIFETIMES,
 )
+_ALWAYS_THINKS = ("low", "medium", "high", "xhigh", "max")
 
 _CLAUDE = Traits(
     dialect="messages",
@@ -117,6 +139,9 @@ _CLAUDE = Traits(
     sampling=frozenset({"max_tokens", "stop"}),
     temperature_max=1.0,
     max_tokens_default=32_000,
+    max_tokens_max=128_000,
+    max_tokens_min=1,
+    blank_stops=False,
     later_system=False,
     starts_with_user=True,
     prefill=False,
@@ -125,6 +150,8 @@ _CLAUDE = Traits(
     object_arguments=True,
     strict_tools=True,
     strict_max=20,
+    strict_optional_max=24,
+    strict_unions_max=16,
     needs_parameters=True,
     parallel_needs_mode=True,
     parallel_switch=True,
@@ -141,11 +168,14 @@ _CLAUDE = Traits(
     output_json=False,
     output_strict_only=True,
     cache_marks=True,
+    marks_anywhere=True,
+    cache_lifetimes=("5m", "1h"),
     user=True,
     failed_results=True,
+    failed_media=False,
     calls_last=True,
 )
-_CLAUDE_LATER_SYSTEM = structs.replace(_CLAUDE, later_system=True)
+_CLAUDE_LATER_SYSTEM = structs.replace(_CLAUDE, later_system=True, system_before_answer=True)
 _CLAUDE_5_5 = structs.replace(_CLAUDE_LATER_SYSTEM, forced_choice=False, can_disable_thinking=False)
 _CLAUDE_4_6 = structs.replace(
     _CLAUDE,
@@ -153,19 +183,21 @@ _CLAUDE_4_6 = structs.replace(
     thinks_without=frozenset({"temperature", "top_p", "top_k"}),
     temperature_or_top_p=True,
 )
-_CLAUDE_4_5 = structs.replace(_CLAUDE_4_6, thinking="enabled", prefill=True, budget_min=1024)
+_CLAUDE_4_5 = structs.replace(_CLAUDE_4_6, thinking="enabled", prefill=True, budget_min=1024, max_tokens_max=64_000)
 _CLAUDE_OLD = structs.replace(_CLAUDE_4_5, temperature_or_top_p=False, max_tokens_default=8192)
-_CLAUDE_3 = structs.replace(_CLAUDE_OLD, max_tokens_default=4096, thinking="none", efforts=())
+_CLAUDE_3 = structs.replace(_CLAUDE_OLD, max_tokens_default=4096, max_tokens_max=8192, thinking="none", efforts=())
 
 _GEMINI = Traits(
     dialect="gemini",
     issuer="google",
     turns="alternating",
     sampling=frozenset({"max_tokens", "stop", "seed"}),
+    max_tokens_min=1,
     stop_max=5,
     later_system=False,
     starts_with_user=True,
     prefill=False,
+    results_apart=True,
     empty_text=False,
     name_max=128,
     name_symbols="_-.:",
@@ -189,6 +221,8 @@ _GEMINI = Traits(
     media_names=False,
     link_kinds=frozenset({"image", "document", "audio", "video"}),
     link_types=True,
+    link_schemes=_WEB | {"gs"},
+    result_links=frozenset({"gs"}),
     stored_issuer="google",
     result_names=True,
     failed_results=True,
@@ -197,8 +231,10 @@ _GEMINI_3 = structs.replace(
     _GEMINI,
     sampling=_ALL_SAMPLING | {"top_k"},
     prefill=True,
+    results_apart=False,
 )
 _GEMINI_3_FLASH = structs.replace(_GEMINI_3, efforts=("minimal", "low", "medium", "high"))
+_GEMINI_3_5_LITE = structs.replace(_GEMINI_3_FLASH, prefill=False, results_apart=True)
 _GEMINI_3_6_FLASH = structs.replace(_GEMINI, efforts=("minimal", "low", "medium", "high"))
 _GEMINI_2_5 = structs.replace(
     _GEMINI_3,
@@ -210,21 +246,25 @@ _GEMINI_2_5 = structs.replace(
     thinking="budget",
     efforts=EFFORTS,
     can_disable_thinking=True,
+    budget_max=24_576,
     result_media=frozenset(),
     output_with_tools=False,
 )
-_GEMINI_2_5_PRO = structs.replace(_GEMINI_2_5, can_disable_thinking=False, budget_min=128)
+_GEMINI_2_5_PRO = structs.replace(_GEMINI_2_5, can_disable_thinking=False, budget_min=128, budget_max=32_768)
 _GEMINI_2 = structs.replace(_GEMINI_2_5, thinking="none", efforts=(), shows_thinking=False)
 
 ROWS: dict[str, tuple[tuple[str, Traits], ...]] = {
     "chat": (
+        ("gpt-*audio*", structs.replace(_GPT_4, media=_COMPATIBLE.media)),
         ("gpt-[34]*", _GPT_4),
         ("chatgpt-4o*", _GPT_4),
-        ("gpt-5.[45]*", structs.replace(_GPT_NEWEST, cache_marks=False)),
+        ("gpt-5.[45]*", _GPT_5_4),
         ("gpt-5.[6-9]*", _GPT_NEWEST),
         ("gpt-5.*", _GPT_REASONING),
         ("gpt-5*", _GPT_5),
         ("gpt-oss*", _COMPATIBLE),
+        ("gpt-6-astra*", structs.replace(_GPT_NEWEST, efforts=_ALWAYS_THINKS, function_tools=False)),
+        ("gpt-6.1-sol*", structs.replace(_GPT_NEWEST, efforts=_ALWAYS_THINKS, function_tools=False)),
         ("gpt-*", _GPT_NEWEST),
         ("o[134]*", structs.replace(_GPT_5, efforts=("low", "medium", "high"), custom_tools=False)),
         (
@@ -243,6 +283,8 @@ ROWS: dict[str, tuple[tuple[str, Traits], ...]] = {
         ("gpt-5.*", _RESPONSES_REASONING),
         ("gpt-5*", _RESPONSES_5),
         ("gpt-oss*", _RESPONSES),
+        ("gpt-6-astra*", structs.replace(_RESPONSES_NEWEST, efforts=_ALWAYS_THINKS)),
+        ("gpt-6.1-sol*", structs.replace(_RESPONSES_NEWEST, efforts=_ALWAYS_THINKS)),
         ("gpt-*", _RESPONSES_NEWEST),
         ("o[134]*", structs.replace(_RESPONSES_5, efforts=("low", "medium", "high"))),
         ("*", _RESPONSES),
@@ -255,7 +297,7 @@ ROWS: dict[str, tuple[tuple[str, Traits], ...]] = {
         ("claude-*-4-6*", _CLAUDE_4_6),
         ("claude-*-4-7*", _CLAUDE),
         ("claude-*-4-8*", _CLAUDE_LATER_SYSTEM),
-        ("claude-opus-4-1*", _CLAUDE_OLD),
+        ("claude-opus-4*", structs.replace(_CLAUDE_OLD, max_tokens_max=32_000)),
         ("claude-*-4*", _CLAUDE_OLD),
         ("claude-opus-5-5*", _CLAUDE_5_5),
         ("claude-sonnet-5-5*", structs.replace(_CLAUDE_5_5, can_disable_thinking=True, thinks_between_tools=True)),
@@ -278,6 +320,7 @@ ROWS: dict[str, tuple[tuple[str, Traits], ...]] = {
         ("gemini-3.8*", _GEMINI),
         ("gemini-3.[67]*flash*", _GEMINI_3_6_FLASH),
         ("gemini-3.[679]*", _GEMINI),
+        ("gemini-3.5-flash-lite*", _GEMINI_3_5_LITE),
         ("gemini-3*flash*", _GEMINI_3_FLASH),
         ("gemini-3*", _GEMINI_3),
         ("*", _GEMINI),
@@ -291,5 +334,5 @@ def traits_for(dialect: str, model: str) -> Traits:
     rows = ROWS.get(dialect)
     if rows is None:
         raise Problem("invalid_request", f"unknown dialect {dialect!r}")
-    name = model.rsplit("/", 1)[-1].lower()
+    name = model.rpartition("/")[2].lower()
     return next(traits for pattern, traits in rows if fnmatchcase(name, pattern))

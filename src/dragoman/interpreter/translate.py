@@ -10,14 +10,16 @@ from msgspec import Struct, structs
 
 from dragoman.core.events import Event, Failed, Finished, PartDelta
 from dragoman.core.losses import Loss
+from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import Request
+from dragoman.core.request import Message, Request
 from dragoman.core.response import Response
 from dragoman.core.stream import Collector, Sequencer, replay
 from dragoman.dialects.record import Call, Dialect, ErrorReply
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.aliases import minted_id
+from dragoman.interpreter.arrange import CONTINUED, signed_steps
 from dragoman.interpreter.carry import MARK, native
 from dragoman.interpreter.conversation import Conversation
 from dragoman.interpreter.faults import as_fault
@@ -30,6 +32,7 @@ from dragoman.interpreter.undo import Restorer
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import spliced
+from dragoman.wire.sse import MAX_EVENT_BYTES
 
 _FRAME = re.compile(rb".*?\n\r?\n", re.DOTALL)
 _FIRST_NAME = re.compile(rb'"[^"]*"|\n\r?\n')
@@ -77,7 +80,8 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and three indepen
     if here is not there:
         beginning = conversation.beginning(traits)
         ledger = Ledger(here.pointers, call.body, beginning.once)
-        adapted, undo = adapt(_with_declared(request, here), here.issuer, traits, ledger, beginning)
+        asked = _with_declared(_spoken(request, ledger), here)
+        adapted, undo = adapt(asked, here.issuer, traits, ledger, beginning)
         losses = ledger.losses() if len(ledger) else ()
         if beginning.losses:
             losses = tuple(sorted((*beginning.losses, *losses)))
@@ -90,6 +94,14 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and three indepen
     return Translation(call=there.render_request(adapted, traits), losses=losses, undo=undo, request=request)
 
 
+def _spoken(request: Request, ledger: Ledger) -> Request:
+    """Let the user say something where nobody does: only a stored prompt makes sense of that, at its own vendor."""
+    if request.messages:
+        return request
+    ledger.approximated("", f"nobody says anything: the user begins, with {CONTINUED!r}")
+    return structs.replace(request, messages=(Message(role="user", parts=(Text(text=CONTINUED),)),))
+
+
 def _with_declared(request: Request, here: Dialect) -> Request:
     """Let tools that the conversation declares on its way stand beside the others, behind them."""
     declared = here.declared(request.messages) if here.declared is not None else ()
@@ -98,17 +110,29 @@ def _with_declared(request: Request, here: Dialect) -> Request:
 
 
 def _passed(call: Call, dialect: Dialect, model: str, *, strict: bool) -> Translation:
-    """Pass a request on in its own dialect: the same bytes, unless another vendor's signature is among them."""
-    losses: tuple[Loss, ...] = ()
+    """Pass a request on in its own dialect: the same bytes, but for another vendor's signatures and an envelope."""
+    ledger = Ledger(dialect.pointers, call.body)
+    passed, request = call, None
     if MARK in call.body:
+        passed = _cleaned(call, dialect, model, ledger)
+    unwrapped = dialect.unwrap(passed) if dialect.unwrap is not None else None
+    if unwrapped is not None:
         request = dialect.parse_request(call)
-        ledger = Ledger(dialect.pointers, call.body)
-        cleaned = structs.replace(request, messages=native(request.messages, dialect.issuer, ledger))
-        losses = ledger.losses()
-        call = dialect.render_request(cleaned, traits_for(dialect.name, model or request.model))
+        passed, left = unwrapped
+        for where in left:
+            ledger.dropped(where, "only the envelope has a place for it")
+    losses = ledger.losses() if len(ledger) else ()
     if strict:
         refuse(losses)
-    return Translation(call=_with_model(call, model, dialect) if model else call, losses=losses)
+    return Translation(call=_with_model(passed, model, dialect) if model else passed, losses=losses, request=request)
+
+
+def _cleaned(call: Call, dialect: Dialect, model: str, ledger: Ledger) -> Call:
+    """Write a request without what another vendor signed."""
+    request = dialect.parse_request(call)
+    traits = traits_for(dialect.name, model or request.model)
+    messages = signed_steps(native(request.messages, dialect.issuer, ledger), traits, ledger)
+    return dialect.render_request(structs.replace(request, messages=messages), traits)
 
 
 def _with_model(call: Call, model: str, dialect: Dialect) -> Call:
@@ -141,7 +165,13 @@ class Context(Struct, frozen=True):
     def fitter(self, here: Dialect, there: Dialect, ledger: Ledger, *, whole: bool) -> ReplyFitter:
         """Return what fits a reply of `here` to a client of `there`."""
         return ReplyFitter(
-            there, ledger, whole=whole, salt=self.salt, source_issuer=here.issuer, single=self.undo.single
+            there,
+            ledger,
+            whole=whole,
+            salt=self.salt,
+            source_issuer=here.issuer,
+            single=self.undo.single,
+            field_place=here.field_place,
         )
 
     def client_request(self) -> Request | None:
@@ -155,16 +185,18 @@ class Context(Struct, frozen=True):
 NO_CONTEXT = Context()
 
 
-def _needs_unwrapping(dialect: Dialect, head: bytes, context: Context) -> bool:
-    """Tell whether a reply stands in an envelope that the client did not use itself."""
-    wrapped = dialect.is_wrapped is not None and dialect.is_wrapped(head)
-    return wrapped and not (context.request is not None and context.request.spelling & ENVELOPES)
+def _is_wrapped_otherwise(dialect: Dialect, head: bytes, context: Context) -> bool:
+    """Tell whether a reply stands in an envelope that the client did not use itself, or in none where it did."""
+    if dialect.is_wrapped is None:
+        return False
+    spoke = context.request is not None and bool(context.request.spelling & ENVELOPES)
+    return dialect.is_wrapped(head) is not spoke
 
 
 def translate_response(body: bytes, source: str, target: str, context: Context = NO_CONTEXT) -> Rendered:
     """Say a whole reply of `source` in `target`, the client's dialect."""
     here, there = dialect_named(source), dialect_named(target)
-    if here is there and context.passes and not _needs_unwrapping(here, body, context):
+    if here is there and context.passes and not _is_wrapped_otherwise(here, body, context):
         return Rendered(body)
     ledger = Ledger(here.pointers, body)
     response = here.parse_response(body)
@@ -208,7 +240,7 @@ class StreamTranslator:
         self._ledger = Ledger(here.pointers)
         self._fitter = None if here is there else context.fitter(here, there, self._ledger, whole=False)
         self._encoder = there.encoder(context.client_request())
-        self._pieces: list[bytes] = []
+        self._begun = bytearray()
         """What has come of a frame that is not whole."""
         self._framed = True
         self._over = False
@@ -216,12 +248,12 @@ class StreamTranslator:
     def feed(self, chunk: bytes) -> bytes:
         """Take the next bytes of the upstream."""
         if self._same is None:
-            self._pieces.append(chunk)
-            head = b"".join(self._pieces)
-            if len(head) < _LONGEST_HEAD and _FIRST_NAME.search(head) is None:
+            self._begun += chunk
+            if len(self._begun) < _LONGEST_HEAD and _FIRST_NAME.search(self._begun) is None:
                 return b""
-            chunk, self._pieces = head, []
-            self._same = not _needs_unwrapping(self._dialect, chunk, self._context)
+            chunk = bytes(self._begun)
+            self._begun.clear()
+            self._same = not _is_wrapped_otherwise(self._dialect, chunk, self._context)
             self._framed = not chunk.lstrip().startswith((b"[", b"{"))
         return self._passed(chunk) if self._same else self._told(self._decoder.feed(chunk))
 
@@ -229,7 +261,9 @@ class StreamTranslator:
         """The upstream is done: tell the end, or that it never came."""
         if self._same is False:
             return self._told(self._decoder.close())
-        held = b"" if self._over else b"".join(self._pieces)
+        if self._over:
+            return b""
+        held = bytes(self._begun)
         last = self._decoder.feed(held) if held else []
         return self._broken(last + self._decoder.close()) or held
 
@@ -241,22 +275,33 @@ class StreamTranslator:
     def _passed(self, chunk: bytes) -> bytes:
         """Pass whole frames on as they are, up to the end of the reply or to what breaks it."""
         passed: list[bytes] = []
-        frames = [chunk]
-        if self._framed:
-            # A frame that breaks must not have been begun: the error would be glued to what there was of it.
-            self._pieces.append(chunk)
-            if b"\n" not in chunk:
-                return b""
-            known = b"".join(self._pieces)
-            end = max(known.rfind(mark) + len(mark) if mark in known else 0 for mark in (b"\n\n", b"\n\r\n"))
-            frames, self._pieces = _FRAME.findall(known, 0, end), [known[end:]]
-        for frame in frames:
+        # A frame that breaks must not have been begun: the error would be glued to what there was of it.
+        for frame in self._whole_frames(chunk) if self._framed else (chunk,):
             if self._over:
                 break
             events = self._decoder.feed(frame)
             passed.append(self._broken(events) or frame)
             self._over = any(isinstance(event, Finished | Failed) for event in events)
+        if len(self._begun) > MAX_EVENT_BYTES and not self._over:
+            self._over = True
+            problem = Problem("malformed_reply", f"an event is larger than {MAX_EVENT_BYTES} bytes")
+            passed.append(self._broken([Failed(problem)]))
+        if self._over:
+            self._begun.clear()
         return b"".join(passed)
+
+    def _whole_frames(self, chunk: bytes) -> list[bytes]:
+        """Return the frames that are whole now, and hold what has come of the next."""
+        # Only what is new is looked at, and two bytes before it: a frame's end may come in pieces.
+        seam = bytes(self._begun[-2:]) + chunk
+        self._begun += chunk
+        end = max(seam.rfind(mark) + len(mark) if mark in seam else 0 for mark in (b"\n\n", b"\n\r\n"))
+        if not end:
+            return []
+        whole = len(self._begun) - len(seam) + end
+        known = bytes(self._begun[:whole])
+        del self._begun[:whole]
+        return _FRAME.findall(known)
 
     def _broken(self, events: list[Event]) -> bytes:
         """Return the error to send where a stream ends in nothing the client would take for one."""

@@ -45,7 +45,10 @@ def tools_to(dialect: str, tools: Sequence[Tool | NativeTool], model: str = "") 
 def choice_to(
     dialect: str, choice: ToolChoice, tools: Sequence[Tool | NativeTool], model: str = ""
 ) -> tuple[bytes, tuple[Loss, ...]]:
-    """Write a choice among `tools`; `null` where there is nothing to say."""
+    """Write a choice among `tools`; `null` where there is nothing to say.
+
+    One call at a time is a switch of its own in Chat and Responses (`parallel_tool_calls`): it is told as a loss.
+    """
     request = Request(model=model, messages=(), tools=tuple(tools), tool_choice=choice)
     return _written(dialect, request, "tool_choice", b"null")
 
@@ -74,5 +77,11 @@ def _written(dialect: str, request: Request, fragment: Fragment, nothing: bytes)
     adapted, _ = adapt(
         request, "", structs.replace(traits, starts_with_user=False, prefill=True, stub_tools=False), ledger
     )
-    found = lookup(here.render_request(adapted, traits).body, _place(here, fragment))
+    body = here.render_request(adapted, traits).body
+    place = _place(here, fragment)
+    found = lookup(body, place)
+    if request.tool_choice is not None and request.tool_choice.parallel is False:
+        for switch in here.pointers.get("tool_choice.parallel", ()):
+            if not switch.startswith(f"{place}/") and lookup(body, switch) is not None:
+                ledger.dropped(request.tool_choice.where, f"said beside the choice: {switch} is false")
     return (found[1] if found is not None else nothing), ledger.losses()

@@ -8,11 +8,11 @@ import msgspec
 from msgspec import Struct, structs
 
 from dragoman.http.exchange import Exchange
+from dragoman.simulator import model
 from dragoman.simulator.api import Accepted, Occasion, Pace, Refusal, Told
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.faults import Fault, UnknownFault, read_fault, split_model
 from dragoman.simulator.keys import is_accepted
-from dragoman.simulator.model import answer, ask_tokens, usage_of
 from dragoman.simulator.routes import Route
 from dragoman.simulator.rule import Situation, Violation
 from dragoman.simulator.script import Received, Unmet
@@ -69,7 +69,7 @@ class Answering:
             return None
         accepted = self._accepted()
         if self._route.operation == "count":
-            return Told(200, _JSON, self._api.count(accepted, ask_tokens(accepted.ask)))
+            return Told(200, _JSON, self._api.count(accepted, model.ask_tokens(accepted.ask)))
         await self._answer(accepted)
         return None
 
@@ -85,12 +85,12 @@ class Answering:
         return None if fault.times is not None and failed[fault.written] > fault.times else fault
 
     def _accepted(self) -> Accepted:
-        api, route, body, model = self._api, self._route, self._body, self._route.model
+        api, route, body, name = self._api, self._route, self._body, self._route.model
         if self._envelope is not None:
             opened = self._envelope.opened(body)
             if isinstance(opened, Violation):
                 raise _refused(opened)
-            model, body = opened
+            name, body = opened
         if api.checks_headers is not None and not route.vertex:
             missing = api.checks_headers(dict(self._request.headers))
             if missing is not None:
@@ -101,7 +101,7 @@ class Answering:
                 raise Refused(structs.replace(joined, rule="stored"))
             body = joined
         situation = Situation(
-            model=model,
+            model=name,
             recorded=self._settings.recorded,
             vertex=route.vertex or route.wrapped,
             counting=route.operation == "count",
@@ -137,10 +137,10 @@ class Answering:
             except Unmet as unmet:
                 raise Refused(Refusal(status=400, message=str(unmet), rule="script")) from None
             if isinstance(scripted, Answer):
-                return structs.replace(scripted, usage=usage_of(accepted.ask, scripted, simulator.memory))
+                return structs.replace(scripted, usage=model.usage_of(accepted.ask, scripted, simulator.memory))
             self._fault = self._fault or scripted
             _raise_status(scripted)
-        return answer(accepted.ask, settings.seed, simulator.memory)
+        return model.answer(accepted.ask, settings.seed, simulator.memory)
 
     async def _stream(self, said: Answer, accepted: Accepted, occasion: Occasion) -> None:
         api, envelope, settings = self._api, self._envelope, self._settings

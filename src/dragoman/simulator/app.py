@@ -1,7 +1,8 @@
 """The simulator: all APIs behind one address, and what it keeps from one request to the next."""
 
 from collections import Counter, deque
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct, structs
@@ -12,11 +13,13 @@ from dragoman.simulator import auxiliary
 from dragoman.simulator.answering import Answering, Refused
 from dragoman.simulator.api import Refusal, Told
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.apis.responses.store import Store
-from dragoman.simulator.model import PrefixMemory
+from dragoman.simulator.model.usage import PrefixMemory
 from dragoman.simulator.routes import Route, api_of, route_of
 from dragoman.simulator.settings import Settings
 from dragoman.simulator.signatures import Signer
+
+if TYPE_CHECKING:
+    from dragoman.simulator.apis.responses.store import Store
 
 _JSON = {"content-type": "application/json"}
 _MOST_KEPT = 10_000
@@ -48,10 +51,16 @@ class Simulator:
         self.requests: deque[Seen] = deque(maxlen=_MOST_KEPT)
         self.signer = Signer(self.settings.seed)
         self.memory = PrefixMemory()
-        self.store = Store()
         self.failed: Counter[str] = Counter()
         """How often each fault has been asked for."""
         self.answered = 0
+
+    @cached_property
+    def store(self) -> "Store":
+        """What the Responses API remembers."""
+        from dragoman.simulator.apis.responses.store import Store  # noqa: PLC0415  only who asks there pays for loading it
+
+        return Store()
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request."""

@@ -1,5 +1,7 @@
 """What is asked beside answers: models, tokens for OAuth, Code Assist's first steps, the rules, what has come in."""
 
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -9,7 +11,6 @@ from dragoman.http.message import Request
 from dragoman.simulator import catalogue
 from dragoman.simulator.api import Told
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.apis.gemini import load_code_assist, onboard_user
 from dragoman.simulator.routes import Route
 
 _JSON = {"content-type": "application/json"}
@@ -28,15 +29,19 @@ def told(request: Request, route: Route) -> Told:
         case "model":
             return _told(_model(request, route))
         case "load":
-            return Told(200, _JSON, load_code_assist(request.body))
+            return Told(200, _JSON, _code_assist().load_code_assist(request.body))
         case "onboard":
-            return Told(200, _JSON, onboard_user(request.body))
+            return Told(200, _JSON, _code_assist().onboard_user(request.body))
         case "token":
             return _token(request.body)
         case "rules":
             return _told(rules())
         case _:
             return _told({"status": "ok", "simulator": True})
+
+
+def _code_assist() -> ModuleType:
+    return import_module("dragoman.simulator.apis.gemini.code_assist")
 
 
 def rules() -> list[dict[str, str]]:

@@ -311,14 +311,14 @@ def test_known_fields_with_unknown_values_stay_extras():
                 "type": "allowed_tools",
                 "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "f"}}]},
             },
-            ToolChoice(mode="auto", names=("f",)),
+            ToolChoice(mode="auto", names=("f",), listed=True),
         ),
         (
             {
                 "type": "allowed_tools",
                 "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "f"}}]},
             },
-            ToolChoice(mode="required", names=("f",)),
+            ToolChoice(mode="required", names=("f",), listed=True),
         ),
     ],
 )

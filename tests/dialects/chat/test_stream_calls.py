@@ -214,6 +214,61 @@ def test_pieces_belong_to_the_call_that_their_id_index_and_name_say(pieces: Any,
     assert [(part.id, part.name, part.arguments) for part in parts if isinstance(part, ToolCall)] == told
 
 
+@pytest.mark.parametrize(
+    ("pieces", "told"),
+    [
+        (
+            [
+                {"index": 0, "id": "a", "name": "f", "args": '{"x":1}'},
+                {"index": 1, "id": "a", "name": "f", "args": "{}"},
+            ],
+            [("a", "f", '{"x":1}'), ("a", "f", "{}")],
+        ),
+        (
+            [
+                {"index": 0, "id": "a", "name": "f"},
+                {"index": 1, "id": "a", "name": "f"},
+                {"index": 1, "id": "a", "args": '{"x":'},
+                {"index": 0, "id": "a", "args": "{}"},
+                {"index": 1, "args": "2}"},
+            ],
+            [("a", "f", "{}"), ("a", "f", '{"x":2}')],
+        ),
+        (
+            [{"id": "a", "name": "f", "args": '{"x":1}'}, {"id": "a", "name": "g", "args": '{"x":2}'}],
+            [("a", "f", '{"x":1}'), ("a", "g", '{"x":2}')],
+        ),
+        (
+            [{"index": 0, "id": "a", "name": "f", "args": "{"}, {"index": 0, "id": "a", "name": "f", "args": "}"}],
+            [("a", "f", "{}")],
+        ),
+        (
+            [
+                {"index": 0, "id": "a", "name": "f", "args": '{"x":'},
+                {"index": 0, "id": "a", "name": "f", "args": "{}}"},
+            ],
+            [("a", "f", '{"x":{}}')],
+        ),
+        ([{"id": "a", "name": "f"}, {"index": 0, "id": "a", "name": "f", "args": "{}"}], [("a", "f", "{}")]),
+        ([{"index": 0, "id": "a"}, {"index": 1, "id": "a", "name": "f", "args": "{}"}], [("a", "f", "{}")]),
+    ],
+)
+def test_calls_that_share_an_id_are_told_apart_by_index_and_name(pieces: Any, told: Any):
+    parts = read(*map(calls, pieces), TOOLS).parts
+    assert [(part.id, part.name, part.arguments) for part in parts if isinstance(part, ToolCall)] == told
+
+
+def test_a_streamed_call_says_where_it_stands_in_the_whole_reply():
+    pieces = [{"index": 3, "id": "a", "name": "f"}, {"index": 7, "id": "b", "name": "f"}]
+    assert [part.where for part in read(*map(calls, pieces), TOOLS).parts] == [
+        "/choices/0/message/tool_calls/0",
+        "/choices/0/message/tool_calls/1",
+    ]
+    legacy = chunk({"function_call": {"name": "f", "arguments": "{}"}})
+    (call,) = read(legacy, chunk(finish="function_call"), DONE).parts
+    assert call.where == "/choices/0/message/function_call"
+
+
 def test_a_server_may_repeat_a_call_that_is_over_but_not_add_to_it():
     over = [
         calls({"index": 0, "id": "a", "name": "f", "args": '{"x":'}),

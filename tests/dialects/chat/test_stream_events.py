@@ -136,25 +136,25 @@ Started id='chatcmpl-1' model='m' created=5
 PartStarted index=0 part=Text(text='')
 PartDelta index=0 text='x'
 PartEnded index=0
-PartStarted index=1 part=ToolCall(id='a', name='f', arguments='')
+PartStarted index=1 part=ToolCall(where='/choices/0/message/tool_calls/0', id='a', name='f', arguments='')
 PartDelta index=1 text='{"x"'
-PartStarted index=2 part=ToolCall(id='b', name='g', arguments='')
+PartStarted index=2 part=ToolCall(where='/choices/0/message/tool_calls/1', id='b', name='g', arguments='')
 PartDelta index=2 text='{}'
 PartNative index=2 dialect='chat' field='/mood' raw=b'1'
 PartDelta index=1 text=':1}'
 PartSigned index=1 signature=Signature(issuer='google', value='s')
 PartEnded index=1
 PartEnded index=2
-PartStarted index=3 part=ToolCall(id='c', name='p', arguments='', form='text')
+PartStarted index=3 part=ToolCall(where='/choices/0/message/tool_calls/2', id='c', name='p', arguments='', form='text')
 PartDelta index=3 text='te'
 PartDelta index=3 text='xt'
-PartStarted index=4 part=ToolCall(id='d', name='h', arguments='')
-PartStarted index=5 part=ToolCall(id='e', name='late', arguments='')
+PartStarted index=4 part=ToolCall(where='/choices/0/message/tool_calls/3', id='d', name='h', arguments='')
+PartStarted index=5 part=ToolCall(where='/choices/0/message/tool_calls/4', id='e', name='late', arguments='')
 PartDelta index=5 text='{'
 PartSigned index=5 signature=Signature(issuer='google', value='s')
 PartDelta index=5 text='}'
 PartEnded index=5
-PartStarted index=6 part=ToolCall(spelling='chat function_call', id='', name='old', arguments='')
+PartStarted index=6 part=ToolCall(where='/choices/0/message/function_call', spelling='chat function_call', id='', name='old', arguments='')
 PartDelta index=6 text='{}'
 PartEnded index=3
 PartDelta index=4 text='{}'
@@ -177,15 +177,15 @@ def test_a_limit_cuts_the_calls_that_are_not_whole():
         outline(decode(b"".join(stream)))
         == """\
 Started id='chatcmpl-1' model='m' created=5
-PartStarted index=0 part=ToolCall(id='a', name='f', arguments='')
+PartStarted index=0 part=ToolCall(where='/choices/0/message/tool_calls/0', id='a', name='f', arguments='')
 PartDelta index=0 text='{'
-PartStarted index=1 part=ToolCall(id='b', name='f', arguments='')
+PartStarted index=1 part=ToolCall(where='/choices/0/message/tool_calls/1', id='b', name='f', arguments='')
 PartDelta index=1 text='{}'
 PartEnded index=1
-PartStarted index=2 part=ToolCall(id='c', name='p', arguments='', form='text')
+PartStarted index=2 part=ToolCall(where='/choices/0/message/tool_calls/2', id='c', name='p', arguments='', form='text')
 PartDelta index=2 text='t'
-PartStarted index=3 part=ToolCall(id='d', name='f', arguments='')
-PartStarted index=4 part=ToolCall(id='e', name='p', arguments='', form='text')
+PartStarted index=3 part=ToolCall(where='/choices/0/message/tool_calls/3', id='d', name='f', arguments='')
+PartStarted index=4 part=ToolCall(where='/choices/0/message/tool_calls/4', id='e', name='p', arguments='', form='text')
 PartDelta index=4 text='t'
 PartEnded index=0 complete=False
 PartEnded index=2

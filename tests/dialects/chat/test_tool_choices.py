@@ -44,7 +44,7 @@ def render(request: Request) -> Any:
                 "type": "allowed_tools",
                 "allowed_tools": {"mode": "required", "tools": [{"type": "custom", "custom": {"name": "p"}}]},
             },
-            "ToolChoice where='/tool_choice' spelling='chat allowed_tools' mode='required' names=('p')",
+            "ToolChoice where='/tool_choice' spelling='chat allowed_tools' mode='required' names=('p') listed=True",
         ),
         ({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [{"type": "mcp"}]}}, "None"),
         ({"type": "allowed_tools", "allowed_tools": {"mode": "never", "tools": []}}, "None"),

@@ -96,6 +96,16 @@ def test_an_empty_account_is_billing_though_it_is_called_invalid():
     assert parse(400, envelope("invalid_request_error", message)).kind == "billing"
 
 
+def test_another_vendors_empty_account_is_a_limit_that_waiting_does_not_lift():
+    problem = Problem("billing", "You exceeded your current quota", status=429, detail=b"{}", detail_dialect="chat")
+    reply = DIALECT.build_error(problem)
+    assert (reply.status, reply.headers["x-should-retry"]) == (429, "false")
+    assert json.loads(reply.body)["error"]["type"] == "rate_limit_error"
+    own = DIALECT.build_error(parse(402, envelope("billing_error", "pay")))
+    assert (own.status, json.loads(own.body)["error"]["type"]) == (402, "billing_error")
+    assert "x-should-retry" not in own.headers
+
+
 def test_details_and_their_code_survive():
     details = {"error_code": "tool_name_conflict", "tool": "n"}
     error = {"type": "invalid_request_error", "message": "m", "details": details}

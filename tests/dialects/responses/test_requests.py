@@ -183,7 +183,8 @@ def test_calls_results_and_reasoning_mean_what_they_say():
         }
     )
     reasoning, call, custom, result, custom_result, opaque = (message.parts[0] for message in request.messages)
-    assert reasoning == Reasoning(texts=("a", "b"), signature=Signature("openai", "blob"), extras=reasoning.extras)
+    signature = Signature("openai", "blob", "rs_1")
+    assert reasoning == Reasoning(texts=("a", "b"), signature=signature, extras=reasoning.extras)
     assert (call.id, call.name, call.arguments, call.namespace) == ("c1", "f", '{"a": 1}', "n")
     assert custom == ToolCall(id="c2", name="g", arguments="free text", form="text")
     assert result == ToolResult(call_id="c1", content=(Text(text="done"),))

@@ -55,14 +55,14 @@ def test_a_message_is_told_as_it_grows():
         )
         == """\
 Started id='r' model='m' created=1
-PartStarted index=0 part=Text(spelling='first', extras=responses{'/item/id': '"msg_1"', '/item/phase': '"final"'}, text='')
+PartStarted index=0 part=Text(where='/output/0/content/0', spelling='first', extras=responses{'/item/id': '"msg_1"', '/item/phase': '"final"'}, text='')
 PartDelta index=0 text='H'
 PartCited index=0 citation=Citation(dialect='responses', raw=b'{"type": "url_citation", "url": "u"}', url='u')
 PartDelta index=0 text='i'
 PartDelta index=0 text='!'
 PartNative index=0 dialect='responses' field='/x' raw=b'1'
 PartEnded index=0
-PartStarted index=1 part=Refusal(spelling='same', text='')
+PartStarted index=1 part=Refusal(where='/output/0/content/1', spelling='same', text='')
 PartDelta index=1 text='N'
 PartDelta index=1 text='o'
 PartDelta index=1 text='.'
@@ -95,10 +95,10 @@ def test_calls_are_told_as_they_grow():
         )
         == """\
 Started id='r' model='m' created=1
-PartStarted index=0 part=ToolCall(extras=responses{'/id': '"fc_1"'}, id='c1', name='f', arguments='')
+PartStarted index=0 part=ToolCall(where='/output/0', extras=responses{'/id': '"fc_1"'}, id='c1', name='f', arguments='')
 PartDelta index=0 text='{"a"'
 PartDelta index=0 text=':'
-PartStarted index=1 part=ToolCall(extras=responses{'/id': '"ctc_1"'}, id='c2', name='p', arguments='', form='text', namespace='n')
+PartStarted index=1 part=ToolCall(where='/output/1', extras=responses{'/id': '"ctc_1"'}, id='c2', name='p', arguments='', form='text', namespace='n')
 PartDelta index=1 text='te'
 PartDelta index=1 text='x'
 PartDelta index=0 text='1'
@@ -143,14 +143,14 @@ def test_reasoning_is_told_as_it_grows():
         )
         == """\
 Started id='r' model='m' created=1
-PartStarted index=0 part=Reasoning(extras=responses{'/id': '"rs_1"'})
+PartStarted index=0 part=Reasoning(where='/output/0', extras=responses{'/id': '"rs_1"'})
 PartDelta index=0 text='a'
 PartDelta index=0 text='b'
 PartDelta index=0 text='c' piece=1
 PartDelta index=0 text='d' piece=2
-PartSigned index=0 signature=Signature(issuer='openai', value='e')
+PartSigned index=0 signature=Signature(issuer='openai', value='e', item='rs_1')
 PartEnded index=0
-PartStarted index=1 part=Reasoning(spelling='content', extras=responses{'/id': '"rs_2"'})
+PartStarted index=1 part=Reasoning(where='/output/1', spelling='content', extras=responses{'/id': '"rs_2"'})
 PartDelta index=1 text='r'
 PartDelta index=1 text='a'
 PartDelta index=1 text='w'
@@ -174,18 +174,18 @@ def test_items_nobody_announced_are_told_too():
         )
         == """\
 Started id='' model=''
-PartStarted index=0 part=Text(spelling='first', text='')
+PartStarted index=0 part=Text(where='/output/0/content/0', spelling='first', text='')
 PartDelta index=0 text='a'
 PartDelta index=0 text='b'
-PartStarted index=1 part=Text(spelling='first', extras=responses{'/item/id': '"msg_0"'}, text='')
+PartStarted index=1 part=Text(where='/output/1/content/0', spelling='first', extras=responses{'/item/id': '"msg_0"'}, text='')
 PartDelta index=1 text='c'
-PartStarted index=2 part=Text(spelling='first', extras=responses{'/item/id': '"msg_2"'}, text='')
+PartStarted index=2 part=Text(where='/output/1/content/0', spelling='first', extras=responses{'/item/id': '"msg_2"'}, text='')
 PartDelta index=2 text='b'
-PartStarted index=3 part=Refusal(spelling='first', extras=responses{'/item/id': '"msg_3"'}, text='')
+PartStarted index=3 part=Refusal(where='/output/2/content/0', spelling='first', extras=responses{'/item/id': '"msg_3"'}, text='')
 PartDelta index=3 text='no'
-PartStarted index=4 part=Reasoning(extras=responses{'/id': '"rs_1"'})
+PartStarted index=4 part=Reasoning(where='/output/3', extras=responses{'/id': '"rs_1"'})
 PartDelta index=4 text='r'
-PartStarted index=5 part=Text(spelling='first', extras=responses{'/item/id': '"msg_4"'}, text='')
+PartStarted index=5 part=Text(where='/output/4/content/0', spelling='first', extras=responses{'/item/id': '"msg_4"'}, text='')
 PartDelta index=5 text='whole'
 PartEnded index=0
 PartEnded index=1
@@ -234,7 +234,7 @@ def test_hosted_items_are_told_whole_and_in_their_order():
         )
         == """\
 Started id='r' model='m' created=1
-PartStarted index=0 part=Text(spelling='first', extras=responses{'/item/id': '"msg_1"'}, text='')
+PartStarted index=0 part=Text(where='/output/2/content/0', spelling='first', extras=responses{'/item/id': '"msg_1"'}, text='')
 PartDelta index=0 text='x'
 PartStarted index=1 part=Opaque(where='/output/0', dialect='responses', raw=b'{"type": "web_search_call", "id": "a", "status": "completed"}')
 PartEnded index=1
@@ -273,9 +273,9 @@ def test_a_cut_reply_ends_its_parts_as_far_as_they_came():
         )
         == """\
 Started id='r' model='m' created=1
-PartStarted index=0 part=ToolCall(extras=responses{'/id': '"fc_1"'}, id='c1', name='f', arguments='')
+PartStarted index=0 part=ToolCall(where='/output/0', extras=responses{'/id': '"fc_1"'}, id='c1', name='f', arguments='')
 PartDelta index=0 text='{"a"'
-PartStarted index=1 part=ToolCall(extras=responses{'/id': '"ctc_1"'}, id='c2', name='p', arguments='', form='text', namespace='n')
+PartStarted index=1 part=ToolCall(where='/output/1', extras=responses{'/id': '"ctc_1"'}, id='c2', name='p', arguments='', form='text', namespace='n')
 PartDelta index=1 text='te'
 PartEnded index=0 complete=False
 PartEnded index=1 complete=False
@@ -291,7 +291,7 @@ def test_a_call_without_arguments_has_none():
         told(CREATED, added(CALL), completed())
         == """\
 Started id='r' model='m' created=1
-PartStarted index=0 part=ToolCall(extras=responses{'/id': '"fc_1"'}, id='c1', name='f', arguments='')
+PartStarted index=0 part=ToolCall(where='/output/0', extras=responses{'/id': '"fc_1"'}, id='c1', name='f', arguments='')
 PartDelta index=0 text='{}'
 PartEnded index=0
 Finished finish=Finish(reason='tool_calls', raw='completed')
@@ -311,12 +311,12 @@ def test_reasoning_that_says_nothing_keeps_its_place():
         )
         == """\
 Started id='r' model='m' created=1
-PartStarted index=0 part=Reasoning(extras=responses{'/id': '"rs_1"'})
-PartStarted index=1 part=ToolCall(extras=responses{'/id': '"fc_1"'}, id='c1', name='f', arguments='')
+PartStarted index=0 part=Reasoning(where='/output/0', extras=responses{'/id': '"rs_1"'})
+PartStarted index=1 part=ToolCall(where='/output/1', extras=responses{'/id': '"fc_1"'}, id='c1', name='f', arguments='')
 PartDelta index=1 text='{}'
 PartNative index=1 dialect='responses' field='/status' raw=b'"in_progress"'
 PartEnded index=1
-PartSigned index=0 signature=Signature(issuer='openai', value='e')
+PartSigned index=0 signature=Signature(issuer='openai', value='e', item='rs_1')
 PartEnded index=0
 Finished finish=Finish(reason='tool_calls', raw='completed')
 """
@@ -328,7 +328,7 @@ def test_a_part_that_was_announced_is_told_though_it_never_grew():
         told(CREATED, added(MESSAGE), event("content_part.added", **AT, part={"type": "output_text"}), completed())
         == """\
 Started id='r' model='m' created=1
-PartStarted index=0 part=Text(spelling='first', extras=responses{'/item/id': '"msg_1"', '/item/phase': '"final"'}, text='')
+PartStarted index=0 part=Text(where='/output/0/content/0', spelling='first', extras=responses{'/item/id': '"msg_1"', '/item/phase': '"final"'}, text='')
 PartEnded index=0
 Finished finish=Finish(reason='stop', raw='completed')
 """
@@ -354,10 +354,10 @@ def test_an_item_announced_twice_is_one_until_it_is_done():
         )
         == """\
 Started id='r' model='m' created=1
-PartStarted index=0 part=ToolCall(extras=responses{'/id': '"fc_1"'}, id='c1', name='f', arguments='')
+PartStarted index=0 part=ToolCall(where='/output/0', extras=responses{'/id': '"fc_1"'}, id='c1', name='f', arguments='')
 PartDelta index=0 text='{}'
 PartEnded index=0
-PartStarted index=1 part=ToolCall(extras=responses{'/id': '"fc_1"'}, id='c2', name='f', arguments='')
+PartStarted index=1 part=ToolCall(where='/output/1', extras=responses{'/id': '"fc_1"'}, id='c2', name='f', arguments='')
 PartDelta index=1 text='[]'
 PartEnded index=1
 Finished finish=Finish(reason='tool_calls', raw='completed')
@@ -374,5 +374,7 @@ def test_a_part_that_is_done_is_told_whole_though_it_names_no_place():
 
 def test_raw_reasoning_that_was_announced_is_told_though_it_never_grew():
     announced = event("content_part.added", item_id="rs_1", output_index=0, part={"type": "reasoning_text"})
-    assert "part=Reasoning(spelling='content'" in told(CREATED, added(REASONING), announced, completed())
-    assert "part=Reasoning(extras" in told(CREATED, added(REASONING), added(CALL, 1), completed())
+    assert "part=Reasoning(where='/output/0', spelling='content'" in told(
+        CREATED, added(REASONING), announced, completed()
+    )
+    assert "part=Reasoning(where='/output/0', extras" in told(CREATED, added(REASONING), added(CALL, 1), completed())

@@ -28,11 +28,11 @@ CHOICES = [
     ({"type": "custom", "name": "p"}, "ToolChoice where='/tool_choice' mode='required' names=('p')"),
     (
         {"type": "allowed_tools", "mode": "required", "tools": [{"type": "custom", "name": "p"}, {"type": "odd"}]},
-        "ToolChoice where='/tool_choice' spelling='allowed_tools' extras=responses{'/tools/1': '{\"type\": \"odd\"}'} mode='required' names=('p')",
+        "ToolChoice where='/tool_choice' spelling='allowed_tools' extras=responses{'/tools/1': '{\"type\": \"odd\"}'} mode='required' names=('p') listed=True",
     ),
     (
         {"type": "allowed_tools", "mode": "auto", "tools": []},
-        "ToolChoice where='/tool_choice' spelling='allowed_tools' mode='auto'",
+        "ToolChoice where='/tool_choice' spelling='allowed_tools' mode='auto' listed=True",
     ),
     ({"type": "mcp"}, "ToolChoice where='/tool_choice' extras=responses{'': '{\"type\": \"mcp\"}'}"),
     ("sometimes", "ToolChoice where='/tool_choice' extras=responses{'': '\"sometimes\"'}"),

@@ -146,7 +146,9 @@ def test_a_choice_takes_values_of_its_kinds_and_no_others(text, kind):
         assert _takes(Choice(kinds=frozenset({other})), text) is (other == kind)
 
 
-def test_a_choice_of_any_text_takes_every_text():
+def test_a_choice_takes_the_texts_it_lists_or_every_text():
+    assert _takes(Choice(kinds=frozenset({"string"}), texts=frozenset({"a"})), b'"a"')
+    assert not _takes(Choice(kinds=frozenset({"string"}), texts=frozenset({"a"})), b'"b"')
     undo = ArgumentUndo(choices=(Choice(kinds=frozenset({"string"}), undo=ArgumentUndo(parse=True)),))
     assert restore('"[1]"', undo) == "[1]"
 

@@ -57,7 +57,7 @@ def test_a_usual_name_is_fine(name):
         ({"type": "string"}, "/type", 'must say "type": "object"'),
         ({"properties": {}}, "/type", 'must say "type": "object"'),
         ({"type": "object", "properties": {}, "required": ["a"]}, "/required", '"a" is required but not declared'),
-        ({"type": "object", "properties": {"a": {"type": "strnig"}}}, "", "strnig"),
+        ({"type": "object", "properties": {"a": {"type": "strnig"}}}, "/properties/a/type", "strnig"),
         ({"type": "object", "properties": {"a": {"pattern": "("}}}, "", "regex"),
         ({"type": "object", "$ref": "file:///etc/passwd"}, "/$ref", "never fetched"),
         ({"type": "object", "properties": {"a": {"$ref": "#/$defs/g"}}}, "/properties/a/$ref", "points at nothing"),
@@ -70,6 +70,16 @@ def test_a_bad_schema_is_a_clear_error(schema, where, said):
     found, message = complaints(schema)[0]
     assert found == f"/parameters{where}"
     assert said in message
+
+
+def test_all_that_is_wrong_with_a_schema_is_told_each_at_its_place():
+    properties = {"a": {"type": "strnig"}, "b/c": {"minimum": "x"}}
+    found = complaints({"type": "object", "properties": properties, "required": "a"})
+    assert {where for where, _ in found} >= {
+        "/parameters/properties/a/type",
+        "/parameters/properties/b~1c/minimum",
+        "/parameters/required",
+    }
 
 
 def test_a_schema_may_have_a_quarter_of_a_megabyte():

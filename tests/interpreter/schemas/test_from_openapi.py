@@ -100,6 +100,11 @@ def test_numbers_written_as_text_become_numbers(keyword):
 @pytest.mark.parametrize(
     ("google", "expected"),
     [
+        ({"type": 6, "properties": {"a": {"type": 1}}}, {"type": "object", "properties": {"a": {"type": "string"}}}),
+        ({"type": 7}, {"type": "null"}),
+        ({"type": 0, "title": "t"}, {"title": "t"}),
+        ({"type": 8}, {"type": 8}),
+        ({"type": True}, {"type": True}),
         ({"type": "integer", "format": "enum", "enum": ["1"]}, {"type": "integer", "enum": [1]}),
         ({"type": "number", "format": "enum", "enum": ["1.5", "x", 2]}, {"type": "number", "enum": [1.5, "x", 2]}),
         ({"type": "string", "format": "enum", "enum": ["1"]}, {"type": "string", "enum": ["1"]}),
@@ -132,3 +137,17 @@ def test_numbers_written_as_text_become_numbers(keyword):
 )
 def test_each_habit_of_google_has_its_plain_form(google, expected):
     assert plain(google) == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [(1, "string"), (2, "number"), (3, "integer"), (4, "boolean"), (5, "array"), (6, "object"), (7, "null")],
+)
+def test_the_number_of_a_type_in_googles_enum_is_understood(number, kind):
+    assert plain({"type": number}) == {"type": kind}
+
+
+def test_the_number_of_no_type_names_none_and_other_numbers_stay():
+    assert plain({"type": 0, "title": "t"}) == {"title": "t"}
+    for odd in (8, -1, True, 1.5):
+        assert plain({"type": odd}) == {"type": odd}

@@ -235,3 +235,27 @@ def test_inlining_stops_at_a_depth_and_leaves_the_rest_as_it_is():
         found = found["not"]
     # 128 steps from the root is the last place that is still fitted.
     assert found == {"title": "t", "contains": {}, "not": {"contains": True}}
+
+
+def test_a_reference_by_id_is_written_as_a_pointer():
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "urn:c"}, "b": {"$dynamicRef": "#x"}},
+        "$defs": {"C": {"$id": "urn:c", "type": "string"}, "X": {"$dynamicAnchor": "x"}},
+    }
+    assert fitted(schema)[0]["properties"] == {"a": {"$ref": "#/$defs/C"}, "b": {"$dynamicRef": "#x"}}
+
+
+def test_a_recursive_reference_with_siblings_follows_moved_definitions():
+    node = {"type": "object", "properties": {"next": {"$ref": "#/definitions/N", "description": "d"}}}
+    schema = {"type": "object", "properties": {"n": {"$ref": "#/definitions/N"}}, "definitions": {"N": node}}
+    assert fitted(schema)[0]["$defs"]["N"]["properties"]["next"] == {"$ref": "#/$defs/N"}
+
+
+def test_twenty_thousand_schemas_are_fitted_and_further_references_stay():
+    members = {f"p{i}": {"$ref": "#/$defs/A", "title": "t"} for i in range(10_001)}
+    document, outcome = fitted({"type": "object", "properties": members, "$defs": {"A": {"type": "string"}}})
+    # The root is one, and a member that is inlined is two.
+    assert document["properties"]["p9999"] == {"title": "t", "type": "string"}
+    assert document["properties"]["p10000"] == {"$ref": "#/$defs/A"}
+    assert [note.where for note in outcome.notes] == ["/properties/p10000"]

@@ -125,4 +125,6 @@ def test_a_schema_cut_for_size_says_so():
 def test_what_is_not_json_gives_no_schema_and_a_note(text):
     converted = to_openapi(text)
     assert converted.schema is None
-    assert len(converted.notes) == 1
+    [note] = converted.notes
+    assert (note.where, note.kind) == ("", "dropped")
+    assert note.what.startswith("schema is not readable: ")

@@ -197,6 +197,26 @@ def test_empty_properties_are_added_to_branches_and_members_but_not_beside_a_ref
     )
 
 
+def test_an_array_that_does_not_say_of_what_is_one_of_anything():
+    schema = {
+        "type": "object",
+        "properties": {
+            "a": {"type": "array"},
+            "b": {"type": "array", "items": {"type": "array"}},
+            "c": {"type": "array", "prefixItems": [{}]},
+            "d": {"type": "array", "$ref": "#/properties/b"},
+        },
+    }
+    document, outcome = fitted(schema)
+    assert document["properties"] == {
+        "a": {"type": "array", "items": {}},
+        "b": {"type": "array", "items": {"type": "array", "items": {}}},
+        "c": {"type": "array", "prefixItems": [{}]},
+        "d": {"type": "array", "$ref": "#/properties/b"},
+    }
+    assert outcome.notes == ()
+
+
 @pytest.mark.parametrize("required", [True, "a", {"a": 1}])
 def test_what_requires_without_a_list_is_left_out(required):
     schema = {"type": "object", "properties": {"a": {"type": "string", "required": required}}, "required": required}

@@ -131,8 +131,8 @@ def test_strict_requires_everything_and_makes_the_optional_nullable():
     assert document["properties"] == {
         "a": {"type": "string"},
         "b": {"type": ["string", "null"]},
-        "c": {"enum": ["x", None]},
-        "d": {"anyOf": [{"const": "x"}, {"type": "null"}]},
+        "c": {"type": ["string", "null"], "enum": ["x", None]},
+        "d": {"anyOf": [{"type": "string", "const": "x"}, {"type": "null"}]},
         "e": {"anyOf": [{"$ref": "#/$defs/E"}, {"type": "null"}]},
         "f": {"type": ["string", "null"]},
     }
@@ -233,3 +233,20 @@ def test_what_is_wrapped_for_a_vendor_is_unwrapped_and_its_nulls_dropped():
     _, outcome = strict({"type": "array", "items": inner, "$defs": definitions})
     assert outcome.undo is not None
     assert restore('{"value":[{"a":null,"b":{"c":null}},{"a":"x","b":null}]}', outcome.undo) == '[{"b":{}},{"a":"x"}]'
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind"),
+    [
+        ({"const": "x"}, "string"),
+        ({"const": True}, "boolean"),
+        ({"const": 1}, "integer"),
+        ({"const": 1.5}, "number"),
+        ({"const": None}, "null"),
+        ({"enum": ["a", 1, "b", None]}, ["string", "integer", "null"]),
+        ({"enum": ["a"], "type": "string"}, "string"),
+    ],
+)
+def test_strict_says_the_type_of_listed_values_and_anthropic_need_not(schema, kind):
+    assert property_of(strict, schema) == {**schema, "type": kind}
+    assert property_of(output, schema) == schema

@@ -207,7 +207,7 @@ def test_who_names_a_dialect_is_held_to_it():
 
 
 def test_a_reason_is_one_short_sentence_of_the_validator():
-    [error] = check_arguments(b'{"type":"strnig"}', "{}")
+    [error] = check_arguments(b'{"title":"t","type":"strnig"}', "{}")
     assert error.message.count("strnig") == 1
     assert "\n" not in error.message
     message = check_arguments(b'{"type":"integer"}', json.dumps("x" * 10_000))[0].message

@@ -1,7 +1,8 @@
 """The calls of a streamed reply, told apart.
 
 Rules: a non-empty id names its call; without one the index does; without either, the most recent call goes on. A new id
-at a known index is a new call, and so is a name that comes after whole arguments.
+at a known index is a new call, and so is a name that comes after whole arguments. Some servers use one id for several
+calls: a name with a known id is a new call at a new index, or with arguments after whole ones.
 """
 
 from typing import TYPE_CHECKING
@@ -65,7 +66,7 @@ class CallTable:
 
     def _known(self, call_id: str, index: int | None, name: str, text: str) -> StreamedCall | None:
         if call_id in self._by_id:
-            return self._by_id[call_id]
+            return self._of_id(call_id, index, name, text)
         recent = self.calls[-1] if self.calls else None
         known = recent if index is None else self._by_index.get(index)
         if known is None:
@@ -78,6 +79,18 @@ class CallTable:
         if name != known.name and index is None:
             return None
         return None if text and known.is_whole() else known
+
+    def _of_id(self, call_id: str, index: int | None, name: str, text: str) -> StreamedCall | None:
+        """Return the call of a known id, of several the one at `index`; None for a new call of that id."""
+        there = None if index is None else self._by_index.get(index)
+        known = there if there is not None and there.id == call_id else self._by_id[call_id]
+        if not name or not known.name:
+            return known
+        if index is not None and there is None and known in self._by_index.values():
+            return None
+        # Whole arguments are looked for only where others begin: some servers repeat id and name with every piece.
+        begins = text.lstrip().startswith("{")
+        return None if begins and text != "".join(known.pieces) and known.is_whole() else known
 
     def legacy(self, name: str) -> StreamedCall:
         """Return the one call of the legacy field."""

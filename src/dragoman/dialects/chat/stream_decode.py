@@ -331,7 +331,9 @@ class ChatDecoder:
         self._end_growing()
         self._end_whole_calls()
         spelling = words.FUNCTION_CALL if call.is_legacy else ""
-        part = ToolCall(id=call.id, name=call.name, arguments="", form=call.form, spelling=spelling)
+        place = "function_call" if call.is_legacy else f"tool_calls/{self._calls.calls.index(call)}"
+        where = f"/choices/0/message/{place}"
+        part = ToolCall(id=call.id, name=call.name, arguments="", form=call.form, where=where, spelling=spelling)
         call.index = self._begin(part)
         if call.pieces:
             self._events.append(PartDelta(call.index, "".join(call.pieces)))

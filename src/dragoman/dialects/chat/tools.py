@@ -157,6 +157,7 @@ def _read_tool_choice(
     return ToolChoice(
         mode=mode,
         names=told,
+        listed=spelling == "allowed_tools",
         parallel=parallel,
         where=where,
         spelling=spelled(spelling),

@@ -1,6 +1,6 @@
 """Gemini's generateContent, with Vertex's and Code Assist's variants of it."""
 
-from dragoman.dialects.gemini.code_assist import is_wrapped
+from dragoman.dialects.gemini.code_assist import is_wrapped, unwrap_request
 from dragoman.dialects.gemini.errors import build_error, parse_error
 from dragoman.dialects.gemini.request import parse_request, render_request
 from dragoman.dialects.gemini.response import build_response, parse_response
@@ -74,4 +74,5 @@ DIALECT = Dialect(
     parse_error=parse_error,
     build_error=build_error,
     is_wrapped=is_wrapped,
+    unwrap=unwrap_request,
 )

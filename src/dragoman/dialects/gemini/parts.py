@@ -50,6 +50,8 @@ NOT_A_THOUGHT = "thought:false"
 RESPONSE = "response"
 NO_RESPONSE = "no_response"
 DISPLAY_NAME = "display_name"
+_REFERENCE = b'"$ref"'
+"""Gemini resolves {"$ref": displayName} inside a response, so data that happens to hold one goes as text."""
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 Written = Part | Raw | dict[str, Any]
 
@@ -196,7 +198,7 @@ def write_part(part: AnyPart) -> Written | None:
                 return call if signature is None else {**call, "thoughtSignature": signature.value}
             case ToolResult(call_id=call_id, name=name, content=(Text(text=text),), signature=None) if call_id:
                 word = "error" if part.failed else "output"
-                return {"functionResponse": {"id": call_id, "name": name, "response": {word: text}}}
+                return {"functionResponse": {"id": call_id, "name": name, "response": {word: _structured(text)}}}
             case _:
                 pass
     if isinstance(part, Opaque):
@@ -267,10 +269,21 @@ def _write_result(result: ToolResult) -> FunctionResponse:
 
 def _answer(content: tuple[Content, ...]) -> Any:
     said = [item for item in content if isinstance(item, Text | Data)]
-    # Gemini resolves {"$ref": displayName} inside a response, so data that happens to hold one goes as text.
-    if len(said) == 1 and isinstance(said[0], Data) and b'"$ref"' not in said[0].json:
-        return Raw(said[0].json)
+    if len(said) == 1:
+        only = said[0]
+        if isinstance(only, Text):
+            return _structured(only.text)
+        if _REFERENCE not in only.json:
+            return Raw(only.json)
     return "\n".join(item.text if isinstance(item, Text) else item.json.decode() for item in said)
+
+
+def _structured(text: str) -> Raw | str:
+    """Return the object that a text is, or the text: other dialects have no other way to hand over an object."""
+    if not text.lstrip().startswith("{"):
+        return text
+    raw = text.encode("utf-8", "surrogatepass")
+    return Raw(raw) if _REFERENCE not in raw and json.is_object(raw) else text
 
 
 def _write_result_part(item: Content) -> FunctionResponsePart | Raw | None:

@@ -156,19 +156,27 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 def build_error(problem: Problem) -> ErrorReply:
     """Write an error reply."""
-    status = _STATUSES[problem.kind]
-    if problem.status in _KEPT_STATUSES.get(problem.kind, ()):
+    kind = _told_kind(problem)
+    status = _STATUSES[kind]
+    if problem.status in _KEPT_STATUSES.get(kind, ()):
         status = problem.status
     headers = {"content-type": "application/json"}
+    if kind != problem.kind:
+        headers["x-should-retry"] = "false"
     if problem.retry_after is not None:
         headers["retry-after"] = str(math.ceil(problem.retry_after))
     return ErrorReply(status, headers, error_body(problem))
 
 
+def _told_kind(problem: Problem) -> Kind:
+    """Tell another vendor's empty account as a limit: `billing_error` would send the caller to Anthropic's own."""
+    return "rate_limit" if problem.kind == "billing" and problem.detail_dialect not in ("", NAME) else problem.kind
+
+
 def error_body(problem: Problem) -> bytes:
     """Write the error envelope; members of Anthropic's own error survive."""
     known, request_id = _own_detail(problem)
-    word = _TYPES[problem.kind]
+    word = _TYPES[_told_kind(problem)]
     error = encode({"type": word, "message": _message(problem)})
     if problem.code is not None and "details" not in known:
         known["details"] = encode({"error_code": problem.code})

@@ -2,6 +2,7 @@
 
 from dragoman.dialects.record import Dialect, Holds
 from dragoman.dialects.responses.errors import build_error, parse_error
+from dragoman.dialects.responses.parts import field_place
 from dragoman.dialects.responses.request import POINTERS, parse_request, render_request
 from dragoman.dialects.responses.response import build_response, parse_response
 from dragoman.dialects.responses.stream_decode import ResponsesDecoder
@@ -34,6 +35,7 @@ DIALECT = Dialect(
     decoder=ResponsesDecoder,
     encoder=ResponsesEncoder,
     declared=declared_tools,
+    field_place=field_place,
     parse_error=parse_error,
     build_error=build_error,
 )

@@ -189,7 +189,7 @@ def read_reasoning(item: Item, where: str, unread: Unread | None) -> Reasoning:
         spelling=spelling,
         extras=extras_of({**fields, **kept}),
         texts=tuple(texts),
-        signature=None if item.encrypted_content is None else Signature(ISSUER, item.encrypted_content),
+        signature=None if item.encrypted_content is None else Signature(ISSUER, item.encrypted_content, item.id or ""),
     )
 
 
@@ -326,8 +326,12 @@ def write_call(part: ToolCall, status: str = "", item_id: str = "") -> Any:
 
 
 def write_reasoning(part: Reasoning, item_id: str = "") -> Any:
-    """Write a reasoning item; `summary` is required even when it is empty."""
+    """Write a reasoning item; `summary` is required even when it is empty.
+
+    OpenAI checks what is encrypted against the id it was given: any other is refused, none is not.
+    """
     wire: dict[str, Any] = {"type": "reasoning"}
+    item_id = item_id or (part.signature.item if part.signature is not None else "")
     if item_id:
         wire["id"] = item_id
     raw = part.spelling == CONTENT

@@ -227,6 +227,13 @@ def is_item_field(name: str) -> bool:
     return name.startswith(ITEM_FIELDS)
 
 
+def field_place(where: str, name: str) -> str:
+    """Return where a field stands that a part at `where` carries in a reply."""
+    if not is_item_field(name):
+        return where + name
+    return where.partition("/content")[0] + name[len(ITEM_FIELDS) - 1 :]
+
+
 def write_contents(parts: tuple[Content, ...] | list[AnyPart], *, assistant: bool) -> list[Any]:
     """Write a list of parts without those the dialect cannot say."""
     written = [write_part(part, assistant=assistant) for part in parts]

@@ -245,7 +245,7 @@ def render_request(request: Request, traits: Traits) -> Call:
     del traits
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     messages = request.messages
-    instructions = None if _is_alone(request) else leading_instructions(messages)
+    instructions = None if _is_alone(request) or _needs_the_word(request) else leading_instructions(messages)
     if instructions is not None:
         body["instructions"] = instructions
         messages = messages[1:]
@@ -265,6 +265,17 @@ def render_request(request: Request, traits: Traits) -> Call:
 def _is_alone(request: Request) -> bool:
     """Tell whether a foreign request is one message: as `instructions` it would leave `input` empty, a 400."""
     return len(request.messages) == 1 and request.messages[0].spelling != INSTRUCTIONS and not request.written
+
+
+def _needs_the_word(request: Request) -> bool:
+    """Tell whether only foreign instructions say "json": OpenAI gives JSON only to who asks for it in the input."""
+    if request.output is None or request.output.kind != "json" or b"json" in request.written.lower():
+        return False
+    first, *rest = request.messages or (None,)
+    if first is None or first.role != "system" or first.spelling == INSTRUCTIONS:
+        return False
+    texts = [part.text for message in rest for part in message.parts if isinstance(part, Text)]
+    return not any("json" in text.lower() for text in texts)
 
 
 def leading_instructions(messages: tuple[Message, ...]) -> str | None:

@@ -172,10 +172,11 @@ class ResponsesDecoder:
         extras = extras_of({} if item.id is None else {"/id": json.encode(item.id)})
         match item.type:
             case "reasoning":
-                part: AnyPart = Reasoning(spelling=spelling, extras=extras)
+                part: AnyPart = Reasoning(where=known.where, spelling=spelling, extras=extras)
             case "function_call" | "custom_tool_call" if item.call_id and item.name:
                 form = "json" if item.type == "function_call" else "text"
                 part = ToolCall(
+                    where=known.where,
                     extras=extras,
                     id=item.call_id,
                     name=item.name,
@@ -208,7 +209,8 @@ class ResponsesDecoder:
             self._teller.end(earlier)
         spelling = SAME if known.parts else FIRST
         kind = Refusal if refusal else Text
-        part = self._teller.open(kind(spelling=spelling, extras=extras_of(fields), text=""))
+        where = f"{known.where}/content/{key}"
+        part = self._teller.open(kind(where=where, spelling=spelling, extras=extras_of(fields), text=""))
         known.parts[key] = part
         return part
 
@@ -352,7 +354,7 @@ class ResponsesDecoder:
         for index, raw in enumerate(() if output is None or absent(output) else json.decode_array(output)):
             item, _ = decode_item(raw)
             known = self._items.by_id(item) or self._items.at(index, told)
-            known = known or self._items.append(OpenItem(item))
+            known = known or self._items.append(OpenItem(item, index))
             if not known.done:
                 self._finish_item(known, read_output_at(raw, index), item)
         self._release(everything=True)

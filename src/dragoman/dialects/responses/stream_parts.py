@@ -35,10 +35,12 @@ class OpenPart:
 class OpenItem:
     """An output item and its parts by content index."""
 
-    __slots__ = ("begun", "done", "held", "item", "parts")
+    __slots__ = ("begun", "done", "held", "item", "parts", "where")
 
-    def __init__(self, item: Item | None) -> None:
+    def __init__(self, item: Item | None, index: int) -> None:
         self.item = item
+        self.where = f"/output/{index}"
+        """Its place in the whole reply."""
         self.held: list[AnyPart] = []
         self.parts: dict[int, OpenPart] = {}
         self.begun = False
@@ -55,7 +57,7 @@ class Items:
 
     def add(self, event: StreamEvent, item: Item | None) -> OpenItem:
         """Note an item that an event speaks of first."""
-        known = OpenItem(item)
+        known = OpenItem(item, len(self._order) if event.output_index is None else event.output_index)
         self._order.append(known)
         item_id = (item.id if item is not None else None) or event.item_id
         if item_id:

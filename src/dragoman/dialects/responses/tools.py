@@ -257,6 +257,7 @@ def read_choice(raw: Raw | None, parallel: bool | None) -> ToolChoice | None:
                 mode=mode,
                 names=tuple([tool.name for tool in tools if not isinstance(tool, Unknown)]),
                 parallel=parallel,
+                listed=True,
             )
 
 

@@ -58,6 +58,8 @@ class Choice(Struct, frozen=True, kw_only=True):
     required: frozenset[str] = frozenset()
     tags: dict[str, frozenset[str]] = {}
     """Members that hold one of a few strings."""
+    items: tuple["Choice", ...] = ()
+    """What the items of an array are meant for; empty means anything."""
     undo: ArgumentUndo | None = None
 
 
@@ -167,6 +169,8 @@ def _takes(choice: Choice, text: bytes) -> bool:
         return False
     if kind == "string":
         return choice.texts is None or decode(text) in choice.texts
+    if kind == "array" and choice.items:
+        return all(any(_takes(one, bytes(item)) for one in choice.items) for item in decode_array(text))
     if kind != "object":
         return True
     members = decode_object(text)

@@ -46,12 +46,12 @@ _STRUCTURE = frozenset(
         "then",
         "else",
     }
-    | {"anyOf", "oneOf", "allOf", "enum", "const", "$ref", "$dynamicRef", "$recursiveRef", "$dynamicAnchor"}
-    | {"$defs", "definitions", "unevaluatedProperties", "unevaluatedItems"}
+    | {"anyOf", "oneOf", "allOf", "$dynamicAnchor", "$defs", "definitions", "unevaluatedProperties", "unevaluatedItems"}
 )
 _OF_STRINGS = frozenset({"format", "pattern", "minLength", "maxLength"})
 """Constraints that say nothing about values of other types, and that targets refuse beside those."""
 _CONFLICT = "; the first is kept"
+_TYPES: dict[type, str] = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 
 
 class Subset(Struct, frozen=True, kw_only=True):
@@ -64,6 +64,8 @@ class Subset(Struct, frozen=True, kw_only=True):
     most_min_items: int | None = None
     """`minItems` above this is not known."""
     simple_patterns: bool = False
+    typed_values: bool = False
+    """Listed values have a type beside them."""
 
 
 class Closing:
@@ -107,7 +109,7 @@ class Closing:
         """Close the schema of one value."""
         self.nodes_left -= 1
         node = as_node(schema)
-        if node is None or not node:
+        if not node:
             return self.anything({}, where)
         if self.nodes_left < 0 or where.count("/") > 2 * DEEPEST_SCHEMA:
             self.narrow(where, "schema is too large: the rest is narrowed to plain values")
@@ -196,7 +198,7 @@ class Closing:
             self.close({"allOf": [branch, base]} if base else branch, f"{where}/{keyword}/{index}", trail)
             for index, branch in enumerate(branches)
         ]
-        self.note_losers(f"{where}/{keyword}/", where, noted)
+        self.note_losers(f"{where}/{keyword}/", where, self.notes[noted:])
         if not pieces:
             return self.plain({**base, **words}, where, trail)
         distinct = list({encode(piece.schema): piece for piece in pieces}.values())
@@ -204,10 +206,10 @@ class Closing:
         undo = ArgumentUndo(choices=choices) if any(one.undo for one in choices) else None
         return Piece(self.worded({"anyOf": [piece.schema for piece in distinct]}, words, where), undo)
 
-    def note_losers(self, inside: str, beside: str, since: int) -> None:
+    def note_losers(self, inside: str, beside: str, notes: list[Note]) -> None:
         """What conflicts with an alternative stands beside the alternatives, and loses: say so in its own place."""
-        for note in self.notes[since:]:
-            if note.what.endswith(_CONFLICT) and note.where.startswith(inside):
+        for note in notes:
+            if note.what.endswith(_CONFLICT):
                 _, _, rest = note.where.removeprefix(inside).partition("/")
                 self.notes.append(Note(f"{beside}/{rest}", note.what, "dropped"))
 
@@ -246,6 +248,8 @@ class Closing:
         words = {name: value for name, value in node.items() if name not in {"type", "enum", "const"}}
         if values and not any(isinstance(value, dict | list) for value in values):
             kept = {name: node[name] for name in ("type", "enum", "const") if name in node}
+            if self.subset.typed_values:
+                kept = {"type": _type_of(values), **kept}
             return Piece(self.worded(kept, words, where))
         if len(values) != 1:
             return self.union({**words, "anyOf": [{"const": value} for value in values]}, "anyOf", where, trail)
@@ -253,7 +257,7 @@ class Closing:
             said = {**words, "description": with_sentences(words.get("description"), [sentence(node, "const")])}
             return self.plain({**said, "type": "array"}, where, trail)
         parts: Node = {name: {"const": value} for name, value in members.items()}
-        return self.plain({**words, "type": "object", "properties": parts, "required": list(parts)}, where, trail)
+        return self.plain({**words, "properties": parts, "required": list(parts)}, where, trail)
 
     def members(self, schema: Node, node: Node, where: str, trail: tuple[str, ...]) -> tuple[Node, ArgumentUndo | None]:
         if node.get("additionalProperties") not in (None, False) or "patternProperties" in node:
@@ -335,6 +339,12 @@ class Closing:
 
 
 _CLOSED: Node = {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+def _type_of(values: list[Any]) -> str | list[str]:
+    """Return what plain values are."""
+    kinds = list(dict.fromkeys(_TYPES[type(value)] for value in values))
+    return kinds[0] if len(kinds) == 1 else kinds
 
 
 def with_definitions(undo: ArgumentUndo | None, definitions: dict[str, ArgumentUndo]) -> ArgumentUndo | None:

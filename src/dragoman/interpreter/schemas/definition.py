@@ -8,7 +8,7 @@ from msgspec import Struct
 from dragoman.core.request import Tool
 from dragoman.interpreter.schemas.bounds import LARGEST, excesses
 from dragoman.interpreter.schemas.nodes import as_node, names_in, properties_of, read_document, said_types
-from dragoman.interpreter.schemas.validation import compile_schema
+from dragoman.interpreter.schemas.validation import compile_schema, schema_errors
 from dragoman.wire.json import Malformed
 
 LONGEST_NAME = 128
@@ -63,7 +63,8 @@ def _parameter_errors(tool: Tool) -> Iterator[DefinitionError]:
         return
     compiled = compile_schema(document)
     if isinstance(compiled, str):
-        yield DefinitionError("/parameters", compiled)
+        found = [DefinitionError(f"/parameters{where}", message) for where, message in schema_errors(document)]
+        yield from found or [DefinitionError("/parameters", compiled)]
 
 
 def _root_errors(document: object) -> Iterator[DefinitionError]:

@@ -22,6 +22,8 @@ from dragoman.wire.json import Malformed, decode, encode
 
 _COUNTS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties", "minimum", "maximum")
 _GOOGLE_TYPES = {name.upper(): name for name in TYPES}
+_NUMBERED = ("TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL")
+"""Some clients write the numbers of Google's enum."""
 
 
 @remembered
@@ -48,6 +50,9 @@ def _plain(schema: Any, where: str) -> Any:
 
 def _type(node: Node) -> Node:
     said = node.get("type")
+    if isinstance(said, int) and not isinstance(said, bool) and 0 <= said < len(_NUMBERED):
+        said = _NUMBERED[said]
+        node = {**node, "type": said}
     if said == "TYPE_UNSPECIFIED":
         return _without(node, "type")
     if isinstance(said, str) and said in _GOOGLE_TYPES:

@@ -30,6 +30,7 @@ _EMPTY_ROOT = frozenset(
     | {"$schema", "$id", "$comment", "$defs", "definitions"}
 )
 _BOOLEAN_IS_FINE = ("/additionalProperties", "/unevaluatedProperties", "/unevaluatedItems", "/additionalItems")
+_DEFINITIONS = "/definitions/"
 _MOST_NODES = 20_000
 _LONGEST_TRAIL = 30
 
@@ -75,9 +76,7 @@ class _Fitting:
         self.nodes_left -= 1
         if where.count("/") > DEEPEST_SCHEMA * 2:
             return node
-        reference = reference_of(node)
-        if reference is not None:
-            node = self.reference(node, reference, where, trail)
+        node, trail = self.dereferenced(node, where, trail)
         node = rewrite(node, where, lambda child, inner: self.visit(child, inner, trail))
         node = declared_only(node, where, self.notes)
         if "definitions" not in node:
@@ -97,27 +96,36 @@ class _Fitting:
         node = as_node(schema)
         return schema if node is None else self.node(node, where, trail)
 
-    def reference(self, node: Node, reference: object, where: str, trail: tuple[str, ...]) -> Node:
-        pointer = self.references.locate(reference, where)
-        if pointer is None:
-            return severed(node, where, self.notes)
-        own = {name: value for name, value in node.items() if not name.startswith("$")}
-        if not own:
-            return _renamed(node, pointer)
-        target = as_node(self.references.at(pointer)) or {}
-        recursive = pointer in trail or where == pointer or where.startswith(f"{pointer}/")
-        if recursive or self.nodes_left < 0 or len(trail) > _LONGEST_TRAIL:
-            self.notes.append(Note(where, "what stands beside a recursive reference", "dropped"))
-            return _renamed({"$ref": f"#{pointer}"}, pointer)
-        merged = merge(own, target, lambda _: None, join=False)
-        kept = {"$defs": node["$defs"]} if "$defs" in node else {}
-        return self.node({**merged, **kept}, where, (*trail, pointer))
+    def dereferenced(self, node: Node, where: str, trail: tuple[str, ...]) -> tuple[Node, tuple[str, ...]]:
+        """Inline a reference that has siblings; one that stays has none."""
+        while (reference := reference_of(node)) is not None:
+            pointer = self.references.locate(reference, where)
+            if pointer is None:
+                return severed(node, where, self.notes), trail
+            own = {name: value for name, value in node.items() if not name.startswith("$")}
+            if not own:
+                return _renamed(node, pointer), trail
+            recursive = pointer in trail or where == pointer or where.startswith(f"{pointer}/")
+            if recursive or self.nodes_left < 0 or len(trail) > _LONGEST_TRAIL:
+                self.notes.append(Note(where, "what stands beside a recursive reference", "dropped"))
+                return {"$ref": _pointed(pointer)}, trail
+            self.nodes_left -= 1
+            target = as_node(self.references.at(pointer)) or {}
+            merged = merge(own, target, lambda _: None, join=False)
+            node = {**merged, "$defs": node["$defs"]} if "$defs" in node else merged
+            trail = (*trail, pointer)
+        return node, trail
 
 
 def _renamed(node: Node, pointer: str) -> Node:
-    if pointer.startswith("/definitions/"):
-        return {**node, "$ref": f"#/$defs/{pointer.removeprefix('/definitions/')}"}
-    reference = node.get("$ref")
-    if isinstance(reference, str) and not reference.startswith("#"):
-        return {**node, "$ref": f"#{pointer}"}
-    return node
+    """Write a lone reference as a pointer; what is one already stays, unless definitions have moved."""
+    is_pointed = not isinstance(node.get("$ref"), str) or node["$ref"].startswith("#")
+    if is_pointed and not pointer.startswith(_DEFINITIONS):
+        return node
+    return {**node, "$ref": _pointed(pointer)}
+
+
+def _pointed(pointer: str) -> str:
+    if pointer.startswith(_DEFINITIONS):
+        return f"#/$defs/{pointer.removeprefix(_DEFINITIONS)}"
+    return f"#{pointer}"

@@ -10,7 +10,6 @@ from typing import Any
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.merging import merge
 from dragoman.interpreter.schemas.nodes import (
-    DEEPEST_DOCUMENT,
     Node,
     as_list,
     as_node,
@@ -142,12 +141,10 @@ class _Rooting:
             *(names_in(variant.get("required")) for variant in variants)
         )
         required = [name for name in properties if name in always or name in names_in(base.get("required"))]
-        united = {**base, "type": "object", "properties": properties, "required": required}
+        united = {**base, "properties": properties, "required": required}
         united["description"] = with_sentences(base.get("description"), [f"one of: {_listed(variants)}"])
         if not required:
             del united["required"]
-        if any("additionalProperties" not in variant for variant in variants):
-            return united
         return {**united, "additionalProperties": False} if all(map(_is_closed, variants)) else united
 
     def worded(self, node: Node, keyword: str, said: str | None) -> Node:
@@ -169,7 +166,7 @@ class _Rooting:
 
         def visit(schema: Any, where: str) -> Any:
             inner = as_node(schema)
-            if inner is None or where.count("/") > DEEPEST_DOCUMENT:
+            if inner is None:
                 return schema
             reference = reference_of(inner)
             was_known = reference is not None and self.references.locate(reference) is not None
@@ -191,7 +188,7 @@ def _repoint(wrapped: Node) -> Node:
 
     def visit(schema: Any, where: str) -> Any:
         node = as_node(schema)
-        if node is None or where.count("/") > DEEPEST_DOCUMENT:
+        if node is None:
             return schema
         reference = node.get("$ref")
         if isinstance(reference, str) and not reference.startswith(_HOISTED) and f"{reference}/".startswith("#/"):

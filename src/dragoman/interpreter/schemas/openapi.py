@@ -22,6 +22,7 @@ from dragoman.interpreter.schemas.openapi_words import (
     described,
     unsayable,
     with_annotations,
+    worded_constraints,
 )
 from dragoman.interpreter.schemas.outcome import Converted, remembered
 from dragoman.interpreter.schemas.references import References, name_of, reference_of, severed, without_reference
@@ -123,12 +124,12 @@ class Converter:
             self.nodes_left -= 1 + len(merged) // 20
             if inner is None or self.nodes_left < 0:
                 continue
-            flat, _ = self.flatten(inner, at.below("allOf", str(index)))
+            flat, inside = self.flatten(inner, at.below("allOf", str(index)))
             if flat is None:
-                return None, at.entering(str(reference_of(inner) or ""))
+                return None, inside
             self.nodes_left -= len(as_node(flat.get("properties")) or {}) // 20
             merged = self.merged(merged, flat, at, join=True)
-        return self.without_all_of(merged, at) if "allOf" in merged and self.nodes_left > 0 else (merged, at)
+        return merged, at
 
     def merged(self, first: Node, second: Node, at: At, *, join: bool) -> Node:
         def clash(keyword: str) -> None:
@@ -147,7 +148,7 @@ class Converter:
             if isinstance(node.get(keyword), list):
                 return self.union(node, keyword, at)
         if "const" in node or as_list(node.get("enum")):
-            unsayable(self, node, "", at)
+            unsayable(self, node, at)
             return enumeration(self, node, at)
         kinds = types_of(node)
         nullable = "null" in kinds or node.get("nullable") is True
@@ -162,7 +163,7 @@ class Converter:
         return Piece({**piece.schema, "nullable": True}, piece.undo) if nullable else piece
 
     def typed(self, node: Node, kind: str, at: At) -> Piece:
-        unsayable(self, node, kind, at)
+        unsayable(self, node, at, kind)
         match kind:
             case "object":
                 return object_piece(self, node, at)
@@ -171,14 +172,14 @@ class Converter:
             case "string":
                 return string_piece(self, node, at)
             case "boolean":
-                return with_annotations(Piece({"type": "BOOLEAN"}, None), node)
+                return with_annotations(Piece({"type": "BOOLEAN"}, None), node, worded_constraints(node, kind))
             case _:
                 return number_piece(self, node, kind, at)
 
     def anything(self, node: Node, at: At) -> Piece:
         """A value of any type travels as JSON text: the target demands a type, and any one would narrow it."""
         self.note(at.where, "any value: sent as JSON text and read back")
-        unsayable(self, node, "", at)
+        unsayable(self, node, at)
         return described(ANY, node)
 
     def several_types(self, node: Node, kinds: list[str], at: At, *, nullable: bool) -> Piece:

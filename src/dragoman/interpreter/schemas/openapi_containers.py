@@ -144,5 +144,7 @@ def _tuple(conversion: Conversion, node: Node, positions: list[Any], rest: Any, 
 
 def _named(child: object) -> str:
     node = as_node(child) or {}
-    said = node.get("title") or node.get("description") or node.get("type") or sentence(node, "const")
+    if "const" in node:
+        return str(sentence(node, "const"))
+    said = node.get("title") or node.get("description") or node.get("type")
     return said if isinstance(said, str) else "any"

@@ -35,15 +35,15 @@ def number_piece(conversion: Conversion, node: Node, kind: str, at: At) -> Piece
     """Convert a number or integer schema without enum."""
     schema: Node = {"type": kind.upper()}
     words: list[str | None] = list(_format(conversion, node, kind, schema, at))
-    for keyword, exclusive, toward in (("minimum", "exclusiveMinimum", 1), ("maximum", "exclusiveMaximum", -1)):
+    for keyword, exclusive, tighter in (("minimum", "exclusiveMinimum", max), ("maximum", "exclusiveMaximum", min)):
         bound, open_bound = as_number(node.get(keyword)), as_number(node.get(exclusive))
         if node.get(exclusive) is True:
             # Draft 4: a flag that makes the other keyword exclusive.
             bound, open_bound = None, bound
         if open_bound is not None and kind == "integer":
-            nearest = math.floor(open_bound) + 1 if toward == 1 else math.ceil(open_bound) - 1
-            bound = nearest if bound is None else _tighter(bound, nearest, toward)
-        elif open_bound is not None and (bound is None or _tighter(bound, open_bound, toward) == open_bound):
+            nearest = math.floor(open_bound) + 1 if tighter is max else math.ceil(open_bound) - 1
+            bound = nearest if bound is None else tighter(bound, nearest)
+        elif open_bound is not None and (bound is None or tighter(bound, open_bound) == open_bound):
             bound = open_bound
             words.append(sentence({exclusive: open_bound}, exclusive))
             conversion.note(f"{at.where}/{exclusive}", f"{exclusive} is weakened to {keyword}")
@@ -51,10 +51,6 @@ def number_piece(conversion: Conversion, node: Node, kind: str, at: At) -> Piece
             schema[keyword] = bound
     undo = ArgumentUndo(integer=True) if kind == "integer" else None
     return with_annotations(Piece(schema, undo), node, (*words, *worded_constraints(node, kind)))
-
-
-def _tighter(first: float, second: float, toward: int) -> int | float:
-    return max(first, second) if toward == 1 else min(first, second)
 
 
 def copy_counts(node: Node, schema: Node, keywords: tuple[str, ...]) -> None:
@@ -85,12 +81,12 @@ def enumeration(conversion: Conversion, node: Node, at: At) -> Piece:
     nullable = len(members) < len(values) or node.get("nullable") is True
     marks: Node = {"nullable": True} if nullable else {}
     if not members:
-        return with_annotations(Piece({"type": "NULL"}), node)
+        return with_annotations(Piece({"type": "NULL"}), node, worded_constraints(node))
     if all(isinstance(value, bool) for value in members):
         return _booleans(conversion, node, members, marks, f"{at.where}/{keyword}")
     texts = _texts(members)
     schema: Node = {"type": "STRING"}
-    words: list[str | None] = []
+    words: list[str | None] = [*worded_constraints(node)]
     if kept := [text for text in texts if text]:
         schema["enum"] = kept
     if len(kept) < len(texts):
@@ -106,10 +102,9 @@ def enumeration(conversion: Conversion, node: Node, at: At) -> Piece:
 
 
 def _booleans(conversion: Conversion, node: Node, members: list[bool], marks: Node, where: str) -> Piece:
-    distinct = set(members)
-    words = ()
-    if len(distinct) == 1:
-        words = (f"must be {text_of(members[0])}",)
+    words = worded_constraints(node)
+    if len(set(members)) == 1:
+        words = (f"must be {text_of(members[0])}", *words)
         conversion.note(where, "the one allowed boolean is said in the description only")
     return with_annotations(Piece({"type": "BOOLEAN", **marks}), node, words)
 

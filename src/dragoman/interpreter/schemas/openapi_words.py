@@ -26,8 +26,8 @@ _HANDLED = frozenset(
     | {"items", "prefixItems", "additionalItems", "minItems", "maxItems", "minLength", "maxLength", "pattern"}
     | {"properties", "required", "minProperties", "maxProperties", "propertyOrdering", "additionalProperties"}
     | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "anyOf", "oneOf", "allOf", "then", "else"}
-    | {"$ref", "$dynamicRef", "$recursiveRef", "$defs", "definitions", "$schema", "$id", "id", "$comment"}
-    | {"$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary"}
+    | {"$defs", "definitions", "$schema", "$id", "id", "$comment", "$vocabulary"}
+    | {"$anchor", "$dynamicAnchor", "$recursiveAnchor"}
 )
 
 
@@ -71,7 +71,7 @@ _ANY_WORDS = "any JSON value, written as JSON text"
 
 def described(piece: Piece, node: Node, words: str = _ANY_WORDS) -> Piece:
     """Say in the description that a string stands for something else."""
-    described_piece = with_annotations(piece, node, worded_constraints(node, ""))
+    described_piece = with_annotations(piece, node, worded_constraints(node))
     text = with_sentences(described_piece.schema.get("description"), [words])
     return Piece({**described_piece.schema, "description": text}, piece.undo)
 
@@ -95,7 +95,7 @@ def with_annotations(piece: Piece, node: Node, sentences: tuple[str | None, ...]
     return Piece(schema, piece.undo)
 
 
-def unsayable(conversion: Conversion, node: Node, kind: str, at: At) -> None:
+def unsayable(conversion: Conversion, node: Node, at: At, kind: str = "") -> None:
     """Note the constraints that leave the schema, in words or entirely."""
     worded = (*WORDED.get(kind, ()), *ANYWHERE)
     elsewhere = {keyword for keywords in WORDED.values() for keyword in keywords}
@@ -108,7 +108,7 @@ def unsayable(conversion: Conversion, node: Node, kind: str, at: At) -> None:
             conversion.note(f"{at.where}/{escape(keyword)}", f"{keyword} has no counterpart", "dropped")
 
 
-def worded_constraints(node: Node, kind: str) -> tuple[str | None, ...]:
+def worded_constraints(node: Node, kind: str = "") -> tuple[str | None, ...]:
     """Return the sentences for what `kind` cannot say otherwise."""
     return tuple(sentence(node, keyword) for keyword in (*WORDED.get(kind, ()), *ANYWHERE) if keyword in node)
 
@@ -136,11 +136,13 @@ def choice(schema: Node, undo: ArgumentUndo | None) -> Choice:
     collect_kinds(schema, kinds)
     properties = as_node(schema.get("properties")) or {}
     tags = {name: texts for name, child in properties.items() if (texts := _texts(child))}
+    items = as_node(schema.get("items"))
     return Choice(
         kinds=frozenset(kinds),
         texts=_texts(schema) or None,
         required=frozenset(as_list(schema.get("required"))),
         tags=tags,
+        items=() if items is None else flat_choices(items, None),
         undo=undo,
     )
 

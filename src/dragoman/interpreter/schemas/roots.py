@@ -2,7 +2,8 @@
 
 OpenAI and Anthropic take any JSON Schema whose root says `type: "object"` and has no combinators there. What has no
 object at its root is put into one under `value`. Everything below the root stays as it is, save `required` lists that
-name what is not there, references to other documents and, for picky servers, object schemas without `properties`.
+name what is not there, references to other documents and, for picky servers, object schemas without `properties` and
+array schemas without `items`.
 """
 
 import hashlib
@@ -28,6 +29,7 @@ from dragoman.wire.pointer import escape
 
 EMPTY = b'{"type":"object","properties":{}}'
 
+_OF_ITEMS = ("items", "prefixItems", "$ref")
 _LEGAL_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _BRANCH = re.compile(r"/(?:(?:anyOf|oneOf|allOf)/[0-9]+|not|if|then|else)$")
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_.-]")
@@ -71,6 +73,8 @@ class _Fitting:
         node = rewrite(node, where, self.visit)
         if self.add_properties and node.get("type") == "object" and _is_bare(node, where):
             node = {**node, "properties": {}}
+        if self.add_properties and node.get("type") == "array" and node.keys().isdisjoint(_OF_ITEMS):
+            node = {**node, "items": {}}
         return declared_only(node, where, self.notes)
 
 

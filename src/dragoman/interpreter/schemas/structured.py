@@ -27,6 +27,7 @@ OPENAI_STRICT = Subset(
     formats=_FORMATS,
     recursion=True,
     all_required=True,
+    typed_values=True,
 )
 
 

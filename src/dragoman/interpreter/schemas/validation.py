@@ -5,6 +5,7 @@ Nothing here raises: a schema that cannot be compiled is one error, arguments th
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -22,6 +23,8 @@ _PATTERN_SIZE = 1 << 20
 _BACKTRACKS = 10_000
 _LONGEST_MESSAGE = 500
 _MOST_EXPLAINED = 1000
+_META = "https://json-schema.org/draft/2020-12/schema"
+"""The schema of schemas, which the validator knows by heart."""
 
 
 class ArgumentError(Struct, frozen=True):
@@ -102,6 +105,14 @@ def compile_schema(document: Any) -> "Validator | str":
             except (ValueError, TypeError) as error:
                 reasons.append(_short(getattr(error, "message", str(error))))
     return reasons[1]
+
+
+def schema_errors(document: Any, limit: int = 50) -> list[tuple[str, str]]:
+    """Return what is wrong with a schema that cannot be compiled: places and words, the first `limit`."""
+    import jsonschema_rs  # noqa: PLC0415 - only who validates pays for loading it
+
+    errors = jsonschema_rs.Draft202012Validator({"$ref": _META}).iter_errors(document)
+    return [(_pointer(error.instance_path), _short(error.message)) for error in islice(errors, limit)]
 
 
 def _pointer(path: Sequence[str | int]) -> str:

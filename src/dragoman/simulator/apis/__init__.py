@@ -1,9 +1,29 @@
-"""The vendors' APIs, by name."""
+"""The vendors' APIs, by name. Each is loaded when it is first asked for: a simulator shall be there at once."""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
 from dragoman.simulator.api import Api
-from dragoman.simulator.apis.chat import API as CHAT
-from dragoman.simulator.apis.gemini import API as GEMINI
-from dragoman.simulator.apis.messages import API as MESSAGES
-from dragoman.simulator.apis.responses import API as RESPONSES
 
-APIS: dict[str, Api] = {api.name: api for api in (CHAT, RESPONSES, MESSAGES, GEMINI)}
+NAMES = ("chat", "responses", "messages", "gemini")
+
+
+class _Apis(Mapping[str, Api]):
+    def __init__(self) -> None:
+        self._loaded: dict[str, Api] = {}
+
+    def __getitem__(self, name: str) -> Api:
+        if name not in NAMES:
+            raise KeyError(name)
+        if name not in self._loaded:
+            self._loaded[name] = import_module(f"{__name__}.{name}").API
+        return self._loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
+APIS: Mapping[str, Api] = _Apis()

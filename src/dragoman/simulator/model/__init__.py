@@ -1,6 +1,19 @@
-"""The model behind the four APIs: a small, honest one that needs no weights."""
+"""The model behind the four APIs: a small, honest one that needs no weights. Loaded when it is first asked."""
 
-from dragoman.simulator.model.answering import answer
-from dragoman.simulator.model.usage import PrefixMemory, ask_tokens, usage_of
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.simulator.model.answering import answer
+    from dragoman.simulator.model.usage import PrefixMemory, ask_tokens, usage_of
+
+_HOMES = {"PrefixMemory": "usage", "answer": "answering", "ask_tokens": "usage", "usage_of": "usage"}
 
 __all__ = ["PrefixMemory", "answer", "ask_tokens", "usage_of"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)

@@ -55,7 +55,7 @@ def _one_schema(heard: Heard, _: Situation) -> Iterator[Violation]:
 
 
 def _mixed(heard: Heard, _: Situation) -> Iterator[Violation]:
-    served = server_tools(heard.request.tools or [])
+    served = set(server_tools(heard.request.tools or [])) - {"code_execution"}
     if heard.functions and served and not heard.generation.combines:
         vertex = "Multiple tools are supported only when they are all search tools."
         yield Violation(vertex if heard.vertex else "Tool use with function calling is unsupported", "/tools")
@@ -64,7 +64,7 @@ def _mixed(heard: Heard, _: Situation) -> Iterator[Violation]:
 def _flagged(heard: Heard, _: Situation) -> Iterator[Violation]:
     served = server_tools(heard.request.tools or [])
     flag = heard.request.tool_config and heard.request.tool_config.include_server_side_tool_invocations
-    if heard.functions and served and not heard.vertex and not flag:
+    if heard.functions and served and heard.generation.combines and not heard.vertex and not flag:
         words = (
             "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function "
             "calling."
@@ -128,6 +128,12 @@ def _two_schemas(body: Json, _: Random) -> Iterable[Json]:
 
 def _both_kinds(body: Json, chance: Random) -> Iterable[Json]:
     kind = chance.choice(("googleSearch", "codeExecution", "url_context"))
+    yield bodies.with_tools(body, {"functionDeclarations": [bodies.WEATHER]}, {kind: {}})
+    yield bodies.with_tools(body, {"functionDeclarations": [bodies.WEATHER], kind: {}})
+
+
+def _search_beside(body: Json, chance: Random) -> Iterable[Json]:
+    kind = chance.choice(("googleSearch", "url_context"))
     yield bodies.with_tools(body, {"functionDeclarations": [bodies.WEATHER]}, {kind: {}})
     yield bodies.with_tools(body, {"functionDeclarations": [bodies.WEATHER], kind: {}})
 
@@ -196,10 +202,10 @@ RULES: tuple[HeardRule, ...] = (
     ),
     Rule(
         "gemini.tools-mixed",
-        "Before Gemini 3 functions do not go together with Google's own tools.",
-        "wire/gemini.md section 2; Google's words from github.com/symfony/ai/issues/803",
+        "Before Gemini 3 functions do not go together with Google's own tools, code execution excepted.",
+        "wire/gemini.md section 2, cases T081; Google's words from github.com/symfony/ai/issues/803",
         _mixed,
-        _both_kinds,
+        _search_beside,
     ),
     Rule(
         "gemini.tools-flagged",

@@ -1,0 +1,106 @@
+"""Lists of tools that may be used, where they have a vendor's own among them or say no mode."""
+
+import json
+
+import pytest
+
+from dragoman.dialects.record import Call
+from dragoman.interpreter.translate import translate_request
+from interpreter.workbench import booked, encoded
+
+MODELS = {"chat": "gpt-5.2", "responses": "gpt-5.6", "messages": "claude-opus-5", "gemini": "gemini-3-pro"}
+F, G = ({"type": "function", "name": name, "parameters": {"type": "object"}, "strict": False} for name in "fg")
+SEARCH = {"type": "web_search"}
+CODE = {"type": "code_interpreter", "container": {"type": "auto"}}
+
+
+def translated(source, target, body):
+    told = translate_request(Call(encoded(body)), source, target, model=MODELS[target])
+    return json.loads(told.call.body), booked(told.losses)
+
+
+def allowed(target, *listed, mode="auto", tools=(F, G, SEARCH, CODE)):
+    choice = {"type": "allowed_tools", "mode": mode, "tools": list(listed)}
+    return translated("responses", target, {"input": "hi", "tools": list(tools), "tool_choice": choice})
+
+
+def named(body):
+    """The names of the tools of a request, functions and a vendor's own."""
+    tools = []
+    for tool in body.get("tools", ()):
+        declared = tool.get("functionDeclarations")
+        tools.extend([one["name"] for one in declared] if declared else [tool.get("name") or next(iter(tool))])
+    return tools
+
+
+@pytest.mark.parametrize(
+    ("target", "listed", "tools"),
+    [
+        ("messages", [{"type": "function", "name": "f"}], ["f"]),
+        ("gemini", [{"type": "function", "name": "f"}], ["f", "g"]),
+        ("messages", [{"type": "function", "name": "f"}, SEARCH], ["f", "web_search"]),
+        ("gemini", [{"type": "function", "name": "f"}, SEARCH], ["f", "g", "googleSearch"]),
+        ("messages", [SEARCH], ["web_search"]),
+        ("gemini", [SEARCH], ["googleSearch"]),
+        ("gemini", [{"type": "code_interpreter"}], ["codeExecution"]),
+        ("messages", [], []),
+    ],
+)
+def test_a_vendors_own_tools_are_sent_only_if_they_are_on_the_list(target, listed, tools):
+    body, losses = allowed(target, *listed)
+    assert sorted(named(body)) == sorted(tools)
+    gone = {("dropped", f"/tools/{index}") for index, name in enumerate("fg") if name not in tools}
+    gone |= {("dropped", "/tools/2/type")} if SEARCH not in listed else set()
+    assert gone <= {(kind, where.removesuffix("/name")) for kind, where in losses}
+    assert not [where for kind, where in losses if kind == "dropped" and where.startswith("/tool_choice/tools/")]
+
+
+def test_a_listed_tool_that_is_not_sent_is_booked():
+    _, losses = allowed("messages", {"type": "function", "name": "f"}, {"type": "mcp", "server_label": "x"})
+    assert ("dropped", "/tool_choice/tools/1/server_label") in losses
+
+
+def test_an_entry_names_the_tool_it_says_enough_of():
+    servers = [{"type": "mcp", "server_label": label, "server_url": "https://a.example"} for label in "xy"]
+    choice = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "mcp", "server_label": "x"}]}
+    body = encoded({"input": "hi", "tools": servers, "tool_choice": choice})
+    told = translate_request(Call(body), "responses", "messages", model="claude-opus-5")
+    reasons = {loss.where: loss.what for loss in told.losses}
+    assert reasons["/tools/0/server_label"] == "a tool only its own vendor runs"
+    assert reasons["/tools/1/server_label"].startswith("tool_choice does not allow it")
+
+
+@pytest.mark.parametrize("config", [{}, {"mode": "MODE_UNSPECIFIED"}])
+@pytest.mark.parametrize("target", ["chat", "responses", "messages"])
+def test_names_of_gemini_without_a_mode_are_the_tools_the_model_may_call(target, config):
+    declared = [{"name": name, "parametersJsonSchema": {"type": "object"}} for name in "fg"]
+    body, losses = translated(
+        "gemini",
+        target,
+        {
+            "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+            "tools": [{"functionDeclarations": declared}],
+            "toolConfig": {"functionCallingConfig": {**config, "allowedFunctionNames": ["f"]}},
+        },
+    )
+    if target == "messages":
+        assert [tool["name"] for tool in body["tools"]] == ["f"]
+        assert body["tool_choice"] == {"type": "auto"}
+        return
+    choice = body["tool_choice"].get("allowed_tools", body["tool_choice"])
+    assert (body["tool_choice"]["type"], choice["mode"], len(choice["tools"])) == ("allowed_tools", "auto", 1)
+    assert losses == []
+
+
+def test_what_gemini_may_always_use_is_on_the_list_that_openai_is_given():
+    declared = [{"name": name, "parametersJsonSchema": {"type": "object"}} for name in "fg"]
+    config = {"mode": "ANY", "allowedFunctionNames": ["f", "g"]}
+    body = {
+        "contents": [{"role": "user", "parts": [{"text": "hi"}]}],
+        "tools": [{"functionDeclarations": declared}, {"googleSearch": {}}, {"codeExecution": {}}],
+        "toolConfig": {"functionCallingConfig": config},
+    }
+    choice = translated("gemini", "responses", body)[0]["tool_choice"]
+    functions = [{"type": "function", "name": name} for name in "fg"]
+    natives = [SEARCH, {"type": "code_interpreter"}]
+    assert choice == {"type": "allowed_tools", "mode": "required", "tools": [*functions, *natives]}

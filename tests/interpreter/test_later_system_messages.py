@@ -1,0 +1,94 @@
+"""Claude takes a later system message between the user's words and the answer to them; elsewhere the user tells it."""
+
+import json
+
+import pytest
+from msgspec import structs
+
+from dragoman.core.parts import Inline, Media, Text, ToolCall, ToolResult
+from dragoman.dialects.record import Call
+from dragoman.interpreter.arrange import arranged
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.translate import translate_request
+from interpreter.workbench import booked, encoded, said
+
+HI, YES, SO = said("user", "hi"), said("assistant", "yes"), said("user", "so")
+LATER, MORE = said("system", "rule"), said("system", "more")
+CALL = said("assistant", ToolCall(id="a", name="f", arguments="{}"))
+RESULT = said("user", ToolResult(call_id="a", content=(Text(text="ok"),)))
+TOLD = "<system>\nrule\n</system>"
+IMAGE = Media(kind="image", media_type="image/png", source=Inline("AA"))
+
+
+def turns(*messages, model="claude-opus-5"):
+    ledger = Ledger({})
+    placed = [structs.replace(message, where=f"/{index}") for index, message in enumerate(messages)]
+    return arranged(placed, traits_for("messages", model), ledger), booked(ledger)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        (HI, LATER),
+        (HI, LATER, YES, SO),
+        (HI, CALL, RESULT, LATER),
+        (HI, CALL, RESULT, LATER, YES, SO),
+        (LATER, HI, LATER),
+    ],
+)
+@pytest.mark.parametrize("model", ["claude-opus-5", "claude-opus-4-8", "claude-sonnet-5-5"])
+def test_between_question_and_answer_it_stays(history, model):
+    assert turns(*history, model=model) == (history, [])
+
+
+@pytest.mark.parametrize(
+    ("history", "after", "place"),
+    [
+        ((HI, YES, LATER, SO), (HI, YES, said("user", TOLD, "so")), "/2"),
+        ((HI, LATER, SO), (said("user", "hi", TOLD, "so"),), "/1"),
+        ((HI, YES, LATER), (HI, YES, said("user", TOLD)), "/2"),
+        ((HI, YES, LATER, YES, SO), (HI, YES, said("user", TOLD), YES, SO), "/2"),
+        ((HI, CALL, RESULT, LATER, SO), (HI, CALL, said("user", *RESULT.parts, TOLD, "so")), "/3"),
+    ],
+)
+def test_anywhere_else_the_user_tells_it(history, after, place):
+    assert turns(*history) == (after, [("approximated", place)])
+
+
+def test_several_in_a_row_are_one():
+    assert turns(HI, LATER, MORE, YES, SO) == ((HI, said("system", "rule", "more"), YES, SO), [])
+    told = said("user", "hi", TOLD, "<system>\nmore\n</system>", "so")
+    assert turns(HI, LATER, MORE, SO) == ((told,), [("approximated", "/1"), ("approximated", "/2")])
+
+
+def test_one_that_is_more_than_text_is_told_by_the_user_with_those_beside_it():
+    shown = said("system", IMAGE)
+    assert turns(HI, LATER, shown, YES, SO) == (
+        (said("user", "hi", TOLD, IMAGE), YES, SO),
+        [("approximated", "/1"), ("approximated", "/2")],
+    )
+
+
+def test_one_that_says_nothing_parts_nobody():
+    assert turns(HI, said("system"), SO) == ((said("user", "hi", "so"),), [])
+    assert turns(HI, said("system"), YES, SO) == ((HI, YES, SO), [])
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-5", "claude-opus-4-7"])
+def test_models_without_later_system_messages_hear_them_from_the_user(model):
+    assert turns(HI, LATER, YES, SO, model=model) == (
+        (said("user", "hi", TOLD), YES, SO),
+        [("approximated", "/1")],
+    )
+
+
+def test_the_roles_of_a_translated_request_are_in_an_order_claude_takes():
+    messages = [
+        {"role": role, "content": role} for role in ("user", "assistant", "system", "user", "system", "assistant")
+    ]
+    call = Call(encoded({"model": "m", "messages": [*messages, {"role": "user", "content": "so"}]}))
+    translation = translate_request(call, "chat", "messages", model="claude-opus-5")
+    told = json.loads(translation.call.body)["messages"]
+    assert [message["role"] for message in told] == ["user", "assistant", "user", "system", "assistant", "user"]
+    assert [loss.where for loss in translation.losses] == ["/messages/2"]

@@ -1,0 +1,163 @@
+"""Media as their callers give them: data in links, data without a type, links that not everybody follows."""
+
+import json
+
+import pytest
+
+from dragoman.core.parts import Inline, Link, Media, Plain, Text, ToolResult
+from dragoman.dialects.record import Call
+from dragoman.interpreter.history import fit_messages
+from dragoman.interpreter.translate import translate_request
+from interpreter.workbench import booked, encoded, exactly, fitting_for, said
+
+MODELS = {"chat": "gpt-4.1", "responses": "gpt-5.6", "messages": "claude-opus-5", "gemini": "gemini-3-pro"}
+URL = "https://a.example/b.png"
+
+
+def media(kind, media_type, source, **more):
+    return Media(kind=kind, media_type=media_type, source=source, where="/p", **more)
+
+
+def fitted(target, part, **changes):
+    fitting = fitting_for(target, MODELS[target], **changes)
+    (message,) = fit_messages((said("user", part),), fitting)
+    return message.parts, booked(fitting)
+
+
+@pytest.mark.parametrize("target", ["chat", "responses", "messages", "gemini"])
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("_-8=", "/+8="),
+        ("_-8", "/+8="),
+        ("QUI", "QUI="),
+        ("QQ", "QQ=="),
+        ("QUJD", "QUJD"),
+        ("+/+/", "+/+/"),
+        ("+/8", "+/8="),
+        ("QUJDR", "QUJDR"),
+        ("QU\nI=", "QU\nI="),
+        ("a-b c", "a-b c"),
+    ],
+)
+def test_base64_is_told_in_the_standard_alphabet_with_its_padding(target, given, told):
+    (after,), losses = fitted(target, media("image", "image/png", Inline(given)))
+    assert (after.source, losses) == (Inline(told), [])
+
+
+def test_googles_clients_write_base64_for_urls_and_others_read_it():
+    part = {"inlineData": {"mimeType": "image/png", "data": "_-8="}}
+    body = encoded({"contents": [{"role": "user", "parts": [{"text": "look"}, part]}]})
+    told = translate_request(Call(body), "gemini", "messages", model="claude-opus-5")
+    content = json.loads(told.call.body)["messages"][0]["content"]
+    assert content[1]["source"] == {"type": "base64", "media_type": "image/png", "data": "/+8="}
+    home = translate_request(Call(body), "gemini", "gemini")
+    assert home.call.body == body
+
+
+@pytest.mark.parametrize(
+    ("url", "media_type", "data"),
+    [
+        ("data:image/png,%89PNG", "image/png", "iVBORw=="),
+        ("DATA:image/png;base64,_-8", "image/png", "/+8="),
+        ("data:image/png;name=a.png;BASE64,QUJD", "image/png", "QUJD"),
+    ],
+)
+def test_a_link_that_holds_its_data_is_data(url, media_type, data):
+    after = media("image", media_type, Inline(data))
+    assert fitted("gemini", media("image", "", Link(url))) == ((after,), [])
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [("data:,a%20b", "a b"), ("data:text/plain,a+b,c", "a+b,c"), ("data:;charset=utf-8,%C3%A9", "é")],
+)
+def test_a_link_that_holds_text_is_a_text_document(url, text):
+    after = media("document", "text/plain", Plain(text))
+    assert fitted("messages", media("document", "", Link(url))) == ((after,), [])
+
+
+def test_a_file_that_turns_out_to_hold_a_picture_is_an_image():
+    (after,), losses = fitted("messages", media("document", "", Link("data:image/gif,GIF")))
+    assert (after, losses) == (media("image", "image/gif", Inline("R0lG")), [])
+
+
+@pytest.mark.parametrize(
+    ("part", "kind", "media_type"),
+    [
+        (media("document", "", Inline("QUJD"), name="a.b.PDF"), "document", "application/pdf"),
+        (media("document", "", Inline("QUJD"), name="a.csv"), "document", "text/csv"),
+        (media("document", "", Inline("QUJD"), name="a.png"), "image", "image/png"),
+        (media("document", "", Inline("JVBERi0x")), "document", "application/pdf"),
+        (media("document", "", Inline("iVBORw0K"), name="picture"), "image", "image/png"),
+        (media("image", "", Inline("/9j/4AAQ")), "image", "image/jpeg"),
+        (media("image", "", Inline("R0lGODlh")), "image", "image/gif"),
+    ],
+)
+def test_data_without_a_type_is_known_by_its_files_name_or_how_it_begins(part, kind, media_type):
+    (after,), losses = fitted("gemini", part, image_types=frozenset())
+    assert (after.kind, after.media_type) == (kind, media_type)
+    assert [kind for kind, _ in losses] == ["dropped"] * bool(part.name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "media_type"), [("document", "application/pdf"), ("image", "image/jpeg"), ("audio", "audio/mpeg")]
+)
+def test_data_nobody_can_tell_is_taken_for_the_commonest_of_its_kind(kind, media_type):
+    (after,), losses = fitted("gemini", media(kind, "", Inline("QUJD")))
+    assert (after.media_type, losses) == (media_type, [("approximated", "/p")])
+
+
+def test_bare_data_of_a_chat_file_reaches_gemini_with_its_type():
+    file = {"type": "file", "file": {"filename": "a.pdf", "file_data": "QUJD"}}
+    body = encoded({"model": "m", "messages": [{"role": "user", "content": [file]}]})
+    told = translate_request(Call(body), "chat", "gemini", model="gemini-3-pro")
+    parts = json.loads(told.call.body)["contents"][0]["parts"]
+    assert parts == [{"inlineData": {"mimeType": "application/pdf", "data": "QUJD"}}]
+
+
+def test_gemini_follows_links_to_googles_storage():
+    part = media("image", "image/png", Link("gs://b/a.png"))
+    assert fitted("gemini", part) == ((part,), [])
+
+
+def answered(target, *content, **more):
+    result = ToolResult(call_id="a", content=content, where="/r", **more)
+    return fitted(target, result)
+
+
+@pytest.mark.parametrize(
+    ("target", "url", "inside"),
+    [
+        ("gemini", URL, False),
+        ("gemini", "gs://b/a.png", True),
+        ("responses", URL, True),
+        ("responses", "b.png", True),
+        ("messages", URL, True),
+    ],
+)
+def test_a_link_stands_behind_a_result_that_cannot_hold_it(target, url, inside):
+    part = media("image", "image/png" if target == "gemini" else "", Link(url))
+    (result, *behind), losses = answered(target, part)
+    if inside:
+        assert (result.content, behind, losses) == ((part,), [], [])
+    else:
+        assert result.content == (Text(text="[image follows]"),)
+        assert (behind, losses) == ([part], [("approximated", "/p")])
+
+
+PICTURE = media("image", "image/png", Inline("QUJD"))
+
+
+@pytest.mark.parametrize(("failed", "inside"), [(True, False), (False, True)])
+def test_claude_takes_no_picture_in_a_result_that_failed(failed, inside):
+    (result, *behind), losses = answered("messages", Text(text="no"), PICTURE, failed=failed)
+    follows = PICTURE if inside else Text(text="[image follows]")
+    assert exactly(result.content) == exactly((Text(text="no"), follows))
+    assert result.failed is failed
+    assert (behind, losses) == (([], []) if inside else ([PICTURE], [("approximated", "/p")]))
+
+
+def test_gemini_takes_a_picture_in_a_result_that_failed():
+    (result, *behind), losses = answered("gemini", Text(text="no"), PICTURE, failed=True)
+    assert (result.content, behind, losses) == ((Text(text="no"), PICTURE), [], [])

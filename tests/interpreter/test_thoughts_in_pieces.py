@@ -1,0 +1,204 @@
+"""A thought that a client of Gemini keeps in the pieces it was streamed in comes back to its vendor as one."""
+
+import json
+
+import pytest
+
+from dragoman.core.losses import Loss
+from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
+from dragoman.core.request import Message
+from dragoman.core.value import Extras
+from dragoman.dialects.record import Call
+from dragoman.interpreter.carry import UNSIGNED, native, rejoined, sealed
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.translate import StreamTranslator, translate_request
+from interpreter.workbench import booked, encoded, fitting_for, said
+
+MODELS = {"messages": "claude-opus-5", "responses": "gpt-5.6"}
+FOREIGN = "reasoning of another vendor's model cannot be replayed"
+
+
+def named(kind, **body):
+    return f"event: {kind}\ndata: ".encode() + encoded({"type": kind, **body}) + b"\n\n"
+
+
+def claude_thinks(*pieces, signature="EqQB"):
+    """Claude's stream: a thought in pieces, then a call."""
+    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-opus-5", "content": []}
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
+    thought = {"type": "thinking", "thinking": "", "signature": ""}
+    deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces]
+    deltas.append({"type": "signature_delta", "signature": signature})
+    return b"".join(
+        [
+            named("message_start", message={**head, "stop_reason": None, "stop_sequence": None, "usage": usage}),
+            named("content_block_start", index=0, content_block=thought),
+            *(named("content_block_delta", index=0, delta=delta) for delta in deltas),
+            named("content_block_stop", index=0),
+            named("content_block_start", index=1, content_block=call),
+            named("content_block_delta", index=1, delta={"type": "input_json_delta", "partial_json": '{"a":1}'}),
+            named("content_block_stop", index=1),
+            named("message_delta", delta={"stop_reason": "tool_use", "stop_sequence": None}, usage=usage),
+            named("message_stop"),
+        ]
+    )
+
+
+def gpt_thinks(*summaries):
+    """GPT's stream: a reasoning item of several summaries, then a call."""
+    texts = [{"type": "summary_text", "text": text} for text in summaries]
+    items = [
+        {"type": "reasoning", "id": "rs_1", "summary": texts, "encrypted_content": "gAAA"},
+        {"type": "function_call", "id": "fc_1", "call_id": "toolu_1", "name": "f", "arguments": '{"a":1}'},
+    ]
+    reply = {"id": "resp_1", "object": "response", "created_at": 1, "model": "gpt-5.6", "status": "completed"}
+    done = [
+        named("response.output_item.done", output_index=index, item=item, sequence_number=index + 1)
+        for index, item in enumerate(items)
+    ]
+    end = {**reply, "output": items}
+    return b"".join(
+        [
+            named("response.created", response={**reply, "status": "in_progress", "output": []}, sequence_number=0),
+            *done,
+            named("response.completed", response=end, sequence_number=9),
+        ]
+    )
+
+
+def contents_of(source, stream):
+    """What a client of Gemini that keeps every chunk as a content (google-genai) has of a stream."""
+    translator = StreamTranslator(source, "gemini")
+    told = translator.feed(stream) + translator.close()
+    chunks = [json.loads(line[6:]) for line in told.splitlines() if line.startswith(b"data: ")]
+    return [chunk["candidates"][0]["content"] for chunk in chunks]
+
+
+def apart(contents):
+    return contents
+
+
+def gathered(contents):
+    return [{"role": "model", "parts": [part for content in contents for part in content["parts"]]}]
+
+
+def fused(contents):
+    """Adjacent texts of a kind put together, the signature with them."""
+    parts = []
+    for part in gathered(contents)[0]["parts"]:
+        before = parts[-1] if parts else {}
+        open_text = "text" in part and "text" in before and "thoughtSignature" not in before
+        if open_text and part.get("thought") == before.get("thought"):
+            parts[-1] = {**before, **part, "text": before["text"] + part["text"]}
+        else:
+            parts.append(part)
+    return [{"role": "model", "parts": parts}]
+
+
+def history(contents):
+    result = {"functionResponse": {"id": "toolu_1", "name": "f", "response": {"output": "r"}}}
+    asked, answered = ({"role": "user", "parts": [part]} for part in ({"text": "go"}, result))
+    return {"contents": [asked, *contents, answered]}
+
+
+def returned(target, contents):
+    told = translate_request(Call(encoded(history(contents))), "gemini", target, model=MODELS[target])
+    return json.loads(told.call.body), told.losses
+
+
+@pytest.mark.parametrize("keep", [apart, gathered, fused])
+def test_a_streamed_thought_of_claude_comes_back_unmodified(keep):
+    body, losses = returned("messages", keep(contents_of("messages", claude_thinks("Thi", "nk"))))
+    call = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1}}
+    thought = {"type": "thinking", "thinking": "Think", "signature": "EqQB"}
+    assert body["messages"][1] == {"role": "assistant", "content": [thought, call]}
+    assert losses == ()
+
+
+@pytest.mark.parametrize("keep", [apart, gathered, fused])
+def test_a_streamed_thought_of_gpt_comes_back_with_its_words(keep):
+    body, losses = returned("responses", keep(contents_of("responses", gpt_thinks("A", "B"))))
+    summary = [{"type": "summary_text", "text": "A\n\nB"}]
+    assert body["input"][1] == {"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "gAAA"}
+    assert losses == ()
+
+
+def test_the_pieces_of_a_thought_the_target_cannot_take_are_booked_each_at_its_place():
+    contents = gathered(contents_of("messages", claude_thinks("Thi", "nk")))
+    body, losses = returned("responses", contents)
+    assert all(item["type"] != "reasoning" for item in body["input"])
+    lost = {loss.where for loss in losses if loss.kind == "dropped"}
+    assert lost == {
+        *(f"/contents/1/parts/{index}/{name}" for index in range(3) for name in ("text", "thought")),
+        "/contents/1/parts/2/thoughtSignature",
+    }
+
+
+SEAL = sealed(Signature("anthropic", "s"), "self", "google")
+CALL = ToolCall(id="c", name="f", arguments="{}")
+
+
+def piece(text, signature=None, **more):
+    return Reasoning(texts=(text,), signature=signature, **more)
+
+
+def test_a_thought_whose_envelope_is_on_its_only_piece_stays_as_it_is():
+    messages = (said("assistant", piece("a", SEAL), CALL),)
+    assert rejoined(messages, fitting_for("messages", "claude-opus-5")) is messages
+
+
+@pytest.mark.parametrize(
+    "between",
+    [Text(text="x"), piece("b", Signature("google", "own")), Reasoning(redacted=True), CALL],
+)
+def test_what_stands_between_two_thoughts_keeps_them_apart(between):
+    messages = (said("assistant", piece("a"), between, piece("", SEAL)),)
+    assert rejoined(messages, fitting_for("messages", "claude-opus-5")) is messages
+
+
+def test_a_turn_of_the_user_keeps_thoughts_apart():
+    messages = (said("assistant", piece("a")), said("user", "hi"), said("assistant", piece("", SEAL)))
+    assert rejoined(messages, fitting_for("messages", "claude-opus-5")) is messages
+
+
+def test_two_thoughts_in_a_row_stay_two():
+    messages = (said("assistant", piece("a"), piece("b", SEAL), piece("c"), piece("d", SEAL)),)
+    joined = rejoined(messages, fitting_for("messages", "claude-opus-5"))
+    assert joined == (said("assistant", piece("ab", SEAL), piece("cd", SEAL)),)
+
+
+def test_words_nobody_signed_are_put_together_where_any_reasoning_is_taken():
+    seal = sealed(UNSIGNED, "self", "google")
+    messages = (said("assistant", piece("a"), piece("b"), piece("", seal)),)
+    assert rejoined(messages, fitting_for("chat", "deepseek-v4")) == (said("assistant", piece("ab", seal)),)
+    assert rejoined(messages, fitting_for("messages", "claude-opus-5")) is messages
+
+
+def test_what_only_gemini_understands_of_the_pieces_and_their_messages_is_booked():
+    extras = Extras("gemini", {"/x": b"1"})
+    first = Message(role="assistant", parts=(piece("a", extras=extras, where="/0/p"),), extras=extras, where="/0")
+    fitting = fitting_for("messages", "claude-opus-5", source="gemini")
+    last = said("assistant", piece("b", SEAL), CALL)
+    assert rejoined((first, last), fitting) == (said("assistant", piece("ab", SEAL), CALL),)
+    assert booked(fitting) == [("dropped", "/0/p/x"), ("dropped", "/0/x")]
+
+
+def test_at_home_all_pieces_of_another_vendors_thought_are_taken_out():
+    extras = Extras("gemini", {"/x": b"1"})
+    first = Message(role="assistant", parts=(piece("a", where="/0/p"),), extras=extras, where="/0")
+    messages = (said("user", "hi"), first, said("assistant", piece("b", SEAL, where="/1/p"), CALL))
+    ledger = Ledger({})
+    assert native(messages, "google", ledger) == (said("user", "hi"), said("assistant", CALL))
+    assert ledger.losses() == (
+        Loss("/0/p", FOREIGN, "dropped"),
+        Loss("/0/x", "its message said nothing else", "dropped"),
+        Loss("/1/p", FOREIGN, "dropped"),
+    )
+
+
+def test_at_home_the_pieces_of_a_thought_of_the_vendors_own_stay():
+    seal = sealed(Signature("google", "s"), "self", "google")
+    messages = (said("assistant", piece("a"), piece("b", seal)),)
+    kept = (said("assistant", piece("a"), piece("b", Signature("google", "s"))),)
+    assert native(messages, "google", Ledger({})) == kept
