@@ -256,3 +256,10 @@ def test_a_link_without_a_type_has_the_one_its_ending_says(ending, media_type):
     kind = main if main in ("image", "audio", "video") else "document"
     (after,), losses = fitted("gemini", media(kind, "", Link(f"https://x.y/z/a.b.{ending.upper()}?q=.x")))
     assert (after.media_type, losses) == (media_type, [])
+
+
+@pytest.mark.parametrize("kind", ["image", "audio", "video"])
+def test_a_file_whose_data_says_what_it_is_becomes_that(kind):
+    link = Link(f"data:{kind}/x;base64,QUE=")
+    (after,), _ = fitted("gemini", media("document", "", link), image_types=frozenset())
+    assert (after.kind, after.media_type, after.source) == (kind, f"{kind}/x", Inline("QUE="))

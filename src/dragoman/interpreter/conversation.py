@@ -5,7 +5,7 @@ call, is translated alike whatever follows it. So it is translated by itself and
 Anything unusual (ids that are missing, or used on both sides of the cut) is translated whole.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Raw, structs
 
@@ -25,19 +25,20 @@ from dragoman.wire import array, json
 class Conversation:
     """One request on its way from one dialect to another, and what is known of its history."""
 
+    _known = NOTHING
+    _start = 0
+    """Where the items of the history begin in the body."""
+    _new: Sequence[Raw] = ()
+    """The items behind what is known; none if nothing shall be remembered."""
+    _tail = 0
+    """How many bytes the body has from the end of the history on."""
+
     def __init__(self, call: Call, here: Dialect, there: Dialect, model: str, recall: Recall) -> None:
         self._call = call
         self._here = here
         self._there = there
         self._recall = recall
         self._scope = (here.name, there.name, model)
-        self._known = NOTHING
-        self._start = 0
-        """Where the items of the history begin in the body."""
-        self._new: list[Raw] = []
-        """The items behind what is known; none if nothing shall be remembered."""
-        self._tail = 0
-        """How many bytes the body has from the end of the history on."""
         self.request = self._read()
 
     def _read(self) -> Request:

@@ -6,10 +6,9 @@ from msgspec import Struct, structs
 
 from dragoman.core.parts import ToolCall
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
-from dragoman.core.value import Extras
 from dragoman.interpreter.fitting import Fitting
 from dragoman.interpreter.foreign import drop_extras
-from dragoman.interpreter.native_tools import choice_of, counterpart, is_called, settings_of
+from dragoman.interpreter.native_tools import counterpart, settings_of
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.from_openapi import to_json_schema
 from dragoman.interpreter.schemas.gemini_json import fit_gemini
@@ -18,6 +17,7 @@ from dragoman.interpreter.schemas.outcome import Converted
 from dragoman.interpreter.schemas.roots import fit_root
 from dragoman.interpreter.schemas.structured import to_anthropic_output, to_openai_strict
 from dragoman.interpreter.strict_room import StrictRoom
+from dragoman.interpreter.tool_choice import allowed, fit_choice, validated
 from dragoman.wire import json
 from dragoman.wire.memory import Memory
 
@@ -30,64 +30,50 @@ _FREE_TEXT = b'{"type":"object","properties":{"input":{"type":"string"}},"requir
 
 def fit_tools(request: Request, fitting: Fitting) -> tuple[tuple[AnyTool, ...], ToolChoice | None]:
     """Return the tools and the choice as the target takes them."""
-    tools = _held_to_schemas(_allowed(request, fitting), request.tool_choice, fitting)
+    tools = _held_to_schemas(allowed(request, fitting), request.tool_choice, fitting)
+    fitted = _fit_all(tools, fitting)
+    choice = validated(fit_choice(request, fitted, fitting), fitting)
+    if not fitted and fitting.traits.stub_tools:
+        stubs = tuple(_stubs(request.messages, fitting))
+        return stubs, ToolChoice(mode="none") if stubs else None
+    return fitted, choice
+
+
+def _fit_all(tools: tuple[AnyTool, ...], fitting: Fitting) -> tuple[AnyTool, ...]:
+    """Fit every tool; the same ones, sent again, are not looked at again."""
+    known = _MADE_OF_ALL.get(tools, fitting.traits)
+    if known is not None and known.source_issuer == fitting.source_issuer:
+        fitting.names.update(known.names)
+        fitting.arguments.update(known.arguments)
+        return known.tools
+    booked, names, arguments = len(fitting.ledger), fitting.names, fitting.arguments
+    fitting.names, fitting.arguments = {}, {}
+    fitted = tuple(_beside_native(_fit_each(tools, fitting), fitting))
+    if len(fitting.ledger) == booked and not fitting.custom:
+        made = _MadeOfAll(fitted, fitting.source_issuer, fitting.names, fitting.arguments)
+        _MADE_OF_ALL.keep(made, tools, fitting.traits)
+    fitting.names, fitting.arguments = {**names, **fitting.names}, {**arguments, **fitting.arguments}
+    return fitted
+
+
+def _fit_each(tools: tuple[AnyTool, ...], fitting: Fitting) -> list[AnyTool]:
     fitted: list[AnyTool] = []
-    room = StrictRoom(fitting.traits)
+    room: StrictRoom | None = None
     for tool in tools:
         if isinstance(tool, NativeTool):
             native = _fit_native(tool, fitting)
             if native is not None:
                 fitted.append(native)
             continue
-        now = _fit_tool(tool, fitting, room.takes(tool))
+        if not tool.strict:
+            fitted.append(_fit_tool(tool, fitting, strict_allowed=True))
+            continue
+        room = room or StrictRoom(fitting.traits)
+        now = _fit_tool(tool, fitting, strict_allowed=room.takes(tool))
         if now.strict is True:
             room.fill(tool)
         fitted.append(now)
-    fitted = _beside_native(fitted, fitting)
-    choice = _validated(_fit_choice(request, fitted, fitting), fitting)
-    if not fitted and fitting.traits.stub_tools:
-        stubs = tuple(_stubs(request.messages, fitting))
-        return stubs, ToolChoice(mode="none") if stubs else None
-    return tuple(fitted), choice
-
-
-def _validated(choice: ToolChoice | None, fitting: Fitting) -> ToolChoice | None:
-    if not fitting.validated:
-        return choice
-    if choice is None:
-        return ToolChoice(mode="auto", validated=True)
-    return structs.replace(choice, mode=choice.mode or "auto", validated=choice.mode in (None, "auto"))
-
-
-def _allowed(request: Request, fitting: Fitting) -> tuple[AnyTool, ...]:
-    """Leave out tools the choice does not allow, where the target has no list for that."""
-    choice = request.tool_choice
-    if choice is None or choice.mode == "none" or not (choice.names or choice.listed):
-        return request.tools
-    single = len(choice.names) == 1 and choice.mode == "required" and fitting.forced
-    every_function = bool(choice.names) and (fitting.traits.allowed_subset or single)
-    kept: list[AnyTool] = []
-    for tool in request.tools:
-        native = isinstance(tool, NativeTool)
-        if (not choice.listed or _is_listed(tool, choice)) if native else every_function or tool.name in choice.names:
-            kept.append(tool)
-        else:
-            fitting.ledger.dropped(tool.where, "tool_choice does not allow it, and the target has no list for that")
-    return tuple(kept)
-
-
-def _is_listed(tool: NativeTool, choice: ToolChoice) -> bool:
-    return choice.extras is not None and any(_names(raw, tool) for raw in choice.extras.fields.values())
-
-
-def _names(entry: bytes, tool: NativeTool) -> bool:
-    """Tell whether an entry of a list of allowed tools is this one: it says as much of it as tells it apart."""
-    if not (json.is_object(entry) and json.is_object(tool.raw)):
-        return False
-    said, members = json.decode_object(entry), json.decode_object(tool.raw)
-    return "type" in said and all(
-        name in members and json.peek(members[name]) == json.peek(value) for name, value in said.items()
-    )
+    return fitted
 
 
 def _held_to_schemas(tools: tuple[AnyTool, ...], choice: ToolChoice | None, fitting: Fitting) -> tuple[AnyTool, ...]:
@@ -153,7 +139,17 @@ class _Made(Struct, frozen=True):
     arguments: tuple[ArgumentUndo, ...]
 
 
+class _MadeOfAll(Struct, frozen=True):
+    """What became of all tools of a request, where nothing had to be booked."""
+
+    tools: tuple[AnyTool, ...]
+    source_issuer: str
+    names: dict[str, tuple[str, str]]
+    arguments: dict[str, tuple[ArgumentUndo, ...]]
+
+
 _MADE: Memory[_Made] = Memory()
+_MADE_OF_ALL: Memory[_MadeOfAll] = Memory(64)
 
 
 def _fit_tool(tool: Tool, fitting: Fitting, strict_allowed: bool) -> Tool:
@@ -272,108 +268,6 @@ def _book_annotations(schema: bytes, tool: Tool, fitting: Fitting) -> None:
     for name in said.keys() - _SAYS_NOTHING:
         place = fitting.ledger.place("tool.parameters", tool)
         fitting.ledger.dropped(f"{place}/{name}", "the target takes no schema without arguments")
-
-
-def _fit_choice(request: Request, tools: list[AnyTool], fitting: Fitting) -> ToolChoice | None:
-    choice = request.tool_choice
-    if choice is None:
-        return None
-    traits, ledger = fitting.traits, fitting.ledger
-    _drop_unsaid(choice, request.tools, tools, fitting)
-    if not tools:
-        ledger.field_dropped("tool_choice", "there are no tools to choose from")
-        if choice.parallel is not None:
-            ledger.field_dropped("tool_choice.parallel", "there are no tools to choose from")
-        return None
-    if choice.mode == "none":
-        return _no_calls(choice, fitting)
-    if (native := _native_choice(choice, request.tools, tools)) is not None and fitting.forced:
-        return structs.replace(native, parallel=_fit_parallel(choice, fitting), where=choice.where)
-    mode, names = choice.mode or ("auto" if choice.names else None), _choice_names(choice, tools, fitting)
-    if choice.names and not names:
-        ledger.field_dropped("tool_choice", "the chosen tool is not among the tools sent")
-        mode = "auto" if mode == "required" else mode
-    if mode == "required" and not fitting.forced:
-        ledger.field_approximated("tool_choice", "the model cannot be forced: asked for in words")
-        wanted = " or ".join(names)
-        fitting.instructions.append(f"Call the tool {wanted}." if wanted else "Call one of the tools.")
-        mode, names = "auto", ()
-    if names and not traits.allowed_subset and not (mode == "required" and len(names) == 1):
-        ledger.field_approximated("tool_choice", "said by sending only the allowed tools")
-        names = ()
-    parallel = _fit_parallel(choice, fitting)
-    if mode is None and parallel is None and not names:
-        return None
-    if mode is None and traits.parallel_needs_mode:
-        mode = "auto"
-    if not names or not traits.allowed_natives or (mode == "required" and len(names) == 1):
-        return ToolChoice(mode=mode, names=names, parallel=parallel, where=choice.where)
-    extras = _listed_natives(tools, len(names), traits.dialect)
-    return ToolChoice(mode=mode, names=names, listed=True, parallel=parallel, where=choice.where, extras=extras)
-
-
-def _listed_natives(tools: list[AnyTool], place: int, dialect: str) -> Extras | None:
-    """Return entries, from number `place` on, for the vendor's own tools in a list of those that may be used."""
-    kinds = [json.decode_object(tool.raw)["type"] for tool in tools if isinstance(tool, NativeTool)]
-    listed = {f"/tools/{number}": b'{"type":%s}' % bytes(kind) for number, kind in enumerate(kinds, place)}
-    return Extras(dialect, listed) if listed else None
-
-
-def _drop_unsaid(choice: ToolChoice, asked: tuple[AnyTool, ...], sent: list[AnyTool], fitting: Fitting) -> None:
-    """Book what only another dialect says of a choice, but for the vendor's own tools that it allows and are sent."""
-    places = {tool.where for tool in sent}
-    natives = [tool for tool in asked if isinstance(tool, NativeTool) and tool.where in places]
-    for pointer, raw in choice.extras.fields.items() if choice.extras is not None else ():
-        if not (choice.listed and any(_names(raw, tool) for tool in natives)):
-            fitting.ledger.dropped(choice.where + pointer, "not known to the target")
-
-
-def _no_calls(choice: ToolChoice, fitting: Fitting) -> ToolChoice:
-    """Forbid all calls; what else is said about calls is then about nothing."""
-    traits, ledger = fitting.traits, fitting.ledger
-    if choice.names:
-        ledger.field_dropped("tool_choice.names", "no tool may be called at all")
-    parallel = choice.parallel if traits.parallel_switch and not traits.parallel_needs_mode else None
-    if choice.parallel is False and parallel is None:
-        ledger.field_dropped("tool_choice.parallel", "no tool may be called at all")
-    return ToolChoice(mode="none", parallel=parallel, where=choice.where)
-
-
-def _native_choice(choice: ToolChoice, asked: tuple[AnyTool, ...], sent: list[AnyTool]) -> ToolChoice | None:
-    """Let the choice of one vendor's own tool follow it to the tool that stands in for it."""
-    if choice.mode != "required" or len(choice.names) != 1:
-        return None
-    name = choice.names[0]
-    places = {tool.where for tool in asked if isinstance(tool, NativeTool) and is_called(tool, name)}
-    stand_in = next((tool for tool in sent if isinstance(tool, NativeTool) and tool.where in places), None)
-    return choice_of(stand_in) if stand_in is not None else None
-
-
-def _fit_parallel(choice: ToolChoice, fitting: Fitting) -> bool | None:
-    if choice.parallel is None or fitting.traits.parallel_switch:
-        return choice.parallel
-    if choice.parallel is False:
-        why = "asked for in words, and only the first call of an answer is told"
-        fitting.ledger.field_approximated("tool_choice.parallel", why)
-        fitting.instructions.append("Call at most one tool at a time.")
-        fitting.single = True
-    return None
-
-
-def _choice_names(choice: ToolChoice, tools: list[AnyTool], fitting: Fitting) -> tuple[str, ...]:
-    if not choice.names:
-        return ()
-    sent = {tool.name for tool in tools if isinstance(tool, Tool)}
-    aliases = {original: alias for alias, (_, original) in fitting.names.items()}
-    names: list[str] = []
-    for index, original in enumerate(choice.names):
-        name = aliases.get(original, original)
-        if name in sent:
-            names.append(name)
-        elif len(choice.names) > 1:
-            place = fitting.ledger.place("tool_choice.names")
-            fitting.ledger.dropped(f"{place}/{index}", "the chosen tool is not among the tools sent")
-    return tuple(names)
 
 
 def _stubs(messages: Iterable[Message], fitting: Fitting) -> list[Tool]:

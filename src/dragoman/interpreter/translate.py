@@ -104,7 +104,9 @@ def _spoken(request: Request, ledger: Ledger) -> Request:
 
 def _with_declared(request: Request, here: Dialect) -> Request:
     """Let tools that the conversation declares on its way stand beside the others, behind them."""
-    declared = here.declared(request.messages) if here.declared is not None else ()
+    if here.declared is None:
+        return request
+    declared = here.declared(request.messages)
     new = tuple(tool for tool in declared if tool not in request.tools)
     return structs.replace(request, tools=(*request.tools, *new)) if new else request
 

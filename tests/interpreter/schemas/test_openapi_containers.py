@@ -173,6 +173,10 @@ def test_what_is_noted_inside_a_tuple_or_map_has_its_place():
     assert noted(convert({"prefixItems": [TEXT, {"type": "integer", "multipleOf": 2}]})[1])[1:] == [
         ("/prefixItems/1/multipleOf", "multipleOf is said in the description only")
     ]
+    wheres = [where for where, _ in noted(convert({"prefixItems": [TEXT], "items": {"type": "array"}})[1])]
+    assert wheres == ["/prefixItems", "/items"]
+    wheres = [where for where, _ in noted(convert({"items": [TEXT], "additionalItems": {"type": "array"}})[1])]
+    assert wheres == ["/items", "/additionalItems"]
     wheres = [where for where, _ in noted(convert({"additionalProperties": {"type": "array"}}, vertex=True)[1])]
     assert wheres == ["/additionalProperties"]
     wheres = [where for where, _ in noted(convert({"items": {"items": {"type": "array"}}})[1])]

@@ -72,7 +72,7 @@ def parse_request(call: Call) -> Request:
     return Request(
         model=body.model or call.model,
         messages=messages,
-        tools=(*tools, *legacy),
+        tools=(*tools, *legacy) if legacy else tools,
         tool_choice=choice,
         sampling=sampling,
         thinking=thinking,

@@ -76,8 +76,14 @@ def read_choice(config: FunctionCallingConfig, where: str) -> ToolChoice:
     )
 
 
-def write_tools(tools: Iterable[Tool | NativeTool]) -> list[Any]:
-    """Return the list of Tool objects."""
+def write_tools(tools: tuple[Tool | NativeTool, ...]) -> list[Any]:
+    """Return the list of Tool objects; the same tools, sent again, are written once."""
+    if not tools:
+        return []
+    return _WRITTEN_TOGETHER.get(tools) or _WRITTEN_TOGETHER.keep(_write_together(tools), tools)
+
+
+def _write_together(tools: tuple[Tool | NativeTool, ...]) -> list[Any]:
     groups: dict[str, dict[str, Any]] = {}
     natives: dict[str, list[bytes]] = {}
     for tool in tools:
@@ -100,6 +106,7 @@ def _write_group(group: dict[str, Any], natives: list[bytes]) -> Any:
 
 
 _WRITTEN: Memory[Raw] = Memory()
+_WRITTEN_TOGETHER: Memory[list[Any]] = Memory(64)
 
 
 def _write_tool(tool: Tool) -> Raw:

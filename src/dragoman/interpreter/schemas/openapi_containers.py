@@ -93,9 +93,9 @@ def _additional(conversion: Conversion, node: Node, schema: Node, at: At) -> Arg
 
 def array_piece(conversion: Conversion, node: Node, at: At) -> Piece:
     """Convert an array schema; `items` is always there, because the target refuses an array without."""
-    positions, rest, keyword = _positions(node)
+    positions, rest, _ = _positions(node)
     if positions:
-        return _tuple(conversion, node, positions, rest, at.below(keyword))
+        return _tuple(conversion, node, at)
     schema: Node = {"type": "ARRAY"}
     undo = None
     if rest is None or rest is False:
@@ -122,10 +122,12 @@ def _positions(node: Node) -> tuple[list[Any], Any, str]:
     return [], items, "items"
 
 
-def _tuple(conversion: Conversion, node: Node, positions: list[Any], rest: Any, at: At) -> Piece:
-    conversion.note(at.where, "positions of a tuple are said in the description only")
-    pieces = [conversion.convert(child, at.below(str(index))) for index, child in enumerate(positions)]
-    further = conversion.convert(rest, at.below("rest")) if rest not in (None, True, False) else None
+def _tuple(conversion: Conversion, node: Node, at: At) -> Piece:
+    positions, rest, keyword = _positions(node)
+    inside, behind = at.below(keyword), at.below("items" if keyword == "prefixItems" else "additionalItems")
+    conversion.note(inside.where, "positions of a tuple are said in the description only")
+    pieces = [conversion.convert(child, inside.below(str(index))) for index, child in enumerate(positions)]
+    further = conversion.convert(rest, behind) if rest not in (None, True, False) else None
     distinct = list({encode(piece.schema): piece for piece in [*pieces, *([further] if further else [])]}.values())
     schema: Node = {"type": "ARRAY"}
     schema["items"] = distinct[0].schema if len(distinct) == 1 else {"anyOf": [piece.schema for piece in distinct]}

@@ -1,0 +1,155 @@
+"""Fit the choice among tools to the target: how free the model is, and which tools it may call."""
+
+from msgspec import structs
+
+from dragoman.core.request import NativeTool, Request, Tool, ToolChoice
+from dragoman.core.value import Extras
+from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.native_tools import choice_of, is_called
+from dragoman.wire import json
+
+AnyTool = Tool | NativeTool
+Tools = tuple[AnyTool, ...]
+
+
+def allowed(request: Request, fitting: Fitting) -> Tools:
+    """Leave out tools the choice does not allow, where the target has no list for that."""
+    choice = request.tool_choice
+    if choice is None or choice.mode == "none" or not (choice.names or choice.listed):
+        return request.tools
+    single = len(choice.names) == 1 and choice.mode == "required" and fitting.forced
+    every_function = bool(choice.names) and (fitting.traits.allowed_subset or single)
+    kept: list[AnyTool] = []
+    for tool in request.tools:
+        native = isinstance(tool, NativeTool)
+        if (not choice.listed or _is_listed(tool, choice)) if native else every_function or tool.name in choice.names:
+            kept.append(tool)
+        else:
+            fitting.ledger.dropped(tool.where, "tool_choice does not allow it, and the target has no list for that")
+    return tuple(kept)
+
+
+def _is_listed(tool: NativeTool, choice: ToolChoice) -> bool:
+    return choice.extras is not None and any(_names(raw, tool) for raw in choice.extras.fields.values())
+
+
+def _names(entry: bytes, tool: NativeTool) -> bool:
+    """Tell whether an entry of a list of allowed tools is this one: it says as much of it as tells it apart."""
+    if not (json.is_object(entry) and json.is_object(tool.raw)):
+        return False
+    said, members = json.decode_object(entry), json.decode_object(tool.raw)
+    return "type" in said and all(
+        name in members and json.peek(members[name]) == json.peek(value) for name, value in said.items()
+    )
+
+
+def fit_choice(request: Request, tools: Tools, fitting: Fitting) -> ToolChoice | None:
+    """Return the choice as the target can say it of the tools that are sent."""
+    choice = request.tool_choice
+    if choice is None:
+        return None
+    traits, ledger = fitting.traits, fitting.ledger
+    _drop_unsaid(choice, request.tools, tools, fitting)
+    if not tools:
+        ledger.field_dropped("tool_choice", "there are no tools to choose from")
+        if choice.parallel is not None:
+            ledger.field_dropped("tool_choice.parallel", "there are no tools to choose from")
+        return None
+    if choice.mode == "none":
+        return _no_calls(choice, fitting)
+    if (native := _native_choice(choice, request.tools, tools)) is not None and fitting.forced:
+        return structs.replace(native, parallel=_fit_parallel(choice, fitting), where=choice.where)
+    mode, names = choice.mode or ("auto" if choice.names else None), _choice_names(choice, tools, fitting)
+    if choice.names and not names:
+        ledger.field_dropped("tool_choice", "the chosen tool is not among the tools sent")
+        mode = "auto" if mode == "required" else mode
+    if mode == "required" and not fitting.forced:
+        ledger.field_approximated("tool_choice", "the model cannot be forced: asked for in words")
+        wanted = " or ".join(names)
+        fitting.instructions.append(f"Call the tool {wanted}." if wanted else "Call one of the tools.")
+        mode, names = "auto", ()
+    if names and not traits.allowed_subset and not (mode == "required" and len(names) == 1):
+        ledger.field_approximated("tool_choice", "said by sending only the allowed tools")
+        names = ()
+    parallel = _fit_parallel(choice, fitting)
+    if mode is None and parallel is None and not names:
+        return None
+    if mode is None and traits.parallel_needs_mode:
+        mode = "auto"
+    if not names or not traits.allowed_natives or (mode == "required" and len(names) == 1):
+        return ToolChoice(mode=mode, names=names, parallel=parallel, where=choice.where)
+    extras = _listed_natives(tools, len(names), traits.dialect)
+    return ToolChoice(mode=mode, names=names, listed=True, parallel=parallel, where=choice.where, extras=extras)
+
+
+def _listed_natives(tools: Tools, place: int, dialect: str) -> Extras | None:
+    """Return entries, from number `place` on, for the vendor's own tools in a list of those that may be used."""
+    kinds = [json.decode_object(tool.raw)["type"] for tool in tools if isinstance(tool, NativeTool)]
+    listed = {f"/tools/{number}": b'{"type":%s}' % bytes(kind) for number, kind in enumerate(kinds, place)}
+    return Extras(dialect, listed) if listed else None
+
+
+def _drop_unsaid(choice: ToolChoice, asked: Tools, sent: Tools, fitting: Fitting) -> None:
+    """Book what only another dialect says of a choice, but for the vendor's own tools that it allows and are sent."""
+    places = {tool.where for tool in sent}
+    natives = [tool for tool in asked if isinstance(tool, NativeTool) and tool.where in places]
+    for pointer, raw in choice.extras.fields.items() if choice.extras is not None else ():
+        if not (choice.listed and any(_names(raw, tool) for tool in natives)):
+            fitting.ledger.dropped(choice.where + pointer, "not known to the target")
+
+
+def _no_calls(choice: ToolChoice, fitting: Fitting) -> ToolChoice:
+    """Forbid all calls; what else is said about calls is then about nothing."""
+    traits, ledger = fitting.traits, fitting.ledger
+    if choice.names:
+        ledger.field_dropped("tool_choice.names", "no tool may be called at all")
+    parallel = choice.parallel if traits.parallel_switch and not traits.parallel_needs_mode else None
+    if choice.parallel is False and parallel is None:
+        ledger.field_dropped("tool_choice.parallel", "no tool may be called at all")
+    return ToolChoice(mode="none", parallel=parallel, where=choice.where)
+
+
+def _native_choice(choice: ToolChoice, asked: Tools, sent: Tools) -> ToolChoice | None:
+    """Let the choice of one vendor's own tool follow it to the tool that stands in for it."""
+    if choice.mode != "required" or len(choice.names) != 1:
+        return None
+    name = choice.names[0]
+    places = {tool.where for tool in asked if isinstance(tool, NativeTool) and is_called(tool, name)}
+    stand_in = next((tool for tool in sent if isinstance(tool, NativeTool) and tool.where in places), None)
+    return choice_of(stand_in) if stand_in is not None else None
+
+
+def _fit_parallel(choice: ToolChoice, fitting: Fitting) -> bool | None:
+    if choice.parallel is None or fitting.traits.parallel_switch:
+        return choice.parallel
+    if choice.parallel is False:
+        why = "asked for in words, and only the first call of an answer is told"
+        fitting.ledger.field_approximated("tool_choice.parallel", why)
+        fitting.instructions.append("Call at most one tool at a time.")
+        fitting.single = True
+    return None
+
+
+def _choice_names(choice: ToolChoice, tools: Tools, fitting: Fitting) -> tuple[str, ...]:
+    if not choice.names:
+        return ()
+    sent = {tool.name for tool in tools if isinstance(tool, Tool)}
+    aliases = {original: alias for alias, (_, original) in fitting.names.items()}
+    names: list[str] = []
+    for index, original in enumerate(choice.names):
+        name = aliases.get(original, original)
+        if name in sent:
+            names.append(name)
+        elif len(choice.names) > 1:
+            place = fitting.ledger.place("tool_choice.names")
+            fitting.ledger.dropped(f"{place}/{index}", "the chosen tool is not among the tools sent")
+    return tuple(names)
+
+
+def validated(choice: ToolChoice | None, fitting: Fitting) -> ToolChoice | None:
+    """Hold all calls to their schemas where some tool wants that and the target says it for all."""
+    if not fitting.validated:
+        return choice
+    if choice is None:
+        return ToolChoice(mode="auto", validated=True)
+    return structs.replace(choice, mode=choice.mode or "auto", validated=choice.mode in (None, "auto"))
