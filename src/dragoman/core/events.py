@@ -6,15 +6,11 @@ as `PartDelta`; a part is over at `PartEnded`; usage is a running snapshot and t
 to the stream.
 """
 
-from typing import Literal
-
 from msgspec import Struct
 
 from dragoman.core.parts import AnyPart, Citation, Signature
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Usage
-
-Mode = Literal["set", "append"]
 
 
 class Started(Struct, frozen=True):

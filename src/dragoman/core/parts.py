@@ -6,7 +6,6 @@ from msgspec import Struct
 
 from dragoman.core.value import Value
 
-Executor = Literal["client", "provider"]
 CallForm = Literal["json", "text"]
 MediaKind = Literal["image", "document", "audio", "video"]
 

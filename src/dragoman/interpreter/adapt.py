@@ -64,8 +64,9 @@ def adapt(
 def fitted_turns(messages: tuple[Message, ...], fitting: Fitting, *, begins: bool) -> tuple[Message, ...]:
     """Return messages as the target's turns; `begins` tells whether the conversation begins with them."""
     traits, ledger = fitting.traits, fitting.ledger
-    mended = carry.restored(carry.rejoined(messages, fitting))
-    fitted = paired(fit_messages(mended, fitting), traits, ledger)
+    if carry.has_envelope(messages):
+        messages = carry.restored(carry.rejoined(messages, fitting))
+    fitted = paired(fit_messages(messages, fitting), traits, ledger)
     return arranged(_instructed(fitted, fitting), traits, ledger, begins=begins)
 
 

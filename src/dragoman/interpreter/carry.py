@@ -67,8 +67,6 @@ def _issued(signature: Signature) -> str:
 
 def rejoined(messages: tuple[Message, ...], fitting: Fitting) -> tuple[Message, ...]:
     """Make one thought of the pieces it was streamed in, if the target takes it: it must come back unmodified."""
-    if not _has_envelope(messages):
-        return messages
     changed: dict[Place, Reasoning | None] = {}
     for thought in _streamed(messages):
         pieces = [piece for _, piece in thought]
@@ -130,7 +128,7 @@ def _with_changes(messages: tuple[Message, ...], changed: Mapping[Place, AnyPart
 
 def restored(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Put signatures that came back in envelopes on the parts they sign."""
-    if not _has_envelope(messages):
+    if not has_envelope(messages):
         return messages
     finished: list[Message] = []
     waiting: Signature | None = None
@@ -145,7 +143,8 @@ def restored(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return tuple(finished)
 
 
-def _has_envelope(messages: tuple[Message, ...]) -> bool:
+def has_envelope(messages: tuple[Message, ...]) -> bool:
+    """Tell whether anything came back in an envelope, which is rare and changes all that follows."""
     for message in messages:
         if message.role == "assistant":
             for part in message.parts:

@@ -6,7 +6,7 @@ the first two requests that name it go wrong, so that a retry can be seen to suc
 """
 
 import re
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -76,7 +76,7 @@ def read_fault(written: str) -> Fault:
         raise UnknownFault(f"not a fault: {written!r}: {error}") from None
     if options:
         raise UnknownFault(f"not an option of a fault: {', '.join(options)}")
-    if fault.name not in get_args(FaultName) or (fault.name == "status" and not 400 <= fault.status <= 599):
+    if fault.name not in NAMES or (fault.name == "status" and not 400 <= fault.status <= 599):
         raise UnknownFault(f"not a fault: {written!r}; known are a status from 400 to 599, {', '.join(NAMES)}")
     return fault
 

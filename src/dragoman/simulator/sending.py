@@ -8,11 +8,14 @@ from random import Random
 from msgspec import Struct
 
 from dragoman.http.exchange import Exchange
+from dragoman.http.message import status_line
 from dragoman.simulator.faults import Fault
 
 _HTML = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>\n"
 _BROKEN = b'data: {"broken": \n\n'
 _JSON = {"content-type": "application/json"}
+_ON_THE_WAY = frozenset({"reset", "cut", "eof", "stall", "stream-error", "drip", "bad-json"})
+"""Faults of an answer that has begun."""
 
 
 class Flow(Struct, frozen=True, kw_only=True):
@@ -69,22 +72,20 @@ async def went_wrong_early(exchange: Exchange, fault: Fault | None) -> bool:
     return True
 
 
-async def send_whole(
-    exchange: Exchange, headers: Mapping[str, str], body: bytes, fault: Fault | None, status: int = 200
-) -> None:
+async def send_whole(exchange: Exchange, headers: Mapping[str, str], body: bytes, fault: Fault | None) -> None:
     """Send a whole body."""
     name = fault.name if fault is not None else ""
-    if fault is None or name not in {"reset", "cut", "eof", "stall", "stream-error", "drip", "bad-json"}:
-        await exchange.send(status, headers, body)
+    if fault is None or name not in _ON_THE_WAY:
+        await exchange.send(200, headers, body)
         return
     if name == "bad-json":
-        await exchange.send(status, headers, body[: len(body) // 2])
+        await exchange.send(200, headers, body[: len(body) // 2])
         return
     if name == "reset":
         exchange.abort()
         return
     lines = "".join(f"{field}: {value}\r\n" for field, value in headers.items())
-    exchange.raw(f"HTTP/1.1 {status} OK\r\n{lines}content-length: {len(body)}\r\n\r\n".encode())
+    exchange.raw(status_line(200) + f"{lines}content-length: {len(body)}\r\n\r\n".encode())
     if name == "drip":
         for byte in body:
             exchange.raw(bytes([byte]))
@@ -109,7 +110,7 @@ async def send_frames(  # noqa: PLR0913, PLR0917  what, to whom, how, and how it
     """Send a stream; `failure` is the frame with which this vendor breaks one off."""
     exchange.start(200, headers)
     waiting = iter(frames)
-    if fault is None or fault.name not in {"reset", "cut", "eof", "stall", "stream-error", "drip", "bad-json"}:
+    if fault is None or fault.name not in _ON_THE_WAY:
         await _send(exchange, waiting, flow)
         await exchange.end()
         return

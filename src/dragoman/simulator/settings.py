@@ -1,7 +1,5 @@
 """What a simulator is told when it starts."""
 
-from pathlib import Path
-
 from msgspec import Struct
 
 from dragoman.simulator.recordings import Recordings
@@ -30,5 +28,3 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The one key that is accepted; any is if this is empty, but none that begins with `invalid`."""
     script: Script | None = None
     recordings: Recordings | None = None
-    log: Path | None = None
-    """Where every exchange is written, one JSON object a line."""

@@ -39,7 +39,6 @@ FIRST = "first"
 SAME = "same"
 COMPLETED = b'"completed"'
 NO_ARGUMENTS = "{}"
-MessagePart = Text | Refusal | Opaque | Data
 
 
 def read_output(raw: Raw | bytes, where: str) -> list[AnyPart]:
