@@ -1,9 +1,16 @@
 """`dragoman simulate`: a server until it is interrupted."""
 
+import contextlib
+import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Generator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -11,20 +18,89 @@ import pytest
 from dragoman.cli import main
 
 PROGRAM = "from dragoman.cli import main; raise SystemExit(main())"
+HELLO = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Say hello."}]}
+KEY = {"authorization": "Bearer k"}
 
 
-def test_it_serves_until_it_is_told_to_stop():
-    command = [sys.executable, "-c", PROGRAM, "simulate", "--port", "0", "--seed", "4"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603
+@contextlib.contextmanager
+def simulating(*options: str, **environment: str) -> Generator[tuple[str, Any]]:
+    """Run the command; yields where it listens, and the process."""
+    command = [sys.executable, "-c", PROGRAM, "simulate", "--port", "0", *options]
+    with subprocess.Popen(  # noqa: S603
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
+    ) as process:
         try:
-            told = process.stdout.readline()
-            url = re.search(r"http://127\.0\.0\.1:\d+", told)[0]
-            assert httpx2.get(url + "/health").json()["simulator"] is True
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(10) == 0
-            assert process.stderr.read() == ""
+            yield re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())[0], process
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_until_it_is_told_to_stop(name):
+    with simulating("--seed", "4") as (url, process):
+        assert httpx2.get(url + "/health").json()["simulator"] is True
+        process.send_signal(name)
+        assert process.wait(10) == 0
+        assert process.stderr.read() == ""
+
+
+def test_clients_that_leave_in_the_middle_leave_nothing_behind():
+    with simulating("--delay", "0.01", "--chunk", "1") as (url, process):
+        for _ in range(5):
+            stream = httpx2.stream("POST", url + "/v1/chat/completions", json=HELLO | {"stream": True}, headers=KEY)
+            with stream as reply:
+                next(reply.iter_bytes())
+        assert httpx2.get(url + "/health").status_code == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        assert process.stderr.read() == ""
+
+
+def test_answers_come_from_a_script_in_toml_or_python(tmp_path):
+    toml, python = tmp_path / "a.toml", tmp_path / "b.py"
+    toml.write_text('[[step]]\ntext = "from toml"\n')
+    python.write_text(
+        "from dragoman.simulator import Answer\ndef script(received):\n return Answer(text='from python')\n"
+    )
+    for path, words in ((toml, "from toml"), (python, "from python")):
+        with simulating("--script", str(path)) as (url, _):
+            reply = httpx2.post(url + "/v1/chat/completions", json=HELLO, headers=KEY).json()
+            assert reply["choices"][0]["message"]["content"] == words
+
+
+def test_it_answers_within_half_a_second_of_work(tmp_path):
+    def work() -> float:
+        with simulating(PYTHONPYCACHEPREFIX=str(tmp_path), PYTHONDONTWRITEBYTECODE="") as (url, process):
+            assert httpx2.post(url + "/v1/chat/completions", json=HELLO, headers=KEY).status_code == 200
+            fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("what a process has worked is not told here")
+    work()  # compiles
+    assert min(work() for _ in range(3)) < 0.5
+
+
+def test_the_command_loads_nothing_for_verbs_that_are_not_asked_for():
+    script = "import sys, dragoman.cli; print(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True)  # noqa: S603
+    loaded = set(told.stdout.split())
+    assert "dragoman.cli.simulate" in loaded
+    heavy = (
+        "asyncio",
+        "httptools",
+        "uvloop",
+        "msgspec",
+        "dragoman.dialects",
+        "dragoman.interpreter",
+        "dragoman.simulator",
+    )
+    assert not loaded & set(heavy)
+
+
+def test_the_dialects_named_by_the_command_are_those_there_are():
+    translate, registry = (import_module(f"dragoman.{name}") for name in ("cli.translate", "dialects.registry"))
+    assert tuple(registry.DIALECTS) == translate.SOURCES
 
 
 def test_faults_are_listed(capsys):
@@ -37,9 +113,30 @@ def test_faults_are_listed(capsys):
     [
         (("--fault", "burn"), "not a fault"),
         (("--script", "no/such/file.toml"), "No such file"),
+        (("--script", "no/such/file.py"), "No such file"),
         (("--recording", "no/such/file.jsonl"), "No such file"),
+        (("--chunk", "-1"), "chunk must be a number from 0 on"),
+        (("--delay", "nan"), "delay must be a number from 0 on"),
+        (("--split", "-1"), "split must be a number from 0 on"),
+        (("--port", "99999"), "a port is a number from 0 to 65535"),
     ],
 )
 def test_what_cannot_be_served_is_told(arguments, words, capsys):
     assert main(["simulate", *arguments]) == 2
-    assert words in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert told.startswith("dragoman: ")
+    assert words in told
+
+
+def test_a_port_that_is_taken_is_told(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert main(["simulate", "--port", str(taken.getsockname()[1])]) == 2
+    assert "address already in use" in capsys.readouterr().err
+
+
+def test_what_is_missing_to_serve_is_told_by_name(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "httptools", None)
+    for name in [name for name in sys.modules if name.startswith(("dragoman.http", "dragoman.simulator"))]:
+        monkeypatch.delitem(sys.modules, name)
+    assert main(["simulate", "--port", "0"]) == 2
+    assert "install dragoman[serve]" in capsys.readouterr().err

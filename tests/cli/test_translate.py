@@ -44,19 +44,10 @@ def test_losses_are_told_to_programs_as_json(dragoman):
 
 
 def test_a_loss_of_the_whole_document_is_told_at_its_root(dragoman):
-    reply = {
-        "id": "r",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "content": [],
-        "stop_reason": "pause_turn",
-    }
-    usage = {"input_tokens": 1, "output_tokens": 1}
-    _, _, told = dragoman(
-        "response", "--from", "messages", "--to", "chat", given=json.dumps(reply | {"usage": usage}).encode()
-    )
-    assert told == "approximated /: the model paused; told as a reply cut by length\n"
+    asked = {"model": "m", "input": []}
+    given = json.dumps(asked).encode()
+    _, _, told = dragoman("request", "--from", "responses", "--to", "chat", "--model", "gpt-4.1", given=given)
+    assert told.startswith("approximated /: nobody says anything")
 
 
 def test_strict_refuses_losses_with_exit_code_1(dragoman):

@@ -28,7 +28,7 @@ def complaints(asked: Asked, source: str, target: str, *, older: bool) -> list[s
     except Problem as problem:
         refused = problem.kind == "unsupported" and problem.where in REFUSED
         return [] if refused else [repr(problem)]
-    return [*check_request(target, call.body, older_model=older), *check_pairs(target, call.body)]
+    return [*check_request(target, call.body, older_model=older), *check_pairs(target, call.body, older_model=older)]
 
 
 @needs_shelf
@@ -86,3 +86,25 @@ def test_the_judge_of_requests_finds_what_is_wrong(dialect, body, complaint):
 )
 def test_the_judge_of_pairs_finds_what_is_wrong(dialect, body):
     assert check_pairs(dialect, body)
+
+
+CALLED = b'{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[{"functionCall":{"name":"f"}}]}'
+RESULT = b'{"functionResponse":{"name":"f","response":{}}}'
+WORDS = b'{"text":"x"}'
+
+
+@pytest.mark.parametrize(
+    ("turns", "older", "newer"),
+    [
+        ([RESULT], True, True),
+        ([RESULT + b"," + WORDS], True, False),
+        ([RESULT, WORDS], False, True),
+        ([RESULT, WORDS, WORDS], False, False),
+        ([WORDS, RESULT], False, False),
+    ],
+)
+def test_only_newer_gemini_takes_what_the_user_says_in_a_content_behind_results(turns, older, newer):
+    contents = b",".join([CALLED, *(b'{"role":"user","parts":[%s]}' % parts for parts in turns)])
+    body = b'{"contents":[%s]}' % contents
+    assert (check_pairs("gemini", body, older_model=True) == []) is older
+    assert (check_pairs("gemini", body) == []) is newer

@@ -169,16 +169,41 @@ ENABLED = Thinking(mode="enabled", budget=2000)
 
 @pytest.mark.parametrize(
     ("limit", "thinking"),
-    [(9000, ENABLED), (1500, Thinking(mode="enabled", budget=1499)), (100, Thinking(mode="disabled")), (None, ENABLED)],
+    [
+        (9000, ENABLED),
+        (2048, ENABLED),
+        (2000, Thinking(mode="disabled")),
+        (100, Thinking(mode="disabled")),
+        (None, ENABLED),
+    ],
 )
 def test_the_limit_on_the_answer_bounds_what_claude_may_think(limit, thinking):
     fitted, *_ = adapted("messages", OLD, ask(sampling=Sampling(max_tokens=limit), thinking=ENABLED))
     assert fitted.thinking == thinking
 
 
-def test_the_limit_that_is_sent_where_the_caller_gave_none_bounds_it_too():
-    fitted, *_ = adapted("messages", "claude-opus-4-1", ask(thinking=Thinking(effort="high")))
-    assert (fitted.thinking, fitted.sampling) == (Thinking(mode="enabled", budget=8191), Sampling(max_tokens=8192))
+@pytest.mark.parametrize(
+    ("model", "thinking", "budget", "limit"),
+    [
+        ("claude-opus-4-1", Thinking(effort="low"), 1024, 8192),
+        ("claude-opus-4-1", Thinking(budget=7168), 7168, 8192),
+        ("claude-opus-4-1", Thinking(budget=7169), 7169, 15_361),
+        ("claude-opus-4-1", Thinking(effort="high"), 24_576, 32_000),
+        ("claude-opus-4-1", Thinking(effort="max"), 30_976, 32_000),
+        (OLD, Thinking(effort="max"), 32_768, 64_000),
+    ],
+)
+def test_the_limit_is_raised_for_thoughts_where_the_caller_gave_none(model, thinking, budget, limit):
+    fitted, *_ = adapted("messages", model, ask(thinking=thinking))
+    assert (fitted.thinking, fitted.sampling) == (
+        Thinking(mode="enabled", budget=budget),
+        Sampling(max_tokens=limit),
+    )
+
+
+def test_the_models_own_limit_bounds_thoughts_under_a_higher_one_of_the_caller():
+    fitted, *_ = adapted("messages", OLD, ask(sampling=Sampling(max_tokens=100_000), thinking=Thinking(budget=80_000)))
+    assert (fitted.thinking, fitted.sampling) == (Thinking(mode="enabled", budget=62_976), Sampling(max_tokens=64_000))
 
 
 @pytest.mark.parametrize(("thinking", "forced"), [(ENABLED, False), (Thinking(mode="disabled"), True), (None, True)])

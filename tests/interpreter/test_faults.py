@@ -24,6 +24,11 @@ def test_a_problem_without_a_vendors_code_word_is_told_as_it_is(code):
     ("status", "kind", "told"),
     [
         (400, "invalid_request", 400),
+        (401, "authentication", 401),
+        (402, "billing", 402),
+        (403, "permission", 403),
+        (404, "not_found", 404),
+        (409, "conflict", 409),
         (408, "timeout", 408),
         (413, "too_large", 413),
         (422, "invalid_request", 422),
@@ -32,8 +37,8 @@ def test_a_problem_without_a_vendors_code_word_is_told_as_it_is(code):
         (503, "overloaded", 503),
         (504, "timeout", 504),
         (529, "overloaded", 529),
-        (500, "malformed_reply", 502),
-        (418, "malformed_reply", 502),
+        (500, "internal", 502),
+        (418, "internal", 502),
     ],
 )
 def test_a_vague_problem_is_known_by_its_status_or_is_a_bad_gateway(status, kind, told):

@@ -221,3 +221,19 @@ def test_parts_around_a_changed_one_stay_in_order():
     block = Opaque(dialect="responses", raw=b"{}", where="/p")
     parts = (Text(text="a"), block, Text(text="b"), call(""), Text(text="c"))
     assert fitted("chat", "gpt-4.1", *parts)[0] == (Text(text="a"), Text(text="b"), call("{}"), Text(text="c"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "losses"),
+    [
+        ({}, []),
+        ({"cache": ""}, [("dropped", "/p")]),
+        ({"signature": Signature("google", "s")}, [("dropped", "/p")]),
+        ({"extras": Extras("chat", {"/x": b"1"})}, [("dropped", "/p")]),
+    ],
+)
+def test_empty_text_goes_without_a_word_only_if_nothing_hangs_on_it(changes, losses):
+    fitting = fitting_for("messages", "claude-opus-5")
+    part = Text(text="", where="/p", **changes)
+    (message,) = fit_messages((said("user", part, "hi"),), fitting)
+    assert (message.parts, booked(fitting)) == ((Text(text="hi"),), losses)

@@ -37,7 +37,8 @@ IN_CHAT = {
         ("responses", "gpt-5.6", {"max_tokens"}, {}),
         ("messages", "claude-opus-5", {"max_tokens", "stop"}, {}),
         ("messages", "claude-opus-4-6", {"max_tokens", "stop", "top_k"}, {"temperature": 1.0}),
-        ("messages", "claude-opus-4-1", {"max_tokens", "stop", "top_k", "top_p"}, {"temperature": 1.0}),
+        ("messages", "claude-sonnet-4", {"max_tokens", "stop", "top_k", "top_p"}, {"temperature": 1.0}),
+        ("messages", "claude-opus-4-1", {"max_tokens", "stop", "top_k"}, {"temperature": 1.0}),
         ("gemini", "gemini-3.8-pro", {"max_tokens", "stop", "seed"}, {}),
         ("gemini", "gemini-2.5-pro", set(IN_CHAT), {}),
     ],
@@ -179,7 +180,8 @@ def test_candidates_are_counted_in_whole_numbers(given, sent, losses):
         ("chat", "gpt-5", "max", "high"),
         ("chat", "gpt-5", "xhigh", "high"),
         ("chat", "gpt-5.1", "minimal", "low"),
-        ("chat", "gpt-5.1", "max", "xhigh"),
+        ("chat", "gpt-5.1", "max", "high"),
+        ("chat", "gpt-5.2", "max", "xhigh"),
         ("chat", "o3", "minimal", "low"),
         ("responses", "gpt-5.6", "minimal", "low"),
         ("gemini", "gemini-3-pro", "none", "low"),
@@ -318,13 +320,17 @@ def test_claude_takes_no_temperature_while_it_thinks(model, thinking, kept):
     [
         (1024, Thinking(budget=9000), Thinking(mode="disabled"), [BUDGET]),
         (1024, Thinking(effort="none"), Thinking(mode="disabled"), []),
-        (1025, Thinking(budget=9000), Thinking(mode="enabled", budget=1024), [BUDGET]),
-        (5000, Thinking(budget=9000), Thinking(mode="enabled", budget=4999), [BUDGET]),
+        (2047, Thinking(budget=9000), Thinking(mode="disabled"), [BUDGET]),
+        (2048, Thinking(budget=9000), Thinking(mode="enabled", budget=1024), [BUDGET]),
+        (2048, Thinking(budget=9), Thinking(mode="enabled", budget=1024), [BUDGET]),
+        (1025, Thinking(budget=1024), Thinking(mode="enabled", budget=1024), []),
+        (5000, Thinking(budget=9000), Thinking(mode="enabled", budget=3976), [BUDGET]),
+        (9000, Thinking(budget=9000), Thinking(mode="enabled", budget=7976), [BUDGET]),
         (9001, Thinking(budget=9000), Thinking(mode="enabled", budget=9000), []),
-        (5000, Thinking(effort="high"), Thinking(mode="enabled", budget=4999), [EFFORT]),
+        (5000, Thinking(effort="high"), Thinking(mode="enabled", budget=3976), [EFFORT]),
     ],
 )
-def test_a_budget_is_less_than_the_limit_on_the_whole_answer(limit, thinking, fitted, places):
+def test_a_budget_leaves_room_for_an_answer_below_the_limit_on_both(limit, thinking, fitted, places):
     fitting = fitting_for("messages", "claude-opus-4-5", source="messages")
     fitting.max_tokens = limit
     assert fit_thinking(asked(thinking=thinking), fitting) == fitted

@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.problems import Problem
 from dragoman.core.request import OutputFormat, Tool
 from dragoman.interpreter.knobs import fit_identity, fit_output
-from interpreter.workbench import asked, booked, encoded, fitting_for
+from interpreter.workbench import asked, booked, encoded, fitting_for, said
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 FORMAT = OutputFormat(kind="json_schema", schema=encoded(SCHEMA), name="plan", description="A plan.", strict=True)
@@ -28,7 +28,19 @@ def test_plain_text_needs_no_format(output):
     ("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6"), ("gemini", "gemini-3-pro")]
 )
 def test_json_without_a_schema_is_asked_for(dialect, model):
-    assert shaped(dialect, model, OutputFormat(kind="json", name="x")) == (OutputFormat(kind="json"), [], [])
+    fitting = fitting_for(dialect, model)
+    request = asked(said("user", "Some Json, please."), output=OutputFormat(kind="json", name="x"))
+    assert fit_output(request, fitting) == OutputFormat(kind="json")
+    assert (booked(fitting), fitting.instructions) == ([], [])
+
+
+@pytest.mark.parametrize(("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6")])
+def test_openai_hears_the_word_json_where_nobody_says_it(dialect, model):
+    assert shaped(dialect, model, OutputFormat(kind="json")) == (
+        OutputFormat(kind="json"),
+        [("approximated", "/response_format")],
+        ["Answer with one JSON object and nothing else."],
+    )
 
 
 def test_json_without_a_schema_is_asked_of_claude_in_words():
@@ -87,16 +99,38 @@ def test_a_schema_with_its_own_title_and_description_keeps_them():
 @pytest.mark.parametrize("schema", [None, b"{}"])
 def test_a_format_without_a_schema_is_any_value(schema):
     output = OutputFormat(kind="json_schema", schema=schema, name="n")
-    assert shaped("chat", "gpt-4.1", output) == (OutputFormat(kind="json_schema", schema=b"{}", name="n"), [], [])
+    told, losses, _ = shaped("gemini", "gemini-3-pro", output)
+    assert (json.loads(told.schema), losses) == ({"title": "n"}, [])
 
 
 def test_a_schema_that_is_no_object_is_any_value_and_booked():
     output = OutputFormat(kind="json_schema", schema=b"true", name="n")
-    assert shaped("chat", "gpt-4.1", output) == (
-        OutputFormat(kind="json_schema", schema=b"{}", name="n"),
-        [("approximated", "/response_format/json_schema/schema")],
-        [],
-    )
+    told, losses, _ = shaped("gemini", "gemini-3-pro", output)
+    assert json.loads(told.schema)["title"] == "n"
+    assert losses == [("approximated", "/response_format/json_schema/schema")]
+
+
+@pytest.mark.parametrize(
+    "schema", [None, b"{}", b"true", b'{"anyOf":[{"type":"object"}]}', b'{"type":"object","$ref":"#/$defs/a"}']
+)
+@pytest.mark.parametrize(("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6")])
+def test_openai_is_asked_in_words_for_what_is_not_plainly_an_object(dialect, model, schema):
+    told, losses, words = shaped(dialect, model, OutputFormat(kind="json_schema", schema=schema, name="n"))
+    assert (told, losses, len(words)) == (None, [("approximated", "/response_format")], 1)
+
+
+def test_an_array_of_anything_says_so_at_openai():
+    schema = {"type": "object", "properties": {"a": {"type": "array"}}}
+    told, losses, _ = shaped("responses", "gpt-5.6", OutputFormat(kind="json_schema", schema=encoded(schema), name="n"))
+    assert json.loads(told.schema)["properties"] == {"a": {"type": "array", "items": {}}}
+    assert losses == []
+
+
+@pytest.mark.parametrize("model", ["claude-3-5-sonnet", "claude-3-7-sonnet", "claude-sonnet-4"])
+def test_a_claude_that_knows_no_schemas_is_asked_in_words(model):
+    told, losses, (words,) = shaped("messages", model, FORMAT)
+    assert (told, losses) == (None, [("approximated", "/response_format")])
+    assert words.startswith("Answer with one JSON value (plan: A plan.) that matches this JSON Schema")
 
 
 def test_googles_own_schema_language_is_translated():
@@ -194,3 +228,27 @@ def test_definitions_have_the_name_that_the_target_reads(dialect, model, keyword
     told = json.loads(shape.schema)
     assert told["properties"] == {"a": {"$ref": f"#/{keyword}/A"}}
     assert told[keyword] == {"A": {"type": "string"}}
+
+
+@pytest.mark.parametrize(("dialect", "model"), [("messages", "claude-opus-5"), ("gemini", "gemini-3.8-flash")])
+@pytest.mark.parametrize("strict", [False, None, True])
+def test_an_answer_that_need_not_fit_is_held_to_its_schema_where_all_are(dialect, model, strict):
+    _, losses, _ = shaped(dialect, model, OutputFormat(kind="json_schema", schema=encoded(SCHEMA), strict=strict))
+    assert losses == ([("approximated", "/response_format/json_schema/strict")] if strict is False else [])
+
+
+@pytest.mark.parametrize(("dialect", "model"), [("chat", "gpt-4.1"), ("responses", "gpt-5.6")])
+def test_an_answer_that_need_not_fit_says_so_where_it_can(dialect, model):
+    loose = OutputFormat(kind="json_schema", schema=encoded(SCHEMA), strict=False)
+    output, losses, _ = shaped(dialect, model, loose, source="responses" if dialect == "chat" else "chat")
+    assert (output.strict, losses) == (False, [])
+
+
+@pytest.mark.parametrize(("source", "target"), [("chat", "responses"), ("responses", "chat")])
+def test_an_answer_cannot_be_held_to_a_schema_that_openai_refuses_as_strict(source, target):
+    place = {"chat": "/response_format/json_schema/strict", "responses": "/text/format/strict"}[source]
+    odd = {**SCHEMA, "properties": {"a": {"type": "integer", "format": "uint8"}}}
+    for schema, strict, losses in ((SCHEMA, True, []), (odd, None, [("dropped", place)])):
+        asked_for = OutputFormat(kind="json_schema", schema=encoded(schema), name="n", strict=True)
+        output, found, _ = shaped(target, "gpt-5.6", asked_for, source=source)
+        assert (output.strict, json.loads(output.schema), found) == (strict, schema, losses)

@@ -63,7 +63,7 @@ TYPE, NAME = "/p/source/media_type", "/p/title"
             media("image", "", Link("u")),
             [("dropped", TYPE), ("dropped", NAME)],
         ),
-        ("gemini", media("image", "image/x", Link("u")), media("image", "image/x", Link("u")), []),
+        ("gemini", media("image", "image/webp", Link("u")), media("image", "image/webp", Link("u")), []),
         (
             "gemini",
             media("image", "image/png", Inline("QUE="), "n"),
@@ -168,9 +168,10 @@ def test_an_inline_text_document_stays_inline_where_any_type_is_taken():
     [
         ("image", "u/a.PNG", "image/png", False),
         ("image", "u/a.jpg", "image/jpeg", False),
-        ("image", "u/a.jpeg#", "image/jpeg", True),
+        ("image", "u/a.png#page=1", "image/png", False),
+        ("image", "u/a.png#a?b.pdf", "image/png", False),
+        ("image", "u/a.png?x=y#z.pdf", "image/png", False),
         ("image", "u/a.jpeg", "image/jpeg", False),
-        ("image", "u/a.gif", "image/gif", False),
         ("image", "u/a.webp", "image/webp", False),
         ("document", "u/a.pdf?x=.png", "application/pdf", False),
         ("audio", "u/a.mp3", "audio/mpeg", False),

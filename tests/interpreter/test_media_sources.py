@@ -161,3 +161,27 @@ def test_claude_takes_no_picture_in_a_result_that_failed(failed, inside):
 def test_gemini_takes_a_picture_in_a_result_that_failed():
     (result, *behind), losses = answered("gemini", Text(text="no"), PICTURE, failed=True)
     assert (result.content, behind, losses) == ((Text(text="no"), PICTURE), [], [])
+
+
+@pytest.mark.parametrize("tail", ["", "?x=y", "#frag", "?x=.pdf#frag.pdf"])
+@pytest.mark.parametrize("target", ["chat", "messages", "gemini"])
+def test_a_file_by_link_whose_path_ends_like_a_picture_is_one(target, tail):
+    link = Link(URL + tail)
+    (after,), losses = fitted(target, media("document", "", link))
+    assert (after.kind, after.source, losses) == ("image", link, [])
+
+
+@pytest.mark.parametrize("url", ["https://a.example/b.pdf#c.png", "https://a.example/b", "https://a.example/b.csv"])
+def test_any_other_file_by_link_stays_a_document(url):
+    (after,), _ = fitted("messages", media("document", "", Link(url)))
+    assert after.kind == "document"
+
+
+@pytest.mark.parametrize(
+    ("media_type", "url"), [("", "https://a.example/b.gif?x"), ("image/gif", "https://a.example/b")]
+)
+def test_a_link_to_a_picture_of_a_type_that_gemini_refuses_is_left_out(media_type, url):
+    (after,), losses = fitted("gemini", media("image", media_type, Link(url)))
+    assert after == Text(text="[image left out: the target takes no image of this type]")
+    assert losses == [("dropped", "/p")]
+    assert fitted("messages", media("image", "", Link(url)))[1] == []

@@ -38,7 +38,8 @@ def test_a_source_that_cannot_be_named_is_booked_and_the_text_it_is_about_is_not
     block = {"type": "text", "text": "x", "citations": [PAGE, PLACE]}
     told = answer("messages", "chat", {**REPLY, "content": [block]})
     assert told.body["choices"][0]["message"]["content"] == "x"
-    assert booked(told, "dropped") == {f"/content/0/citations/1/{name}" for name in PLACE}
+    lost = {f"/content/0/citations/1/{name}" for name in PLACE}
+    assert booked(told, "dropped") == {"/content/0/citations/0/cited_text", *lost}
 
 
 def test_a_source_in_a_stream_that_cannot_be_named_is_booked_by_its_number():
@@ -52,7 +53,8 @@ def test_a_source_in_a_stream_that_cannot_be_named_is_booked_by_its_number():
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
         {"type": "message_stop"},
     ]
-    assert booked(flow("messages", "chat", frames), "dropped") == {"/content_block/citations/1"}
+    lost = {"/content/0/citations/0/cited_text", "/content/0/citations/1"}
+    assert booked(flow("messages", "chat", frames), "dropped") == lost
 
 
 @pytest.mark.parametrize(("failed", "words"), [(True, "[error of tool call t]"), (False, "[result of tool call t]")])

@@ -25,7 +25,8 @@ OUTPUT = [
     {"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": "{}", "status": "completed"},
 ]
 REPLY = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m", "status": "completed", "output": OUTPUT}
-PLACES = {"/output/0/id", "/output/1/id", "/output/1/phase", "/output/1/content/0/odd", "/output/2/id"}
+PLACES = {"/output/1/id", "/output/1/phase", "/output/1/content/0/odd", "/output/2/id"}
+THOUGHT = "/output/0/id"
 
 
 def event(kind, **members):
@@ -54,6 +55,7 @@ def test_fields_of_items_are_named_where_they_stand(client):
     told = translate_response(encoded(REPLY), "responses", client)
     lost = {loss.where for loss in told.losses}
     assert lost >= PLACES
+    assert (THOUGHT in lost) is (client == "chat"), "the envelope of its signature carries a thought's id"
     assert all(lookup(encoded(REPLY), where) is not None for where in lost)
 
 
@@ -65,6 +67,7 @@ def test_a_stream_names_the_same_places(client):
     streamed = {loss.where for loss in translator.losses if loss.where.startswith("/output")}
     whole = {loss.where for loss in translate_response(encoded(REPLY), "responses", client).losses}
     assert streamed >= PLACES
+    assert (THOUGHT in streamed) is (client == "chat")
     assert streamed == {where for where in whole if where.startswith("/output")}
 
 

@@ -20,9 +20,10 @@ def told(body, source, target, model):
 @pytest.mark.parametrize(
     ("limit", "effort", "thinking", "max_tokens"),
     [
-        (2000, "high", {"type": "enabled", "budget_tokens": 1999}, 2000),
+        (2000, "high", {"type": "disabled"}, 2000),
+        (4000, "high", {"type": "enabled", "budget_tokens": 2976}, 4000),
         (30_000, "high", {"type": "enabled", "budget_tokens": 24_576}, 30_000),
-        (None, "xhigh", {"type": "enabled", "budget_tokens": 31_999}, 32_000),
+        (None, "xhigh", {"type": "enabled", "budget_tokens": 32_768}, 64_000),
         (1024, "low", {"type": "disabled"}, 1024),
     ],
 )
@@ -132,3 +133,40 @@ def test_another_vendors_signature_never_reaches_the_native_one():
     assert set(losses.values()) == {"dropped"}
     back, _ = told(body, "messages", "gemini", "gemini-3-flash")
     assert back["contents"][1]["parts"][-1]["thoughtSignature"] == "c2ln"
+
+
+@pytest.mark.parametrize(("said", "ends"), [("The answer is \n", "The answer is"), ("The answer is", "The answer is")])
+def test_what_claude_is_given_to_go_on_with_does_not_end_in_white_space(said, ends):
+    body = {"model": "x", "messages": [ASK, {"role": "assistant", "content": said}]}
+    sent, losses = told(body, "chat", "messages", "claude-haiku-4-5")
+    assert sent["messages"][-1] == {"role": "assistant", "content": ends}
+    assert losses == ({"/messages/1/content": "approximated"} if said != ends else {})
+
+
+def test_claude_begins_an_answer_of_a_given_shape_itself():
+    schema = {"type": "object", "properties": {}, "additionalProperties": False}
+    shape = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+    begun = [ASK, {"role": "assistant", "content": "{"}]
+    sent, losses = told(
+        {"model": "x", "messages": begun, "response_format": shape}, "chat", "messages", "claude-haiku-4-5"
+    )
+    assert sent["messages"][-1] == {"role": "user", "content": "(continue)"}
+    assert losses == {"/messages/1": "approximated"}
+    sent, losses = told({"model": "x", "messages": begun}, "chat", "messages", "claude-haiku-4-5")
+    assert (sent["messages"][-1], losses) == (begun[-1], {})
+
+
+@pytest.mark.parametrize(
+    ("target", "model"), [("messages", "claude-opus-5"), ("gemini", "gemini-3.8-flash"), ("responses", "gpt-5.6")]
+)
+def test_a_tool_that_is_declared_twice_is_declared_once(target, model):
+    again = {"type": "function", "function": {"name": "a", "description": "again"}}
+    sent, losses = told({"model": "x", "messages": [ASK], "tools": [TOOL, again]}, "chat", target, model)
+    declared = sent["tools"][0]["functionDeclarations"] if target == "gemini" else sent["tools"]
+    assert [tool["name"] for tool in declared] == ["a"]
+    assert "again" not in json.dumps(sent)
+    assert {where for where, kind in losses.items() if kind == "dropped"} == {
+        "/tools/1/type",
+        "/tools/1/function/name",
+        "/tools/1/function/description",
+    }

@@ -105,3 +105,26 @@ def test_an_envelope_from_before_items_were_kept_is_read():
 def test_an_envelope_whose_item_was_changed_is_damaged():
     value = sealed(Signature("openai", "g", "rs_1"), "self", "anthropic").value
     assert opened(Signature("anthropic", b64encode(b64decode(value).replace(b"rs_1", b"rs_2")).decode())) is None
+
+
+@pytest.mark.parametrize(
+    ("model", "taken"),
+    [
+        ("gpt-audio", True),
+        ("gpt-4o-audio-preview", True),
+        ("some-model", True),
+        ("gpt-4.1", False),
+        ("gpt-6-luna", False),
+    ],
+)
+def test_a_sound_is_told_to_models_that_hear(model, taken):
+    sound = {"data": "QUE=", "format": "mp3"}
+    body = {"model": "m", "messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": sound}]}]}
+    translation = translate_request(Call(json.dumps(body).encode()), "chat", "responses", model=model)
+    (message,) = json.loads(translation.call.body)["input"]
+    if taken:
+        assert message["content"] == [{"type": "input_audio", "input_audio": sound}]
+        assert translation.losses == ()
+    else:
+        assert message["content"] == "[audio left out: the target takes no audio]"
+        assert {loss.kind for loss in translation.losses} == {"dropped"}

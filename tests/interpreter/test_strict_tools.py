@@ -175,3 +175,29 @@ def test_claude_compiles_only_so_many_parameters_that_may_be_absent():
     fitting = fitting_for("messages", "claude-opus-5", source="responses")
     told, _ = fit_tools(asked(tools=(tool(0, 20), tool(1, 5), tool(2, 4))), fitting)
     assert [one.strict for one in told] == [True, None, True]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "model", "told"),
+    [
+        ("messages", "claude-opus-5", False),
+        ("messages", "claude-3-5-haiku", None),
+        ("chat", "gpt-4.1", False),
+        ("responses", "gpt-5.6", False),
+        ("gemini", "gemini-3.8-flash", None),
+    ],
+)
+def test_a_tool_that_shall_not_be_strict_is_told_so_or_needs_no_word_for_it(dialect, model, told):
+    tool, losses = fitted(CLOSED, dialect, model, strict=False)
+    assert (tool.strict, losses) == (told, [])
+
+
+def test_a_loose_tool_beside_a_strict_one_is_held_to_its_schema_by_geminis_mode_and_that_is_booked():
+    tools = tuple(
+        Tool(name=f"f{at}", parameters=encoded(CLOSED), strict=strict, where=f"/tools/{at}")
+        for at, strict in enumerate((True, False, None))
+    )
+    fitting = fitting_for("gemini", "gemini-3.8-flash")
+    _, choice = fit_tools(asked(tools=tools), fitting)
+    assert choice == VALIDATED
+    assert booked(fitting) == [("approximated", f"/tools/{at}/function/strict") for at in (0, 1)]

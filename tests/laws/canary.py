@@ -66,7 +66,7 @@ def canaries(body: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
         if name in IDS and isinstance(value, str):
             yield where, TOKEN, _renamed(body, value, changed)
         else:
-            yield where, str(changed) if isinstance(changed, int | float) else TOKEN, _replaced(body, where, changed)
+            yield where, str(changed) if isinstance(changed, int | float) else TOKEN, replaced(body, where, changed)
 
 
 def _replacement(name: str, value: Any) -> Any:
@@ -87,15 +87,15 @@ def _replacement(name: str, value: Any) -> Any:
     return TOKEN
 
 
-def _replaced(value: Any, where: str, changed: Any) -> Any:
+def replaced(value: Any, where: str, changed: Any) -> Any:
     if not where:
         return changed
     token, _, rest = where[1:].partition("/")
     below = f"/{rest}" if rest or where.count("/") > 1 else ""
     if isinstance(value, list):
-        return [_replaced(item, below, changed) if str(i) == token else item for i, item in enumerate(value)]
+        return [replaced(item, below, changed) if str(i) == token else item for i, item in enumerate(value)]
     key = token.replace("~1", "/").replace("~0", "~")
-    return {name: _replaced(member, below, changed) if name == key else member for name, member in value.items()}
+    return {name: replaced(member, below, changed) if name == key else member for name, member in value.items()}
 
 
 def _renamed(value: Any, old: str, new: str) -> Any:

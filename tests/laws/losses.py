@@ -19,6 +19,10 @@ Two things are refused in every pair, because nothing honest stands for them: mo
 `candidateCount`), and a reference to an earlier response that only its own server keeps (`previous_response_id`).
 Functions are refused for the models that take none in Chat (`gpt-6-astra`, `gpt-6.1-sol`): ask them on Responses.
 A target's own server is never asked to guess.
+
+What means the same as saying nothing is no loss: a tool's `strict: false` is the default of Chat and Messages, which are
+told so, and of Gemini, which has no word for it and needs none unless another tool is strict. Responses takes a tool that
+does not say it for strict, so it is always told.
 """
 
 

@@ -44,10 +44,13 @@ def check_request(dialect: str, body: bytes, *, older_model: bool = False) -> li
         return list(_gemini(value) if dialect == "gemini" else _typed_dict(dialect, value))
 
 
-def check_pairs(dialect: str, body: bytes) -> list[str]:
-    """Return what a service would have against the order of turns, calls and results."""
+def check_pairs(dialect: str, body: bytes, *, older_model: bool = False) -> list[str]:
+    """Return what a service would have against the order of turns, calls and results.
+
+    Gemini up to 3.5 takes turns strictly, and results beside what else the user says; from 3.6 on results stand alone.
+    """
     value = json.loads(body)
-    return list(_PAIRS[dialect](value))
+    return list(_gemini_pairs(value, older_model=older_model) if dialect == "gemini" else _PAIRS[dialect](value))
 
 
 @functools.cache
@@ -205,19 +208,20 @@ def _messages_pairs(body: dict[str, Any]) -> Iterator[str]:
         yield "the first message is not the user's"
 
 
-def _gemini_pairs(body: dict[str, Any]) -> Iterator[str]:
+def _gemini_pairs(body: dict[str, Any], *, older_model: bool) -> Iterator[str]:
     waiting: list[str] = []
     role = ""
-    answering = False
+    answered = False
     for index, content in enumerate(body["contents"]):
-        # Newer models want results alone; what else the user says follows in a content of its own.
-        if content["role"] == role and not answering:
+        results = [part["functionResponse"]["name"] for part in content["parts"] if "functionResponse" in part]
+        if content["role"] == role and not (answered and not results and not older_model):
             yield f"/contents/{index} repeats the role {role}"
+        if results and len(results) < len(content["parts"]) and not older_model:
+            yield f"/contents/{index} has something beside its results"
         role = content["role"]
-        answering = all("functionResponse" in part for part in content["parts"])
+        answered = bool(results)
         if not content["parts"]:
             yield f"/contents/{index} is empty"
-        results = [part["functionResponse"]["name"] for part in content["parts"] if "functionResponse" in part]
         if results != waiting:
             yield f"/contents/{index} answers {results}, expected {waiting}"
         waiting = [part["functionCall"]["name"] for part in content["parts"] if "functionCall" in part]
@@ -227,4 +231,4 @@ def _gemini_pairs(body: dict[str, Any]) -> Iterator[str]:
         yield "the first content is not the user's"
 
 
-_PAIRS = {"chat": _chat_pairs, "responses": _responses_pairs, "messages": _messages_pairs, "gemini": _gemini_pairs}
+_PAIRS = {"chat": _chat_pairs, "responses": _responses_pairs, "messages": _messages_pairs}

@@ -8,16 +8,15 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from dragoman.core.losses import Loss
-from dragoman.core.problems import Problem
-from dragoman.dialects.registry import DIALECTS
-
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
+    from dragoman.core.losses import Loss
+
 OPERATIONS = ("request", "response", "stream", "error")
-SOURCES = tuple(DIALECTS)
-TARGETS = (*DIALECTS, "code-assist", "core")
+SOURCES = ("chat", "responses", "messages", "gemini")
+"""The dialects, by name: to load them for their names alone would hold up every other verb."""
+TARGETS = (*SOURCES, "code-assist", "core")
 _CHUNK = 65_536
 
 
@@ -48,6 +47,8 @@ def run(options: argparse.Namespace) -> int:
         return run_batch(sys.stdin.buffer, sys.stdout.buffer, strict=options.strict)
     if not (options.operation and options.source and options.target):
         options.parser.error("an operation, --from and --to are needed (or --batch)")
+    from dragoman.core.problems import Problem  # noqa: PLC0415  kept light for --help and other verbs
+
     try:
         losses = _stream(options) if options.operation == "stream" else _document(options)
     except Problem as problem:
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def tell_losses(losses: tuple[Loss, ...], form: str) -> None:
+def tell_losses(losses: "tuple[Loss, ...]", form: str) -> None:
     """Write losses to standard error, for a person or for a program."""
     from dragoman.wire import json  # noqa: PLC0415  only needed here
 
@@ -69,7 +70,7 @@ def tell_losses(losses: tuple[Loss, ...], form: str) -> None:
         sys.stderr.write(f"{loss.kind} {loss.where or '/'}: {loss.what}\n")
 
 
-def _document(options: argparse.Namespace) -> tuple[Loss, ...]:
+def _document(options: argparse.Namespace) -> "tuple[Loss, ...]":
     from dragoman.cli.job import Job, perform  # noqa: PLC0415  kept light for --help
 
     job = Job(
@@ -97,7 +98,7 @@ def _request(options: argparse.Namespace) -> bytes | None:
         return options.parser.error(f"argument --request: {error}")
 
 
-def _stream(options: argparse.Namespace) -> tuple[Loss, ...]:
+def _stream(options: argparse.Namespace) -> "tuple[Loss, ...]":
     """Translate a live pipe: what comes in goes out at once."""
     from dragoman.cli.job import open_stream  # noqa: PLC0415  kept light for --help
 

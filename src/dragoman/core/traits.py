@@ -47,6 +47,10 @@ class Traits(Struct, frozen=True, kw_only=True):
     starts_with_user: bool = False
     prefill: bool = True
     """The last turn may be the assistant's."""
+    prefill_spaced: bool = True
+    """It may end in white space then."""
+    prefill_formatted: bool = True
+    """It may be so beside a schema for the answer."""
     results_apart: bool = False
     """Tool results stand in a turn of their own; what the user says beside them follows in another (Gemini 3.6)."""
     empty_text: bool = True
@@ -159,6 +163,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """The schema must be closed and within Anthropic's subset."""
     verbosity: bool = False
     cache_marks: bool = False
+    cache_marks_max: int | None = None
+    """How many there may be, each living no longer than those before it; None where nobody counts them."""
     marks_anywhere: bool = False
     """A cache mark may also stand in what the model said, and on a result instead of in it."""
     cache_lifetimes: tuple[str, ...] = ()

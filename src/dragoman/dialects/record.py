@@ -74,6 +74,14 @@ class Holds(Struct, frozen=True, kw_only=True):
     """A whole reply has arguments as a JSON object, so text that is not one cannot be said."""
     media: bool = False
     citations: bool = False
+    citation_facts: frozenset[str] = frozenset({"span"})
+    """What a citation says beside address and title: "span" (which words it is for), "quote" (the source's words)."""
+    counts: frozenset[str] = frozenset({"cached", "cache_written", "reasoning"})
+    """Token counts it has a place for, beside those of the whole input and output."""
+    stop_sequence: bool = False
+    """It says which stop sequence was hit."""
+    namespaces: bool = False
+    """A call says which namespace its tool is from."""
     order: bool = True
     """Text after a call stays after it."""
     finishes: frozenset[str] = frozenset({"stop", "length", "tool_calls", "filtered", "refused"})
@@ -93,6 +101,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     holds: Holds
     pointers: Mapping[str, tuple[str, ...]]
     """Where a core field stands in this dialect's request (`"sampling.seed": ("/seed",)`)."""
+    reply_pointers: Mapping[str, tuple[str, ...]]
+    """The same for its reply; what is under "usage.counted" is counted in with the core's numbers."""
     parse_request: Callable[[Call], Request]
     render_request: Callable[[Request, Traits], Call]
     parse_response: Callable[[bytes], Response]
@@ -105,6 +115,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Read the tools that a conversation declares on its way, for targets where all stand in one place."""
     is_wrapped: Callable[[bytes], bool] | None = None
     """Tell from its first bytes whether a reply or stream stands in an envelope that a plain client does not know."""
+    finish_words: frozenset[str]
+    """Its words for the end of a reply that say no more than the core's reasons do."""
+    repeated: frozenset[str] = frozenset()
+    """Members of a reply that only repeat the request it answers."""
     field_place: Callable[[str, str], str] | None = None
     """Where a field stands in a whole reply that a part there carries, if some stand elsewhere than right below it."""
     unwrap: Callable[[Call], tuple[Call, tuple[str, ...]] | None] | None = None

@@ -11,11 +11,12 @@ from dragoman.core.request import Message, NativeTool, Request, Thinking, Tool, 
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.interpreter import carry
-from dragoman.interpreter.arrange import arranged
-from dragoman.interpreter.fitting import NO_LIMIT, Fitting, Undo
+from dragoman.interpreter.arrange import answered, arranged
+from dragoman.interpreter.cache_marks import fit_marks
+from dragoman.interpreter.fitting import Fitting, Undo
 from dragoman.interpreter.history import fit_messages
 from dragoman.interpreter.kin import shared_fields, shared_value
-from dragoman.interpreter.knobs import fit_identity, fit_output, fit_sampling, fit_thinking
+from dragoman.interpreter.knobs import fit_identity, fit_output, fit_sampling, fit_thinking, most_tokens
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.recall import NOTHING, Beginning
 from dragoman.interpreter.repair import paired
@@ -29,10 +30,9 @@ def adapt(
 
     A `beginning` of its history that was translated by itself is not looked at again.
     """
-    limit = request.sampling.max_tokens or traits.max_tokens_default or NO_LIMIT
     if not traits.function_tools and any(isinstance(tool, Tool) for tool in request.tools):
         raise Problem("unsupported", "this model takes tools only on OpenAI's Responses", where=ledger.place("tools"))
-    fitting = Fitting(traits, ledger, source_issuer, limit)
+    fitting = Fitting(traits, ledger, source_issuer, most_tokens(request.sampling, traits))
     identity = fit_identity(request, fitting)
     thinking = fit_thinking(request, fitting)
     # Claude's manual thinking and a forced tool exclude each other.
@@ -44,6 +44,10 @@ def adapt(
         fitting.names.update(beginning.names)
         messages = (*messages[: leading_systems(messages)], *messages[beginning.end_in(messages) :])
     turns = fitted_turns(messages, fitting, begins=not beginning.messages)
+    if output is not None and not traits.prefill_formatted:
+        turns = tuple(answered(list(turns), ledger))
+    if fitting.marked:
+        turns = fit_marks(turns, traits, ledger)
     thinking = _thinking_in(turns, thinking, request, ledger)
     adapted = structs.replace(
         request,

@@ -117,12 +117,26 @@ def _begun(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Mess
 
 
 def _ended(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
-    """End with the user where the target demands it."""
+    """End with the user where the target demands it, and else not in white space where that is refused."""
+    if not traits.prefill:
+        return answered(messages, ledger)
     last = messages[-1] if messages else None
-    if not traits.prefill and last is not None and last.role == "assistant":
-        ledger.approximated(last.where, f"the user has the last word: {CONTINUE!r}")
-        return [*messages, Message(role="user", parts=(Text(text=CONTINUE),))]
-    return messages
+    if traits.prefill_spaced or last is None or last.role != "assistant":
+        return messages
+    *before, text = last.parts
+    if not isinstance(text, Text) or text.text == text.text.rstrip():
+        return messages
+    ledger.approximated(text.where or last.where, "the target takes no white space at the end of what the model said")
+    trimmed = structs.replace(text, text=text.text.rstrip())
+    return [*messages[:-1], _with_parts(last, (*before, trimmed))]
+
+
+def answered(messages: list[Message], ledger: Ledger) -> list[Message]:
+    """Let the user have the last word."""
+    if not messages or messages[-1].role != "assistant":
+        return messages
+    ledger.approximated(messages[-1].where, f"the user has the last word: {CONTINUE!r}")
+    return [*messages, Message(role="user", parts=(Text(text=CONTINUE),))]
 
 
 def _merged(messages: list[Message], traits: Traits, ledger: Ledger, roles: set[Role]) -> list[Message]:

@@ -35,10 +35,14 @@ Place = tuple[int, int]
 
 def sealed(signature: Signature, bearer: Bearer, client_issuer: str) -> Signature:
     """Put a foreign signature in an envelope; base64, because Google's field holds bytes."""
-    if "." in signature.item:
-        signature = Signature(signature.issuer, signature.value)
+    signature = Signature(signature.issuer, signature.value, carried_item(signature))
     inside = f"{_issued(signature)}.{bearer}.{_check(signature)}.{signature.value}"
     return Signature(client_issuer, b64encode(f"{_MAGIC}.{inside}".encode()).decode())
+
+
+def carried_item(signature: Signature) -> str:
+    """Return the id of the item that an envelope names beside the signature, if its form can hold it."""
+    return "" if "." in signature.item else signature.item
 
 
 def opened(signature: Signature) -> tuple[Signature, Bearer] | None:

@@ -15,11 +15,15 @@ from dragoman.core.request import Message, Request, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.adapt import fitted_turns
+from dragoman.interpreter.cache_marks import marks_agree
 from dragoman.interpreter.carry import restored
 from dragoman.interpreter.fitting import Fitting
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.recall import NOTHING, Beginning, Recall
 from dragoman.wire import array, json
+
+_MARKS = (b"prompt_cache_breakpoint", b"cache_control")
+"""What a body holds that has cache marks, in anybody's words."""
 
 
 class Conversation:
@@ -86,7 +90,7 @@ class Conversation:
         cut = next((at for at in range(len(messages) - 1, begin, -1) if _is_cut(messages, at)), begin)
         segment = messages[begin:cut]
         ids = _answered(segment, known.ids)
-        if ids is None or not _is_apart(messages[cut:], ids):
+        if ids is None or not _is_apart(messages[cut:], ids) or not self._marks_agree(traits):
             return NOTHING
         if not segment:
             return known
@@ -97,6 +101,11 @@ class Conversation:
         told = self._told(segment, longer, traits)
         self._recall.keep(self._scope, told, known)
         return told
+
+    def _marks_agree(self, traits: Traits) -> bool:
+        """Tell whether no cache mark of one side of a cut has a say in those of the other."""
+        body = self._call.body
+        return not any(word in body for word in _MARKS) or marks_agree(self.request.messages, traits)
 
     def _told(self, segment: tuple[Message, ...], longer: Beginning, traits: Traits) -> Beginning:
         """Translate the messages by which a beginning is longer than what was known."""

@@ -9,7 +9,12 @@ from dragoman.core.problems import Kind, Problem
 OUR_CODES = frozenset({"malformed_function_call", "unknown_finish"})
 _KIND_OF_STATUS: dict[int, Kind] = {
     400: "invalid_request",
+    401: "authentication",
+    402: "billing",
+    403: "permission",
+    404: "not_found",
     408: "timeout",
+    409: "conflict",
     413: "too_large",
     422: "invalid_request",
     429: "rate_limit",
@@ -34,7 +39,7 @@ def as_fault(problem: Problem, source_issuer: str, client_issuer: str) -> Proble
         return told
     kind = _KIND_OF_STATUS.get(problem.status)
     if kind is None:
-        return _changed(told, "malformed_reply", 502)
+        return _changed(told, "internal", 502)
     return _changed(told, kind, problem.status)
 
 

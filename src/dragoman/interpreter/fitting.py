@@ -32,7 +32,7 @@ class Fitting(Struct):
     ledger: Ledger
     source_issuer: str
     max_tokens: int = NO_LIMIT
-    """The limit on the answer that will be sent."""
+    """The most tokens the answer may have: the caller's limit, else the model's."""
     validated: bool = False
     """Some tool wants its calls held to its schema, and the mode says so for all."""
     forced: bool = True
@@ -42,12 +42,16 @@ class Fitting(Struct):
     arguments: dict[str, tuple[ArgumentUndo, ...]] = field(default_factory=dict[str, tuple[ArgumentUndo, ...]])
     single: bool = False
     """One call at a time is wanted, and the target has no switch for it."""
+    marked: bool = False
+    """Some part of the history has a cache mark."""
     instructions: list[str] = field(default_factory=list[str])
     """What the target has no field for and is asked for in words."""
 
     def name(self, name: str, namespace: str = "") -> str:
         """Return what the target calls the tool, and remember it for the way back."""
-        full = f"{namespace}__{name}" if namespace and not self.traits.namespaces else name
+        # A call of a tool that was declared alone but loaded later has its own name for a namespace (OpenAI).
+        apart = namespace not in ("", name) and not self.traits.namespaces
+        full = f"{namespace}__{name}" if apart else name
         alias = name_alias(full, self.traits)
         if alias != name:
             self.names[alias] = (namespace, name)

@@ -59,4 +59,5 @@ def _fit_mark(lifetime: str, place: str, fitting: Fitting, *, spoken: bool) -> s
     if nearest != lifetime:
         kept = f"{nearest!r} is the nearest" if nearest else "its default stands"
         fitting.ledger.approximated(f"{place}/ttl", f"the target keeps nothing for {lifetime!r}: {kept}")
+    fitting.marked = True
     return nearest

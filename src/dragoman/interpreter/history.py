@@ -27,6 +27,7 @@ from dragoman.interpreter.foreign import drop_extras, without_foreign
 from dragoman.interpreter.media import fit_media, stands_in_result
 from dragoman.wire import json
 
+_NOTHING_SAID = Text(text="")
 Fitted = AnyPart | tuple[AnyPart, ...] | None
 
 
@@ -87,7 +88,7 @@ def _changed(part: AnyPart, changes: dict[str, Any]) -> AnyPart:
 def _fit_text(part: Text, message: Message, fitting: Fitting) -> Fitted:
     text = part.text
     if not fitting.traits.empty_text and (not text or text.isspace()):
-        if text or part.extras is not None:
+        if text or part != _NOTHING_SAID:
             fitting.ledger.dropped(part.where, "the target refuses empty text")
         return None
     if part.extras is None and part.signature is None and part.cache is None and not part.citations:
@@ -127,8 +128,8 @@ def _fit_call(part: ToolCall, message: Message, fitting: Fitting) -> Fitted:
     name = fitting.name(part.name, part.namespace)
     if name != part.name:
         changes["name"] = name
-        if not traits.namespaces:
-            changes["namespace"] = ""
+    if part.namespace and not traits.namespaces:
+        changes["namespace"] = ""
     if part.form == "text" and not traits.custom_tools:
         changes["form"] = "json"
         changes["arguments"] = wrap_free_text(part.arguments)

@@ -26,19 +26,19 @@ _IMAGE_FIELDS: dict[tuple[str, str], dict[str, str]] = {
 }
 _CACHE_OPTIONS = "/prompt_cache_options"
 _TIER = "/service_tier"
-_BORROWED_MARK = "/cache_control"
+BORROWED_MARK = "/cache_control"
 """A cache mark in Anthropic's words, which many callers of Chat write too."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def borrowed_mark(extras: Extras) -> tuple[str | None, str]:
     """Return place and lifetime of a cache mark in another vendor's words; no place if there is none."""
-    raw = extras.fields.get(_BORROWED_MARK)
+    raw = extras.fields.get(BORROWED_MARK)
     match json.peek(raw) if raw is not None else None:
         case {"type": "ephemeral", "ttl": str(lifetime), **rest} if not rest:
-            return _BORROWED_MARK, lifetime
+            return BORROWED_MARK, lifetime
         case {"type": "ephemeral", **rest} if not rest:
-            return _BORROWED_MARK, ""
+            return BORROWED_MARK, ""
         case _:
             return None, ""
 
@@ -47,11 +47,12 @@ def nearest_lifetime(lifetime: str, allowed: tuple[str, ...]) -> str:
     """Return the allowed lifetime that is nearest by ratio; "", the default, for none and for a word nobody knows."""
     if lifetime in allowed:
         return lifetime
-    wanted = _seconds(lifetime)
-    return min(allowed, key=lambda word: abs(log(_seconds(word) / wanted))) if wanted and allowed else ""
+    wanted = seconds(lifetime)
+    return min(allowed, key=lambda word: abs(log(seconds(word) / wanted))) if wanted and allowed else ""
 
 
-def _seconds(lifetime: str) -> int:
+def seconds(lifetime: str) -> int:
+    """Return how long a lifetime is; 0 for a word nobody knows."""
     number, unit = lifetime[:-1], lifetime[-1:]
     return int(number) * _SECONDS.get(unit, 0) if number.isdecimal() and len(number) < 10 else 0
 

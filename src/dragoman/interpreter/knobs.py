@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from msgspec import structs
 
+from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import EFFORTS, Effort, OutputFormat, Request, Sampling, Thinking
 from dragoman.core.traits import Traits
@@ -13,9 +14,12 @@ from dragoman.interpreter.fitting import NO_LIMIT, Fitting
 from dragoman.interpreter.schemas.from_openapi import to_json_schema
 from dragoman.interpreter.schemas.gemini_json import fit_gemini
 from dragoman.interpreter.schemas.outcome import Converted
+from dragoman.interpreter.schemas.roots import fit_root
+from dragoman.interpreter.schemas.strict_subset import is_openai_strict
 from dragoman.interpreter.schemas.structured import to_anthropic_output
 from dragoman.wire import json
 
+_COMBINATORS = frozenset({"anyOf", "oneOf", "allOf", "not", "enum", "const", "$ref"})
 _EFFORT_OF_BUDGET: tuple[tuple[int, Effort], ...] = ((0, "none"), (1024, "low"), (8192, "medium"), (24_576, "high"))
 _BUDGET_OF_EFFORT: dict[str, int] = {
     "none": 0,
@@ -59,8 +63,22 @@ def fit_sampling(sampling: Sampling, fitting: Fitting, thinking: Thinking | None
         ledger.field_approximated("sampling.max_tokens", f"the model's maximum is {traits.max_tokens_max}")
         changes["max_tokens"] = traits.max_tokens_max
     if sampling.max_tokens is None and traits.max_tokens_default is not None:
-        changes["max_tokens"] = traits.max_tokens_default
+        changes["max_tokens"] = _default_limit(traits.max_tokens_default, thinking, fitting)
     return structs.replace(sampling, **changes) if changes else sampling
+
+
+def most_tokens(sampling: Sampling, traits: Traits) -> int:
+    """Return how many tokens the answer may have at most, thoughts included."""
+    most = traits.max_tokens_max or NO_LIMIT
+    return min(sampling.max_tokens, most) if sampling.max_tokens is not None else most
+
+
+def _default_limit(default: int, thinking: Thinking | None, fitting: Fitting) -> int:
+    """Return the limit to send where the caller gave none: more than usual if thoughts would take nearly all of it."""
+    budget = thinking.budget if thinking is not None and thinking.budget is not None else 0
+    if budget + fitting.traits.budget_min <= default:
+        return default
+    return min(default + budget, fitting.max_tokens)
 
 
 def _fit_stops(stops: tuple[str, ...], fitting: Fitting) -> tuple[str, ...]:
@@ -179,20 +197,24 @@ def _as_adaptive(thinking: Thinking, wanted: Effort | None, visible: bool | None
 
 
 def _as_enabled(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:
-    """Say a budget of at least the model's minimum and less than the limit on the whole answer."""
+    """Say a budget of at least the model's minimum and less than the limit on the whole answer.
+
+    One that is not the caller's own leaves at least as much to the answer; where that is not there, thinking is off.
+    """
     least, limit = fitting.traits.budget_min, fitting.max_tokens
-    if wanted != "none" and limit <= least:
-        for name in _said(thinking):
-            fitting.ledger.field_approximated(f"thinking.{name}", f"{limit} tokens are too few to think: it is off")
-        wanted = "none"
     if wanted == "none":
         return Thinking(mode="disabled")
     asked = thinking.budget if thinking.budget is not None and thinking.budget > 0 else None
-    budget = asked if asked is not None else _BUDGET_OF_EFFORT[wanted or "medium"]
-    budget = max(least, min(budget, limit - 1))
-    if asked != budget:
+    if asked is not None and least <= asked < limit:
+        return Thinking(mode="enabled", budget=asked, visible=visible)
+    if limit < 2 * least:
         for name in _said(thinking):
-            fitting.ledger.field_approximated(f"thinking.{name}", f"said as a budget of {budget} tokens")
+            fitting.ledger.field_approximated(f"thinking.{name}", f"{limit} tokens are too few to think: it is off")
+        return Thinking(mode="disabled")
+    budget = asked if asked is not None else _BUDGET_OF_EFFORT[wanted or "medium"]
+    budget = max(least, min(budget, limit - least))
+    for name in _said(thinking):
+        fitting.ledger.field_approximated(f"thinking.{name}", f"said as a budget of {budget} tokens")
     return Thinking(mode="enabled", budget=budget, visible=visible)
 
 
@@ -247,22 +269,33 @@ def fit_output(request: Request, fitting: Fitting) -> OutputFormat | None:
         return None
     if output.kind == "json":
         if traits.output_json:
+            if traits.output_names and not _says_json(request):
+                ledger.field_approximated("output", "asked for in words too: the target wants the word there")
+                fitting.instructions.append(_answer_in_words(output, request))
             return OutputFormat(kind="json")
         ledger.field_approximated("output", "asked for in words")
         fitting.instructions.append(_answer_in_words(output, request))
         return None
-    if traits.output_names and _root_type(output) not in ("", "object"):
-        ledger.field_approximated("output", "the target takes only objects at the root: asked for in words")
+    if not traits.output_schema or (traits.output_names and not _is_object(output)):
+        why = "the target takes only objects at the root" if traits.output_schema else "the model takes no schema"
+        ledger.field_approximated("output", f"{why}: asked for in words")
         fitting.instructions.append(_answer_in_words(output, request))
         return None
     return _fit_output_schema(output, fitting)
 
 
-def _root_type(output: OutputFormat) -> str:
-    """Return what a schema says its value is; "" if it does not say, or more than one word."""
+def _says_json(request: Request) -> bool:
+    """Tell whether somebody says "JSON": OpenAI takes the format without a schema only then."""
+    texts = (part.text for message in request.messages for part in message.parts if isinstance(part, Text))
+    return any("json" in text.lower() for text in texts)
+
+
+def _is_object(output: OutputFormat) -> bool:
+    """Tell whether a schema says that its value is an object, without combinators: OpenAI takes nothing else."""
     schema = json.peek(output.schema) if output.schema is not None else None
-    said = cast("dict[str, Any]", schema).get("type") if isinstance(schema, dict) else None
-    return said.lower() if isinstance(said, str) else ""
+    root = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
+    said = root.get("type")
+    return isinstance(said, str) and said.lower() == "object" and _COMBINATORS.isdisjoint(root)
 
 
 def _answer_in_words(output: OutputFormat, request: Request) -> str:
@@ -290,7 +323,14 @@ def _fit_output_schema(output: OutputFormat, fitting: Fitting) -> OutputFormat:
     elif traits.result_names:
         schema = _converted(fit_gemini(schema), schema, fitting)
     if traits.output_names:
-        return structs.replace(output, schema=schema, openapi=False, name=output.name or "answer")
+        schema = _converted(fit_root(schema), schema, fitting)
+        strict = output.strict
+        if strict and traits.strict_needs_all and not is_openai_strict(schema):
+            fitting.ledger.field_dropped("output.strict", "the target refuses this schema as a strict one")
+            strict = None
+        return structs.replace(output, schema=schema, openapi=False, name=output.name or "answer", strict=strict)
+    if output.strict is False:
+        fitting.ledger.field_approximated("output.strict", "the target holds every answer to its schema")
     return OutputFormat(kind="json_schema", schema=_with_title(schema, output, fitting))
 
 

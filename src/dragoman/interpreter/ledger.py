@@ -74,6 +74,10 @@ class Ledger:
         found = (candidate for candidate in candidates if self._find(candidate) is not None)
         return next(found, first)
 
+    def has(self, where: str) -> bool:
+        """Tell whether something stands at `where` in the document."""
+        return self._find(where) is not None
+
     def losses(self) -> tuple[Loss, ...]:
         """Return all losses, each with an exact pointer, in the order of the pointers."""
         told: dict[tuple[str, bool], list[str]] = {}

@@ -47,6 +47,7 @@ _BEGINNINGS = {
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _STANDARD = str.maketrans("-_", "+/")
+_PATH_END = re.compile(r"[?#]")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
@@ -116,9 +117,15 @@ def _standard(data: str) -> str:
 
 
 def _typed(part: Media) -> Media:
-    """Name the type of data that came without one, by the file's name or by how it begins."""
-    if part.media_type or not isinstance(part.source, Inline):
+    """Name the type of data that came without one, by the file's name or by how it begins.
+
+    A link keeps to itself what type is behind it; the end of its path tells a picture from a document.
+    """
+    if part.media_type or not isinstance(part.source, Inline | Link):
         return part
+    if isinstance(part.source, Link):
+        kind = _KINDS.get(_type_of(part.source).partition("/")[0])
+        return structs.replace(part, kind=kind) if kind is not None and part.kind == "document" else part
     data = part.source.data
     named = _TYPES.get(part.name.rpartition(".")[2].lower())
     known = named or next((begun for start, begun in _BEGINNINGS.items() if data.startswith(start)), "")
@@ -131,10 +138,10 @@ def _of_type(part: Media, media_type: str) -> Media:
     return structs.replace(part, media_type=media_type, kind=kind)
 
 
-def _is_taken(part: Media, traits: Traits) -> bool:
+def _is_taken(part: Media, media_type: str, traits: Traits) -> bool:
     types = {"document": traits.document_types, "image": traits.image_types, "audio": traits.audio_types}
     accepted = types.get(part.kind, frozenset[str]())
-    return not accepted or part.media_type.lower() in accepted
+    return not accepted or not media_type or media_type.lower() in accepted
 
 
 def _is_text(part: Media) -> bool:
@@ -174,7 +181,9 @@ def _media_refusal(
             return f"the target fetches no {part.kind}"
         case Link(url=url) if _scheme(url) not in traits.link_schemes:
             return f"the target fetches nothing by {_scheme(url)}:"
-        case Inline() if part.media_type and not _is_taken(part, traits):
+        case Inline() if not _is_taken(part, part.media_type, traits):
+            return f"the target takes no {part.kind} of this type"
+        case Link() if traits.link_types and not _is_taken(part, part.media_type or _type_of(source), traits):
             return f"the target takes no {part.kind} of this type"
         case _:
             pass
@@ -189,8 +198,12 @@ def _scheme(url: str) -> str:
 
 def _guessed_type(part: Media, source: Link, fitting: Fitting) -> str:
     """Name the media type by the URL's ending, or the commonest of the kind: Gemini wants one where others do not."""
-    ending = source.url.partition("?")[0].rpartition(".")[2].lower()
-    if ending in _TYPES:
-        return _TYPES[ending]
+    if said := _type_of(source):
+        return said
     fitting.ledger.approximated(part.where, "the link does not say its media type: the commonest is assumed")
     return _COMMON_TYPES[part.kind]
+
+
+def _type_of(source: Link) -> str:
+    """Return the media type that the end of a link's path says; "" if it says none."""
+    return _TYPES.get(_PATH_END.split(source.url, maxsplit=1)[0].rpartition(".")[2].lower(), "")

@@ -23,14 +23,14 @@ from dragoman.core.events import (
     UsageSeen,
 )
 from dragoman.core.parts import AnyPart, Media, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
-from dragoman.core.problems import Problem
 from dragoman.core.response import Finish
 from dragoman.dialects.record import Dialect
 from dragoman.interpreter.aliases import digest, minted_id
-from dragoman.interpreter.carry import UNSIGNED, sealed
+from dragoman.interpreter.carry import UNSIGNED, carried_item, sealed
 from dragoman.interpreter.faults import retold
 from dragoman.interpreter.history import wrap_free_text
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.reply_fields import UNKNOWN, book_field, book_source, book_usage, unsayable_finish
 from dragoman.wire import json
 
 _SIGNED_WORDS: dict[type[AnyPart], str] = {ToolCall: "call", Reasoning: "reasoning", Text: "text", Media: "text"}
@@ -40,7 +40,19 @@ _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 class _Part:
     """A part on its way: its index at the client, and for a call that must be seen whole, its events so far."""
 
-    __slots__ = ("arguments", "begins", "citations", "held", "index", "kind", "part", "signed", "where")
+    __slots__ = (
+        "arguments",
+        "begins",
+        "citations",
+        "fields",
+        "held",
+        "index",
+        "item",
+        "kind",
+        "part",
+        "signed",
+        "where",
+    )
 
     def __init__(self, index: int | None, part: AnyPart) -> None:
         self.index = index
@@ -50,6 +62,10 @@ class _Part:
         self.held: list[Event] | None = None
         self.begins: str | None = None
         self.signed = False
+        self.item = ""
+        """The id of its item, if that travels with its signature."""
+        self.fields: dict[str, bytes] = {}
+        """What only its own dialect understands, until it is known what travels with the signature."""
         self.citations = 0
         self.arguments: list[str] | None = None
         """For a client that parses arguments: what it has been told of them."""
@@ -68,8 +84,13 @@ class ReplyFitter:
         source_issuer: str = "",
         single: bool = False,
         field_place: Callable[[str, str], str] | None = None,
+        repeated: frozenset[str] = frozenset(),
+        finish_words: frozenset[str] | None = None,
     ) -> None:
         self._source_issuer = source_issuer
+        self._whole = whole
+        self._repeated = repeated
+        self._finish_words = finish_words
         self._field_place = field_place or str.__add__
         self._client = client
         self._holds = client.holds
@@ -84,6 +105,8 @@ class ReplyFitter:
         self._calls = 0
         self._call_ids: set[str] = set()
         self._lost_call = False
+        self._sequence_field = False
+        self._blocked = b""
         self._cited_places: set[str] = set()
         self._whole_calls = client.holds.object_arguments and (whole or not client.holds.partial_calls)
         self._marks_unsigned = "reasoning" in client.holds.signatures and source_issuer != client.issuer
@@ -112,13 +135,13 @@ class ReplyFitter:
             case PartCited(index):
                 return self._cited(event, self._parts[index])
             case PartNative(index, _, field):
-                self._ledger.dropped(
-                    self._field_place(self._parts[index].where, field), "not known to the client's dialect"
-                )
+                self._ledger.dropped(self._field_place(self._parts[index].where, field), UNKNOWN)
                 return []
             case Native(_, field, raw):
-                return self._native(field, raw)
+                self._native(field, raw)
+                return []
             case UsageSeen(usage):
+                book_usage(usage, self._holds, self._ledger)
                 return [UsageSeen(structs.replace(usage, extras=None)) if usage.extras is not None else event]
             case Started(reply_id):
                 self._reply_id = reply_id
@@ -129,12 +152,17 @@ class ReplyFitter:
             case Finished(finish):
                 return [self._finished(finish)]
             case Failed(problem):
+                for part in self._parts:
+                    self._book_fields(part)
                 return [Failed(retold(problem, self._source_issuer, self._client.issuer))]
 
     def _named(self, event: Event, waiting: list[Event]) -> list[Event]:
-        """Hold a reply without an id until it says something: its id is made of that, so that no two are alike."""
+        """Hold a reply without an id until it says something: its id is made of that, so that no two are alike.
+
+        A whole reply has said all there is, so its id is made of all.
+        """
         waiting.append(event)
-        if isinstance(event, PartStarted | PartEnded):
+        if isinstance(event, PartStarted | PartEnded) or (self._whole and not isinstance(event, Finished | Failed)):
             return []
         self._unnamed = None
         reply_id = minted_id(self._client.reply_prefix, self._salt, *map(repr, waiting))
@@ -153,7 +181,7 @@ class ReplyFitter:
         return []
 
     def _started(self, part: AnyPart) -> list[Event]:
-        signature, part = self._without_foreign(part)
+        signature, fields, part = self._without_foreign(part)
         match part:
             case Opaque(dialect=dialect) if dialect != self._client.name:
                 return self._left_out(part, "a block only its own dialect understands")
@@ -162,24 +190,40 @@ class ReplyFitter:
             case Media() if not self._holds.media:
                 return self._left_out(part, f"the client's dialect cannot hold {part.kind} in a reply")
             case Refusal() if not self._holds.refusal:
+                self._ledger.approximated(part.where, "a refusal is told as text")
                 part = Text(text=part.text, where=part.where)
             case ToolCall():
                 return self._call_started(part, signature)
             case _:
                 pass
+        if self._calls and not self._holds.order:
+            self._ledger.approximated(part.where, "the client's dialect cannot say that it came after a call")
         opened = self._open(part)
+        opened.fields = fields
         events: list[Event] = [PartStarted(self._index(opened), part)]
         return events if signature is None else [*events, *self._signed(opened, signature)]
 
-    def _without_foreign(self, part: AnyPart) -> tuple[Signature | None, AnyPart]:
-        """Take extras and signature off a part; the signature goes its own way."""
-        signature = part.signature
-        if part.extras is None and signature is None:
-            return None, part
-        if part.extras is not None:
-            for field in part.extras.fields:
-                self._ledger.dropped(self._field_place(part.where, field), "not known to the client's dialect")
-        return signature, structs.replace(part, extras=None, signature=None)
+    def _without_foreign(self, part: AnyPart) -> tuple[Signature | None, dict[str, bytes], AnyPart]:
+        """Take extras and signature off a part; the signature goes its own way, and may take a field of a thought."""
+        signature, extras = part.signature, part.extras
+        if extras is None and signature is None:
+            return None, {}, part
+        bare = structs.replace(part, extras=None, signature=None)
+        if extras is None:
+            return signature, {}, bare
+        if isinstance(part, Reasoning) and self._holds.reasoning:
+            return signature, extras.fields, bare
+        for field in extras.fields:
+            self._ledger.dropped(self._field_place(part.where, field), UNKNOWN)
+        return signature, {}, bare
+
+    def _book_fields(self, opened: _Part) -> None:
+        """Book the fields of a thought that do not travel with its signature."""
+        carried = json.encode(opened.item) if opened.item else b""
+        for field, raw in opened.fields.items():
+            if raw != carried:
+                self._ledger.dropped(self._field_place(opened.where, field), UNKNOWN)
+        opened.fields = {}
 
     def _index(self, opened: _Part) -> int:
         assert opened.index is not None  # noqa: S101  a part that is told has its place
@@ -198,6 +242,8 @@ class ReplyFitter:
             )
             call_id = minted_id(self._client.call_prefix, self._reply_id, self._salt, self._calls, call_id)
         self._call_ids.add(call_id)
+        if call.namespace and not self._holds.namespaces:
+            self._ledger.field_dropped("call.namespace", "the client's dialect has no namespaces", call)
         form = call.form if self._holds.custom_calls else "json"
         opened = _Part(None, call)
         self._parts.append(opened)
@@ -228,6 +274,8 @@ class ReplyFitter:
         return [] if opened.index is None else [PartDelta(opened.index, text, piece)]
 
     def _ended(self, opened: _Part, complete: bool) -> list[Event]:
+        if opened.fields:
+            self._book_fields(opened)
         if opened.held is not None:
             if opened.kind is Text:
                 self._wrap_held(opened)
@@ -283,6 +331,7 @@ class ReplyFitter:
         if word in self._holds.signatures and (word != "call" or native or self._holds.any_issuer):
             redacted = isinstance(opened.part, Reasoning) and opened.part.redacted
             told = signature if native else sealed(signature, "redacted" if redacted else "self", client.issuer)
+            opened.item = "" if native else carried_item(signature)
             event = PartSigned(-1 if opened.held is not None else self._index(opened), told)
             if opened.held is not None:
                 opened.held.append(event)
@@ -294,7 +343,8 @@ class ReplyFitter:
             carrier = sealed(signature, "call", client.issuer)
             return [PartStarted(index, Reasoning()), PartSigned(index, carrier), PartEnded(index)]
         why = f"the client's dialect cannot hold {signature.issuer}'s signature here"
-        self._ledger.field_dropped("part.signature", why, opened.part)
+        redacted = isinstance(opened.part, Reasoning) and opened.part.redacted
+        self._ledger.field_dropped("part.redacted" if redacted else "part.signature", why, opened.part)
         return []
 
     def _cited(self, event: PartCited, opened: _Part) -> list[Event]:
@@ -302,41 +352,48 @@ class ReplyFitter:
         number, opened.citations = opened.citations, opened.citations + 1
         if opened.index is None:
             return []
-        if not self._holds.citations or (citation.dialect != self._client.name and not citation.url):
-            listed = self._ledger.place("part.citations", opened.part)
-            for place in citation.places or (f"{listed}/{number}" if listed != opened.where else listed,):
+        foreign = citation.dialect != self._client.name
+        listed = self._ledger.place("part.citations", opened.part)
+        places = citation.places or (f"{listed}/{number}" if listed != opened.where else listed,)
+        if not self._holds.citations or (foreign and not citation.url):
+            for place in places:
                 self._ledger.dropped(place, "the client's dialect cannot name this source")
             return []
+        if foreign:
+            book_source(citation, places[0], self._holds, self._ledger)
         self._cited_places.update(citation.places)
         return [PartCited(opened.index, citation)]
 
-    def _native(self, field: str, raw: bytes) -> list[Event]:
-        """Leave out what only the source understands, but for what citations have said of it."""
-        told = {place for place in self._cited_places if place.startswith(field + "/")}
-        for where in [leaf for leaf in json.leaves(raw, field) if leaf not in told] if told else [field]:
-            self._ledger.dropped(where, "not known to the client's dialect")
-        return []
+    def _native(self, field: str, raw: bytes) -> None:
+        """Leave out what only the source understands."""
+        if field in self._ledger.places("finish.sequence"):
+            self._sequence_field = True
+        else:
+            if field in self._ledger.places("finish.blocked"):
+                self._blocked = raw
+            book_field(field, raw, self._repeated, self._cited_places, self._ledger)
 
     def _finished(self, finish: Finish) -> Event:
         reason = finish.reason
+        heard = finish.sequence is not None and self._holds.stop_sequence
+        if not heard and (finish.sequence is not None or self._sequence_field):
+            self._ledger.field_dropped("finish.sequence", "the client's dialect cannot say what ended the reply")
         if self._lost_call and reason == "tool_calls":
             reason = "malformed_call"
         if reason == "paused" and reason not in self._holds.finishes:
-            self._ledger.approximated("", "the model paused; told as a reply cut by length")
+            self._ledger.field_approximated("finish.reason", "the model paused; told as a reply cut by length")
             reason = "length"
+        elif self._is_telling(finish.raw):
+            self._ledger.field_approximated("finish.reason", f"{finish.raw!r} is told as {reason!r}")
         if reason not in self._holds.finishes:
-            return Failed(_unsayable_finish(reason, finish.raw))
+            return Failed(unsayable_finish(reason, finish.raw))
         return Finished(finish) if reason == finish.reason else Finished(Finish(reason, finish.raw))
+
+    def _is_telling(self, word: str) -> bool:
+        """Tell whether a word for the end says more than its reason, and stands where ends are told."""
+        known = not word or self._finish_words is None or word in self._finish_words
+        return not known and json.encode(word) not in self._blocked
 
 
 def _arguments(opened: _Part) -> str:
     return "".join(event.text for event in opened.held or () if isinstance(event, PartDelta))
-
-
-def _unsayable_finish(reason: str, raw: str) -> Problem:
-    word = raw or reason
-    if reason == "malformed_call":
-        return Problem(
-            "malformed_reply", f"the model made a malformed tool call ({word})", code="malformed_function_call"
-        )
-    return Problem("malformed_reply", f"the model stopped for an unknown reason ({word})", code="unknown_finish")

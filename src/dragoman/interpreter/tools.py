@@ -15,6 +15,7 @@ from dragoman.interpreter.schemas.gemini_json import fit_gemini
 from dragoman.interpreter.schemas.openapi import to_openapi
 from dragoman.interpreter.schemas.outcome import Converted
 from dragoman.interpreter.schemas.roots import fit_root
+from dragoman.interpreter.schemas.strict_subset import is_openai_strict
 from dragoman.interpreter.schemas.structured import to_anthropic_output, to_openai_strict
 from dragoman.interpreter.strict_room import StrictRoom
 from dragoman.interpreter.tool_choice import allowed, fit_choice, validated
@@ -32,6 +33,8 @@ def fit_tools(request: Request, fitting: Fitting) -> tuple[tuple[AnyTool, ...], 
     """Return the tools and the choice as the target takes them."""
     tools = _held_to_schemas(allowed(request, fitting), request.tool_choice, fitting)
     fitted = _fit_all(tools, fitting)
+    if fitting.validated:
+        _book_loose(tools, fitting)
     choice = validated(fit_choice(request, fitted, fitting), fitting)
     if not fitted and fitting.traits.stub_tools:
         stubs = tuple(_stubs(request.messages, fitting))
@@ -48,7 +51,7 @@ def _fit_all(tools: tuple[AnyTool, ...], fitting: Fitting) -> tuple[AnyTool, ...
         return known.tools
     booked, names, arguments = len(fitting.ledger), fitting.names, fitting.arguments
     fitting.names, fitting.arguments = {}, {}
-    fitted = tuple(_beside_native(_fit_each(tools, fitting), fitting))
+    fitted = tuple(_once_each(_beside_native(_fit_each(tools, fitting), fitting), fitting))
     if len(fitting.ledger) == booked and not fitting.custom:
         made = _MadeOfAll(fitted, fitting.source_issuer, fitting.names, fitting.arguments)
         _MADE_OF_ALL.keep(made, tools, fitting.traits)
@@ -74,6 +77,13 @@ def _fit_each(tools: tuple[AnyTool, ...], fitting: Fitting) -> list[AnyTool]:
             room.fill(tool)
         fitted.append(now)
     return fitted
+
+
+def _book_loose(tools: tuple[AnyTool, ...], fitting: Fitting) -> None:
+    """Say of tools that shall not be held to their schemas that they are, where the mode says so for all."""
+    for tool in tools:
+        if isinstance(tool, Tool) and tool.strict is False:
+            fitting.ledger.field_approximated("tool.strict", "held to its schema like all tools, by the mode", tool)
 
 
 def _held_to_schemas(tools: tuple[AnyTool, ...], choice: ToolChoice | None, fitting: Fitting) -> tuple[AnyTool, ...]:
@@ -130,6 +140,21 @@ def _beside_native(tools: list[AnyTool], fitting: Fitting) -> list[AnyTool]:
     return kept
 
 
+def _once_each(tools: list[AnyTool], fitting: Fitting) -> list[AnyTool]:
+    """Leave out what is declared a second time under the same name: most vendors refuse that."""
+    seen: set[tuple[str, str]] = set()
+    kept: list[AnyTool] = []
+    for tool in tools:
+        key = (tool.namespace, tool.name) if isinstance(tool, Tool) else None
+        if key is not None and key in seen:
+            fitting.ledger.dropped(tool.where, "a tool of this name is declared before")
+            continue
+        if key is not None:
+            seen.add(key)
+        kept.append(tool)
+    return kept
+
+
 class _Made(Struct, frozen=True):
     """What became of a tool for one target, from one vendor, where nothing had to be booked."""
 
@@ -176,6 +201,8 @@ def _fit_tool_anew(tool: Tool, fitting: Fitting, strict_allowed: bool) -> Tool:
         fitting.ledger.field_dropped("tool.cache", "the target has no cache marks on tools", tool)
     name = fitting.name(tool.name, tool.namespace)
     namespace = tool.namespace if traits.namespaces else ""
+    if tool.namespace and not namespace:
+        fitting.names[name] = (tool.namespace, tool.name)
     if tool.namespace_description and not traits.namespaces:
         tool = structs.replace(tool, description=f"{tool.namespace_description}\n\n{tool.description}".rstrip())
     if tool.form == "text":
@@ -235,7 +262,9 @@ def _fit_parameters(tool: Tool, strict: bool, fitting: Fitting) -> tuple[bytes |
         return nothing if traits.needs_parameters else None, strict
     if tool.openapi:
         schema = _booked(to_json_schema(schema), tool, fitting) or schema
-    if strict and (traits.output_strict_only or (traits.strict_needs_all and fitting.source_issuer != traits.issuer)):
+    # A schema that OpenAI takes as strict stands as it is; one for a compatible server may have to be closed.
+    needs_all = traits.strict_needs_all and not (fitting.source_issuer == traits.issuer and is_openai_strict(schema))
+    if strict and (traits.output_strict_only or needs_all):
         closed = _strict(schema, fitting)
         if closed.narrowed:
             why = "strict would narrow the schema: it is sent as it is, and calls are not held to it"

@@ -69,6 +69,7 @@ _GPT_REASONING = structs.replace(
     unthinking_sampling=frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"}),
     efforts=("none", "low", "medium", "high", "xhigh"),
 )
+_GPT_5_1 = structs.replace(_GPT_REASONING, efforts=("none", "low", "medium", "high"))
 _GPT_5 = structs.replace(_GPT_REASONING, efforts=("minimal", "low", "medium", "high"))
 _GPT_5_4 = structs.replace(
     _GPT_REASONING, efforts=("none", "low", "medium", "high", "xhigh", "max"), tools_need_no_effort=True
@@ -102,7 +103,8 @@ _RESPONSES = Traits(
     thinking="effort",
     efforts=EFFORTS,
     shows_thinking=True,
-    media=frozenset({"image", "document"}),
+    media=frozenset({"image", "document", "audio"}),
+    audio_types=_SOUNDS,
     result_media=frozenset({"image", "document"}),
     needs_file_names=True,
     stored_issuer="openai",
@@ -114,13 +116,15 @@ _RESPONSES = Traits(
     output_names=True,
     continues=True,
 )
+_RESPONSES_GPT = structs.replace(_RESPONSES, media=frozenset({"image", "document"}))
 _RESPONSES_REASONING = structs.replace(
-    _RESPONSES,
+    _RESPONSES_GPT,
     sampling=frozenset({"max_tokens"}),
     unthinking_sampling=frozenset({"temperature", "top_p"}),
     efforts=("none", "low", "medium", "high", "xhigh"),
     cache_marks=False,
 )
+_RESPONSES_5_1 = structs.replace(_RESPONSES_REASONING, efforts=("none", "low", "medium", "high"))
 _RESPONSES_5 = structs.replace(_RESPONSES_REASONING, efforts=("minimal", "low", "medium", "high"))
 _RESPONSES_NEWEST = structs.replace(
     _RESPONSES_REASONING,
@@ -168,6 +172,7 @@ _CLAUDE = Traits(
     output_json=False,
     output_strict_only=True,
     cache_marks=True,
+    cache_marks_max=4,
     marks_anywhere=True,
     cache_lifetimes=("5m", "1h"),
     user=True,
@@ -182,9 +187,21 @@ _CLAUDE_4_6 = structs.replace(
     sampling=frozenset({"temperature", "top_p", "top_k", "max_tokens", "stop"}),
     thinks_without=frozenset({"temperature", "top_p", "top_k"}),
     temperature_or_top_p=True,
+    efforts=("low", "medium", "high", "max"),
 )
-_CLAUDE_4_5 = structs.replace(_CLAUDE_4_6, thinking="enabled", prefill=True, budget_min=1024, max_tokens_max=64_000)
-_CLAUDE_OLD = structs.replace(_CLAUDE_4_5, temperature_or_top_p=False, max_tokens_default=8192)
+_CLAUDE_4_5 = structs.replace(
+    _CLAUDE_4_6,
+    thinking="enabled",
+    prefill=True,
+    prefill_spaced=False,
+    prefill_formatted=False,
+    budget_min=1024,
+    max_tokens_max=64_000,
+)
+_CLAUDE_OPUS_4_1 = structs.replace(_CLAUDE_4_5, max_tokens_default=8192, max_tokens_max=32_000)
+_CLAUDE_OLD = structs.replace(
+    _CLAUDE_4_5, temperature_or_top_p=False, max_tokens_default=8192, strict_tools=False, output_schema=False
+)
 _CLAUDE_3 = structs.replace(_CLAUDE_OLD, max_tokens_default=4096, max_tokens_max=8192, thinking="none", efforts=())
 
 _GEMINI = Traits(
@@ -234,7 +251,12 @@ _GEMINI_3 = structs.replace(
     results_apart=False,
 )
 _GEMINI_3_FLASH = structs.replace(_GEMINI_3, efforts=("minimal", "low", "medium", "high"))
-_GEMINI_3_5_LITE = structs.replace(_GEMINI_3_FLASH, prefill=False, results_apart=True)
+_GEMINI_3_5_LITE = structs.replace(
+    _GEMINI_3_FLASH,
+    sampling=_GEMINI_3.sampling - {"presence_penalty", "frequency_penalty"},
+    prefill=False,
+    results_apart=True,
+)
 _GEMINI_3_6_FLASH = structs.replace(_GEMINI, efforts=("minimal", "low", "medium", "high"))
 _GEMINI_2_5 = structs.replace(
     _GEMINI_3,
@@ -260,13 +282,15 @@ ROWS: dict[str, tuple[tuple[str, Traits], ...]] = {
         ("chatgpt-4o*", _GPT_4),
         ("gpt-5.[45]*", _GPT_5_4),
         ("gpt-5.[6-9]*", _GPT_NEWEST),
+        ("gpt-5.1-codex-max*", _GPT_REASONING),
+        ("gpt-5.1*", _GPT_5_1),
         ("gpt-5.*", _GPT_REASONING),
         ("gpt-5*", _GPT_5),
         ("gpt-oss*", _COMPATIBLE),
         ("gpt-6-astra*", structs.replace(_GPT_NEWEST, efforts=_ALWAYS_THINKS, function_tools=False)),
         ("gpt-6.1-sol*", structs.replace(_GPT_NEWEST, efforts=_ALWAYS_THINKS, function_tools=False)),
         ("gpt-*", _GPT_NEWEST),
-        ("o[134]*", structs.replace(_GPT_5, efforts=("low", "medium", "high"), custom_tools=False)),
+        ("o[134]*", structs.replace(_GPT_5, efforts=("low", "medium", "high"), custom_tools=False, verbosity=False)),
         (
             "gemini-*",
             structs.replace(
@@ -278,15 +302,21 @@ ROWS: dict[str, tuple[tuple[str, Traits], ...]] = {
         ("*", _COMPATIBLE),
     ),
     "responses": (
-        ("gpt-4*", structs.replace(_RESPONSES, thinking="none", efforts=(), custom_tools=False)),
+        ("gpt-*audio*", structs.replace(_RESPONSES, thinking="none", efforts=(), custom_tools=False)),
+        ("gpt-4*", structs.replace(_RESPONSES_GPT, thinking="none", efforts=(), custom_tools=False, verbosity=False)),
         ("gpt-5.[6-9]*", _RESPONSES_NEWEST),
+        ("gpt-5.1-codex-max*", _RESPONSES_REASONING),
+        ("gpt-5.1*", _RESPONSES_5_1),
         ("gpt-5.*", _RESPONSES_REASONING),
         ("gpt-5*", _RESPONSES_5),
         ("gpt-oss*", _RESPONSES),
         ("gpt-6-astra*", structs.replace(_RESPONSES_NEWEST, efforts=_ALWAYS_THINKS)),
         ("gpt-6.1-sol*", structs.replace(_RESPONSES_NEWEST, efforts=_ALWAYS_THINKS)),
         ("gpt-*", _RESPONSES_NEWEST),
-        ("o[134]*", structs.replace(_RESPONSES_5, efforts=("low", "medium", "high"))),
+        (
+            "o[134]*",
+            structs.replace(_RESPONSES_5, efforts=("low", "medium", "high"), custom_tools=False, verbosity=False),
+        ),
         ("*", _RESPONSES),
     ),
     "messages": (
@@ -297,11 +327,12 @@ ROWS: dict[str, tuple[tuple[str, Traits], ...]] = {
         ("claude-*-4-6*", _CLAUDE_4_6),
         ("claude-*-4-7*", _CLAUDE),
         ("claude-*-4-8*", _CLAUDE_LATER_SYSTEM),
+        ("claude-opus-4-1*", _CLAUDE_OPUS_4_1),
         ("claude-opus-4*", structs.replace(_CLAUDE_OLD, max_tokens_max=32_000)),
         ("claude-*-4*", _CLAUDE_OLD),
         ("claude-opus-5-5*", _CLAUDE_5_5),
         ("claude-sonnet-5-5*", structs.replace(_CLAUDE_5_5, can_disable_thinking=True, thinks_between_tools=True)),
-        ("claude-haiku-5-5*", _CLAUDE),
+        ("claude-haiku-5-5*", structs.replace(_CLAUDE, forced_choice=False)),
         ("claude-fable-5-[1-9]*", _CLAUDE_5_5),
         ("claude-mythos-5-[1-9]*", _CLAUDE_5_5),
         ("claude-mythos-preview*", _CLAUDE_5_5),

@@ -4,21 +4,20 @@ The same dialect on both sides means the same bytes. Otherwise: parse, fit (loss
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, structs
 
-from dragoman.core.events import Event, Failed, Finished, PartDelta
+from dragoman.core.events import Event, Failed, Finished, PartDelta, Started, UsageSeen
 from dragoman.core.losses import Loss
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
-from dragoman.core.response import Response
+from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.stream import Collector, Sequencer, replay
 from dragoman.dialects.record import Call, Dialect, ErrorReply
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.arrange import CONTINUED, signed_steps
 from dragoman.interpreter.carry import MARK, native
 from dragoman.interpreter.conversation import Conversation
@@ -60,6 +59,8 @@ class Rendered(Struct, frozen=True):
 
     body: bytes
     losses: tuple[Loss, ...] = ()
+    response: Response | None = None
+    """The reply in the core; None when its bytes were passed on unread."""
 
 
 def translate_request(  # noqa: PLR0913  a call, two dialects, and three independent wishes
@@ -174,6 +175,8 @@ class Context(Struct, frozen=True):
             source_issuer=here.issuer,
             single=self.undo.single,
             field_place=here.field_place,
+            repeated=here.repeated,
+            finish_words=here.finish_words,
         )
 
     def client_request(self) -> Request | None:
@@ -200,14 +203,11 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
     here, there = dialect_named(source), dialect_named(target)
     if here is there and context.passes and not _is_wrapped_otherwise(here, body, context):
         return Rendered(body)
-    ledger = Ledger(here.pointers, body)
+    ledger = Ledger(here.reply_pointers, body)
     response = here.parse_response(body)
-    if not response.id and here is not there:
-        named = minted_id(there.reply_prefix, context.salt, body.decode(errors="replace"))
-        response = structs.replace(response, id=named)
     if here is not there or context.undo is not NO_UNDO:
         response = _fitted(response, here, there, context, ledger)
-    return Rendered(there.build_response(response, context.client_request()), ledger.losses())
+    return Rendered(there.build_response(response, context.client_request()), ledger.losses(), response)
 
 
 def _fitted(response: Response, here: Dialect, there: Dialect, context: Context, ledger: Ledger) -> Response:
@@ -239,16 +239,24 @@ class StreamTranslator:
         self._decoder = here.decoder()
         self._restorer = Restorer(context.undo)
         self._sequencer = Sequencer()
-        self._ledger = Ledger(here.pointers)
+        self._ledger = Ledger(here.reply_pointers)
         self._fitter = None if here is there else context.fitter(here, there, self._ledger, whole=False)
         self._encoder = there.encoder(context.client_request())
         self._begun = bytearray()
         """What has come of a frame that is not whole."""
         self._framed = True
-        self._over = False
+        self.over = False
+        """The client has heard the end; nothing of what still comes is told."""
+        self.begun = False
+        """The reply has said something, not only that it begins."""
+        self.usage: Usage | None = None
+        self.finish: Finish | None = None
+        self.problem: Problem | None = None
 
     def feed(self, chunk: bytes) -> bytes:
         """Take the next bytes of the upstream."""
+        if self.over:
+            return b""
         if self._same is None:
             self._begun += chunk
             if len(self._begun) < _LONGEST_HEAD and _FIRST_NAME.search(self._begun) is None:
@@ -261,13 +269,27 @@ class StreamTranslator:
 
     def close(self) -> bytes:
         """The upstream is done: tell the end, or that it never came."""
-        if self._same is False:
-            return self._told(self._decoder.close())
-        if self._over:
+        if self.over:
             return b""
+        if self._same is False:
+            last = self._told(self._decoder.close())
+            self.over = True
+            return last
+        self.over = True
         held = bytes(self._begun)
-        last = self._decoder.feed(held) if held else []
-        return self._broken(last + self._decoder.close()) or held
+        events = [*(self._decoder.feed(held) if held else ()), *self._decoder.close()]
+        self._note(events)
+        return self._broken(events) or held
+
+    def fail(self, problem: Problem) -> bytes:
+        """End the stream with an error that the upstream did not tell: it fell silent, or cannot be heard any more."""
+        if self.over:
+            return b""
+        events: list[Event] = [Failed(problem)]
+        if self._same is False:
+            return self._told(events)
+        self._note(events)
+        return self._encoder.feed(events[0])
 
     @property
     def losses(self) -> tuple[Loss, ...]:
@@ -279,16 +301,14 @@ class StreamTranslator:
         passed: list[bytes] = []
         # A frame that breaks must not have been begun: the error would be glued to what there was of it.
         for frame in self._whole_frames(chunk) if self._framed else (chunk,):
-            if self._over:
+            if self.over:
                 break
             events = self._decoder.feed(frame)
+            self._note(events)
             passed.append(self._broken(events) or frame)
-            self._over = any(isinstance(event, Finished | Failed) for event in events)
-        if len(self._begun) > MAX_EVENT_BYTES and not self._over:
-            self._over = True
-            problem = Problem("malformed_reply", f"an event is larger than {MAX_EVENT_BYTES} bytes")
-            passed.append(self._broken([Failed(problem)]))
-        if self._over:
+        if len(self._begun) > MAX_EVENT_BYTES and not self.over:
+            passed.append(self.fail(Problem("malformed_reply", f"an event is larger than {MAX_EVENT_BYTES} bytes")))
+        if self.over:
             self._begun.clear()
         return b"".join(passed)
 
@@ -326,8 +346,27 @@ class StreamTranslator:
                     continue
             for restored in self._restorer.feed(event):
                 for ordered in self._sequencer.feed(restored):
-                    told.extend(map(encode, fitter.feed(ordered) if fitter is not None else (ordered,)))
+                    fitted = fitter.feed(ordered) if fitter is not None else (ordered,)
+                    self._note(fitted)
+                    told.extend(map(encode, fitted))
         return told[0] if len(told) == 1 else b"".join(told)
+
+    def _note(self, events: Iterable[Event]) -> None:
+        """Remember what is asked of a stream later: whether it has begun and how it ended."""
+        for event in events:
+            match event:
+                case Started():
+                    pass
+                case UsageSeen(usage):
+                    self.usage = usage
+                case Finished(finish):
+                    self.begun = self.over = True
+                    self.finish = finish
+                case Failed(problem):
+                    self.over = True
+                    self.problem = problem
+                case _:
+                    self.begun = True
 
 
 def translate_error(status: int, headers: Mapping[str, str], body: bytes, source: str, target: str) -> ErrorReply:

@@ -91,7 +91,7 @@ def test_every_form_of_a_reply_is_read_whole():
 Response id='r' model='m' finish=Finish(reason='tool_calls', raw='tool_calls') usage=Usage(input=1, output=2) created=5 extras=chat{'/system_fingerprint': '"fp"', '/choices/0/message/audio': '{"id": "a"}', '/choices/0/logprobs': '{"content": []}', '/choices/1': '{"index": 1, "message": {"content": "other"}}'}
   Reasoning where='/choices/0/message/reasoning_content' spelling='chat reasoning_content' texts=('r1')
   Reasoning where='/choices/0/message/reasoning' spelling='chat reasoning' texts=('r2')
-  Text where='/choices/0/message/content' text='text' citations=(Citation(dialect='chat', raw=b'{"type": "url_citation", "url_citation": {"url": "https://e.org", "title": "E", "content": "q", "start_index": 1, "end_index": 2}}', url='https://e.org', title='E', quote='q', start=1, end=2), Citation(dialect='chat', raw=b'{"type": "note"}'), Citation(dialect='chat', raw=b'{"type": "url_citation", "url_citation": 7}'))
+  Text where='/choices/0/message/content' text='text' citations=(Citation(dialect='chat', raw=b'{"type": "url_citation", "url_citation": {"url": "https://e.org", "title": "E", "content": "q", "start_index": 1, "end_index": 2}}', url='https://e.org', title='E', quote='q', start=1, end=2, places=('/choices/0/message/annotations/0')), Citation(dialect='chat', raw=b'{"type": "note"}', places=('/choices/0/message/annotations/1')), Citation(dialect='chat', raw=b'{"type": "url_citation", "url_citation": 7}', places=('/choices/0/message/annotations/2')))
   Refusal where='/choices/0/message/refusal' text='no'
   ToolCall where='/choices/0/message/tool_calls/0' extras=chat{'/mood': '1'} id='c1' name='f' arguments='{}'
   ToolCall where='/choices/0/message/tool_calls/1' id='c2' name='f' arguments='{}'
@@ -107,7 +107,7 @@ Response id='r' model='m' finish=Finish(reason='tool_calls', raw='tool_calls') u
 Response id='r' model='m' finish=Finish(reason='tool_calls', raw='function_call') created=5
   Reasoning where='/choices/0/message/content/0' spelling='chat thinking' texts=('t')
   Text where='/choices/0/message/content/2' spelling='chat part' extras=chat{'/a': '1'} text=''
-  Text where='/choices/0/message/content/3' spelling='chat part' extras=chat{'/b': '2'} text='x' citations=(Citation(dialect='chat', raw=b'{"type": "url_citation", "url_citation": {"url": "https://e.org", "title": "E", "content": "q", "start_index": 1, "end_index": 2}}', url='https://e.org', title='E', quote='q', start=1, end=2))
+  Text where='/choices/0/message/content/3' spelling='chat part' extras=chat{'/b': '2'} text='x' citations=(Citation(dialect='chat', raw=b'{"type": "url_citation", "url_citation": {"url": "https://e.org", "title": "E", "content": "q", "start_index": 1, "end_index": 2}}', url='https://e.org', title='E', quote='q', start=1, end=2, places=('/choices/0/message/annotations/0')))
   Refusal where='/choices/0/message/content/4' spelling='chat part' text='no'
   Opaque where='/choices/0/message/content/5' dialect='chat' raw=b'{"type": "strange"}'
   ToolCall where='/choices/0/message/function_call' spelling='chat function_call' id='' name='g' arguments='{}'

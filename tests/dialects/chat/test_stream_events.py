@@ -45,17 +45,17 @@ def test_what_is_said_is_told_part_by_part():
         outline(decode(b"".join(stream)))
         == """\
 Started id='chatcmpl-1' model='m' created=5
-PartStarted index=0 part=Reasoning(spelling='chat reasoning_content')
+PartStarted index=0 part=Reasoning(where='/choices/0/message/reasoning_content', spelling='chat reasoning_content')
 PartDelta index=0 text='r'
 PartDelta index=0 text='s'
 PartDelta index=0 text='u'
 PartEnded index=0
-PartStarted index=1 part=Text(text='')
+PartStarted index=1 part=Text(where='/choices/0/message/content', text='')
 PartDelta index=1 text='a'
 PartDelta index=1 text='b'
-PartCited index=1 citation=Citation(dialect='chat', raw=b'{"type": "url_citation", "url_citation": {"url": "https://e.org"}}', url='https://e.org')
+PartCited index=1 citation=Citation(dialect='chat', raw=b'{"type": "url_citation", "url_citation": {"url": "https://e.org"}}', url='https://e.org', places=('/choices/0/message/annotations/0'))
 PartEnded index=1
-PartStarted index=2 part=Refusal(text='')
+PartStarted index=2 part=Refusal(where='/choices/0/message/refusal', text='')
 PartDelta index=2 text='no'
 PartEnded index=2
 Native dialect='chat' field='/choices/0/message/reasoning' raw=b'"t"'
@@ -89,20 +89,20 @@ def test_content_given_as_parts_is_told_part_by_part():
         outline(decode(chunk({"content": parts}) + STOP))
         == """\
 Started id='chatcmpl-1' model='m' created=5
-PartStarted index=0 part=Reasoning(spelling='chat thinking')
+PartStarted index=0 part=Reasoning(where='/choices/0/message/content/0', spelling='chat thinking')
 PartDelta index=0 text='tu'
 PartEnded index=0
-PartStarted index=1 part=Text(spelling='chat part', text='')
+PartStarted index=1 part=Text(where='/choices/0/message/content/1', spelling='chat part', text='')
 PartDelta index=1 text='x'
 PartNative index=1 dialect='chat' field='/a' raw=b'1'
 PartNative index=1 dialect='chat' field='/b' raw=b'2'
 PartEnded index=1
-PartStarted index=2 part=Refusal(spelling='chat part', text='')
+PartStarted index=2 part=Refusal(where='/choices/0/message/content/2', spelling='chat part', text='')
 PartDelta index=2 text='no'
 PartEnded index=2
-PartStarted index=3 part=Opaque(where='/choices/0/delta/content/5', dialect='chat', raw=b'{"type": "strange"}')
+PartStarted index=3 part=Opaque(where='/choices/0/message/content/3', dialect='chat', raw=b'{"type": "strange"}')
 PartEnded index=3
-PartStarted index=4 part=Text(spelling='chat part', text='')
+PartStarted index=4 part=Text(where='/choices/0/message/content/4', spelling='chat part', text='')
 PartDelta index=4 text='y'
 PartEnded index=4
 Finished finish=Finish(reason='refused', raw='stop')
@@ -133,7 +133,7 @@ def test_calls_are_told_with_all_they_have():
         outline(decode(b"".join(stream)))
         == """\
 Started id='chatcmpl-1' model='m' created=5
-PartStarted index=0 part=Text(text='')
+PartStarted index=0 part=Text(where='/choices/0/message/content', text='')
 PartDelta index=0 text='x'
 PartEnded index=0
 PartStarted index=1 part=ToolCall(where='/choices/0/message/tool_calls/0', id='a', name='f', arguments='')
@@ -216,7 +216,7 @@ def test_other_answers_are_gathered_and_never_mixed_in():
         outline(decode(b"".join(stream)))
         == """\
 Started id='chatcmpl-1' model='m' created=7
-PartStarted index=0 part=Text(text='')
+PartStarted index=0 part=Text(where='/choices/0/message/content', text='')
 PartDelta index=0 text='a'
 PartEnded index=0
 Native dialect='chat' field='/choices/0/x' raw=b'1'
@@ -270,7 +270,7 @@ def test_text_alone_is_enough_at_done():
         outline(decode(chunk({"content": "x"}) + frame(b"  [DONE]")))
         == """\
 Started id='chatcmpl-1' model='m' created=5
-PartStarted index=0 part=Text(text='')
+PartStarted index=0 part=Text(where='/choices/0/message/content', text='')
 PartDelta index=0 text='x'
 PartEnded index=0
 Finished finish=Finish(reason='stop')

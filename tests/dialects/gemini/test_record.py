@@ -39,6 +39,10 @@ def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
         object_arguments=True,
         media=True,
         citations=True,
+        citation_facts=frozenset({"span"}),
+        counts=frozenset({"cached", "reasoning"}),
+        stop_sequence=False,
+        namespaces=False,
         order=True,
         finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused", "malformed_call", "other"}),
     )

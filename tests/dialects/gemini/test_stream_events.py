@@ -74,33 +74,33 @@ UsageSeen usage=Usage(input=1)
 PartDelta index=0 text='b'
 PartSigned index=0 signature=Signature(issuer='google', value='s')
 PartEnded index=0
-PartStarted index=1 part=Text(where='/candidates/0/content/parts/0', text='')
+PartStarted index=1 part=Text(where='/candidates/0/content/parts/1', text='')
 PartDelta index=1 text='c'
 PartDelta index=1 text='d'
 PartDelta index=1 text='e'
 PartNative index=1 dialect='gemini' field='/x' raw=b'1'
 PartSigned index=1 signature=Signature(issuer='google', value='t')
 PartEnded index=1
-PartStarted index=2 part=Text(where='/candidates/0/content/parts/0', text='')
+PartStarted index=2 part=Text(where='/candidates/0/content/parts/2', text='')
 PartDelta index=2 text='f'
 PartSigned index=2 signature=Signature(issuer='google', value='u')
 PartEnded index=2
-PartStarted index=3 part=ToolCall(where='/candidates/0/content/parts/0', extras=gemini{'/y': '2'}, id='c1', name='f', arguments='')
+PartStarted index=3 part=ToolCall(where='/candidates/0/content/parts/3', extras=gemini{'/y': '2'}, id='c1', name='f', arguments='')
 PartSigned index=3 signature=Signature(issuer='google', value='v')
 PartDelta index=3 text='{"a": 1}'
 PartEnded index=3
-PartStarted index=4 part=ToolCall(where='/candidates/0/content/parts/0', id='', name='f', arguments='')
+PartStarted index=4 part=ToolCall(where='/candidates/0/content/parts/4', id='', name='f', arguments='')
 PartDelta index=4 text='{}'
 PartEnded index=4
-PartStarted index=5 part=Media(where='/candidates/0/content/parts/1', kind='image', media_type='image/png', source=Inline(data='AA=='))
+PartStarted index=5 part=Media(where='/candidates/0/content/parts/5', kind='image', media_type='image/png', source=Inline(data='AA=='))
 PartEnded index=5
-PartStarted index=6 part=Opaque(where='/candidates/0/content/parts/0', dialect='gemini', raw=b'{"executableCode":{"code": "1"}}')
+PartStarted index=6 part=Opaque(where='/candidates/0/content/parts/6', dialect='gemini', raw=b'{"executableCode":{"code": "1"}}')
 PartEnded index=6
-PartStarted index=7 part=Opaque(where='/candidates/0/content/parts/1', dialect='gemini', raw=b'{"text":"t","functionCall":{"name":"f"}}')
+PartStarted index=7 part=Opaque(where='/candidates/0/content/parts/7', dialect='gemini', raw=b'{"text":"t","functionCall":{"name":"f"}}')
 PartEnded index=7
-PartStarted index=8 part=Opaque(where='/candidates/0/content/parts/2', dialect='gemini', raw=b'{}')
+PartStarted index=8 part=Opaque(where='/candidates/0/content/parts/8', dialect='gemini', raw=b'{}')
 PartEnded index=8
-PartStarted index=9 part=Text(where='/candidates/1/content/parts/0', text='')
+PartStarted index=9 part=Text(where='/candidates/0/content/parts/9', text='')
 PartDelta index=9 text='g'
 PartDelta index=9 text='h'
 PartEnded index=9
@@ -154,14 +154,14 @@ Started id='r' model='m'
 PartStarted index=0 part=ToolCall(where='/candidates/0/content/parts/0', id='c1', name='f', arguments='')
 PartDelta index=0 text='{"a":"xy"}'
 PartEnded index=0
-PartStarted index=1 part=ToolCall(where='/candidates/0/content/parts/0', id='', name='g', arguments='')
+PartStarted index=1 part=ToolCall(where='/candidates/0/content/parts/1', id='', name='g', arguments='')
 PartDelta index=1 text='{"z":1,"b":1}'
 PartEnded index=1
-PartStarted index=2 part=ToolCall(where='/candidates/0/content/parts/0', id='', name='h', arguments='')
+PartStarted index=2 part=ToolCall(where='/candidates/0/content/parts/2', id='', name='h', arguments='')
 PartDelta index=2 text='{"c":true}'
 PartEnded index=2
-PartStarted index=3 part=ToolCall(where='/candidates/0/content/parts/0', id='', name='i', arguments='')
-PartStarted index=4 part=Text(where='/candidates/0/content/parts/0', text='')
+PartStarted index=3 part=ToolCall(where='/candidates/0/content/parts/3', id='', name='i', arguments='')
+PartStarted index=4 part=Text(where='/candidates/0/content/parts/4', text='')
 PartDelta index=4 text='t'
 PartDelta index=3 text='{"d":"x'
 PartEnded index=3 complete=False
@@ -265,14 +265,14 @@ def test_a_whole_reply_reads_as_a_stream_of_one_chunk():
         == """\
 Response id='r' model='m' finish=Finish(reason='tool_calls', raw='STOP') usage=Usage(input=2, output=3) extras=gemini{'/createTime': '"t"', '/promptFeedback': '{"safetyRatings": []}', '/candidates/0/safetyRatings': '[1]', '/candidates/0/x': '3', '/vendor': '1', '/candidates/0/finishMessage': '"m"', '/candidates/1': '{"content":{"parts":[{"text": "1"},{"text": "2"}],"role":"model"},"index":1,"z":1,"finishReason":"STOP"}'}
   Reasoning where='/candidates/0/content/parts/0' signature=Signature(issuer='google', value='s') texts=('ab')
-  Text where='/candidates/0/content/parts/0' extras=gemini{'/x': '1'} signature=Signature(issuer='google', value='t') text='cde'
-  Text where='/candidates/0/content/parts/0' signature=Signature(issuer='google', value='u') text='f'
-  ToolCall where='/candidates/0/content/parts/0' extras=gemini{'/y': '2'} signature=Signature(issuer='google', value='v') id='c1' name='f' arguments='{"a": 1}'
-  ToolCall where='/candidates/0/content/parts/0' id='' name='f' arguments='{}'
-  Media where='/candidates/0/content/parts/1' kind='image' media_type='image/png' source=Inline(data='AA==')
-  Opaque where='/candidates/0/content/parts/0' dialect='gemini' raw=b'{"executableCode":{"code": "1"}}'
-  Opaque where='/candidates/0/content/parts/1' dialect='gemini' raw=b'{"text":"t","functionCall":{"name":"f"}}'
-  Opaque where='/candidates/0/content/parts/2' dialect='gemini' raw=b'{}'
-  Text where='/candidates/1/content/parts/0' text='gh'
+  Text where='/candidates/0/content/parts/1' extras=gemini{'/x': '1'} signature=Signature(issuer='google', value='t') text='cde'
+  Text where='/candidates/0/content/parts/2' signature=Signature(issuer='google', value='u') text='f'
+  ToolCall where='/candidates/0/content/parts/3' extras=gemini{'/y': '2'} signature=Signature(issuer='google', value='v') id='c1' name='f' arguments='{"a": 1}'
+  ToolCall where='/candidates/0/content/parts/4' id='' name='f' arguments='{}'
+  Media where='/candidates/0/content/parts/5' kind='image' media_type='image/png' source=Inline(data='AA==')
+  Opaque where='/candidates/0/content/parts/6' dialect='gemini' raw=b'{"executableCode":{"code": "1"}}'
+  Opaque where='/candidates/0/content/parts/7' dialect='gemini' raw=b'{"text":"t","functionCall":{"name":"f"}}'
+  Opaque where='/candidates/0/content/parts/8' dialect='gemini' raw=b'{}'
+  Text where='/candidates/0/content/parts/9' text='gh'
 """
     )

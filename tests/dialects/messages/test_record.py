@@ -35,6 +35,10 @@ def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
         object_arguments=True,
         media=False,
         citations=True,
+        citation_facts=frozenset({"quote"}),
+        counts=frozenset({"cached", "cache_written", "reasoning"}),
+        stop_sequence=True,
+        namespaces=False,
         order=True,
         finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused", "paused"}),
     )

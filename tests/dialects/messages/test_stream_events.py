@@ -93,17 +93,17 @@ def test_text_and_thinking_are_told_as_they_grow():
         == """\
 Started id='r' model='m'
 UsageSeen usage=Usage(input=1)
-PartStarted index=0 part=Reasoning(where='/content_block')
+PartStarted index=0 part=Reasoning(where='/content/0')
 PartDelta index=0 text='a'
 PartSigned index=0 signature=Signature(issuer='anthropic', value='s')
 PartEnded index=0
-PartStarted index=1 part=Reasoning(where='/content_block')
+PartStarted index=1 part=Reasoning(where='/content/1')
 PartDelta index=1 text='given'
 PartSigned index=1 signature=Signature(issuer='anthropic', value='t')
 PartEnded index=1
-PartStarted index=2 part=Reasoning(where='/content_block', signature=Signature(issuer='anthropic', value='d'), redacted=True)
+PartStarted index=2 part=Reasoning(where='/content/2', signature=Signature(issuer='anthropic', value='d'), redacted=True)
 PartEnded index=2
-PartStarted index=3 part=Text(where='/content_block', extras=messages{'/more': '2'}, text='')
+PartStarted index=3 part=Text(where='/content/3', extras=messages{'/more': '2'}, text='')
 PartDelta index=3 text='w'
 PartDelta index=3 text='x'
 PartCited index=3 citation=Citation(dialect='messages', raw=b'{"url": "https://e.org"}', url='https://e.org')
@@ -113,7 +113,7 @@ PartNative index=3 dialect='messages' field='/new' raw=b'"ac"'
 PartDelta index=3 text='y'
 PartNative index=3 dialect='messages' field='/mood' raw=b'1'
 PartEnded index=3
-PartStarted index=4 part=Text(where='/content_block', text='')
+PartStarted index=4 part=Text(where='/content/4', text='')
 PartNative index=4 dialect='messages' field='/signature' raw=b'"s"'
 PartNative index=4 dialect='messages' field='/thinking' raw=b'"odd"'
 PartEnded index=4
@@ -139,23 +139,23 @@ def test_calls_are_told_as_they_grow():
         == """\
 Started id='r' model='m'
 UsageSeen usage=Usage(input=1)
-PartStarted index=0 part=ToolCall(where='/content_block', id='a', name='f', arguments='')
+PartStarted index=0 part=ToolCall(where='/content/0', id='a', name='f', arguments='')
 PartDelta index=0 text='{"a"'
 PartDelta index=0 text=':1}'
 PartEnded index=0
-PartStarted index=1 part=ToolCall(where='/content_block', id='b', name='f', arguments='')
+PartStarted index=1 part=ToolCall(where='/content/1', id='b', name='f', arguments='')
 PartDelta index=1 text='{}'
 PartEnded index=1
-PartStarted index=2 part=ToolCall(where='/content_block', extras=messages{'/caller': '{"type": "direct"}'}, id='c', name='f', arguments='')
+PartStarted index=2 part=ToolCall(where='/content/2', extras=messages{'/caller': '{"type": "direct"}'}, id='c', name='f', arguments='')
 PartDelta index=2 text='{"given": 1}'
 PartEnded index=2
-PartStarted index=3 part=ToolCall(where='/content_block', id='d', name='f', arguments='')
+PartStarted index=3 part=ToolCall(where='/content/3', id='d', name='f', arguments='')
 PartDelta index=3 text='{"other":1}'
 PartEnded index=3
-PartStarted index=4 part=ToolCall(where='/content_block', id='e', name='f', arguments='')
+PartStarted index=4 part=ToolCall(where='/content/4', id='e', name='f', arguments='')
 PartDelta index=4 text='{"given": 1}'
 PartEnded index=4
-PartStarted index=5 part=ToolCall(where='/content_block', id='f', name='f', arguments='')
+PartStarted index=5 part=ToolCall(where='/content/5', id='f', name='f', arguments='')
 PartDelta index=5 text='{"cut'
 PartEnded index=5 complete=False
 Finished finish=Finish(reason='length', raw='max_tokens', sequence='END')
@@ -185,17 +185,17 @@ def test_blocks_nobody_knows_are_told_whole_when_they_stop():
         == """\
 Started id='r' model='m'
 UsageSeen usage=Usage(input=1)
-PartStarted index=0 part=Opaque(where='/content_block', dialect='messages', raw=b'{"type":"server_tool_use","id":"a","name":"s","input":{"q":1}}')
+PartStarted index=0 part=Opaque(where='/content/0', dialect='messages', raw=b'{"type":"server_tool_use","id":"a","name":"s","input":{"q":1}}')
 PartEnded index=0
-PartStarted index=1 part=Opaque(where='/content_block', dialect='messages', raw=b'{"type":"server_tool_use","id":"b","input":"cut"}')
+PartStarted index=1 part=Opaque(where='/content/1', dialect='messages', raw=b'{"type":"server_tool_use","id":"b","input":"cut"}')
 PartEnded index=1
-PartStarted index=2 part=Opaque(where='/content_block', dialect='messages', raw=b'{"type":"noted","note":"abc","n":2}')
+PartStarted index=2 part=Opaque(where='/content/2', dialect='messages', raw=b'{"type":"noted","note":"abc","n":2}')
 PartEnded index=2
-PartStarted index=3 part=Opaque(where='/content_block', dialect='messages', raw=b'{"type":"noted","text":"t"}')
+PartStarted index=3 part=Opaque(where='/content/3', dialect='messages', raw=b'{"type":"noted","text":"t"}')
 PartEnded index=3
-PartStarted index=4 part=Opaque(where='/content_block', dialect='messages', raw=b'{"type": "web_search_tool_result", "content": []}')
+PartStarted index=4 part=Opaque(where='/content/4', dialect='messages', raw=b'{"type": "web_search_tool_result", "content": []}')
 PartEnded index=4
-PartStarted index=5 part=Media(where='/content_block', kind='image', media_type='', source=Link(url='u'))
+PartStarted index=5 part=Media(where='/content/5', kind='image', media_type='', source=Link(url='u'))
 PartNative index=5 dialect='messages' field='/text' raw=b'"x"'
 PartEnded index=5
 Finished finish=Finish(reason='stop', raw='end_turn')
@@ -240,10 +240,10 @@ def test_what_a_message_says_of_itself_is_told():
         )
         == """\
 Started id='r' model='m'
-PartStarted index=0 part=Text(where='/message/content/0', text='')
+PartStarted index=0 part=Text(where='/content/0', text='')
 PartDelta index=0 text='given'
 PartEnded index=0
-PartStarted index=1 part=ToolCall(where='/message/content/1', id='c', name='f', arguments='')
+PartStarted index=1 part=ToolCall(where='/content/1', id='c', name='f', arguments='')
 PartDelta index=1 text='{}'
 PartEnded index=1
 UsageSeen usage=Usage(input=3, cached=2, extras=messages{'/service_tier': '"x"', '/new': '1'})
@@ -271,7 +271,7 @@ def test_a_stream_without_its_start_or_its_stops_is_still_told():
         told(started, grown, {"type": "content_block_stop", "index": 3}, {"type": "new/event", "a": 1}, END, STOP)
         == """\
 Started id='' model=''
-PartStarted index=0 part=Text(where='/content_block', text='')
+PartStarted index=0 part=Text(where='/content/7', text='')
 PartDelta index=0 text='x'
 Native dialect='messages' field='/new~1event' raw=b'{"type": "new/event", "a": 1}'
 PartEnded index=0
@@ -320,7 +320,7 @@ Finished finish=Finish(reason='other')
         ([START, block(0, text("x"), type="text", text="")[1]], "message='a delta of block 0, which is not open'"),
         (
             [START, *block(0, type="tool_use", id="a", name="")],
-            "message='a tool call has no name', status=502, where='/content_block/name'",
+            "message='a tool call has no name', status=502, where='/content/0/name'",
         ),
         ([{"type": "message_start", "message": {"content": 7}}], "where='/message/content'"),
     ],

@@ -67,7 +67,7 @@ STATUSES = {
     429: "rate_limit",
     499: "cancelled",
     500: "internal",
-    502: "malformed_reply",
+    502: "internal",
     503: "overloaded",
     504: "timeout",
     529: "overloaded",

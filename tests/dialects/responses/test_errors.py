@@ -33,7 +33,7 @@ def envelope(**members):
         (503, envelope(type="server_error"), "overloaded"),
         (503, envelope(type="server_error", code="slow_down"), "overloaded"),
         (504, b"", "timeout"),
-        (502, b"<html>Bad Gateway</html>", "malformed_reply"),
+        (502, b"<html>Bad Gateway</html>", "internal"),
         (500, b"null", "internal"),
         (418, b"[]", "invalid_request"),
         (400, b"[" + envelope(code="invalid_api_key") + b"]", "authentication"),
@@ -108,7 +108,17 @@ def test_a_problem_is_written_with_the_status_and_code_clients_know(kind, status
 def test_every_kind_can_be_written_and_read_again():
     for kind in KINDS:
         reply = DIALECT.build_error(Problem(kind, "words"))
-        assert DIALECT.parse_error(reply.status, reply.headers, reply.body).kind == kind
+        # To whoever reads it, a reply that nobody could read is a server that failed.
+        told = "internal" if kind == "malformed_reply" else kind
+        assert DIALECT.parse_error(reply.status, reply.headers, reply.body).kind == told
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "status"),
+    [("internal", 502, 502), ("internal", 500, 500), ("internal", 529, 500), ("overloaded", 502, 503)],
+)
+def test_a_bad_gateway_stays_one(kind, given, status):
+    assert DIALECT.build_error(Problem(kind, "words", status=given)).status == status
 
 
 def test_a_rate_limit_says_its_delay_in_the_words_codex_reads():

@@ -46,6 +46,10 @@ def test_a_reply_in_this_dialect_holds_what_the_vendor_documents():
         object_arguments=False,
         media=False,
         citations=True,
+        citation_facts=frozenset({"span"}),
+        counts=frozenset({"cached", "cache_written", "reasoning"}),
+        stop_sequence=False,
+        namespaces=True,
         order=True,
         finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused"}),
     )

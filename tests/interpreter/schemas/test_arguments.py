@@ -200,3 +200,11 @@ def test_a_hundred_thousand_values_are_changed_back_and_no_more():
 def test_an_undo_that_says_nothing_changes_nothing():
     for text in ('"[1]"', "5.0", '{"value":{"a":5.0}}', "[5.0]", "true", "null"):
         assert restore(text, ArgumentUndo()) is text
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [('"{\\"k\\":1}"', '{"k":1}'), ('" {} "', "{}"), ('"1"', '"1"'), ('"[]"', '"[]"'), ('"{x"', '"{x"')],
+)
+def test_a_text_that_stands_for_a_map_is_read_only_if_it_holds_one(said, meant):
+    assert restore(said, ArgumentUndo(parse=True, parsed_kind="object")) == meant

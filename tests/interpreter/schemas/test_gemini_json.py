@@ -58,11 +58,22 @@ def test_a_reference_with_siblings_is_inlined_and_they_win():
     assert fitted(schema)[0]["properties"]["a"] == {"type": "string", "description": "mine"}
 
 
-def test_siblings_of_a_recursive_reference_are_dropped_with_a_note():
+def test_siblings_of_a_recursive_reference_stand_beside_a_union_of_it_alone():
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N", "description": "the next"}}}
     document, outcome = fitted({"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}, "$defs": {"N": node}})
-    assert document["$defs"]["N"]["properties"]["next"] == {"$ref": "#/$defs/N"}
-    assert [note.where for note in outcome.notes] == ["/$defs/N/properties/next"]
+    kept = {"description": "the next", "anyOf": [{"$ref": "#/$defs/N"}]}
+    assert document["$defs"]["N"]["properties"]["next"] == kept
+    assert outcome.notes == ()
+
+
+def test_what_is_changed_in_a_copy_is_not_booked_as_gone_from_the_reference_it_stands_for():
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N", "anyOf": [{"title": "t"}]}}}
+    top = {"$ref": "#/$defs/N", "description": "d"}
+    _, outcome = fitted({"type": "object", "properties": {"n": top}, "$defs": {"N": node}})
+    assert {(note.where, note.kind) for note in outcome.notes} == {
+        ("/properties/n", "approximated"),
+        ("/$defs/N/properties/next/anyOf", "approximated"),
+    }
 
 
 def test_a_reference_out_of_the_document_is_replaced_by_words():
@@ -194,8 +205,8 @@ def test_definitions_beside_an_inlined_reference_stay_where_they_are_pointed_at(
 def test_a_recursive_reference_with_siblings_names_its_target_plainly(reference, becomes):
     node = {"$dynamicAnchor": "node", "type": "object", "properties": {"next": {**reference, "description": "d"}}}
     document, outcome = fitted({"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}, "$defs": {"N": node}})
-    assert document["$defs"]["N"]["properties"]["next"] == {"$ref": becomes}
-    assert outcome.notes == (Note("/$defs/N/properties/next", "what stands beside a recursive reference", "dropped"),)
+    assert document["$defs"]["N"]["properties"]["next"] == {"description": "d", "anyOf": [{"$ref": becomes}]}
+    assert outcome.notes == ()
 
 
 def chained(links):
@@ -213,8 +224,8 @@ def test_a_chain_of_references_with_siblings_is_followed_thirty_one_times():
     assert document["properties"]["p"] == {"title": "t", "type": "string"}
     assert outcome.notes == ()
     document, outcome = fitted(chained(32))
-    assert document["properties"]["p"] == {"$ref": "#/$defs/d31"}
-    assert [note.where for note in outcome.notes] == ["/properties/p"]
+    assert document["properties"]["p"] == {"title": "t", "anyOf": [{"$ref": "#/$defs/d31"}]}
+    assert outcome.notes == ()
 
 
 def test_inlining_stops_at_a_depth_and_leaves_the_rest_as_it_is():
@@ -249,7 +260,10 @@ def test_a_reference_by_id_is_written_as_a_pointer():
 def test_a_recursive_reference_with_siblings_follows_moved_definitions():
     node = {"type": "object", "properties": {"next": {"$ref": "#/definitions/N", "description": "d"}}}
     schema = {"type": "object", "properties": {"n": {"$ref": "#/definitions/N"}}, "definitions": {"N": node}}
-    assert fitted(schema)[0]["$defs"]["N"]["properties"]["next"] == {"$ref": "#/$defs/N"}
+    assert fitted(schema)[0]["$defs"]["N"]["properties"]["next"] == {
+        "description": "d",
+        "anyOf": [{"$ref": "#/$defs/N"}],
+    }
 
 
 def test_twenty_thousand_schemas_are_fitted_and_further_references_stay():
@@ -257,5 +271,22 @@ def test_twenty_thousand_schemas_are_fitted_and_further_references_stay():
     document, outcome = fitted({"type": "object", "properties": members, "$defs": {"A": {"type": "string"}}})
     # The root is one, and a member that is inlined is two.
     assert document["properties"]["p9999"] == {"title": "t", "type": "string"}
-    assert document["properties"]["p10000"] == {"$ref": "#/$defs/A"}
-    assert [note.where for note in outcome.notes] == ["/properties/p10000"]
+    assert document["properties"]["p10000"] == {"title": "t", "anyOf": [{"$ref": "#/$defs/A"}]}
+    assert outcome.notes == ()
+
+
+def test_a_property_named_like_a_keyword_that_may_be_boolean_is_still_a_property():
+    document, _ = fitted({"type": "object", "properties": {"additionalProperties": True}, "additionalProperties": True})
+    assert document == {"type": "object", "properties": {"additionalProperties": {}}, "additionalProperties": True}
+
+
+def test_a_union_beside_a_recursive_reference_moves_aside_and_is_booked():
+    union = [{"required": ["a"]}, {"required": ["b"]}]
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/N", "anyOf": union}}}
+    document, outcome = fitted({"type": "object", "properties": {"n": {"$ref": "#/$defs/N"}}, "$defs": {"N": node}})
+    assert document["$defs"]["N"]["properties"]["next"] == {
+        "allOf": [{"anyOf": union}],
+        "anyOf": [{"$ref": "#/$defs/N"}],
+    }
+    place = "/$defs/N/properties/next/anyOf"
+    assert outcome.notes == (Note(place, "it stands beside a recursive reference", "approximated"),)

@@ -8,6 +8,7 @@ from dragoman.interpreter.schemas.nodes import (
     as_node,
     as_number,
     children,
+    keyword_at,
     names_in,
     read_document,
     rewrite,
@@ -173,3 +174,20 @@ def test_a_document_may_be_nested_as_deep_as_is_safe_and_no_deeper(opening, clos
 def test_a_wide_document_is_not_taken_for_a_deep_one():
     assert len(read_document(b"[" + b"[1]," * 500 + b"1]")) == 501
     assert len(read_document(b"[" + nested(127) + b',[1],{"a":{}}]')) == 3
+
+
+@pytest.mark.parametrize(
+    ("where", "keyword"),
+    [
+        ("", ""),
+        ("/not", "not"),
+        ("/properties/not", "properties"),
+        ("/properties/properties/not", "not"),
+        ("/properties/a/anyOf/0", "anyOf"),
+        ("/$defs/if/then", "then"),
+        ("/items/0/properties/else", "properties"),
+        ("/properties/0", "properties"),
+    ],
+)
+def test_a_schema_stands_under_a_keyword_not_under_a_name(where, keyword):
+    assert keyword_at(where) == keyword

@@ -257,7 +257,9 @@ def test_notes_speak_of_places_in_the_callers_schema_once_each():
         Note("/items/minimum", "lost", "approximated"),
     ]
     document = {"items": {"minimum": 1}}
-    assert placed(notes, document, ArgumentUndo(wrapped="value")) == (notes[1], notes[2])
+    cut = Note("/items", "lost", "approximated")
+    assert placed(notes, document, ArgumentUndo(wrapped="value")) == (cut, notes[1], notes[2])
+    assert placed([notes[1], notes[1]], document, None) == (notes[1],)
     assert [note.where for note in placed(notes, document, None)] == ["", "/items", "/items/minimum"]
     assert placed(notes, document, ArgumentUndo(renamed={"a": "b"})) == placed(notes, document, None)
 

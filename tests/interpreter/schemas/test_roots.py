@@ -176,6 +176,14 @@ def test_a_branch_may_require_what_the_schema_around_it_declares(branch):
     assert fit_root(text).schema is text
 
 
+@pytest.mark.parametrize("name", ["not", "if", "then", "else"])
+def test_a_property_named_like_a_branch_is_no_branch(name):
+    schema = {"type": "object", "properties": {name: {"type": "object", "required": ["x"]}}}
+    document, outcome = fitted(schema)
+    assert document["properties"][name] == {"type": "object", "required": [], "properties": {}}
+    assert [note.where for note in outcome.notes] == [f"/properties/{name}/required/0"]
+
+
 def test_empty_properties_are_added_to_branches_and_members_but_not_beside_a_reference():
     schema = {
         "type": "object",

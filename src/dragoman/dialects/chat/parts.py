@@ -10,7 +10,7 @@ from base64 import b64encode
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, structs
 from msgspec.json import Decoder
 
 from dragoman.core.parts import (
@@ -177,11 +177,12 @@ def _read_thinking(part: wire.ThinkingPart, where: str, extras: Extras | None) -
 def read_call(call: wire.Call, where: str, unread: Unread | None) -> ToolCall | Opaque:
     """Read one call; a kind of call nobody knows stays whole."""
     function = call.function
-    if unread is None and function is not None and call.type == "function" and call.extra_content is None:
+    plain = unread is None and call.custom is None and call.extra_content is None
+    if plain and function is not None and call.type == "function":
         arguments = function.arguments
         if isinstance(arguments, str):
             return ToolCall(id=call.id or "", name=function.name or "", arguments=arguments, where=where)
-    extras = extras_at(unread, where)
+    extras = _call_extras(call, extras_at(unread, where))
     google = call.extra_content.google if call.extra_content is not None else None
     signature = Signature(GOOGLE, google.thought_signature) if google and google.thought_signature else None
     if call.function is not None and call.type != "custom":
@@ -209,6 +210,16 @@ def read_call(call: wire.Call, where: str, unread: Unread | None) -> ToolCall | 
     return Opaque(dialect=NAME, raw=whole_again(call, extras), where=where, spelling=words.CALL)
 
 
+def _call_extras(call: wire.Call, extras: Extras | None) -> Extras | None:
+    """Keep what a server says of the other kind of call, beside the one it is."""
+    if call.function is None or call.custom is None:
+        return extras
+    other, pointer = (call.function, "/function") if call.type == "custom" else (call.custom, "/custom")
+    if not any(structs.astuple(other)):
+        return extras
+    return Extras(NAME, {**(extras.fields if extras is not None else {}), pointer: encode(other)})
+
+
 def read_arguments(arguments: str | dict[str, Any] | None) -> str:
     """Return arguments as text, whatever the server made of them."""
     if isinstance(arguments, dict):
@@ -228,17 +239,18 @@ def read_legacy_call(call: wire.FunctionCall, where: str, unread: Unread | None)
     )
 
 
-def read_citation(raw: Raw) -> Citation:
-    """Read an annotation."""
+def read_citation(raw: Raw, *places: str) -> Citation:
+    """Read an annotation that stands at `places`."""
     try:
         cited = _ANNOTATION.decode(raw).url_citation
     except (msgspec.MsgspecError, RecursionError):
         cited = None
     if cited is None:
-        return Citation(NAME, bytes(raw))
+        return Citation(NAME, bytes(raw), places=places)
     return Citation(
         NAME,
         bytes(raw),
+        places=places,
         url=cited.url,
         title=cited.title or "",
         quote=cited.content or "",

@@ -30,7 +30,7 @@ from dragoman.dialects.chat.parts import (
 )
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled
-from dragoman.wire.json import Malformed, encode, graft, is_json
+from dragoman.wire.json import Malformed, encode, graft, is_json, peek
 from dragoman.wire.shape import Unread
 
 _REASONS: dict[str, FinishReason] = {
@@ -85,6 +85,7 @@ def parse_response(body: bytes) -> Response:
         choice.finish_reason,
         called=any(isinstance(part, ToolCall) or part.spelling == words.CALL for part in parts),
         refused=any(isinstance(part, Refusal) for part in parts),
+        stopped_by=extras.get(f"/choices/{position}/stop_reason"),
     )
     return Response(
         id=reply.id or "",
@@ -158,7 +159,8 @@ def _cite(parts: list[AnyPart], annotations: list[Raw], where: str, extras: dict
     for index in range(len(parts) - 1, -1, -1):
         part = parts[index]
         if isinstance(part, Text):
-            citations = tuple([read_citation(raw) for raw in annotations])
+            places = (f"{where}/annotations/{number}" for number in range(len(annotations)))
+            citations = tuple([read_citation(raw, place) for raw, place in zip(annotations, places, strict=True)])
             parts[index] = Text(
                 text=part.text,
                 citations=citations,
@@ -171,8 +173,11 @@ def _cite(parts: list[AnyPart], annotations: list[Raw], where: str, extras: dict
     extras[f"{where}/annotations"] = encode(annotations)
 
 
-def read_finish(word: str | None, *, called: bool, refused: bool) -> Finish:
-    """Say why the model stopped: a call that was seen makes "stop" a "tool_calls"."""
+def read_finish(word: str | None, *, called: bool, refused: bool, stopped_by: bytes | None = None) -> Finish:
+    """Say why the model stopped: a call that was seen makes "stop" a "tool_calls".
+
+    vLLM tells in `stopped_by` which stop sequence was hit; a number there is a token of the model's own.
+    """
     raw = word or ""
     reason: FinishReason = _REASONS.get(raw, "other") if raw else "stop"
     if reason in _CUT:
@@ -181,7 +186,10 @@ def read_finish(word: str | None, *, called: bool, refused: bool) -> Finish:
         return Finish("tool_calls", raw)
     if reason == "tool_calls":
         reason = "stop"
-    return Finish("refused" if reason == "stop" and refused else reason, raw)
+    if reason != "stop" or refused:
+        return Finish("refused" if reason == "stop" else reason, raw)
+    sequence = peek(stopped_by) if stopped_by is not None else None
+    return Finish(reason, raw, sequence if isinstance(sequence, str) and sequence else None)
 
 
 def judged(parts: list[AnyPart], finish: Finish) -> tuple[AnyPart, ...]:

@@ -9,6 +9,7 @@ reuse or leave out each of these.
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+from msgspec import structs
 
 from dragoman.core.events import (
     Event,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 _Growing = Literal["", "text", "reasoning", "refusal"]
 _NO_ERROR = (b"{}", b'""', b"false", b"[]")
+_MESSAGE = "/choices/0/message"
 _CUT_OFF = "the stream ended before the reply was finished"
 
 
@@ -59,6 +61,8 @@ class ChatDecoder:
         self._growing_index = 0
         self._calls = CallTable()
         self._refused = False
+        self._cited = 0
+        self._listed = 0
         self._word: str | None = None
         self._usage: bytes | None = None
         self._fields = Fields()
@@ -238,16 +242,24 @@ class ChatDecoder:
         self._end_growing()
         self._end_whole_calls()
         part: AnyPart
+        listed = spelling in (words.PART, words.THINKING)
+        where = self._place_in_content() if listed else f"{_MESSAGE}/{words.member_of(kind, spelling)}"
         match kind:
             case "reasoning":
-                part = Reasoning(spelling=spelling)
+                part = Reasoning(spelling=spelling, where=where)
             case "refusal":
-                part = Refusal(text="", spelling=spelling)
+                part = Refusal(text="", spelling=spelling, where=where)
                 self._refused = True
             case _:
-                part = Text(text="", spelling=spelling)
+                part = Text(text="", spelling=spelling, where=where)
         self._growing = kind
         self._growing_index = self._begin(part)
+
+    def _place_in_content(self) -> str:
+        """Return where the next part of a content list stands in a whole reply."""
+        place = f"{_MESSAGE}/content/{self._listed}"
+        self._listed += 1
+        return place
 
     def _begin(self, part: AnyPart) -> int:
         index = self._count
@@ -275,7 +287,7 @@ class ChatDecoder:
                 kind = "refusal"
             case _:
                 self._end_growing()
-                self._events.append(PartEnded(self._begin(part)))
+                self._events.append(PartEnded(self._begin(structs.replace(part, where=self._place_in_content()))))
                 return
         if text or part.extras is not None:
             self._grow(kind, text, part.spelling or words.PART)
@@ -286,7 +298,10 @@ class ChatDecoder:
     def _cite(self, delta: wire.Delta) -> None:
         annotations = delta.annotations or []
         if self._growing == "text":
-            self._events.extend(PartCited(self._growing_index, read_citation(raw)) for raw in annotations)
+            for raw in annotations:
+                place = f"{_MESSAGE}/annotations/{self._cited}"
+                self._cited += 1
+                self._events.append(PartCited(self._growing_index, read_citation(raw, place)))
         else:
             self._add_field("/choices/0/message/annotations", encode(annotations))
 
@@ -332,7 +347,7 @@ class ChatDecoder:
         self._end_whole_calls()
         spelling = words.FUNCTION_CALL if call.is_legacy else ""
         place = "function_call" if call.is_legacy else f"tool_calls/{self._calls.calls.index(call)}"
-        where = f"/choices/0/message/{place}"
+        where = f"{_MESSAGE}/{place}"
         part = ToolCall(id=call.id, name=call.name, arguments="", form=call.form, where=where, spelling=spelling)
         call.index = self._begin(part)
         if call.pieces:
@@ -362,7 +377,9 @@ class ChatDecoder:
                 self._begin_call(call)
                 self._tell_call_fields(call)
         self._end_growing()
-        finish = read_finish(self._word, called=bool(calls), refused=self._refused)
+        fields = [*self._fields.items(), *self._answers.items()]
+        stopped_by = dict(fields).get("/choices/0/stop_reason")
+        finish = read_finish(self._word, called=bool(calls), refused=self._refused, stopped_by=stopped_by)
         for call in calls:
             if call.ended:
                 continue
@@ -371,8 +388,7 @@ class ChatDecoder:
             if whole and not arguments and call.form == "json":
                 self._events.append(PartDelta(call.index, "{}"))
             self._events.append(PartEnded(call.index, whole))
-        for field, raw in (*self._fields.items(), *self._answers.items()):
-            self._events.append(Native(NAME, field, raw))
+        self._events.extend(Native(NAME, field, raw) for field, raw in fields)
         self._tell_usage()
         self._events.append(Finished(finish))
         self._over = True

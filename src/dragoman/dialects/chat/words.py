@@ -30,3 +30,10 @@ def words_of(spelling: str) -> tuple[str, ...] | list[str]:
     if not spelling or not spelling.startswith(_PREFIX):
         return ()
     return spelling[len(_PREFIX) :].split()
+
+
+def member_of(kind: str, spelling: str) -> str:
+    """Name the member of a message that holds a text of this kind ("text", "reasoning", "refusal")."""
+    if kind == "reasoning":
+        return REASONING.get(spelling, "reasoning_content")
+    return "refusal" if kind == "refusal" else "content"

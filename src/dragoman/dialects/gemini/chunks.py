@@ -216,12 +216,15 @@ class ChunkReader:
         if candidate.citation_metadata:
             self._take_sources(CITATION_FIELD, candidate.citation_metadata)
         layout: list[int] = []
-        if self._count == 0:
+        whole = self._count == 0
+        if whole:
             self._sources.layout = layout
         for index, part in enumerate(parts):
             where = f"/candidates/{position}/content/parts/{index}"
+            fields = unread.take(where) if unread is not None else None
             layout.append(len(self._said))
-            self._take_part(part, where, unread.take(where) if unread is not None else None)
+            # Later chunks count from 0 again; a whole reply would go on.
+            self._take_part(part, where if whole else f"/candidates/0/content/parts/{self._count}", fields)
         if unread is not None:
             for pointer, raw in (unread.take(f"/candidates/{position}") or {}).items():
                 self._native["/candidates/0" + pointer] = raw

@@ -66,6 +66,11 @@ WRITTEN: dict[Kind, tuple[int, str]] = {
 }
 _RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 _BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
+_FOREIGN: dict[tuple[Kind, int], tuple[int, str]] = {
+    ("billing", 402): (402, "RESOURCE_EXHAUSTED"),
+    ("internal", 502): (502, "UNAVAILABLE"),
+}
+"""Statuses of others that Google's own clients understand too."""
 _NEVER_WRITTEN = frozenset({529})
 """google-genai never retries 529."""
 
@@ -161,8 +166,8 @@ def build_error(problem: Problem) -> ErrorReply:
     if own and 400 <= problem.status <= 599 and problem.status not in _NEVER_WRITTEN:
         status = problem.status
         word = _text(own, "status") or word
-    elif problem.kind == "billing" and problem.status == 402:
-        status = 402
+    else:
+        status, word = _FOREIGN.get((problem.kind, problem.status), (status, word))
     details: list[Any] = [*_objects(own.get("details"))]
     headers = {"content-type": "application/json; charset=UTF-8"}
     if problem.retry_after is not None:

@@ -95,14 +95,15 @@ def _read_request(
             words.add(CALLING_CONFIG)
             choice = read_choice(calling, f"{prefix}/toolConfig/functionCallingConfig")
     config = body.generation_config
-    sampling, thinking, output = settings.NOTHING, None, None
+    sampling, thinking, output, candidates = settings.NOTHING, None, None, None
     if config is not None:
         where = f"{prefix}/generationConfig"
         words.add(settings.PRESENT)
-        sampling = settings.read_sampling(config, words)
+        sampling = settings.read_sampling(config, where, words)
         if config.thinking_config is not None:
             thinking = settings.read_thinking(config.thinking_config, f"{where}/thinkingConfig", words, leftovers)
         output = settings.read_output(config, where, leftovers)
+        candidates = settings.whole(config.candidate_count, f"{where}/candidateCount")
     rest = {**outer, **leftovers.rest()} if outer else leftovers.rest()
     return Request(
         model=call.model or _bare_model(rest.get("/model", b'""')),
@@ -113,7 +114,7 @@ def _read_request(
         thinking=thinking,
         output=output,
         stream=call.stream,
-        candidates=config.candidate_count if config is not None else None,
+        candidates=candidates,
         metadata=body.labels,
         extras=Extras(NAME, rest) if rest else None,
         spelling=frozenset(words),

@@ -1,15 +1,19 @@
 """generationConfig to and from the core: sampling, thinking, the shape of the answer.
 
 Rules: what the core has no word for (`text/x.enum`, a schema without its media type, an unknown level) is noted as
-unread and so comes home unchanged. Empty objects and a level in lower case are remembered as spelling words.
+unread and so comes home unchanged. Empty objects and a level in lower case are remembered as spelling words. A number
+may be a text, and a whole one may have a fraction of zero: proto JSON takes both.
 """
 
+import re
+from math import isfinite
 from typing import Any
 
 from msgspec import Raw
 
+from dragoman.core.problems import Problem
 from dragoman.core.request import EFFORTS, Effort, OutputFormat, Request, Sampling, Thinking
-from dragoman.dialects.gemini.wire import GenerationConfig, Leftovers, ThinkingConfig, given
+from dragoman.dialects.gemini.wire import AnyNumber, GenerationConfig, Leftovers, ThinkingConfig, given
 from dragoman.wire import json
 
 PRESENT = "generationConfig"
@@ -29,6 +33,7 @@ _SAMPLING = (
     ("presence_penalty", "presencePenalty"),
     ("frequency_penalty", "frequencyPenalty"),
 )
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _LEVELS: dict[str, str] = {
     "none": "MINIMAL",
     "minimal": "MINIMAL",
@@ -40,20 +45,40 @@ _LEVELS: dict[str, str] = {
 }
 
 
-def read_sampling(config: GenerationConfig, words: set[str]) -> Sampling:
+def read_sampling(config: GenerationConfig, where: str, words: set[str]) -> Sampling:
     """Return the sampler's knobs."""
     if config.stop_sequences == []:
         words.add(NO_STOPS)
     return Sampling(
-        temperature=config.temperature,
-        top_p=config.top_p,
-        top_k=config.top_k,
-        max_tokens=config.max_output_tokens,
+        temperature=number(config.temperature, f"{where}/temperature"),
+        top_p=number(config.top_p, f"{where}/topP"),
+        top_k=number(config.top_k, f"{where}/topK"),
+        max_tokens=whole(config.max_output_tokens, f"{where}/maxOutputTokens"),
         stop=tuple(config.stop_sequences or ()),
-        seed=config.seed,
-        presence_penalty=config.presence_penalty,
-        frequency_penalty=config.frequency_penalty,
+        seed=whole(config.seed, f"{where}/seed"),
+        presence_penalty=number(config.presence_penalty, f"{where}/presencePenalty"),
+        frequency_penalty=number(config.frequency_penalty, f"{where}/frequencyPenalty"),
     )
+
+
+def number(value: AnyNumber | None, where: str) -> int | float | None:
+    """Return a number that may be written as a text."""
+    if not isinstance(value, str):
+        return value
+    found = _NUMBER.fullmatch(value)
+    if found is None or not isfinite(float(value)):
+        raise Problem("invalid_request", f"not a number: {value[:40]!r}", where=where)
+    return float(value) if found[1] or found[2] else int(value)
+
+
+def whole(value: AnyNumber | None, where: str) -> int | None:
+    """Return a whole number that may be written as a text, or with a fraction of zero."""
+    read = number(value, where)
+    if not isinstance(read, float):
+        return read
+    if not read.is_integer():
+        raise Problem("invalid_request", f"not a whole number: {read}", where=where)
+    return int(read)
 
 
 def read_thinking(config: ThinkingConfig, where: str, words: set[str], leftovers: Leftovers) -> Thinking | None:
@@ -67,9 +92,10 @@ def read_thinking(config: ThinkingConfig, where: str, words: set[str], leftovers
         elif level != str(effort).upper():
             words.add(LEVEL + level)
     words.add(THINKING_PRESENT)
-    if effort is None and config.thinking_budget is None and config.include_thoughts is None:
+    budget = whole(config.thinking_budget, f"{where}/thinkingBudget")
+    if effort is None and budget is None and config.include_thoughts is None:
         return None
-    return Thinking(effort=effort, budget=config.thinking_budget, visible=config.include_thoughts)
+    return Thinking(effort=effort, budget=budget, visible=config.include_thoughts)
 
 
 def read_output(config: GenerationConfig, where: str, leftovers: Leftovers) -> OutputFormat | None:

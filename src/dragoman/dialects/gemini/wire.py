@@ -2,7 +2,8 @@
 
 Rules: only fields that are read are declared (the rest is kept as unread members), `Raw` for what is only carried, and
 a `Raw` that was not sent is `ABSENT`. Parts are untagged: one struct with optional fields. Proto JSON lets a list be
-one object and every name be snake_case; both are read, only the canonical form is written.
+one object, every name be snake_case and a number of a request be a text; all are read, only the canonical form is
+written.
 """
 
 from msgspec import Raw
@@ -12,6 +13,8 @@ from dragoman.wire.shape import Shape, Unread, Wire
 NAME = "gemini"
 ISSUER = "google"
 ABSENT = Raw()
+AnyNumber = int | float | str
+"""A number as proto JSON takes it; `settings` reads it."""
 
 
 class Camel(Wire, rename="camel"):
@@ -112,21 +115,21 @@ class ThinkingConfig(Camel):
 
     include_thoughts: bool | None = None
     thinking_level: str | None = None
-    thinking_budget: int | None = None
+    thinking_budget: AnyNumber | None = None
 
 
 class GenerationConfig(Camel):
     """Knobs of the sampler and the shape of the answer."""
 
-    temperature: int | float | None = None
-    top_p: int | float | None = None
-    top_k: int | float | None = None
-    candidate_count: int | None = None
-    max_output_tokens: int | None = None
+    temperature: AnyNumber | None = None
+    top_p: AnyNumber | None = None
+    top_k: AnyNumber | None = None
+    candidate_count: AnyNumber | None = None
+    max_output_tokens: AnyNumber | None = None
     stop_sequences: list[str] | None = None
-    seed: int | None = None
-    presence_penalty: int | float | None = None
-    frequency_penalty: int | float | None = None
+    seed: AnyNumber | None = None
+    presence_penalty: AnyNumber | None = None
+    frequency_penalty: AnyNumber | None = None
     response_mime_type: str | None = None
     response_schema: Raw = ABSENT
     response_json_schema: Raw = ABSENT

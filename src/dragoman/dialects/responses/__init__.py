@@ -4,7 +4,7 @@ from dragoman.dialects.record import Dialect, Holds
 from dragoman.dialects.responses.errors import build_error, parse_error
 from dragoman.dialects.responses.parts import field_place
 from dragoman.dialects.responses.request import POINTERS, parse_request, render_request
-from dragoman.dialects.responses.response import build_response, parse_response
+from dragoman.dialects.responses.response import REPEATED, STATUSES, build_response, parse_response
 from dragoman.dialects.responses.stream_decode import ResponsesDecoder
 from dragoman.dialects.responses.stream_encode import ResponsesEncoder
 from dragoman.dialects.responses.tools import declared_tools
@@ -24,10 +24,22 @@ DIALECT = Dialect(
         partial_calls=True,
         media=False,
         citations=True,
+        namespaces=True,
         order=True,
         finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused"}),
     ),
     pointers=POINTERS,
+    reply_pointers={
+        "part.signature": ("/encrypted_content",),
+        "part.citations": ("/annotations",),
+        "call.id": ("/call_id",),
+        "call.namespace": ("/namespace",),
+        "finish.reason": ("/incomplete_details/reason",),
+        "usage": ("/usage",),
+        "usage.cache_written": ("/usage/input_tokens_details/cache_write_tokens",),
+    },
+    repeated=REPEATED,
+    finish_words=STATUSES | {"max_output_tokens", "content_filter"},
     parse_request=parse_request,
     render_request=render_request,
     parse_response=parse_response,

@@ -70,7 +70,6 @@ _STATUSES: dict[int, Kind] = {
     413: "too_large",
     429: "rate_limit",
     499: "cancelled",
-    502: "malformed_reply",
     503: "overloaded",
     504: "timeout",
     529: "overloaded",
@@ -195,7 +194,8 @@ def write_error(problem: Problem) -> tuple[int, dict[str, Any]]:
     own = _own_members(problem)
     if own is not None:
         members.update(own)
-    if (own is not None or problem.kind == "invalid_request") and 400 <= problem.status < 500:
+    kept = (own is not None or problem.kind == "invalid_request") and 400 <= problem.status < 500
+    if kept or (problem.kind == "internal" and problem.status == 502):
         status = problem.status
     return status, members
 

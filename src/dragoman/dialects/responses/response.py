@@ -53,6 +53,29 @@ _ECHOED = frozenset(
     }
 )
 
+STATUSES = _STATUSES | {"completed", "incomplete"}
+REPEATED = frozenset(
+    f"/{name}"
+    for name in _ECHOED - {"service_tier"}
+    | {
+        "instructions",
+        "tools",
+        "tool_choice",
+        "parallel_tool_calls",
+        "temperature",
+        "top_p",
+        "frequency_penalty",
+        "presence_penalty",
+        "max_output_tokens",
+        "previous_response_id",
+        "prompt_cache_retention",
+        "prompt_cache_options",
+        "safety_identifier",
+        "input",
+    }
+)
+"""What a reply repeats of its request; the tier in it is the one that was served."""
+
 
 class Outcome(Struct, frozen=True):
     """How a finish is said on this wire."""

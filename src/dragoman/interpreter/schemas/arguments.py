@@ -39,6 +39,8 @@ class ArgumentUndo(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Strings that stand for other values: what the target says, the JSON text that was meant."""
     parse: bool = False
     """A string holds JSON text of the value."""
+    parsed_kind: str = ""
+    """The one kind of value such a text may hold; a string that holds another is only a string. "" means any."""
     integer: bool = False
     """A number is an integer, however the target writes it."""
     optional: frozenset[str] = frozenset()
@@ -145,6 +147,8 @@ def _string(text: bytes, undo: ArgumentUndo) -> bytes:
     if not undo.parse:
         return text
     inner = said.encode()
+    if undo.parsed_kind and _kind(inner) != undo.parsed_kind:
+        return text
     return inner.strip() if is_json(inner) else text
 
 

@@ -1,7 +1,8 @@
 """Make JSON Schema acceptable for Gemini's `parametersJsonSchema`, with as light a touch as possible.
 
 The backend ignores keywords it does not know, so almost everything stays. It refuses a `$ref` with siblings, reads
-local references only, wants `$defs` for `definitions`, and has no boolean schemas.
+local references only, wants `$defs` for `definitions`, takes circles only behind optional properties, and has
+no boolean schemas.
 """
 
 from typing import Any
@@ -13,7 +14,9 @@ from dragoman.interpreter.schemas.nodes import (
     DEEPEST_SCHEMA,
     REMOVED,
     Node,
+    as_list,
     as_node,
+    keyword_at,
     properties_of,
     read_document,
     rewrite,
@@ -21,7 +24,8 @@ from dragoman.interpreter.schemas.nodes import (
 from dragoman.interpreter.schemas.notes import Note
 from dragoman.interpreter.schemas.object_root import object_root, placed
 from dragoman.interpreter.schemas.outcome import Converted, remembered, unchanged
-from dragoman.interpreter.schemas.references import References, reference_of, severed
+from dragoman.interpreter.schemas.references import References, reference_of, severed, without_reference
+from dragoman.interpreter.schemas.required_cycles import without_required_cycles
 from dragoman.interpreter.schemas.roots import declared_only
 from dragoman.wire.json import Malformed, encode
 
@@ -29,7 +33,7 @@ _EMPTY_ROOT = frozenset(
     {"type", "properties", "required", "title", "description", "additionalProperties", "propertyOrdering"}
     | {"$schema", "$id", "$comment", "$defs", "definitions"}
 )
-_BOOLEAN_IS_FINE = ("/additionalProperties", "/unevaluatedProperties", "/unevaluatedItems", "/additionalItems")
+_BOOLEAN_IS_FINE = frozenset({"additionalProperties", "unevaluatedProperties", "unevaluatedItems", "additionalItems"})
 _DEFINITIONS = "/definitions/"
 _MOST_NODES = 20_000
 _LONGEST_TRAIL = 30
@@ -46,6 +50,8 @@ def fit_gemini(schema: bytes) -> Converted:
     root, undo = object_root(document, notes)
     if _takes_nothing(root):
         return Converted(None, placed(notes, document, undo))
+    if b"Ref" in schema or b"$ref" in schema:
+        root = without_required_cycles(root, notes)
     fitted = _Fitting(root, notes).node(root, "", ())
     integers = integers_in(root) if b"integer" in schema else None
     together = _together(undo, integers)
@@ -76,9 +82,11 @@ class _Fitting:
         self.nodes_left -= 1
         if where.count("/") > DEEPEST_SCHEMA * 2:
             return node
-        node, trail = self.dereferenced(node, where, trail)
+        node, trail, stays = self.dereferenced(node, where, trail)
         node = rewrite(node, where, lambda child, inner: self.visit(child, inner, trail))
         node = declared_only(node, where, self.notes)
+        if stays is not None:
+            node = {**node, "anyOf": [{"$ref": _pointed(stays)}]}
         if "definitions" not in node:
             return node
         moved = {**node, "$defs": {**(as_node(node["definitions"]) or {}), **(as_node(node.get("$defs")) or {})}}
@@ -87,7 +95,7 @@ class _Fitting:
 
     def visit(self, schema: Any, where: str, trail: tuple[str, ...]) -> Any:
         if isinstance(schema, bool):
-            if where.endswith(_BOOLEAN_IS_FINE):
+            if keyword_at(where) in _BOOLEAN_IS_FINE:
                 return schema
             if schema:
                 return {}
@@ -96,25 +104,29 @@ class _Fitting:
         node = as_node(schema)
         return schema if node is None else self.node(node, where, trail)
 
-    def dereferenced(self, node: Node, where: str, trail: tuple[str, ...]) -> tuple[Node, tuple[str, ...]]:
-        """Inline a reference that has siblings; one that stays has none."""
+    def dereferenced(self, node: Node, where: str, trail: tuple[str, ...]) -> tuple[Node, tuple[str, ...], str | None]:
+        """Inline a reference that has siblings; return where one points that stays though it has some."""
         while (reference := reference_of(node)) is not None:
             pointer = self.references.locate(reference, where)
             if pointer is None:
-                return severed(node, where, self.notes), trail
+                return severed(node, where, self.notes), trail, None
             own = {name: value for name, value in node.items() if not name.startswith("$")}
             if not own:
-                return _renamed(node, pointer), trail
+                return _renamed(node, pointer), trail, None
             recursive = pointer in trail or where == pointer or where.startswith(f"{pointer}/")
             if recursive or self.nodes_left < 0 or len(trail) > _LONGEST_TRAIL:
-                self.notes.append(Note(where, "what stands beside a recursive reference", "dropped"))
-                return {"$ref": _pointed(pointer)}, trail
+                # A union of one may have siblings where a reference may not.
+                rest = without_reference(node)
+                if "anyOf" in rest:
+                    rest["allOf"] = [*as_list(rest.get("allOf")), {"anyOf": rest.pop("anyOf")}]
+                    self.notes.append(Note(f"{where}/anyOf", "it stands beside a recursive reference", "approximated"))
+                return rest, trail, pointer
             self.nodes_left -= 1
             target = as_node(self.references.at(pointer)) or {}
             merged = merge(own, target, lambda _: None, join=False)
             node = {**merged, "$defs": node["$defs"]} if "$defs" in node else merged
             trail = (*trail, pointer)
-        return node, trail
+        return node, trail, None
 
 
 def _renamed(node: Node, pointer: str) -> Node:

@@ -127,6 +127,18 @@ def children(node: Node) -> Iterator[tuple[str, object]]:
                 yield f"/{keyword}/{escape(name)}", child
 
 
+def keyword_at(where: str) -> str:
+    """Return the keyword that the schema at `where` stands under: a property named `not` stands under `properties`."""
+    found = ""
+    steps = iter(where.split("/")[1:])
+    for step in steps:
+        if not step.isdecimal():
+            found = step
+        if step in MAPS:
+            next(steps, None)
+    return found
+
+
 Visit: TypeAlias = Callable[[Any, str], Any]
 
 

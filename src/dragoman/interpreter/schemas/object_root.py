@@ -47,11 +47,13 @@ def object_root(document: object, notes: list[Note]) -> tuple[Node, ArgumentUndo
 def placed(notes: list[Note], document: object, undo: ArgumentUndo | None) -> tuple[Note, ...]:
     """Let notes about what `object_root` made speak of places in the caller's document, once each."""
     inside = f"/properties/{WRAPPED}" if undo is not None and undo.wrapped else ""
-    return tuple(
-        dict.fromkeys(
-            Note(existing_part(document, note.where.removeprefix(inside)), note.what, note.kind) for note in notes
-        )
-    )
+    found: dict[Note, None] = {}
+    for note in notes:
+        where = note.where.removeprefix(inside)
+        exists = existing_part(document, where)
+        # What is gone from a copy is not all that stands where the copy was put.
+        found[Note(exists, note.what, note.kind if exists == where else "approximated")] = None
+    return tuple(found)
 
 
 class _Rooting:

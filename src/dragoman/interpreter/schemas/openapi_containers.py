@@ -54,9 +54,8 @@ def _map_as_text(conversion: Conversion, node: Node, at: At) -> Piece:
     conversion.note(f"{at.where}/additionalProperties", "a map: sent as JSON text and read back")
     members = node.get("additionalProperties")
     said = f"; members match {encode(members).decode()[:300]}" if as_node(members) else ""
-    text = with_annotations(
-        Piece({"type": "STRING"}, ArgumentUndo(parse=True)), node, worded_constraints(node, "object")
-    )
+    undo = ArgumentUndo(parse=True, parsed_kind="object")
+    text = with_annotations(Piece({"type": "STRING"}, undo), node, worded_constraints(node, "object"))
     return described(text, {}, _MAP_WORDS + said)
 
 

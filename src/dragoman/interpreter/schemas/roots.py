@@ -15,6 +15,7 @@ from dragoman.interpreter.schemas.nodes import (
     Node,
     as_list,
     as_node,
+    keyword_at,
     names_in,
     properties_of,
     read_document,
@@ -31,7 +32,7 @@ EMPTY = b'{"type":"object","properties":{}}'
 
 _OF_ITEMS = ("items", "prefixItems", "$ref")
 _LEGAL_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
-_BRANCH = re.compile(r"/(?:(?:anyOf|oneOf|allOf)/[0-9]+|not|if|then|else)$")
+_BRANCHES = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "then", "else"})
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_.-]")
 
 
@@ -101,7 +102,7 @@ def _is_bare(node: Node, where: str) -> bool:
     """Tell whether an object schema lacks properties; a branch may require what the schema around it declares."""
     if "properties" in node or "$ref" in node:
         return False
-    return "required" not in node or not _BRANCH.search(where)
+    return "required" not in node or keyword_at(where) not in _BRANCHES
 
 
 def _illegal_keys(properties: Node) -> dict[str, str]:

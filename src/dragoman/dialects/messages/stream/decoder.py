@@ -177,6 +177,7 @@ class MessagesDecoder:
             raise Malformed("a second message_start")
         for position, block in enumerate(message.content or ()):
             part = replied(read_part(block, f"/message/content/{position}", unread))
+            part = structs.replace(part, where=f"/content/{position}")
             self._called = self._called or isinstance(part, ToolCall)
             yield from replay_part(self._count, part)
             self._count += 1
@@ -193,6 +194,7 @@ class MessagesDecoder:
         if event.index in self._open:
             raise Malformed(f"block {event.index} started twice")
         part = read_part(event.content_block, "/content_block", unread)
+        part = structs.replace(part, where=f"/content/{event.index}")
         block = self._open[event.index] = _OpenBlock(part)
         if unread is not None:
             yield from _natives(unread.rest())

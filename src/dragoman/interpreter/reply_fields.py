@@ -1,0 +1,99 @@
+"""What a reply says beside its words and calls, and how much of that a client's dialect can say.
+
+Counts, sources and fields that have no place at the client are booked leaf by leaf. A leaf that says nothing (null, a
+count of zero, an empty text or container) is no loss, and neither is one that says nothing of the answer: the kind of
+document (`object`, `type`, `role`), the number of a choice, a call or an event, the time the reply was made.
+"""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from dragoman.core.parts import Citation
+from dragoman.core.problems import Problem
+from dragoman.core.response import Usage
+from dragoman.dialects.record import Holds
+from dragoman.interpreter.ledger import Ledger
+from dragoman.wire import json
+from dragoman.wire.pointer import escape
+
+UNKNOWN = "not known to the client's dialect"
+_REPEATED = "it repeats the request, and the client's dialect does not"
+_NO_COUNT = "the client's dialect has no such count"
+
+
+def told(raw: bytes, where: str) -> Iterator[tuple[str, Any]]:
+    """Iterate the leaves of a value that say something, by pointer."""
+    try:
+        value = json.decode(raw)
+    except json.Malformed:
+        # Legal JSON that is no Python value.
+        yield where, raw
+        return
+    waiting: list[tuple[str, Any]] = [(where, value)]
+    while waiting:
+        place, value = waiting.pop()
+        match value:
+            case dict():
+                members = cast("dict[str, Any]", value)
+                waiting.extend((f"{place}/{escape(name)}", member) for name, member in members.items())
+            case list():
+                items = cast("list[Any]", value)
+                waiting.extend((f"{place}/{index}", item) for index, item in enumerate(items))
+            case None | "":
+                continue
+            case _:
+                yield place, value
+
+
+def book_usage(usage: Usage, holds: Holds, ledger: Ledger) -> None:
+    """Book the counts that the client's dialect has no place for."""
+    if usage.cache_written and "cache_written" not in holds.counts:
+        ledger.field_dropped("usage.cache_written", _NO_COUNT)
+    if usage.extras is None:
+        return
+    base = ledger.place("usage")
+    counted = ledger.places("usage.counted")
+    for field, raw in usage.extras.fields.items():
+        for where, count in told(raw, base + field):
+            if count == 0:
+                continue
+            if where in counted:
+                ledger.approximated(where, "counted in with the rest")
+            else:
+                ledger.dropped(where, _NO_COUNT)
+
+
+def book_field(field: str, raw: bytes, repeated: frozenset[str], cited: set[str], ledger: Ledger) -> None:
+    """Book a field of the whole reply that only its own dialect understands, but for what citations have said of it."""
+    said = {place for place in cited if place.startswith(field + "/")}
+    if said:
+        for where in json.leaves(raw, field):
+            if where not in said:
+                ledger.dropped(where, UNKNOWN)
+        return
+    first = "/" + field.split("/", 2)[1]
+    ledger.dropped(field, _REPEATED if first in repeated else UNKNOWN)
+
+
+def book_source(citation: Citation, place: str, holds: Holds, ledger: Ledger) -> None:
+    """Book what a client that is told address and title does not hear of a source that stands at `place`."""
+    if not citation.raw:
+        return
+    words: set[Any] = {citation.url, citation.title}
+    if "quote" in holds.citation_facts:
+        words.add(citation.quote)
+    if "span" in holds.citation_facts:
+        words |= {citation.start, citation.end}
+    for where, value in told(citation.raw, place):
+        if value not in words and not where.endswith("/type"):
+            ledger.dropped(where, "the client's dialect names a source by address and title")
+
+
+def unsayable_finish(reason: str, raw: str) -> Problem:
+    """Return the error that stands for an end the client's dialect has no word for."""
+    word = raw or reason
+    if reason == "malformed_call":
+        return Problem(
+            "malformed_reply", f"the model made a malformed tool call ({word})", code="malformed_function_call"
+        )
+    return Problem("malformed_reply", f"the model stopped for an unknown reason ({word})", code="unknown_finish")

@@ -1,0 +1,122 @@
+"""Claude takes four cache marks, none living longer than those before it; others' requests may have more."""
+
+import json
+
+import pytest
+
+from dragoman.core.parts import Text, ToolResult
+from dragoman.core.value import Extras
+from dragoman.dialects.record import Call
+from dragoman.interpreter.cache_marks import fit_marks, marks_agree
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.translate import translate_request
+from dragoman.simulator.apis import APIS
+from dragoman.simulator.rule import Situation, Violation
+from dragoman.simulator.signatures import Signer
+from interpreter.workbench import encoded, said
+
+CLAUDE = traits_for("messages", "claude-opus-5")
+GPT = traits_for("chat", "gpt-5.6")
+BREAKPOINT = "/prompt_cache_breakpoint"
+
+
+def text(number, cache=None):
+    return Text(text=f"t{number}", where=f"/{number}", cache=cache)
+
+
+def fitted(*lifetimes, traits=CLAUDE):
+    turns = tuple(said("user", text(number, cache)) for number, cache in enumerate(lifetimes))
+    ledger = Ledger({"part.cache": (BREAKPOINT,)})
+    after = fit_marks(turns, traits, ledger)
+    return [turn.parts[0].cache for turn in after], [(loss.kind, loss.where) for loss in ledger.losses()]
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "losses"),
+    [
+        (("1h", "1h", "5m", ""), ["1h", "1h", "5m", ""], []),
+        (("", "5m", ""), ["", "5m", ""], []),
+        (("5m", "1h"), ["5m", "5m"], [("approximated", f"/1{BREAKPOINT}/ttl")]),
+        (("", None, "1h", "5m"), ["", None, "", "5m"], [("approximated", f"/2{BREAKPOINT}/ttl")]),
+        (("",) * 5, [None, "", "", "", ""], [("dropped", f"/0{BREAKPOINT}")]),
+        (
+            ("5m", None, "", "1h", "1h", "1h", "5m"),
+            [None, None, None, "1h", "1h", "1h", "5m"],
+            [("dropped", f"/0{BREAKPOINT}"), ("dropped", f"/2{BREAKPOINT}")],
+        ),
+        ((None, None), [None, None], []),
+    ],
+)
+def test_the_last_four_marks_stand_and_none_lives_longer_than_one_before_it(asked, told, losses):
+    assert fitted(*asked) == (told, losses)
+
+
+def test_marks_that_can_stand_leave_turns_as_they_are():
+    turns = (said("user", text(0, "1h"), text(1)), said("user", ToolResult(call_id="c", content=(text(2, ""),))))
+    after = fit_marks(turns, CLAUDE, Ledger({}))
+    assert after[0] is turns[0]
+    assert after == turns
+
+
+def test_nobody_counts_the_marks_of_a_target_without_a_limit():
+    assert fitted(*[""] * 9, traits=GPT) == ([""] * 9, [])
+
+
+def test_marks_inside_a_result_count_before_its_own():
+    content = (text(0, ""), text(1, ""), text(2, ""))
+    turns = (said("user", ToolResult(call_id="c", content=content, where="/r", cache=""), text(3, "")),)
+    ledger = Ledger({"part.cache": (BREAKPOINT,)})
+    (turn,) = fit_marks(turns, CLAUDE, ledger)
+    assert [item.cache for item in turn.parts[0].content] == [None, "", ""]
+    assert (turn.parts[0].cache, turn.parts[1].cache) == ("", "")
+    assert [loss.where for loss in ledger.losses()] == [f"/0{BREAKPOINT}"]
+
+
+@pytest.mark.parametrize(
+    ("traits", "lifetimes", "agree"),
+    [
+        (CLAUDE, [""] * 4, True),
+        (CLAUDE, [""] * 5, False),
+        (CLAUDE, ["1h", "5m"], False),
+        (CLAUDE, [], True),
+        (GPT, ["1h", "5m"] * 9, True),
+    ],
+)
+def test_a_history_can_be_cut_where_its_marks_have_no_say_in_each_other(traits, lifetimes, agree):
+    assert marks_agree([said("user", text(0, lifetime)) for lifetime in lifetimes], traits) is agree
+
+
+def test_marks_in_borrowed_words_have_a_say_too():
+    borrowed = Text(text="t", extras=Extras("chat", {"/cache_control": b'{"type":"ephemeral"}'}))
+    assert marks_agree([said("user", *[borrowed] * 4)], CLAUDE)
+    assert not marks_agree([said("user", *[borrowed] * 5)], CLAUDE)
+
+
+def marked(words, **mark):
+    return {"type": "text", "text": words, **mark}
+
+
+def longer(turns):
+    """A long chat in which each of the user's turns has a mark of its own, in one vendor's words or another's."""
+    explicit = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+    borrowed = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    messages = [{"role": "system", "content": [marked("s" * 9000, **explicit)]}]
+    for turn in range(turns):
+        messages.append({"role": "user", "content": [marked(f"q{turn}" * 900, **(borrowed if turn % 2 else explicit))]})
+        messages.append({"role": "assistant", "content": f"a{turn}"})
+    return encoded({"model": "m", "messages": [*messages, {"role": "user", "content": "q"}]})
+
+
+@pytest.mark.parametrize("turns", [2, 3, 4, 9])
+def test_a_request_with_any_marks_is_one_that_claude_takes_however_the_history_grows(turns):
+    for length in range(1, turns + 1):
+        translation = translate_request(Call(longer(length)), "chat", "messages", model="claude-opus-5")
+        body = json.loads(translation.call.body)
+        verdict = APIS["messages"].accept(translation.call.body, Situation(model="claude-opus-5"), Signer())
+        assert not isinstance(verdict, Violation), verdict
+        assert translation.call.body.count(b'"cache_control"') == min(4, length + 1)
+        assert len(body["messages"]) == 2 * length + 1
+    gone = {loss.where.partition("/content")[0] for loss in translation.losses if loss.kind == "dropped"}
+    assert len(gone) == max(0, turns + 1 - 4)
+    assert {loss.where.split("/")[5] for loss in translation.losses} <= {"prompt_cache_breakpoint", "cache_control"}

@@ -1,0 +1,112 @@
+"""Real replies to hold the laws against, and canaries in them."""
+
+import base64
+import functools
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import shelf
+from conformance.recordings import KNOWN_BROKEN
+from dragoman.interpreter.carry import MARK
+from laws.canary import FRACTION, NUMBER, TOKEN, replaced
+from laws.documents import leaves
+
+CLOSED = {"type", "role", "object", "status", "finish_reason", "stop_reason", "finishReason", "blockReason"}
+SPANS = {"start_index", "end_index", "startIndex", "endIndex", "start_char_index", "end_char_index"}
+"""They count the characters of a text, and are told as far as it goes."""
+INCIDENTAL = {
+    "/choices/#/index",
+    "/choices/#/message/tool_calls/#/index",
+    "/created",
+    "/created_at",
+}
+"""What says nothing of the answer: the number of a choice or a call, the time the reply was made."""
+COUNTED_TOGETHER = {"/usage/output_tokens", "/usage/completion_tokens"}
+"""Gemini tells them without what was thought, and the total of all."""
+_OFTEN = 2
+_ENVELOPE = re.compile(MARK + rb"[A-Za-z0-9+/=]*")
+
+
+def shape(where: str) -> str:
+    """A pointer without its numbers."""
+    return "/".join("#" if token.isdigit() else token for token in where.split("/"))
+
+
+@functools.cache
+def distinct_replies(dialect: str) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """One recorded whole reply of each shape, the smallest."""
+    found = [
+        (row["id"], row["response"])
+        for row in shelf.exchanges(dialect)
+        if row["op"] == "generate" and row["status"] == 200 and isinstance(row.get("response"), dict)
+    ]
+    by_shape: dict[frozenset[str], tuple[str, dict[str, Any]]] = {}
+    for name, body in sorted(found, key=lambda item: len(json.dumps(item[1]))):
+        if name not in KNOWN_BROKEN:
+            by_shape.setdefault(frozenset(_kinds(body)), (name, body))
+    return tuple(by_shape.values())
+
+
+def _kinds(body: dict[str, Any]) -> Iterator[str]:
+    for where, value in leaves(body):
+        name = where.rsplit("/", 1)[-1]
+        yield f"{_path(body, where)}:{value if name in CLOSED else type(value).__name__}"
+
+
+def _path(body: Any, where: str) -> str:
+    """A pointer with the types of all it leads through, and without its numbers."""
+    path: list[str] = []
+    for token in where.split("/")[1:]:
+        if isinstance(body, list):
+            path.append("#")
+            body = body[int(token)]
+            continue
+        kind = body.get("type")
+        path.append(f"{kind}.{token}" if isinstance(kind, str) else token)
+        body = body[token.replace("~1", "/").replace("~0", "~")]
+    return "/".join(path)
+
+
+@functools.cache
+def canaries(dialect: str) -> tuple[tuple[str, str, str, bytes], ...]:
+    """Name, pointer, what to look for and the changed reply, for two leaves of each kind that can hold a canary."""
+    return tuple(_canaries(dialect))
+
+
+def _canaries(dialect: str) -> Iterator[tuple[str, str, str, bytes]]:
+    seen: Counter[str] = Counter()
+    for name, body in distinct_replies(dialect):
+        for where, value in leaves(body):
+            member = where.rsplit("/", 1)[-1]
+            if isinstance(value, bool) or value is None or value in ({}, []):
+                continue
+            if (member in CLOSED and isinstance(value, str)) or member in SPANS:
+                continue
+            path = _path(body, where)
+            seen[path] += 1
+            if seen[path] > _OFTEN:
+                continue
+            changed = _replacement(member, value)
+            wanted = str(changed) if isinstance(changed, int | float) else TOKEN
+            yield name, where, wanted, json.dumps(replaced(body, where, changed)).encode()
+
+
+def _replacement(member: str, value: Any) -> Any:
+    match value:
+        case int():
+            return NUMBER
+        case float():
+            return FRACTION
+        case str() if value.startswith(("http://", "https://")):
+            return f"https://canary.example/{TOKEN}"
+        case _:
+            return json.dumps({"canary": TOKEN}) if member == "arguments" else TOKEN
+
+
+def survives(wanted: str, output: bytes) -> bool:
+    """Tell whether the canary is in the translated reply, or in an envelope there."""
+    letters = (base64.b64decode(letter) for letter in _ENVELOPE.findall(output))
+    return any(wanted.encode() in told for told in (output, *letters))
