@@ -12,7 +12,7 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup lock test test-slow check format run bench mutate fuzz losses
+.PHONY: help setup lock test test-slow check format run bench mutate fuzz losses rules
 
 help:
 	@echo "make test       the fast tests"
@@ -21,7 +21,7 @@ help:
 	@echo "make run        translate a sample request (there is no gateway yet)"
 	@echo "make bench      speed; make mutate: mutation test (SEED, COUNT)"
 	@echo "make fuzz       the laws with EXAMPLES generated values each, then a million mutated documents"
-	@echo "make losses     regenerate docs/losses.md"
+	@echo "make losses     regenerate docs/losses.md; make rules: docs/rules.md"
 	@echo "make lock       resolve requirements.lock anew; make format: apply ruff"
 
 setup: $(STAMP)
@@ -73,3 +73,6 @@ fuzz: $(STAMP)
 
 losses: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m laws.losses docs/losses.md
+
+rules: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m simulator.rule_list docs/rules.md

@@ -180,6 +180,56 @@ def test_a_wish_for_another_protocol_reaches_the_handler():
     assert b"GET /ws" in run(echo, steps)
 
 
+@pytest.mark.parametrize(
+    "framing", [b"Content-Length: 5\r\n\r\n12345", b"Transfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n0\r\n\r\n"]
+)
+def test_a_wish_for_http_2_does_not_lose_the_body(framing):
+    async def steps(server: Server) -> list[bytes]:
+        wish = b"POST /x HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQ\r\n"
+        whole = wish + framing + b"GET /next HTTP/1.1\r\nConnection: close\r\n\r\n"
+        return [await said(server, whole), await said(server, whole[:20], whole[20:150], whole[150:])]
+
+    for told in run(echo, steps):
+        assert b"POST /x {}  5" in told
+        assert b"GET /next {}  0" in told
+
+
+def test_a_tunnel_is_refused():
+    async def steps(server: Server) -> bytes:
+        return await said(server, b"CONNECT a.example:443 HTTP/1.1\r\n\r\n")
+
+    assert run(echo, steps).startswith(b"HTTP/1.1 400")
+
+
+def test_an_answer_of_known_length_may_come_in_pieces_to_anybody():
+    async def handler(exchange: Exchange) -> None:
+        exchange.start(200, {}, 4)
+        await exchange.write(b"ab")
+        await exchange.write(b"cd")
+        await exchange.end()
+
+    async def steps(server: Server) -> list[bytes]:
+        return [
+            await said(server, b"GET / HTTP/1.0\r\n\r\n"),
+            await said(server, b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nConnection: close\r\n\r\n"),
+        ]
+
+    old, new = run(handler, steps)
+    assert old.endswith(b"content-length: 4\r\nconnection: close\r\n\r\nabcd")
+    assert new.count(b"abcd") == 2
+
+
+def test_an_answer_to_an_old_client_is_cut_without_the_marks_of_chunks():
+    async def handler(exchange: Exchange) -> None:
+        exchange.start(200, {})
+        exchange.cut_within(b"abcd")
+
+    async def steps(server: Server) -> bytes:
+        return await said(server, b"GET / HTTP/1.0\r\n\r\n")
+
+    assert run(handler, steps).endswith(b"\r\n\r\nab")
+
+
 def test_a_handler_that_fails_is_an_internal_error_and_hurts_nobody_else():
     async def handler(exchange: Exchange) -> None:
         if exchange.request.path == "/bad":
@@ -252,10 +302,9 @@ def test_an_answer_can_be_cut_and_a_connection_reset():
     async def handler(exchange: Exchange) -> None:
         exchange.start(200, {})
         await exchange.write(b"x")
-        exchange.raw(b"5\r\nab")
         await asyncio.sleep(0.05)
         if exchange.request.path == "/cut":
-            exchange.cut()
+            exchange.cut_within(b"abcde")
         else:
             exchange.abort()
 

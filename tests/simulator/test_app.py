@@ -177,6 +177,58 @@ def test_a_script_in_python_answers(simulate):
     assert post(running, "/v1/chat/completions", faulty).status_code == 503
 
 
+@pytest.mark.parametrize(
+    ("fault", "status", "text"), [("html", 502, "<!DOCTYPE html>"), ("empty", 200, ""), ("bad-json", 200, '{"id"')]
+)
+def test_a_script_goes_wrong_in_any_way(simulate, fault, status, text):
+    reply = post(simulate(script=lambda _received: read_fault(fault)), *PATHS["chat"])
+    assert (reply.status_code, reply.text[: len(text) or 1]) == (status, text)
+
+
+def test_a_fault_of_a_script_may_be_over(simulate):
+    running = simulate(script=lambda _received: read_fault("503,times=1"))
+    assert [post(running, *PATHS["chat"]).status_code for _ in range(2)] == [503, 200]
+
+
+def test_what_a_script_asserts_is_an_expectation(simulate):
+    def script(received: Received) -> None:
+        assert received.body["model"] == "gpt-5.4", "use the new model"
+
+    reply = post(simulate(script=script), *PATHS["chat"])
+    assert (reply.status_code, reply.headers["x-dragoman-rule"]) == (400, "script")
+    assert "use the new model" in reply.text
+
+
+@pytest.mark.parametrize("api", PATHS)
+def test_a_whole_reply_cannot_break_off_as_a_stream_does(simulator, api):
+    reply = post(simulator, *PATHS[api], x_dragoman_fault="stream-error")
+    assert (reply.status_code, reply.headers["x-dragoman-rule"]) == (500, "fault")
+
+
+@pytest.mark.parametrize("fault", ["cut", "eof"])
+def test_a_whole_reply_is_cut_half_way(simulator, fault):
+    with pytest.raises(httpx2.RemoteProtocolError):
+        post(simulator, *PATHS["chat"], x_dragoman_fault=fault)
+
+
+def test_a_whole_reply_drips(simulator):
+    assert post(simulator, *PATHS["chat"], x_dragoman_fault="drip,delay=0").json()["object"] == "chat.completion"
+
+
+def test_a_request_that_hangs_is_listed_while_it_does(simulate):
+    running = simulate(fault="hang")
+    with pytest.raises(httpx2.ReadTimeout):
+        httpx2.post(running.base_url + PATHS["chat"][0], json=HELLO, headers=KEYS, timeout=0.3)
+    assert [(seen.status, seen.rule) for seen in running.requests] == [(0, "fault")]
+
+
+def test_a_stream_in_an_array_breaks_off_with_an_element(simulator):
+    path = "/v1beta/models/gemini-3.8-flash:streamGenerateContent"
+    first, last = post(simulator, path, ASKED, x_dragoman_fault="stream-error").json()
+    assert "candidates" in first
+    assert last["error"]["code"] == 500
+
+
 def test_gemini_streams_one_array_to_who_does_not_ask_for_events(simulator):
     reply = post(simulator, "/v1beta/models/gemini-3.8-flash:streamGenerateContent", ASKED)
     assert reply.headers["content-type"] == "application/json"
@@ -245,6 +297,11 @@ def test_tokens_for_tests_of_credentials_are_given(simulator):
     bad = httpx2.post(simulator.base_url + "/token", data=form | {"refresh_token": "invalid"})
     assert (bad.status_code, bad.json()["error"]) == (400, "invalid_grant")
     assert httpx2.post(simulator.base_url + "/token", data={"grant_type": "password"}).status_code == 400
+
+
+def test_who_asks_only_for_the_head_gets_only_that(simulator):
+    reply = httpx2.head(simulator.base_url + "/health")
+    assert (reply.status_code, reply.text, int(reply.headers["content-length"]) > 0) == (200, "", True)
 
 
 def test_rules_and_requests_are_listed(simulator):

@@ -30,6 +30,20 @@ def test_what_is_no_fault_is_told(written):
     assert written in str(caught.value) or "depth" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "written", ["429,after=1", "cut,retry-after=1", "hang,delay=1", "drip,status=500", "empty,after=1"]
+)
+def test_an_option_that_a_fault_does_not_have_is_told(written):
+    with pytest.raises(UnknownFault, match="not an option of the fault"):
+        read_fault(written)
+
+
+@pytest.mark.parametrize("written", ["drip,delay=nan", "503,retry-after=inf", "slow-headers,delay=x"])
+def test_a_time_that_is_none_is_told(written):
+    with pytest.raises(UnknownFault, match="not a fault"):
+        read_fault(written)
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "status"])
 def test_every_fault_that_is_listed_is_known(name):
     assert read_fault(name).name == name

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 import shelf
@@ -49,6 +50,56 @@ def test_a_stream_is_served_byte_for_byte(tmp_path):
     told = known.find(PATH, b'{"a":1,"b":[2]}')
     assert told is not None
     assert (told.headers["content-type"], told.body) == ("text/event-stream", "data: {}\r\n\r\n: é\n\n".encode())
+
+
+def test_headers_are_served_but_not_those_of_the_framing(tmp_path):
+    headers = {"Retry-After": "3", "content-encoding": "gzip", "Transfer-Encoding": "chunked"}
+    told = recordings(tmp_path, exchange("x", status=429, response_headers=headers)).find(PATH, b'{"a":1,"b":[2]}')
+    assert told is not None
+    assert told.headers == {"retry-after": "3", "content-type": "application/json"}
+
+
+def test_a_text_is_served_as_it_was(tmp_path):
+    lost = exchange("x", status=502, response_text="<html>", response_headers={"content-type": "text/html"})
+    told = recordings(tmp_path, lost).find(PATH, b'{"a":1,"b":[2]}')
+    assert told is not None
+    assert (told.body, told.headers["content-type"]) == (b"<html>", "text/html")
+
+
+def test_a_path_is_the_same_however_it_is_escaped(tmp_path):
+    known = recordings(tmp_path, exchange("x", url_path="/models/claude@1:rawPredict"))
+    assert known.find("/models/claude%401:rawPredict", b'{"a":1,"b":[2]}') is not None
+
+
+def asked(running: Any, path: str = PATH, **headers: str) -> httpx2.Response:
+    key = {"authorization": "Bearer k", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    return httpx2.post(running.base_url + path, json={"a": 1, "b": [2]}, headers=key)
+
+
+def test_a_recording_is_served_on_any_path_to_who_has_a_key(tmp_path, simulate):
+    running = simulate(recordings=recordings(tmp_path, exchange("x"), exchange("y", url_path="/proxy/v7/chat")))
+    assert asked(running).json() == {"said": "x"}
+    assert asked(running, "/proxy/v7/chat").json() == {"said": "y"}
+    assert asked(running, "/proxy/v8/chat").status_code == 404
+    assert asked(running, authorization="Bearer invalid").status_code == 401
+    assert [seen.status for seen in running.requests] == [200, 200, 404, 401]
+
+
+def test_a_recorded_stream_comes_in_pieces_and_goes_wrong_like_another(tmp_path, simulate):
+    stream = 'data: {"é": 1}\n\ndata: {}\r\n\r\ndata: [DONE]\n\n'
+    running = simulate(recordings=recordings(tmp_path, exchange("x", sse=stream)), split=2)
+    whole = asked(running)
+    assert whole.text == stream
+    assert whole.headers["transfer-encoding"] == "chunked"
+    assert asked(running, x_dragoman_fault="eof,after=2").text == stream.partition("data: [DONE]")[0]
+    assert asked(running, x_dragoman_fault="503").status_code == 503
+
+
+def test_a_recording_is_found_behind_a_fault_in_the_models_name(tmp_path, simulate):
+    path = "/v1beta/models/gemini-3.8-flash{}:generateContent"
+    running = simulate(recordings=recordings(tmp_path, exchange("x", url_path=path.format(""))))
+    asked(running, path.format("~503,times=1"))
+    assert asked(running, path.format("~503,times=1")).json() == {"said": "x"}
 
 
 @pytest.mark.parametrize("line", ["nonsense", '{"url_path": "/"}', '{"url_path": 1, "request": {}}', "[1]"])

@@ -45,6 +45,25 @@ def test_a_port_that_is_taken_is_told_to_who_starts_it():
         pass
 
 
+@pytest.mark.parametrize("options", [{"fault": "burn"}, {"chunk": -1}, {"delay": float("nan")}, {"split": -3}])
+def test_settings_that_make_no_sense_are_told_to_who_starts_it(options):
+    with pytest.raises(ValueError, match=r"not a fault|must be a number from 0 on"), simulator.in_thread(**options):
+        pass
+
+
+def test_nobody_is_told_twice_how_to_behave():
+    with pytest.raises(TypeError, match="told twice how to behave"), simulator.in_thread(Settings(), seed=1):
+        pass
+
+
+def test_what_came_in_is_forgotten_when_it_gets_too_much(monkeypatch):
+    monkeypatch.setattr("dragoman.simulator.app._MOST_BYTES", 1000)
+    with simulator.in_thread() as running:
+        for size in (400, 401, 402):
+            httpx2.post(running.base_url + "/v1/chat/completions", content=b"x" * size, headers=KEY)
+        assert [len(seen.body) for seen in running.requests] == [401, 402]
+
+
 def test_the_fixture_runs_a_simulator(dragoman_simulator):
     assert httpx2.get(dragoman_simulator.base_url + "/health").json()["simulator"] is True
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dragoman.simulator.faults import read_fault
-from dragoman.simulator.script import Received, TomlScript, Unmet
+from dragoman.simulator.script import Received, TomlScript, Unmet, read_script
 from dragoman.simulator.talk import Answer, Ask, Call, Result, Turn
 
 USER = Turn(role="user", text="The WEATHER in Paris?")
@@ -98,9 +98,64 @@ def test_a_request_that_is_not_what_is_expected_is_told_with_the_difference(tmp_
     assert steps(received(body={"temperature": 0.2, "tools": [{"name": "f"}]})) == Answer(text="a")
 
 
+def test_a_date_that_is_expected_is_told_like_any_other_value(tmp_path):
+    steps = script(tmp_path, '[[step]]\nexpect = { "/day" = 2027-03-05 }\ntext = "a"\n')
+    with pytest.raises(Unmet, match="2027-03-05"):
+        steps(received(body={"day": "never"}))
+
+
 @pytest.mark.parametrize(
-    "text", ["step = 1", "[[step]]\nsay = 1", '[[step]]\nwhen = { maybe = "x" }', "[[step]\n", "[[steps]]\n"]
+    ("text", "words"),
+    [
+        ("step = 1", "array"),
+        ("[[step]]\nsay = 1", "say"),
+        ('[[step]]\nwhen = { maybe = "x" }', "maybe"),
+        ('[[step]]\nwhen = { api = "gemni" }', "gemni"),
+        ('[[step]]\nend = "banana"', "banana"),
+        ('[[step]]\nfault = "burn"', "not a fault: 'burn'"),
+        ('[[step]]\nfault = "429"\ntext = "a"', "says nothing beside it"),
+        ('[[step]]\nexpect = { "temperature" = 1 }', "begins with a slash"),
+        ("[[step]\n", "line 1"),
+        ("[[steps]]\n", "step"),
+    ],
 )
-def test_a_file_that_is_no_script_is_told_by_name(tmp_path, text):
-    with pytest.raises(ValueError, match=r"script\.toml is not a script"):
+def test_a_file_that_is_no_script_is_told_by_name_and_what_is_wrong(tmp_path, text, words):
+    with pytest.raises(ValueError, match=r"script\.toml is not a script") as caught:
         script(tmp_path, text)
+    assert words in str(caught.value)
+
+
+def test_a_file_of_other_bytes_is_told_by_name(tmp_path):
+    path = tmp_path / "script.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match=r"script\.toml is not a script"):
+        TomlScript.read(path)
+
+
+def test_a_file_in_python_has_a_function(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text("from dragoman.simulator import Answer\ndef script(received):\n return Answer(text=received.api)\n")
+    assert read_script(path)(received()) == Answer(text="gemini")
+
+
+def test_a_file_in_toml_is_read_as_such(tmp_path):
+    path = tmp_path / "script.toml"
+    path.write_text('[[step]]\ntext = "a"\n')
+    assert read_script(path)(received()) == Answer(text="a")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("answer = 1", "no function `script`"),
+        ("script = 1", "no function `script`"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("def", "SyntaxError"),
+    ],
+)
+def test_a_file_in_python_that_is_no_script_is_told_by_name(tmp_path, text, words):
+    path = tmp_path / "script.py"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"script\.py is not a script") as caught:
+        read_script(path)
+    assert words in str(caught.value)

@@ -1,7 +1,6 @@
 """`dragoman simulate`: serve strict stand-ins for the vendors' APIs on loopback, until interrupted."""
 
 import argparse
-import asyncio
 import contextlib
 import signal
 import sys
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
+
+    from dragoman.simulator.settings import Settings
 
 PORT = 8742
 _SWITCHES = {
@@ -30,7 +31,7 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     parser.add_argument("--split", type=int, default=0, help="send frames in pieces of at most so many bytes")
     parser.add_argument("--fault", default="", help="how every request goes wrong; `--fault list` lists the ways")
     parser.add_argument("--key", default="", help="the one key that is accepted (default: any)")
-    parser.add_argument("--script", type=Path, help="a TOML file with the answers to give")
+    parser.add_argument("--script", type=Path, help="a file in TOML or Python with the answers to give")
     parser.add_argument("--recording", type=Path, help="a file of recorded exchanges to serve")
     for name, words in _SWITCHES.items():
         parser.add_argument(f"--{name}", action="store_true", help=words)
@@ -39,26 +40,32 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve until interrupted."""
-    from dragoman.simulator.faults import NAMES, UnknownFault, read_fault  # noqa: PLC0415  only for this verb
-
     if options.fault == "list":
+        from dragoman.simulator.faults import NAMES  # noqa: PLC0415  only for this verb
+
         sys.stdout.writelines(f"{name}: {words}\n" for name, words in NAMES.items())
         return 0
     try:
-        if options.fault:
-            read_fault(options.fault)
         settings = _settings(options)
-    except (UnknownFault, ValueError, OSError) as error:
-        sys.stderr.write(f"dragoman: {error}\n")
-        return 2
-    with contextlib.suppress(KeyboardInterrupt):
-        _loop_runner()(_serve(options, settings))
+        with contextlib.suppress(KeyboardInterrupt):
+            _loop_runner()(_serve(options, settings))
+    except ModuleNotFoundError as error:
+        if error.name != "httptools":
+            raise
+        return _fail("simulate needs httptools: install dragoman[serve]")
+    except (ValueError, OSError) as error:
+        return _fail(str(error))
     return 0
 
 
-def _settings(options: argparse.Namespace) -> Any:
+def _fail(message: str) -> int:
+    sys.stderr.write(f"dragoman: {message}\n")
+    return 2
+
+
+def _settings(options: argparse.Namespace) -> "Settings":
     from dragoman.simulator.recordings import Recordings  # noqa: PLC0415  only for this verb
-    from dragoman.simulator.script import TomlScript  # noqa: PLC0415
+    from dragoman.simulator.script import read_script  # noqa: PLC0415
     from dragoman.simulator.settings import Settings  # noqa: PLC0415
 
     return Settings(
@@ -71,7 +78,7 @@ def _settings(options: argparse.Namespace) -> Any:
         partial_args=options.partial_args,
         fault=options.fault,
         key=options.key,
-        script=TomlScript.read(options.script) if options.script else None,
+        script=read_script(options.script) if options.script else None,
         recordings=Recordings.read(options.recording) if options.recording else None,
     )
 
@@ -81,17 +88,22 @@ def _loop_runner() -> Any:
     try:
         import uvloop  # noqa: PLC0415  an extra
     except ImportError:
+        import asyncio  # noqa: PLC0415  not for other verbs
+
         return asyncio.run
     return uvloop.run
 
 
-async def _serve(options: argparse.Namespace, settings: Any) -> None:
+async def _serve(options: argparse.Namespace, settings: "Settings") -> None:
+    import asyncio  # noqa: PLC0415  not for other verbs
+
     from dragoman.simulator.serving import running  # noqa: PLC0415  only for this verb
 
+    stopped = asyncio.Event()
+    with contextlib.suppress(NotImplementedError):  # where a loop knows no signals, an interrupt is an exception
+        for name in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(name, stopped.set)
     async with running(settings, host=options.host, port=options.port) as simulator:
         sys.stdout.write(f"dragoman simulator on {simulator.base_url} (not a model: it says so in every answer)\n")
         sys.stdout.flush()
-        stopped = asyncio.Event()
-        for name in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(name, stopped.set)
         await stopped.wait()

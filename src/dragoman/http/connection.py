@@ -82,12 +82,28 @@ class Connection(asyncio.Protocol):
             return
         if self._exchange is None:
             self._watch()
+        self._parse(data)
+
+    def _parse(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            pass  # the handler has the request and says what it thinks of it
+        except httptools.HttpParserUpgrade as upgrade:
+            self._decline(data[upgrade.args[0] :])
         except httptools.HttpParserError:
             self._refuse(400)
+
+    def _decline(self, rest: bytes) -> None:
+        """Read a request that wishes for another protocol once more, as if it did not: its body follows."""
+        method = self._parser.get_method()
+        if method == b"CONNECT":
+            self._refuse(400)
+            return
+        version = self._parser.get_http_version()
+        kept = [(name, value) for name, value in self._headers if name != "upgrade"]
+        head = "".join([f"{name}: {value}\r\n" for name, value in kept]).encode("latin-1")
+        line = method + b" " + self._url + f" HTTP/{version}\r\n".encode()
+        self._parser = httptools.HttpRequestParser(self)
+        self._parse(line + head + b"\r\n" + rest)
 
     # What the parser tells
 
@@ -107,7 +123,7 @@ class Connection(asyncio.Protocol):
         self._grow_head(len(name) + len(value))
 
     def on_headers_complete(self) -> None:
-        if self._refused:
+        if self._refused or self._parser.should_upgrade():
             return
         expected = {name: value for name, value in self._headers if name in {"expect", "content-length"}}
         length = expected.get("content-length", "0")
@@ -123,7 +139,7 @@ class Connection(asyncio.Protocol):
             self._refuse(413)
 
     def on_message_complete(self) -> None:
-        if self._refused:
+        if self._refused or self._parser.should_upgrade():
             return
         headers: Headers = tuple(self._headers)
         method = self._parser.get_method().decode("ascii")
@@ -184,7 +200,7 @@ class Connection(asyncio.Protocol):
             self._refuse(431)
 
     def _refuse(self, status: int) -> None:
-        """Say why this is no request, once what came before it is answered, and hang up."""
+        """Say why this is no request and hang up; behind an answer that is under way only hang up."""
         if self._refused:
             return
         self._refused = True

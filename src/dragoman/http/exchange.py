@@ -1,13 +1,13 @@
 """One request and the reply to it, written piece by piece by whoever answers.
 
-A reply whose length is not known is sent in chunks. `abort` and `cut` end a connection as broken servers do; only a
-simulator wants that.
+A reply whose length is not known is sent in chunks. `abort`, `cut` and `cut_within` end a connection as broken servers
+do; only a simulator wants that.
 """
 
 import asyncio
 import socket
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from dragoman.http.message import Request, status_line
 
@@ -35,11 +35,16 @@ class Exchange:
         self._writable = asyncio.Event()
         self._writable.set()
         self._gone = asyncio.Event()
+        self._when_gone: Callable[[], object] | None = None
 
     @property
     def is_gone(self) -> bool:
         """The client has hung up."""
         return self._gone.is_set()
+
+    def when_gone(self, do: Callable[[], object]) -> None:
+        """Do something as soon as the client hangs up before its answer is whole."""
+        self._when_gone = do
 
     async def wait_gone(self) -> None:
         """Return when the client hangs up."""
@@ -56,19 +61,28 @@ class Exchange:
         self.ended = True
         await self._drained()
 
-    def start(self, status: int, headers: Mapping[str, str]) -> None:
-        """Begin an answer that comes piece by piece."""
-        self._chunked = self._in_chunks
-        self.keeps_alive = self.keeps_alive and self._in_chunks
-        fields = {**headers, "transfer-encoding": "chunked"} if self._chunked else dict(headers)
+    def start(self, status: int, headers: Mapping[str, str], length: int | None = None) -> None:
+        """Begin an answer that comes piece by piece, in chunks unless its length is known."""
+        fields = dict(headers)
+        if length is not None:
+            fields["content-length"] = str(length)
+        elif self._in_chunks:
+            self._chunked = True
+            fields["transfer-encoding"] = "chunked"
+        else:
+            self.keeps_alive = False
         self._head(status, fields.items())
 
     async def write(self, data: bytes) -> None:
         """Send the next piece; raises `Gone` when nobody listens."""
         self._heard()
-        if data and self.request.method != "HEAD":
-            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+        self.push(data)
         await self._drained()
+
+    def push(self, data: bytes) -> None:
+        """Send a piece without waiting for a client that reads slowly, or is gone."""
+        if data and self.request.method != "HEAD" and not self._gone.is_set():
+            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
 
     async def end(self) -> None:
         """The answer is whole."""
@@ -78,16 +92,16 @@ class Exchange:
         self.ended = True
         await self._drained()
 
-    def raw(self, data: bytes) -> None:
-        """Send bytes as they are, framed or not."""
-        self._heard()
-        self.started = True
-        self._transport.write(data)
-
     def cut(self) -> None:
         """Hang up in the middle of the answer."""
         self._leave()
         self._transport.close()
+
+    def cut_within(self, data: bytes) -> None:
+        """Hang up in the middle of a piece."""
+        self._heard()
+        self._transport.write((b"%x\r\n" % len(data) if self._chunked else b"") + data[: len(data) // 2])
+        self.cut()
 
     def abort(self) -> None:
         """Reset the connection."""
@@ -109,6 +123,8 @@ class Exchange:
         """The client is gone."""
         self._gone.set()
         self._writable.set()
+        if self._when_gone is not None and not self.ended:
+            self._when_gone()
 
     def _leave(self) -> None:
         self.ended = True

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from dragoman.http.connection import Connection, Handler, Limits
 
 _BACKLOG = 2048
+_LAST_PORT = 65_535
 
 
 class Server:
@@ -41,6 +42,9 @@ class Server:
 
 async def listen(handler: Handler, host: str, port: int, limits: Limits | None = None) -> Server:
     """Listen on `host` and `port`; port 0 is any that is free."""
+    if not 0 <= port <= _LAST_PORT:
+        # uvloop would take another port instead.
+        raise ValueError(f"a port is a number from 0 to {_LAST_PORT}, not {port}")
     connections: set[Connection] = set()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dragoman.simulator.app import Seen, Simulator
     from dragoman.simulator.faults import Fault, read_fault
     from dragoman.simulator.recordings import Recordings
-    from dragoman.simulator.script import Received, TomlScript, Unmet
+    from dragoman.simulator.script import Received, TomlScript, Unmet, read_script
     from dragoman.simulator.serving import Running, in_thread, running
     from dragoman.simulator.settings import Settings
     from dragoman.simulator.talk import Answer, Ask, Call
@@ -37,6 +37,7 @@ _HOMES = {
     "Unmet": "script",
     "in_thread": "serving",
     "read_fault": "faults",
+    "read_script": "script",
     "running": "serving",
 }
 
@@ -55,6 +56,7 @@ __all__ = [
     "Unmet",
     "in_thread",
     "read_fault",
+    "read_script",
     "running",
 ]
 

@@ -1,6 +1,12 @@
-"""One request for an answer: held to the rules, answered by the script or the model, sent whole or as a stream."""
+"""One request for an answer: looked for among recordings, else held to the rules, answered by the script or the model.
 
+What is sent goes out whole or as a stream, and goes wrong on the way where a fault wants that.
+"""
+
+import asyncio
 import time
+from collections.abc import Iterable, Mapping
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -8,15 +14,26 @@ import msgspec
 from msgspec import Struct, structs
 
 from dragoman.http.exchange import Exchange
+from dragoman.http.message import Request
 from dragoman.simulator import model
 from dragoman.simulator.api import Accepted, Occasion, Pace, Refusal, Told
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.faults import Fault, UnknownFault, read_fault, split_model
-from dragoman.simulator.keys import is_accepted
+from dragoman.simulator.keys import given_key, is_accepted
+from dragoman.simulator.recordings import SSE
 from dragoman.simulator.routes import Route
 from dragoman.simulator.rule import Situation, Violation
 from dragoman.simulator.script import Received, Unmet
-from dragoman.simulator.sending import Flow, changed_frames, send_frames, send_whole, went_wrong_early
+from dragoman.simulator.sending import (
+    Failure,
+    Flow,
+    changed_frames,
+    early_status,
+    frames_of,
+    go_wrong_early,
+    send_frames,
+    send_whole,
+)
 from dragoman.simulator.talk import Answer
 from dragoman.wire.json import Malformed
 from dragoman.wire.splice import spliced
@@ -25,7 +42,8 @@ if TYPE_CHECKING:
     from dragoman.simulator.app import Simulator
 
 _JSON = {"content-type": "application/json"}
-_SSE = {"content-type": "text/event-stream", "cache-control": "no-cache"}
+_SSE = {"content-type": SSE, "cache-control": "no-cache"}
+_BREAK = Refusal(status=500, message="A fault in the stream, as asked for", rule="fault")
 
 
 class _Named(Struct):
@@ -56,33 +74,74 @@ class Answering:
     async def told(self) -> Told | None:
         """Return what is to be sent; None if that has been done."""
         request, settings = self._request, self._settings
-        if settings.recordings is not None:
-            found = settings.recordings.find(request.target, request.body)
-            if found is not None:
-                return found
         if not is_accepted(request, settings.key):
-            raise Refused(self._api.bad_key)
+            raise Refused(self._unaccepted())
         self._fault = self._asked_fault(request.header("x-dragoman-fault") or self._written_fault or settings.fault)
-        _raise_status(self._fault)
-        if await went_wrong_early(self._exchange, self._fault):
-            self._simulator.note(request, self._api.name, 0, "fault")
+        if await self._went_wrong():
             return None
+        if settings.recordings is not None:
+            target = request.target.replace(f"~{self._written_fault}", "", 1) if self._written_fault else request.target
+            found = settings.recordings.find(target, self._body)
+            if found is not None:
+                await self._replay(found)
+                return None
         accepted = self._accepted()
         if self._route.operation == "count":
-            return Told(200, _JSON, self._api.count(accepted, model.ask_tokens(accepted.ask)))
+            counted = self._api.count(accepted, model.ask_tokens(accepted.ask))
+            return Told(200, _JSON, self._envelope.counted(counted) if self._envelope is not None else counted)
+        if self._route.operation == "compact" and self._api.compact is not None:
+            tokens = model.ask_tokens(accepted.ask)
+            return Told(200, _JSON, self._api.compact(accepted, self._occasion(), tokens))
         await self._answer(accepted)
         return None
+
+    def _unaccepted(self) -> Refusal:
+        """Say what a caller is told who may not ask."""
+        api, route = self._api, self._route
+        if api.bad_token is not None and (route.vertex or route.wrapped):
+            return api.bad_token
+        return api.no_key if api.no_key is not None and not given_key(self._request) else api.bad_key
 
     def _asked_fault(self, written: str) -> Fault | None:
         if not written:
             return None
         try:
-            fault = read_fault(written)
+            return self._due(read_fault(written))
         except UnknownFault as error:
             raise Refused(Refusal(status=400, message=str(error), rule="fault")) from None
+
+    def _due(self, fault: Fault) -> Fault | None:
+        """Return a fault unless it has happened as often as it shall."""
+        if fault.times is None:
+            return fault
         failed = self._simulator.failed
         failed[fault.written] += 1
-        return None if fault.times is not None and failed[fault.written] > fault.times else fault
+        return fault if failed[fault.written] <= fault.times else None
+
+    async def _went_wrong(self) -> bool:
+        """Do what a fault does before there is an answer; tell whether that was all."""
+        fault = self._fault
+        if fault is None:
+            return False
+        if fault.name == "status":
+            message = f"A fault of status {fault.status}, as asked for"
+            raise Refused(Refusal(status=fault.status, message=message, rule="fault", retry_after=fault.retry_after))
+        if fault.name == "slow-headers":
+            await asyncio.sleep(fault.delay)
+        status = early_status(fault)
+        if status is None:
+            return False
+        self._simulator.note(self._request, self._api.name, status, "fault")
+        await go_wrong_early(self._exchange, fault)
+        return True
+
+    async def _replay(self, found: Told) -> None:
+        """Send what was recorded."""
+        self._simulator.note(self._request, self._api.name, found.status)
+        if found.status == 200 and found.headers["content-type"].startswith(SSE):
+            await self._send_frames(found.headers, frames_of(found.body), lambda _sent: self._api.fail(_BREAK))
+        else:
+            await send_whole(self._exchange, found, self._fault)
 
     def _accepted(self) -> Accepted:
         api, route, body, name = self._api, self._route, self._body, self._route.model
@@ -95,17 +154,19 @@ class Answering:
             missing = api.checks_headers(dict(self._request.headers))
             if missing is not None:
                 raise _refused(missing)
-        if api.remembers:
-            joined = self._simulator.store.joined(body)
+        memory = self._simulator.memory_of(api.name)
+        if memory is not None:
+            joined = memory.joined(body, recorded=self._settings.recorded)
             if isinstance(joined, Refusal):
-                raise Refused(structs.replace(joined, rule="stored"))
+                raise Refused(joined if joined.rule else structs.replace(joined, rule="stored"))
             body = joined
         situation = Situation(
             model=name,
             recorded=self._settings.recorded,
             vertex=route.vertex or route.wrapped,
             counting=route.operation == "count",
-            version=self._request.header("anthropic-version"),
+            compacting=route.operation == "compact",
+            version=self._request.header("anthropic-version") or route.version,
             betas=tuple(beta.strip() for beta in self._request.header("anthropic-beta").split(",") if beta.strip()),
         )
         accepted = api.accept(body, situation, self._simulator.signer)
@@ -114,50 +175,81 @@ class Answering:
         return accepted
 
     async def _answer(self, accepted: Accepted) -> None:
-        said = _spoiled(self._said(accepted), self._fault)
+        said = self._scripted(accepted)
+        if isinstance(said, Fault):
+            self._fault = self._fault or self._due(said)
+            if await self._went_wrong():
+                return
+        if not isinstance(said, Answer):
+            said = model.answer(accepted.ask, self._settings.seed, self._simulator.memory)
+        said = _spoiled(said, self._fault)
         occasion = self._occasion()
-        self._simulator.note(self._request, self._api.name, 200)
         if accepted.stream or self._route.stream:
+            self._simulator.note(self._request, self._api.name, 200)
             await self._stream(said, accepted, occasion)
             return
+        if self._is_asked("stream-error"):
+            raise Refused(_BREAK)
         whole = self._api.whole(said, accepted, occasion)
-        if self._api.remembers:
-            self._simulator.store.keep(self._body, whole)
-        if self._fault is not None and self._fault.name == "no-candidates":
+        memory = self._simulator.memory_of(self._api.name)
+        whole = memory.keep(self._body, whole) if memory is not None else whole
+        if self._is_asked("no-candidates"):
             whole = self._api.silenced(whole)
         whole = self._envelope.closed(whole) if self._envelope is not None else whole
-        await send_whole(self._exchange, _JSON, whole, self._fault)
+        self._simulator.note(self._request, self._api.name, 200)
+        await send_whole(self._exchange, Told(200, self._headers(_JSON, occasion), whole), self._fault)
 
-    def _said(self, accepted: Accepted) -> Answer:
-        simulator, settings = self._simulator, self._settings
-        if settings.script is not None:
-            received = Received(api=self._api.name, ask=accepted.ask, body=msgspec.json.decode(self._body))
-            try:
-                scripted = settings.script(received)
-            except Unmet as unmet:
-                raise Refused(Refusal(status=400, message=str(unmet), rule="script")) from None
-            if isinstance(scripted, Answer):
-                return structs.replace(scripted, usage=model.usage_of(accepted.ask, scripted, simulator.memory))
-            self._fault = self._fault or scripted
-            _raise_status(scripted)
-        return model.answer(accepted.ask, settings.seed, simulator.memory)
+    def _scripted(self, accepted: Accepted) -> Answer | Fault | None:
+        """Return what the script says; None where it says nothing."""
+        if self._settings.script is None:
+            return None
+        received = Received(api=self._api.name, ask=accepted.ask, body=msgspec.json.decode(self._body))
+        try:
+            scripted = self._settings.script(received)
+        except (Unmet, AssertionError) as unmet:
+            message = str(unmet) or "the request is not what the script expects"
+            raise Refused(Refusal(status=400, message=message, rule="script")) from None
+        if isinstance(scripted, Answer):
+            return structs.replace(scripted, usage=model.usage_of(accepted.ask, scripted, self._simulator.memory))
+        return scripted
+
+    def _is_asked(self, fault: str) -> bool:
+        return self._fault is not None and self._fault.name == fault
 
     async def _stream(self, said: Answer, accepted: Accepted, occasion: Occasion) -> None:
-        api, envelope, settings = self._api, self._envelope, self._settings
-        flow = Flow(delay=settings.delay, split=settings.split, seed=settings.seed)
-        failure = api.fail(Refusal(status=500, message="A fault in the stream, as asked for", rule="fault"))
-        if api.array is not None and self._request.query.get("alt") != "sse":
-            frames = api.array(said, accepted, occasion, envelope is not None)
-            await send_frames(self._exchange, _JSON, frames, flow, self._fault, failure)
-            return
+        api = self._api
         frames = api.stream(said, accepted, occasion)
-        if api.remembers:
-            frames = self._simulator.store.watch(self._body, frames)
-        if self._fault is not None and self._fault.name == "no-candidates":
+        memory = self._simulator.memory_of(api.name)
+        if memory is not None:
+            frames = memory.watch(self._body, frames, partial(api.whole, said, accepted, occasion))
+        if self._is_asked("no-candidates"):
             frames = changed_frames(frames, api.silenced)
-        if envelope is not None:
-            frames = changed_frames(frames, envelope.closed)
-        await send_frames(self._exchange, _SSE, frames, flow, self._fault, failure)
+        if self._envelope is not None:
+            frames = changed_frames(frames, self._envelope.closed)
+        headers = _SSE
+        if api.array is not None and in_array(self._request, self._route):
+            frames, headers = api.array(frames), _JSON
+        failure = partial(self._failure, accepted, occasion)
+        await self._send_frames(self._headers(headers, occasion), frames, failure)
+
+    def _failure(self, accepted: Accepted, occasion: Occasion, sent: int) -> bytes:
+        """Return the last frames of a stream that breaks off behind so many others."""
+        api = self._api
+        if api.broken_off is not None:
+            return api.broken_off(_BREAK, accepted, occasion, sent)
+        if api.array is not None and in_array(self._request, self._route):
+            # It is the last element: there is no other way to tell within an array.
+            alone = b"".join(api.array([api.fail(_BREAK)]))
+            return alone.replace(b"[", b"\n,\r\n", 1) if sent else alone
+        return api.fail(_BREAK)
+
+    def _headers(self, headers: Mapping[str, str], occasion: Occasion) -> Mapping[str, str]:
+        return headers if self._api.headers is None else {**headers, **self._api.headers(occasion)}
+
+    async def _send_frames(self, headers: Mapping[str, str], frames: Iterable[bytes], failure: Failure) -> None:
+        settings = self._settings
+        flow = Flow(delay=settings.delay, split=settings.split, seed=settings.seed)
+        await send_frames(self._exchange, headers, frames, flow, self._fault, failure)
 
     def _occasion(self) -> Occasion:
         simulator, settings = self._simulator, self._settings
@@ -176,16 +268,15 @@ class Answering:
         )
 
 
+def in_array(request: Request, route: Route) -> bool:
+    """Tell whether a stream is one JSON array, in which an error before it stands too."""
+    return route.stream and APIS[route.api].array is not None and request.query.get("alt") != "sse"
+
+
 def _refused(violation: Violation) -> Refused:
     return Refused(
         Refusal(status=violation.status, message=violation.message, where=violation.where, rule=violation.rule)
     )
-
-
-def _raise_status(fault: Fault | None) -> None:
-    if fault is not None and fault.name == "status":
-        message = f"A fault of status {fault.status}, as asked for"
-        raise Refused(Refusal(status=fault.status, message=message, rule="fault", retry_after=fault.retry_after))
 
 
 def _unfaulted(route: Route, body: bytes) -> tuple[Route, bytes, str]:

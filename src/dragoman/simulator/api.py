@@ -1,11 +1,13 @@
 """What the simulator needs to know of an API: how it accepts a request, how it answers, how it refuses."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
+from dragoman.http.message import Request
+from dragoman.simulator.routes import Route
 from dragoman.simulator.rule import Mutate, Situation, Violation
 from dragoman.simulator.signatures import Signer
 from dragoman.simulator.talk import Answer, Ask
@@ -87,6 +89,28 @@ class Envelope(Struct, frozen=True):
     opened: Callable[[bytes], tuple[str, bytes] | Violation]
     """Return the model and the request that an envelope holds."""
     closed: Callable[[bytes], bytes]
+    counted: Callable[[bytes], bytes]
+    """Return a count of tokens as it is told in this form."""
+
+
+class Memory(Protocol):
+    """What an API keeps from one request to the next."""
+
+    def joined(self, body: bytes, *, recorded: bool = False) -> bytes | Refusal:
+        """Return a request with what it goes on from, or why there is nothing."""
+        ...
+
+    def keep(self, body: bytes, reply: bytes) -> bytes:
+        """Remember a reply, and return what its caller is told now."""
+        ...
+
+    def watch(self, body: bytes, frames: Iterable[bytes], whole: Callable[[], bytes], /) -> Iterator[bytes]:
+        """Pass the frames of a stream on, and remember the reply they tell, which is `whole`."""
+        ...
+
+    def told(self, request: Request, route: Route) -> Told | Refusal:
+        """Answer a request about what is kept."""
+        ...
 
 
 class Api(Struct, frozen=True, kw_only=True):
@@ -107,9 +131,19 @@ class Api(Struct, frozen=True, kw_only=True):
     """What a key that is not accepted is told."""
     silenced: Callable[[bytes], bytes]
     """Take the answer out of a whole reply, or out of the data of a frame."""
+    no_key: Refusal | None = None
+    """What is told to who has no key at all, where that is something else."""
+    bad_token: Refusal | None = None
+    """What a token that is not accepted is told on Google's cloud, where that is something else."""
+    headers: Callable[[Occasion], Mapping[str, str]] | None = None
+    """What stands in the headers of an answer beside its type."""
+    broken_off: Callable[[Refusal, Accepted, Occasion, int], bytes] | None = None
+    """What `fail` is, for a vendor whose last frames tell of the reply, and count on from so many that went before."""
+    compact: Callable[[Accepted, Occasion, int], bytes] | None = None
+    """A conversation of so many tokens made short, where the API does that."""
     checks_headers: Callable[[Mapping[str, str]], Violation | None] | None = None
     envelope: Envelope | None = None
-    array: Callable[[Answer, Accepted, Occasion, bool], Iterator[bytes]] | None = None
-    """A stream as one JSON array, for callers who do not ask for events; the last value says whether enveloped."""
-    remembers: bool = False
-    """Replies are kept, and a request may go on from one."""
+    array: Callable[[Iterable[bytes]], Iterator[bytes]] | None = None
+    """Make one JSON array of the frames of a stream, for callers who do not ask for events."""
+    memory: Callable[[], Memory] | None = None
+    """Make what is kept of the replies, from which a request may go on."""

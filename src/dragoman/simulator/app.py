@@ -1,8 +1,7 @@
 """The simulator: all APIs behind one address, and what it keeps from one request to the next."""
 
 from collections import Counter, deque
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Struct, structs
@@ -10,19 +9,17 @@ from msgspec import Struct, structs
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import Headers, Request
 from dragoman.simulator import auxiliary
-from dragoman.simulator.answering import Answering, Refused
-from dragoman.simulator.api import Refusal, Told
+from dragoman.simulator.answering import Answering, Refused, in_array
+from dragoman.simulator.api import Memory, Refusal, Told
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.model.usage import PrefixMemory
 from dragoman.simulator.routes import Route, api_of, route_of
 from dragoman.simulator.settings import Settings
 from dragoman.simulator.signatures import Signer
 
-if TYPE_CHECKING:
-    from dragoman.simulator.apis.responses.store import Store
-
-_JSON = {"content-type": "application/json"}
 _MOST_KEPT = 10_000
+_MOST_BYTES = 256 << 20
+"""Of bodies that are kept: who sends documents for days shall not fill the memory."""
 
 
 class Seen(Struct, frozen=True, kw_only=True):
@@ -48,29 +45,33 @@ class Simulator:
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
-        self.requests: deque[Seen] = deque(maxlen=_MOST_KEPT)
+        self.requests: deque[Seen] = deque()
+        self._kept = 0
         self.signer = Signer(self.settings.seed)
         self.memory = PrefixMemory()
         self.failed: Counter[str] = Counter()
         """How often each fault has been asked for."""
         self.answered = 0
+        self._memories: dict[str, Memory] = {}
 
-    @cached_property
-    def store(self) -> "Store":
-        """What the Responses API remembers."""
-        from dragoman.simulator.apis.responses.store import Store  # noqa: PLC0415  only who asks there pays for loading it
-
-        return Store()
+    def memory_of(self, api: str) -> Memory | None:
+        """Return what an API keeps; None for one that keeps nothing."""
+        make = APIS[api].memory
+        if make is not None and api not in self._memories:
+            self._memories[api] = make()
+        return self._memories.get(api)
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request."""
         request = exchange.request
-        route = route_of(request.method, request.path)
+        route = route_of(request.method, request.path) or self._recorded_route(request)
         api = route.api if route is not None and route.api else api_of(request.path)
         try:
             told = await self._told(exchange, route)
         except Refused as refused:
             told = APIS[api].refuse(refused.refusal)
+            if route is not None and in_array(request, route):
+                told = structs.replace(told, body=b"[" + told.body.rstrip() + b"\n]\n")
             self.note(request, api, told.status, refused.refusal.rule)
             await exchange.send(told.status, told.headers, told.body)
             return
@@ -78,27 +79,37 @@ class Simulator:
             self.note(request, api, told.status)
             await exchange.send(told.status, told.headers, told.body)
 
+    def _recorded_route(self, request: Request) -> Route | None:
+        """Return a route for a path that no vendor has, but a recording."""
+        recordings = self.settings.recordings
+        if recordings is None or not recordings.has(request.target, request.body):
+            return None
+        return Route(api=api_of(request.path), operation="generate")
+
     async def _told(self, exchange: Exchange, route: Route | None) -> Told | None:
         """Return what is to be sent; None if that has been done."""
         request = exchange.request
         if route is None:
             raise Refused(Refusal(status=404, message=f"Not found: {request.method} {request.path}", rule="path"))
         match route.operation:
-            case "generate" | "count":
+            case "generate" | "count" | "compact":
                 return await Answering(self, exchange, route).told()
             case "requests":
                 return auxiliary.listed([structs.replace(seen, headers=()) for seen in self.requests])
-            case "stored":
-                found = self.store.asked(route.id, route.action)
-                if found is None:
-                    message = f"Response with id '{route.id}' not found."
-                    raise Refused(Refusal(status=404, message=message, rule="stored"))
-                return Told(200, _JSON, found)
+            case "stored" | "conversations":
+                memory = self.memory_of(route.api)
+                told = memory.told(request, route) if memory is not None else None
+                if isinstance(told, Refusal):
+                    raise Refused(told)
+                return told
             case _:
                 return auxiliary.told(request, route)
 
     def note(self, request: Request, api: str, status: int, rule: str = "") -> None:
-        """Remember what came in."""
+        """Remember what came in; the oldest is forgotten when it gets too much."""
+        self._kept += len(request.body)
+        while self.requests and (len(self.requests) >= _MOST_KEPT or self._kept > _MOST_BYTES):
+            self._kept -= len(self.requests.popleft().body)
         self.requests.append(
             Seen(
                 method=request.method,

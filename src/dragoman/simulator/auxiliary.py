@@ -1,7 +1,6 @@
 """What is asked beside answers: models, tokens for OAuth, Code Assist's first steps, the rules, what has come in."""
 
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -28,20 +27,15 @@ def told(request: Request, route: Route) -> Told:
             return _told(_models(request, route))
         case "model":
             return _told(_model(request, route))
-        case "load":
-            return Told(200, _JSON, _code_assist().load_code_assist(request.body))
-        case "onboard":
-            return Told(200, _JSON, _code_assist().onboard_user(request.body))
+        case "code_assist":
+            code_assist = import_module("dragoman.simulator.apis.gemini.code_assist")
+            return Told(200, _JSON, code_assist.told(route.action, route.id, request.body))
         case "token":
             return _token(request.body)
         case "rules":
             return _told(rules())
         case _:
             return _told({"status": "ok", "simulator": True})
-
-
-def _code_assist() -> ModuleType:
-    return import_module("dragoman.simulator.apis.gemini.code_assist")
 
 
 def rules() -> list[dict[str, str]]:
@@ -67,13 +61,13 @@ def _is_google(request: Request, route: Route) -> bool:
 
 def _models(request: Request, route: Route) -> dict[str, Any]:
     if _is_google(request, route):
-        return catalogue.gemini_models()
+        return catalogue.vertex_models() if route.vertex else catalogue.gemini_models()
     return catalogue.anthropic_models() if request.header("anthropic-version") else catalogue.openai_models()
 
 
 def _model(request: Request, route: Route) -> dict[str, Any]:
     if _is_google(request, route):
-        return catalogue.gemini_model(route.model)
+        return catalogue.vertex_model(route.model) if route.vertex else catalogue.gemini_model(route.model)
     if request.header("anthropic-version"):
         return catalogue.anthropic_model(route.model)
     return catalogue.openai_model(route.model)

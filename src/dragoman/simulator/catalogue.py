@@ -37,7 +37,11 @@ def openai_models() -> dict[str, Any]:
 
 def anthropic_model(name: str) -> dict[str, Any]:
     """Return a model as Anthropic lists it."""
-    return {"type": "model", "id": name, "display_name": ANTHROPIC.get(name, name), "created_at": _CREATED_AT}
+    from dragoman.simulator.apis.messages.models import model_of  # noqa: PLC0415  only who asks pays for loading it
+
+    limits = {"max_input_tokens": model_of(name).most_input, "max_tokens": model_of(name).most_output}
+    shown = ANTHROPIC.get(name, name)
+    return {"type": "model", "id": name, "display_name": shown, "created_at": _CREATED_AT, **limits}
 
 
 def anthropic_models() -> dict[str, Any]:
@@ -66,3 +70,18 @@ def gemini_model(name: str) -> dict[str, Any]:
 def gemini_models() -> dict[str, Any]:
     """Return the list as Google gives it."""
     return {"models": [gemini_model(name) for name in GEMINI]}
+
+
+def vertex_model(name: str) -> dict[str, Any]:
+    """Return a model as Vertex lists it."""
+    return {
+        "name": f"publishers/google/models/{name}",
+        "versionId": "default",
+        "launchStage": "GA",
+        "publisherModelTemplate": f"projects/{{project}}/locations/{{location}}/publishers/google/models/{name}",
+    }
+
+
+def vertex_models() -> dict[str, Any]:
+    """Return the list as Vertex gives it."""
+    return {"publisherModels": [vertex_model(name) for name in GEMINI]}

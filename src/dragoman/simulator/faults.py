@@ -5,6 +5,7 @@ model's name, or as an option of the whole simulator. Names are a status (`429`)
 the first two requests that name it go wrong, so that a retry can be seen to succeed.
 """
 
+import math
 import re
 from typing import Any, Literal
 
@@ -29,21 +30,34 @@ FaultName = Literal[
 ]
 NAMES = {
     "status": "a status from 400 to 599, written as its number; `retry-after=SECONDS` tells when to come back",
-    "reset": "the connection is reset before an answer; with `after=N`, behind so many frames of a stream",
-    "cut": "the connection ends in the middle of a chunk, behind `after=N` frames",
-    "eof": "the stream ends cleanly, but before its last event",
+    "reset": "the connection is reset behind `after=N` frames of a stream; at once with `after=0` or no stream",
+    "cut": "the connection ends in the middle of a chunk, behind `after=N` frames; of a whole reply, half way",
+    "eof": "the stream ends cleanly behind `after=N` frames, before its last event; of a whole reply half is missing",
     "hang": "nothing is ever answered",
-    "stall": "the stream falls silent behind `after=N` frames",
+    "stall": "the stream falls silent behind `after=N` frames, a whole reply half way",
     "drip": "every byte comes by itself, `delay=SECONDS` apart",
-    "bad-json": "the answer, or a frame of the stream, is not JSON",
+    "bad-json": "half a whole reply, or a frame of the stream behind `after=N` others that is not JSON",
     "html": "a proxy's error page, with status 502 or `status=N`",
     "empty": "status 200 and nothing else",
     "no-candidates": "an answer without an answer in it",
     "blocked": "the prompt is refused by a filter",
     "malformed-call": "the model calls a tool in a way that cannot be read",
-    "stream-error": "the stream breaks off with the vendor's own error, behind `after=N` frames",
+    "stream-error": "the stream breaks off with the vendor's error behind `after=N` frames; no stream: status 500",
     "slow-headers": "the first byte comes `delay=SECONDS` late",
 }
+_OPTIONS = {
+    "status": {"retry-after"},
+    "reset": {"after"},
+    "cut": {"after"},
+    "eof": {"after"},
+    "stall": {"after"},
+    "stream-error": {"after"},
+    "bad-json": {"after"},
+    "drip": {"delay"},
+    "slow-headers": {"delay"},
+    "html": {"status"},
+}
+_EVERYWHERE = {"times"}
 _WRITTEN = re.compile(r"(?P<name>\d{3}|[a-z-]+)(?P<options>(?:,[a-z-]+=[\w.]+)*)")
 
 
@@ -68,31 +82,33 @@ def read_fault(written: str) -> Fault:
     found = _WRITTEN.fullmatch(written.strip())
     if found is None:
         raise UnknownFault(f"not a fault: {written!r}")
-    name = found["name"]
+    number = found["name"] if found["name"].isdecimal() else ""
+    name: Any = "status" if number else found["name"]
+    if name not in NAMES or (name == "status" and not 400 <= int(number or 0) <= 599):
+        raise UnknownFault(f"not a fault: {written!r}; known are a status from 400 to 599, {', '.join(NAMES)}")
     options = dict(option.split("=", 1) for option in found["options"].split(",") if option)
+    unknown = options.keys() - _OPTIONS.get(name, set()) - _EVERYWHERE
+    if unknown:
+        raise UnknownFault(f"not an option of the fault {found['name']}: {', '.join(sorted(unknown))}")
     try:
-        fault = _with_options(name, options, written.strip())
+        return Fault(
+            name=name,
+            status=int(number or options.get("status", "502" if name == "html" else "0")),
+            after=int(options.get("after", "1")),
+            delay=_seconds(options.get("delay", "0.05")),
+            retry_after=_seconds(options["retry-after"]) if "retry-after" in options else None,
+            times=int(options["times"]) if "times" in options else None,
+            written=written.strip(),
+        )
     except ValueError as error:
         raise UnknownFault(f"not a fault: {written!r}: {error}") from None
-    if options:
-        raise UnknownFault(f"not an option of a fault: {', '.join(options)}")
-    if fault.name not in NAMES or (fault.name == "status" and not 400 <= fault.status <= 599):
-        raise UnknownFault(f"not a fault: {written!r}; known are a status from 400 to 599, {', '.join(NAMES)}")
-    return fault
 
 
-def _with_options(name: str, options: dict[str, str], written: str) -> Fault:
-    status = int(options.pop("status", "502" if name == "html" else "0"))
-    known: Any = "status" if name.isdecimal() else name
-    return Fault(
-        name=known,
-        status=int(name) if name.isdecimal() else status,
-        after=int(options.pop("after", "1")),
-        delay=float(options.pop("delay", "0.05")),
-        retry_after=float(options.pop("retry-after")) if "retry-after" in options else None,
-        times=int(options.pop("times")) if "times" in options else None,
-        written=written,
-    )
+def _seconds(written: str) -> float:
+    seconds = float(written)
+    if not math.isfinite(seconds):
+        raise ValueError(f"{written} is no time")
+    return seconds
 
 
 def split_model(model: str) -> tuple[str, str]:

@@ -18,6 +18,8 @@ def dragoman_simulator(request: pytest.FixtureRequest) -> "Generator[Running]":
     from dragoman.simulator.serving import in_thread  # noqa: PLC0415  see above
 
     mark: pytest.Mark | None = request.node.get_closest_marker("dragoman")  # pyright: ignore[reportUnknownMemberType]
+    if mark is not None and mark.args:
+        pytest.fail("the mark dragoman takes settings by name, such as fault='429'", pytrace=False)
     with in_thread(**(mark.kwargs if mark is not None else {})) as simulator:
         yield simulator
 

@@ -1,21 +1,23 @@
 """Serve recorded exchanges: a request that was recorded gets the reply that was recorded.
 
-A recording is one JSON object a line, with `url_path`, `request`, `status` and `response` or `sse`. A request matches
-when its path and its JSON are the same, whatever the order of members and white space. Of several recordings of one
-request each is served in turn, and the last again and again.
+A recording is one JSON object a line, with `url_path`, `request`, `status`, and `response` (JSON), `sse` (a stream) or
+`response_text`. A request matches when its path and its JSON are the same, whatever the order of members and white
+space. Of several recordings of one request each is served in turn, and the last again and again.
 """
 
 import json
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 from msgspec import Raw, Struct
 
 from dragoman.simulator.api import Told
 
-_SSE = "text/event-stream"
+SSE = "text/event-stream"
+_FRAMING = frozenset({"connection", "content-encoding", "content-length", "keep-alive", "transfer-encoding"})
+"""Headers that told how the recorded bytes came, not what they are."""
 
 
 class Recording(Struct):
@@ -26,6 +28,7 @@ class Recording(Struct):
     status: int = 200
     response: Raw = Raw()
     sse: str | None = None
+    response_text: str | None = None
     response_headers: dict[str, str] = {}
 
 
@@ -50,28 +53,36 @@ class Recordings:
 
     def add(self, recording: Recording) -> None:
         """Take one more exchange."""
-        body = recording.sse.encode() if recording.sse is not None else bytes(recording.response)
-        kind = _SSE if recording.sse is not None else "application/json"
-        headers = {"content-type": recording.response_headers.get("content-type", kind)}
-        key = (_bare(recording.url_path), _same(json.loads(bytes(recording.request))))
+        text = recording.sse if recording.sse is not None else recording.response_text
+        body = text.encode() if text is not None else bytes(recording.response)
+        told = {name.lower(): value for name, value in recording.response_headers.items()}
+        headers = {name: value for name, value in told.items() if name not in _FRAMING}
+        headers.setdefault("content-type", SSE if recording.sse is not None else "application/json")
+        key = (_bare(recording.url_path), _same(bytes(recording.request)))
         self._known[key].append(Told(recording.status, headers, body))
+
+    def has(self, target: str, body: bytes) -> bool:
+        """Tell whether a request was recorded."""
+        return bool(self._told(target, body))
 
     def find(self, target: str, body: bytes) -> Told | None:
         """Return the reply to a request that was recorded."""
-        try:
-            key = (_bare(target), _same(json.loads(body)))
-        except ValueError:
-            return None
-        told = self._known.get(key)
+        told = self._told(target, body)
         if not told:
             return None
         return told.pop(0) if len(told) > 1 else told[0]
 
+    def _told(self, target: str, body: bytes) -> list[Told]:
+        try:
+            return self._known.get((_bare(target), _same(body)), [])
+        except (ValueError, RecursionError):
+            return []
+
 
 def _bare(target: str) -> str:
     """Return the path without its query: keys stand there."""
-    return target.partition("?")[0]
+    return unquote(target.partition("?")[0])
 
 
-def _same(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+def _same(body: bytes) -> str:
+    return json.dumps(json.loads(body), sort_keys=True, separators=(",", ":"))

@@ -35,8 +35,10 @@ class Situation(Struct, frozen=True, kw_only=True):
     """The request came on a Vertex path (rawPredict, aiplatform)."""
     counting: bool = False
     """Tokens shall only be counted; nothing is generated."""
+    compacting: bool = False
+    """The conversation shall only be made short; nothing is answered."""
     version: str = ""
-    """The API version that a header names; "" when none was told."""
+    """The API version that a header or the path names; "" when none was told."""
     betas: tuple[str, ...] | None = None
     """The beta features that a header names; None when nobody told."""
 

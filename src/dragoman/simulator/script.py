@@ -12,22 +12,24 @@ request that does not meet them is refused, with a readable difference), and the
     text = "It is sunny."
 
 Steps without `when` apply in order, each once; steps with `when` whenever it holds, unless `times` says how often.
-In Python a script is any function from a `Received` to an `Answer`, a `Fault`, or None for the model's own answer.
+In Python a script is any function from a `Received` to an `Answer`, a `Fault`, or None for the model's own answer; a
+file in Python calls it `script`.
 """
 
 import difflib
 import json
+import runpy
 import tomllib
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import Struct, field
 
 from dragoman.simulator.faults import Fault, read_fault
-from dragoman.simulator.talk import Answer, Ask, Call
+from dragoman.simulator.talk import Answer, AnswerEnd, Ask, Call
 from dragoman.wire.pointer import split
 
 
@@ -45,6 +47,21 @@ class Unmet(Exception):  # noqa: N818  it says what the expectation is
 
 
 Script = Callable[[Received], Answer | Fault | None]
+ABSENT = "(absent)"
+"""What a script expects at a pointer where nothing shall stand."""
+
+
+def read_script(path: Path) -> Script:
+    """Read a script from a file in TOML or Python; raises `ValueError` for one that is none."""
+    if path.suffix != ".py":
+        return TomlScript.read(path)
+    try:
+        script = runpy.run_path(str(path)).get("script")
+    except Exception as error:
+        raise ValueError(f"{path.name} is not a script: {type(error).__name__}: {error}") from error
+    if callable(script):
+        return cast("Script", script)
+    raise ValueError(f"{path.name} is not a script: it has no function `script`")
 
 
 class When(Struct, forbid_unknown_fields=True):
@@ -54,7 +71,7 @@ class When(Struct, forbid_unknown_fields=True):
     """Words of the user's last text, whatever their case."""
     model: str | None = None
     """A pattern such as `gemini-*`."""
-    api: str | None = None
+    api: Literal["chat", "responses", "messages", "gemini"] | None = None
     turn: int | None = None
     """How often the model has spoken before, plus one."""
     after: str | None = None
@@ -74,12 +91,24 @@ class Step(Struct, forbid_unknown_fields=True):
 
     when: When | None = None
     expect: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What the request must hold, by JSON pointer."""
     text: str = ""
     thought: str = ""
     calls: list[ScriptedCall] = field(default_factory=list[ScriptedCall])
-    end: str | None = None
+    end: AnswerEnd | None = None
     fault: str | None = None
     times: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what could only go wrong when a request comes."""
+        astray = [pointer for pointer in self.expect if pointer and not pointer.startswith("/")]
+        if astray:
+            raise ValueError(f"not a JSON pointer: {astray[0]!r}; one begins with a slash")
+        if self.fault is None:
+            return
+        read_fault(self.fault)
+        if self.text or self.thought or self.calls or self.end is not None:
+            raise ValueError("a step with a fault says nothing beside it")
 
 
 class _Steps(Struct, forbid_unknown_fields=True):
@@ -96,10 +125,10 @@ class TomlScript:
     @classmethod
     def read(cls, path: Path) -> "TomlScript":
         """Read a file; raises `ValueError` for one that is no script."""
+        source = path.read_bytes()
         try:
-            document = tomllib.loads(path.read_text(encoding="utf-8"))
-            return cls(msgspec.convert(document, _Steps).step)
-        except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+            return cls(msgspec.convert(tomllib.loads(source.decode()), _Steps).step)
+        except ValueError as error:
             raise ValueError(f"{path.name} is not a script: {error}") from None
 
     def __call__(self, received: Received) -> Answer | Fault | None:
@@ -133,7 +162,9 @@ def _meet(expected: dict[str, Any], body: Any) -> None:
     found = {pointer: _at(body, pointer) for pointer in expected}
     if found == expected:
         return
-    wanted, received = (json.dumps(side, indent=1, sort_keys=True).splitlines() for side in (expected, found))
+    wanted, received = (
+        json.dumps(side, indent=1, sort_keys=True, default=str).splitlines() for side in (expected, found)
+    )
     difference = difflib.unified_diff(wanted, received, "expected", "received", n=99, lineterm="")
     raise Unmet("the request is not what the script expects:\n" + "\n".join(difference))
 
@@ -146,7 +177,7 @@ def _at(body: Any, pointer: str) -> Any:
         elif isinstance(body, dict) and token in body:
             body = body[token]  # pyright: ignore[reportUnknownVariableType]
         else:
-            return "(absent)"
+            return ABSENT
     return body  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -157,5 +188,5 @@ def _reply(step: Step) -> Answer | Fault:
         Call(id=call.id or f"{number:024x}", name=call.name, arguments=call.arguments)
         for number, call in enumerate(step.calls, 1)
     )
-    end: Any = step.end or ("calls" if calls else "stop")
+    end: AnswerEnd = step.end or ("calls" if calls else "stop")
     return Answer(text=step.text, thought=step.thought, calls=calls, end=end)

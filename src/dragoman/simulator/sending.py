@@ -1,14 +1,14 @@
 """Send an answer, whole or in frames, and go wrong on the way where that is wanted."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
 from random import Random
 
 from msgspec import Struct
 
 from dragoman.http.exchange import Exchange
-from dragoman.http.message import status_line
+from dragoman.simulator.api import Told
 from dragoman.simulator.faults import Fault
 
 _HTML = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>\n"
@@ -16,6 +16,15 @@ _BROKEN = b'data: {"broken": \n\n'
 _JSON = {"content-type": "application/json"}
 _ON_THE_WAY = frozenset({"reset", "cut", "eof", "stall", "stream-error", "drip", "bad-json"})
 """Faults of an answer that has begun."""
+_BLANK_LINE = re.compile(rb"(?<=\n\n)|(?<=\r\n\r\n)")
+
+Failure = Callable[[int], bytes]
+"""Makes the last frames of a stream that breaks off in the vendor's own way, behind so many others."""
+
+
+def frames_of(stream: bytes) -> list[bytes]:
+    """Cut a stream of events behind its blank lines."""
+    return [frame for frame in _BLANK_LINE.split(stream) if frame]
 
 
 class Flow(Struct, frozen=True, kw_only=True):
@@ -51,52 +60,60 @@ def changed_frames(frames: Iterable[bytes], change: Callable[[bytes], bytes]) ->
             yield head + mark + changed + end
 
 
-async def went_wrong_early(exchange: Exchange, fault: Fault | None) -> bool:
-    """Do what a fault does before there is an answer; tell whether that was all."""
-    if fault is None:
-        return False
+def early_status(fault: Fault) -> int | None:
+    """Return the status of a fault that answers before there is an answer, 0 for no answer; None for other faults."""
     match fault.name:
         case "reset" if fault.after == 0:
+            return 0
+        case "hang":
+            return 0
+        case "html":
+            return fault.status
+        case "empty":
+            return 200
+        case _:
+            return None
+
+
+async def go_wrong_early(exchange: Exchange, fault: Fault) -> None:
+    """Do what a fault does before there is an answer."""
+    match fault.name:
+        case "reset":
             exchange.abort()
         case "hang":
             await exchange.wait_gone()
         case "html":
             await exchange.send(fault.status, {"content-type": "text/html"}, _HTML)
-        case "empty":
-            await exchange.send(200, _JSON)
-        case "slow-headers":
-            await asyncio.sleep(fault.delay)
-            return False
         case _:
-            return False
-    return True
+            await exchange.send(200, _JSON)
 
 
-async def send_whole(exchange: Exchange, headers: Mapping[str, str], body: bytes, fault: Fault | None) -> None:
-    """Send a whole body."""
-    name = fault.name if fault is not None else ""
-    if fault is None or name not in _ON_THE_WAY:
-        await exchange.send(200, headers, body)
-        return
-    if name == "bad-json":
-        await exchange.send(200, headers, body[: len(body) // 2])
-        return
-    if name == "reset":
-        exchange.abort()
-        return
-    lines = "".join(f"{field}: {value}\r\n" for field, value in headers.items())
-    exchange.raw(status_line(200) + f"{lines}content-length: {len(body)}\r\n\r\n".encode())
-    if name == "drip":
-        for byte in body:
-            exchange.raw(bytes([byte]))
-            await asyncio.sleep(fault.delay)
-        exchange.ended = True
-        return
-    exchange.raw(body[: len(body) // 2])
-    if name == "stall":
-        await exchange.wait_gone()
-    else:
-        exchange.cut()
+async def send_whole(exchange: Exchange, told: Told, fault: Fault | None) -> None:
+    """Send a whole reply."""
+    body, half = told.body, told.body[: len(told.body) // 2]
+    match fault.name if fault is not None else "":
+        case "bad-json":
+            await exchange.send(told.status, told.headers, half)
+        case "reset":
+            exchange.abort()
+        case "drip":
+            exchange.start(told.status, told.headers, len(body))
+            await _send(exchange, (bytes([byte]) for byte in body), _drip(fault))
+            await exchange.end()
+        case "stall":
+            exchange.start(told.status, told.headers, len(body))
+            await exchange.write(half)
+            await exchange.wait_gone()
+        case "cut" | "eof":
+            exchange.start(told.status, told.headers, len(body))
+            await exchange.write(half)
+            exchange.cut()
+        case _:
+            await exchange.send(told.status, told.headers, body)
+
+
+def _drip(fault: Fault | None) -> Flow:
+    return Flow(delay=fault.delay if fault is not None else 0.0)
 
 
 async def send_frames(  # noqa: PLR0913, PLR0917  what, to whom, how, and how it goes wrong
@@ -105,9 +122,9 @@ async def send_frames(  # noqa: PLR0913, PLR0917  what, to whom, how, and how it
     frames: Iterable[bytes],
     flow: Flow,
     fault: Fault | None,
-    failure: bytes,
+    failure: Failure,
 ) -> None:
-    """Send a stream; `failure` is the frame with which this vendor breaks one off."""
+    """Send a stream."""
     exchange.start(200, headers)
     waiting = iter(frames)
     if fault is None or fault.name not in _ON_THE_WAY:
@@ -115,25 +132,22 @@ async def send_frames(  # noqa: PLR0913, PLR0917  what, to whom, how, and how it
         await exchange.end()
         return
     if fault.name == "drip":
-        flow = Flow(delay=fault.delay, split=1)
-        await _send(exchange, (bytes([byte]) for frame in waiting for byte in frame), flow)
+        await _send(exchange, (bytes([byte]) for frame in waiting for byte in frame), _drip(fault))
         await exchange.end()
         return
     all_frames = list(waiting)
     before = all_frames[: min(fault.after, len(all_frames) - 1)]
     await _send(exchange, iter(before), flow)
-    following = next(islice(all_frames, len(before), None), b"")
+    following = b"".join(all_frames[len(before) : len(before) + 1])
     match fault.name:
         case "reset":
             exchange.abort()
         case "cut":
-            half = following[: len(following) // 2]
-            exchange.raw(b"%x\r\n%b" % (len(following), half))
-            exchange.cut()
+            exchange.cut_within(following)
         case "stall":
             await exchange.wait_gone()
         case "stream-error":
-            await exchange.write(failure)
+            await exchange.write(failure(len(before)))
             await exchange.end()
         case "bad-json":
             await exchange.write(_BROKEN)

@@ -38,6 +38,8 @@ async def running(
     settings: Settings | None = None, *, host: str = "127.0.0.1", port: int = 0, **options: Any
 ) -> AsyncGenerator[Running]:
     """Run a simulator; `options` are the members of `Settings`."""
+    if settings is not None and options:
+        raise TypeError(f"told twice how to behave: by settings, and by {', '.join(options)}")
     simulator = Simulator(settings or Settings(**options))
     async with listening(simulator.handle, host, port, grace=_GRACE) as server:
         yield Running(simulator, *server.address)
@@ -45,7 +47,7 @@ async def running(
 
 @contextmanager
 def in_thread(settings: Settings | None = None, **options: Any) -> Generator[Running]:
-    """Run a simulator beside a program that does not use asyncio."""
+    """Run a simulator beside a program that does not use asyncio; it takes what `running` takes."""
     begun: list[Running | BaseException] = []
     ready = threading.Event()
     stop: list[Callable[[], object]] = []

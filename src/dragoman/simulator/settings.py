@@ -1,7 +1,10 @@
 """What a simulator is told when it starts."""
 
+import math
+
 from msgspec import Struct
 
+from dragoman.simulator.faults import read_fault
 from dragoman.simulator.recordings import Recordings
 from dragoman.simulator.script import Script
 
@@ -28,3 +31,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The one key that is accepted; any is if this is empty, but none that begins with `invalid`."""
     script: Script | None = None
     recordings: Recordings | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse at once what could only go wrong later; raises `ValueError`."""
+        for name in ("chunk", "delay", "split"):
+            value = getattr(self, name)
+            if not 0 <= value < math.inf:
+                raise ValueError(f"{name} must be a number from 0 on, not {value}")
+        if self.fault:
+            read_fault(self.fault)

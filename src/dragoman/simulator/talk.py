@@ -95,6 +95,8 @@ class Answer(Struct, frozen=True, kw_only=True):
     """What the model says. Text comes before calls."""
 
     text: str = ""
+    refusal: str = ""
+    """What it says instead of an answer, of which only OpenAI's APIs have a word: a script may say so."""
     thought: str = ""
     calls: tuple[Call, ...] = ()
     end: AnswerEnd = "stop"

@@ -48,6 +48,8 @@ CASES: dict[str, tuple[dict[str, Any], Answer]] = {
         {"model": "gpt-4o-search-preview"},
         Answer(text="Paris lies on the Seine, they say.", query="Paris", sources=(FOUND,), usage=USED),
     ),
+    "moderated": ({"moderation": {"model": "omni-moderation-latest"}}, Answer(text="Hello.", usage=USED)),
+    "a refusal": ({}, Answer(refusal="I cannot help with that.", usage=USED)),
     "two choices": ({"n": 2}, Answer(text="Hello.", usage=USED)),
     "two choices of calls": ({**TOOLS, "n": 2}, Answer(calls=(call(1),), end="calls", usage=USED)),
     "log probabilities": (

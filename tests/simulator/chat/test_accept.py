@@ -68,6 +68,13 @@ def test_every_recording_that_cannot_be_judged_is_there():
     assert {*NOT_OPENAI, *NOT_IN_THE_BODY, *OTHER_WORDS} <= ids
 
 
+# @openai/agents keeps the members of a message with its text, and sends them back in the part.
+KEPT_BY_AN_AGENT = {
+    "role": "assistant",
+    "content": [{"type": "text", "text": "x", "role": "assistant", "refusal": None, "annotations": []}],
+}
+
+
 @pytest.mark.parametrize(
     "members",
     [
@@ -81,6 +88,7 @@ def test_every_recording_that_cannot_be_judged_is_there():
         {"messages": [called("a"), answered("a"), called("a"), answered("a")]},
         {"messages": [called("x" * 64), answered("x" * 64)]},
         {"messages": [{"role": "user", "content": "a"}, {"role": "function", "name": "f", "content": "{}"}]},
+        {"messages": [{"role": "user", "content": "a"}, KEPT_BY_AN_AGENT, {"role": "user", "content": "b"}]},
         {"tools": [{"type": "function", "function": {"name": "now"}}]},
         {"tools": [{"type": "function", "function": {"name": "now", "parameters": {}, "strict": None}}]},
         {"tools": [{"type": "function", "function": {"name": f"t{number}"}} for number in range(128)]},

@@ -63,7 +63,7 @@ def test_a_refusal_is_raised_as_the_sdks_own_exception(refusal, kind, code, exce
     assert set(json.loads(told.body)["error"]) == {"message", "type", "param", "code"}
 
 
-@pytest.mark.parametrize(("seconds", "header", "milliseconds"), [(20, "20", "20000"), (1.5, "1.5", "1500")])
+@pytest.mark.parametrize(("seconds", "header", "milliseconds"), [(20, "20", "20000"), (1.5, "2", "1500")])
 def test_a_wait_is_told_in_the_headers(seconds, header, milliseconds):
     told = API.refuse(Refusal(status=429, message="Slow down.", retry_after=seconds))
     assert (told.headers["retry-after"], told.headers["retry-after-ms"]) == (header, milliseconds)
@@ -98,3 +98,26 @@ def test_a_stream_breaks_off_with_an_error_that_the_sdk_raises():
         pytest.raises(openai.APIError, match="The server had an error"),
     ):
         list(stream)
+
+
+def test_who_has_no_key_is_told_so_without_a_code():
+    told = API.refuse(API.no_key)
+    error = json.loads(told.body)["error"]
+    assert error["message"].startswith("You didn't provide an API key.")
+    assert (told.status, error["type"], error["code"]) == (401, "invalid_request_error", None)
+    other = json.loads(API.refuse(API.bad_key).body)["error"]
+    assert (other["type"], other["code"]) == ("invalid_request_error", "invalid_api_key")
+
+
+def test_a_refusal_has_openais_headers():
+    headers = API.refuse(Refusal(status=400, message="No.")).headers
+    assert headers["x-request-id"].startswith("req_")
+    assert {"openai-version", "openai-processing-ms", "openai-organization"} <= headers.keys()
+    assert not any(name.startswith("x-ratelimit") for name in headers)
+    limited = API.refuse(Refusal(status=429, message="Slow down.")).headers
+    assert (limited["x-ratelimit-remaining-requests"], limited["x-ratelimit-remaining-tokens"]) == ("0", "0")
+
+
+@pytest.mark.parametrize("status", [502, 520, 529, 599])
+def test_a_fault_of_the_server_is_a_server_error(status):
+    assert json.loads(API.refuse(Refusal(status=status, message="No.")).body)["error"]["type"] == "server_error"

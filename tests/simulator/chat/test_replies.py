@@ -28,8 +28,8 @@ def test_a_reply_says_what_the_model_said(members, answer):
     assert len(reply.choices) == members.get("n", 1)
     for index, choice in enumerate(reply.choices):
         assert choice.index == index
-        assert choice.message.content == (answer.text or (None if answer.calls else ""))
-        assert choice.message.refusal is None
+        assert choice.message.content == (answer.text or (None if answer.calls or answer.refusal else ""))
+        assert choice.message.refusal == (answer.refusal or None)
         called = [each.function for each in choice.message.tool_calls or []]
         called += [choice.message.function_call] if choice.message.function_call else []
         assert [each.name for each in called] == [each.name for each in answer.calls]

@@ -11,17 +11,18 @@ from dragoman.simulator.rule import Violation
 from shelf import needs_shelf
 from simulator.chat.bodies import judged, seeds
 
-MOST = 24
+MOST = 48
 """Changed bodies that are looked at for each rule."""
 
 
 def changed_by(note):
-    """Bodies that break a rule, one of each seed by turns so that no seed has them all."""
+    """Bodies that break a rule, some of every seed: a mutator that breaks it in many ways shall show them all."""
     chance = Random(note.name)  # noqa: S311  the same bodies each time
     order = chance.sample(seeds(), len(seeds()))
     for seed in order:
         before = copy.deepcopy(seed)
-        yield from islice(note.mutate(seed, chance), 4)
+        broken = list(note.mutate(seed, chance))
+        yield from chance.sample(broken, min(len(broken), 6))
         assert seed == before, "a mutator works on copies"
 
 

@@ -19,7 +19,13 @@ from simulator.chat.answers import (
 from simulator.chat.bodies import CALCULATOR
 
 ALL = pytest.mark.parametrize(("members", "answer"), CASES.values(), ids=CASES.keys())
+UNTYPED = ".choices[0].delta[0].annotations"
+"""OpenAI streams citations (openai/openai-java#297), but its own SDK has no type for them there."""
 TWO = Answer(calls=(call(1), call(2, "Tokyo")), end="calls", usage=USED)
+
+
+def called(choice):
+    return [(each.id, each.function.name, each.function.arguments) for each in choice.message.tool_calls or []]
 
 
 def deltas(sent):
@@ -28,8 +34,8 @@ def deltas(sent):
 
 @ALL
 def test_a_chunk_has_only_members_the_sdk_knows(members, answer):
-    for chunk in chunks(members, answer):
-        assert list(extras(typed_chunk(chunk))) == []
+    found = {name for chunk in chunks(members, answer) for name in extras(typed_chunk(chunk))}
+    assert found == ({UNTYPED} if answer.sources else set())
 
 
 @ALL
@@ -42,9 +48,8 @@ def test_a_stream_adds_up_to_the_whole_reply(members, answer, pace):
     for given, meant in zip(told.choices, expected.choices, strict=True):
         assert given.finish_reason == meant.finish_reason
         assert (given.message.content or "") == (meant.message.content or "")
-        assert [(each.id, each.function.name, each.function.arguments) for each in given.message.tool_calls or []] == [
-            (each.id, each.function.name, each.function.arguments) for each in meant.message.tool_calls or []
-        ]
+        assert (given.message.refusal or None) == meant.message.refusal
+        assert called(given) == called(meant)
         if meant.message.function_call is not None:
             assert given.message.function_call.arguments == meant.message.function_call.arguments
 
@@ -153,3 +158,24 @@ def test_log_probabilities_come_with_the_text():
         text = choice["delta"].get("content")
         tokens = "".join(token["token"] for token in (choice["logprobs"] or {"content": []})["content"])
         assert tokens == (text or "")
+
+
+def test_citations_come_in_a_chunk_of_their_own_behind_the_text():
+    members, answer = CASES["a search"]
+    told = deltas(chunks(members, answer))
+    assert told[-2] == {"annotations": whole(members, answer)["choices"][0]["message"]["annotations"]}
+    assert told[-3].keys() == {"content"}
+
+
+def test_a_refusal_grows_in_its_own_member():
+    first, *others = deltas(chunks(*CASES["a refusal"]))
+    assert first == {"role": "assistant", "content": None, "refusal": None}
+    assert "".join(delta["refusal"] for delta in others[:-1]) == "I cannot help with that."
+
+
+@pytest.mark.parametrize("options", [{"include_usage": True}, {"include_usage": False}])
+def test_what_a_moderator_said_comes_with_the_last_chunk(options):
+    members, answer = CASES["moderated"]
+    *others, last = chunks({**members, "n": 2}, answer, options=options)
+    assert last["moderation"] == whole(members, answer)["moderation"]
+    assert not any("moderation" in chunk for chunk in others)

@@ -130,6 +130,12 @@ def test_a_request_to_count_tokens_holds_contents_or_a_request():
     accepted(flat, situation(counting=True, vertex=True))
 
 
+def test_what_is_too_long_to_answer_can_be_counted():
+    body = {"contents": [user("a" * 4_200_000)]}
+    assert refused(body).rule == "gemini.input-tokens"
+    accepted(body, situation(counting=True))
+
+
 @pytest.mark.parametrize("vertex", [False, True])
 def test_a_count_is_told_in_the_form_of_the_surface(vertex):
     given = accepted({"contents": [user("Hello")]}, situation(counting=True, vertex=vertex))

@@ -111,6 +111,40 @@ def test_the_envelope_is_taken_off_and_put_on_over_loopback(simulator):
 
 def test_tokens_are_counted_and_users_come_on_board_over_loopback(simulator):
     counted = post(simulator, "countTokens", {"request": {"model": f"models/{NEW}", **REQUEST}}).json()
+    assert counted.keys() == {"totalTokens"}
     assert counted["totalTokens"] > 0
     assert post(simulator, "loadCodeAssist", {"cloudaicompanionProject": "p"}).json()["cloudaicompanionProject"] == "p"
     assert post(simulator, "onboardUser", {"tierId": "standard-tier"}).json()["done"] is True
+
+
+def test_to_come_on_board_may_take_time(simulator):
+    begun = post(
+        simulator, "onboardUser", {"tierId": "standard-tier", "cloudaicompanionProject": "new-slow-one"}
+    ).json()
+    assert begun == {"name": "operations/onboard.new-slow-one", "done": False}
+    done = httpx2.get(f"{simulator.base_url}/v1internal/{begun['name']}", headers={"authorization": "Bearer t"}).json()
+    assert done["done"] is True
+    assert done["response"]["cloudaicompanionProject"]["id"] == "new-slow-one"
+
+
+def test_what_the_cli_asks_beside_answers_is_answered(simulator):
+    [bucket, *_] = post(simulator, "retrieveUserQuota", {"project": "p"}).json()["buckets"]
+    assert (bucket["modelId"], bucket["remainingFraction"]) == (NEW, 1)
+    assert post(simulator, "listExperiments", {"project": "p"}).json() == {"experimentIds": [], "flags": []}
+    assert post(simulator, "fetchAdminControls", {"project": "p"}).json() == {"adminControlsApplicable": False}
+    assert post(simulator, "recordCodeAssistMetrics", {"project": "p", "metrics": []}).json() == {}
+    opted = {"cloudaicompanionProject": "p", "freeTierDataCollectionOptin": True}
+    assert post(simulator, "setCodeAssistGlobalUserSetting", opted).json() == opted
+    asked = httpx2.get(f"{simulator.base_url}/v1internal:getCodeAssistGlobalUserSetting")
+    assert asked.json()["freeTierDataCollectionOptin"] is False
+
+
+def test_an_error_is_told_without_an_envelope(simulator):
+    url = f"{simulator.base_url}/v1internal:streamGenerateContent?alt=sse"
+    body = {"model": NEW, "request": {"contents": []}}
+    reply = httpx2.post(url, json=body, headers={"authorization": "Bearer t"})
+    assert (reply.status_code, list(reply.json())) == (400, ["error"])
+    fault = {"authorization": "Bearer t", "x-dragoman-fault": "stream-error"}
+    first, last = httpx2.post(url, json={"model": NEW, "request": REQUEST}, headers=fault).text.split("\r\n\r\n")[:2]
+    assert first.startswith('data: {"response":')
+    assert last.startswith('data: {"error":')

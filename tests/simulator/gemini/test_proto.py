@@ -8,7 +8,7 @@ from simulator.gemini.asking import user
 
 
 def read(body, *, vertex=False):
-    return read_request(json.dumps(body).encode(), vertex=vertex)
+    return read_request(json.dumps(body).encode(), "vertex" if vertex else "studio")
 
 
 def told(body, *, vertex=False):
@@ -164,7 +164,7 @@ def test_wrong_types_are_refused(body):
 
 def test_what_is_not_json_is_refused():
     for body in (b"", b"{", b'{"a": NaN}', b"\xff", b"[" * 100_000):
-        found = read_request(body, vertex=False)
+        found = read_request(body, "studio")
         assert isinstance(found, Violation)
         assert found.rule in {"gemini.json", "gemini.type"}
 

@@ -3,7 +3,6 @@ import json
 import httpx2
 import pytest
 
-from dragoman.simulator.api import Refusal
 from dragoman.simulator.apis.gemini import API, stream_array, unwrapped, wrapped
 from simulator.gemini.asking import (
     ANSWERS,
@@ -32,6 +31,7 @@ FINISHES = {
 SITUATIONS = {
     "new": situation(NEW),
     "vertex": situation(NEW, vertex=True),
+    "vertex v1": situation(NEW, vertex=True, version="v1"),
     "old": situation(OLD),
 }
 PACES = {"small": {"size": 3}, "usual": {}, "whole": {"size": 0}}
@@ -85,7 +85,7 @@ def test_a_whole_reply_is_of_the_sdks_types_and_says_the_answer(name, kind):
     types.GenerateContentResponse.model_validate(json.loads(body))
     reply = client(lambda _: httpx2.Response(200, content=body)).models.generate_content(model="m", contents="x")
     calls = check(name, [reply])
-    assert all(bool(call[2]) == (kind != "old") for call in calls)
+    assert all(bool(call[2]) == (kind in {"new", "vertex"}) for call in calls)
 
 
 @pytest.mark.parametrize("pace", PACES)
@@ -286,19 +286,18 @@ def test_odd_names_and_values_have_paths_of_their_own():
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_without_alt_sse_a_stream_is_one_array_of_the_same_chunks(name):
-    pieces = list(stream_array(ANSWERS[name], given(), occasion(), enveloped=False))
-    chunks = [json.loads(frame[6:]) for frame in API.stream(ANSWERS[name], given(), occasion())]
+    frames = list(API.stream(ANSWERS[name], given(), occasion()))
+    pieces = list(stream_array(frames))
+    chunks = [json.loads(frame[6:]) for frame in frames]
     assert json.loads(b"".join(pieces)) == chunks
     assert len(pieces) == len(chunks) + 1
 
 
-def test_code_assist_wraps_replies_chunks_and_arrays_with_one_trace():
+def test_code_assist_wraps_replies_and_chunks_with_one_trace():
     whole = API.whole(ANSWERS["text"], given(), occasion())
     wrap = json.loads(wrapped(whole))
     assert wrap["response"] == json.loads(whole)
-    array = json.loads(b"".join(stream_array(ANSWERS["text"], given(), occasion(), enveloped=True)))
     frames = [json.loads(wrapped(frame[6:])) for frame in API.stream(ANSWERS["text"], given(), occasion())]
-    assert array == frames
     assert {one["traceId"] for one in frames} == {wrap["traceId"]}
 
 
@@ -312,6 +311,3 @@ def test_an_answer_can_be_taken_out_of_a_reply():
 def test_the_api_knows_its_other_forms():
     assert API.name == "gemini"
     assert (API.envelope.opened, API.envelope.closed, API.array) == (unwrapped, wrapped, stream_array)
-    assert API.bad_key == Refusal(
-        status=400, message="API key not valid. Please pass a valid API key.", kind="API_KEY_INVALID", rule="key"
-    )

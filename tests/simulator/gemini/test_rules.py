@@ -71,6 +71,17 @@ def typed(**schema):
     return declared(parameters={"type": "OBJECT", "properties": {"it": schema}})
 
 
+def tree(**members):
+    children = {"type": "array", "items": {"$ref": "#/$defs/Node"}}
+    node = {"type": "object", "properties": {"children": children}, **members}
+    return {"type": "object", "properties": {"root": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}}
+
+
+def wordy(count):
+    words = [f"word {number}" for number in range(count)]
+    return {"type": "object", "properties": {"it": {"type": "string", "enum": words}}}
+
+
 def configured(**config):
     return {"contents": [user("Hi.")], "generationConfig": config}
 
@@ -146,6 +157,27 @@ def configured(**config):
             declared(parameters={"type": "OBJECT", "properties": {}}),
             situation("gemini-1.5-pro"),
             "parameters.properties: should be non-empty for OBJECT type",
+        ),
+        (
+            {"contents": [user(*[{"inlineData": {"mimeType": "image/png", "data": ""}}] * 4100)]},
+            None,
+            "The input token count (1057805) exceeds the maximum number of tokens allowed (1048576).",
+        ),
+        (
+            {"contents": [user({"fileData": {"fileUri": "https://generativelanguage.googleapis.com/v1beta/files/a"}})]},
+            VERTEX,
+            "it has an unsupported file uri: https://generativelanguage.googleapis.com/v1beta/files/a.",
+        ),
+        (declared(parametersJsonSchema=tree(required=["children"])), None, "only supported within non-required prop"),
+        (
+            {**declared(parametersJsonSchema=wordy(6000)), "toolConfig": {"functionCallingConfig": {"mode": "ANY"}}},
+            None,
+            "The specified schema produces a constraint that has too many states for serving.",
+        ),
+        (
+            configured(responseMimeType="application/json", responseJsonSchema=wordy(6000)),
+            None,
+            "The specified schema produces a constraint that has too many states for serving.",
         ),
         (configured(temperature=3), None, "temperature must be in the range [0.0, 2.0]."),
         (configured(presencePenalty=1), None, "Penalty is not enabled for this model"),
@@ -242,6 +274,9 @@ def test_what_is_wrong_is_said_in_googles_words(body, given, words):
         (typed(anyOf=[{"type": "STRING"}], description="x"), situation()),
         (declared(parameters={"type": "OBJECT", "properties": {}}), situation()),
         (declared(name="ns.part:of-it_" + "x" * 113), situation()),
+        (declared(parametersJsonSchema=tree()), situation()),
+        (declared(parametersJsonSchema=wordy(6000)), situation()),
+        (declared(parameters={"type": "OBJECT", "properties": {"a": {"ref": "#/defs/A"}}, "defs": {"A": {}}}), VERTEX),
         (configured(temperature=2, topP=1, topK=40.0, candidateCount=1), situation()),
         (configured(presencePenalty=1, candidateCount=8), situation("gemini-3.5-flash")),
         (configured(thinkingConfig={"thinkingBudget": 1000}), situation()),

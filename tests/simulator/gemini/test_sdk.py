@@ -2,6 +2,7 @@
 
 import json
 
+import httpx2
 import pytest
 from google.oauth2.credentials import Credentials
 
@@ -33,7 +34,15 @@ def vertex(simulator):
         yield made
 
 
-@pytest.fixture(params=["studio", "vertex"])
+@pytest.fixture
+def express(simulator):
+    with genai.Client(
+        vertexai=True, api_key="key", http_options=types.HttpOptions(base_url=simulator.base_url)
+    ) as made:
+        yield made
+
+
+@pytest.fixture(params=["studio", "vertex", "express"])
 def client(request):
     return request.getfixturevalue(request.param)
 
@@ -132,8 +141,71 @@ def test_tokens_are_counted(client):
     assert client.models.count_tokens(model=NEW, contents=QUESTION).total_tokens > 3
 
 
-def test_models_are_listed(studio):
-    assert f"models/{NEW}" in [model.name for model in studio.models.list()]
+@pytest.mark.parametrize(("surface", "place"), [("studio", ""), ("vertex", "publishers/google/")])
+def test_models_are_listed_and_shown(request, surface, place):
+    models = request.getfixturevalue(surface).models
+    assert f"{place}models/{NEW}" in [model.name for model in models.list()]
+    assert models.get(model=NEW).name == f"{place}models/{NEW}"
+
+
+def test_a_search_is_streamed_with_its_sources_at_the_end(client):
+    config = types.GenerateContentConfig(tools=[types.Tool(google_search=types.GoogleSearch())])
+    asked = {"model": NEW, "contents": "Search the web for the Eiffel Tower.", "config": config}
+    *before, last = client.models.generate_content_stream(**asked)
+    assert [chunk for chunk in before if chunk.candidates[0].grounding_metadata] == []
+    found = last.candidates[0].grounding_metadata
+    assert found == client.models.generate_content(**asked).candidates[0].grounding_metadata
+    assert found.grounding_chunks
+
+
+@pytest.mark.parametrize(
+    ("calling", "names"),
+    [
+        ({"mode": "NONE"}, []),
+        ({"mode": "AUTO"}, ["get_weather"]),
+        ({"mode": "ANY", "allowed_function_names": ["get_time"]}, ["get_time"]),
+        ({"mode": "VALIDATED", "allowed_function_names": ["get_weather"]}, ["get_weather"]),
+    ],
+)
+def test_the_mode_is_heeded_whole_and_streamed(client, calling, names):
+    tool = types.Tool(function_declarations=[WEATHER, {**WEATHER, "name": "get_time", "description": "Time"}])
+    choice = types.ToolConfig(function_calling_config=calling)
+    asked = {
+        "model": NEW,
+        "contents": QUESTION,
+        "config": types.GenerateContentConfig(tools=[tool], tool_config=choice),
+    }
+    assert [call.name for call in client.models.generate_content(**asked).function_calls or []] == names
+    streamed = client.models.generate_content_stream(**asked)
+    assert [call.name for chunk in streamed for call in chunk.function_calls or []] == names
+
+
+def test_vertex_v1_has_no_ids_of_calls(simulator):
+    options = types.HttpOptions(base_url=simulator.base_url, api_version="v1")
+    given = {"project": "p", "location": "us-central1", "credentials": Credentials("t")}
+    with genai.Client(vertexai=True, http_options=options, **given) as client:
+        chat = client.chats.create(model=NEW, config=declared())
+        [call] = chat.send_message(QUESTION).function_calls
+        assert call.id is None
+        assert "18 degrees" in chat.send_message([answered(call)]).text
+        call.id = "made-up"
+        with pytest.raises(errors.ClientError, match='Unknown name "id"'):
+            chat.send_message([answered(call)])
+
+
+@pytest.mark.parametrize("path", [f"v1beta/models/{NEW}", f"v1beta1/publishers/google/models/{NEW}"])
+def test_without_alt_sse_an_error_stands_in_an_array(simulator, path):
+    url = f"{simulator.base_url}/{path}:streamGenerateContent"
+    reply = httpx2.post(url, json={"contents": []}, headers={"x-goog-api-key": "k"})
+    [wrong] = reply.json()
+    assert (reply.status_code, wrong["error"]["status"]) == (400, "INVALID_ARGUMENT")
+    plain = httpx2.post(f"{url}?alt=sse", json={"contents": []}, headers={"x-goog-api-key": "k"})
+    assert plain.json() == wrong
+    body = {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]}
+    for after in (0, 1):
+        fault = {"x-goog-api-key": "k", "x-dragoman-fault": f"stream-error,after={after}"}
+        chunks = httpx2.post(url, json=body, headers=fault).json()
+        assert [next(iter(chunk)) for chunk in chunks] == [*["candidates"] * after, "error"]
 
 
 def test_a_bad_key_is_a_bad_argument(simulator):
@@ -144,3 +216,23 @@ def test_a_bad_key_is_a_bad_argument(simulator):
     ):
         client.models.generate_content(model=NEW, contents="Hi.")
     assert caught.value.code == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "code", "status"),
+    [
+        ("/v1beta/models/g:generateContent", "", 403, "PERMISSION_DENIED"),
+        ("/v1beta1/projects/p/locations/l/publishers/google/models/g:generateContent", "", 401, "UNAUTHENTICATED"),
+        (
+            "/v1beta1/projects/p/locations/l/publishers/google/models/g:generateContent",
+            "invalid",
+            401,
+            "UNAUTHENTICATED",
+        ),
+        ("/v1internal:generateContent", "invalid", 401, "UNAUTHENTICATED"),
+    ],
+)
+def test_who_is_not_known_is_told_so_as_the_surface_does(simulator, path, key, code, status):
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    reply = httpx2.post(simulator.base_url + path, json={}, headers=headers)
+    assert (reply.status_code, reply.json()["error"]["status"]) == (code, status)

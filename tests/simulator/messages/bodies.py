@@ -96,8 +96,11 @@ def client_requests() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
     found: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
     for path in sorted((ROOT / "clients" / "captures").glob("*/*POST-v1-messages*.json")):
         captured = json.loads(path.read_text())
-        version = dict(captured["headers"]).get("anthropic-version", "")
-        situation = {"counting": "count" in path.name, "version": version}
+        headers = dict(captured["headers"])
+        told = headers.get("anthropic-beta", "")
+        # A list that is cut in the capture tells nothing.
+        betas = None if "chars]" in told else tuple(filter(None, told.split(",")))
+        situation = {"counting": "count" in path.name, "version": headers.get("anthropic-version", ""), "betas": betas}
         found[f"{path.parent.name}/{path.name[:2]}"] = (captured["body"], situation)
     return found
 

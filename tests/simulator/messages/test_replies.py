@@ -10,9 +10,10 @@ from pydantic import BaseModel, TypeAdapter
 
 from dragoman.simulator.api import Occasion, Pace
 from dragoman.simulator.apis.messages import API
+from dragoman.simulator.apis.messages.write import TRIGGER
 from dragoman.simulator.signatures import Signer
 from dragoman.simulator.talk import Answer, Call, Source, Usage
-from simulator.messages.bodies import NEWEST, WEATHER, accepted, asks, on_vertex
+from simulator.messages.bodies import NEWEST, WEATHER, accepted, asks, on_vertex, user
 
 MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)
 EVENT: TypeAdapter[RawMessageStreamEvent] = TypeAdapter(RawMessageStreamEvent)
@@ -43,6 +44,8 @@ ENDS = {"call": "tool_use", "calls": "tool_use", "no arguments": "tool_use", "le
 BODIES = {
     "newest": asks(tools=[WEATHER]),
     "shown": asks(tools=[WEATHER], thinking={"type": "adaptive", "display": "summarized"}),
+    "sealed": asks(user(TRIGGER), tools=[WEATHER]),
+    "marked": asks(tools=[WEATHER], cache_control={"type": "ephemeral", "ttl": "1h"}),
     "vertex": on_vertex(tools=[WEATHER]),
 }
 
@@ -124,10 +127,37 @@ def test_the_sdk_reads_a_whole_reply():
     assert paris.id.startswith("toolu_01")
 
 
-def test_cached_tokens_are_counted_apart_and_thoughts_within():
-    usage = json.loads(whole(ANSWERS["thought"], BODIES["newest"]))["usage"]
-    assert (usage["input_tokens"], usage["cache_read_input_tokens"], usage["output_tokens"]) == (20, 100, 34)
-    assert usage["output_tokens_details"] == {"thinking_tokens": 20}
+def counted(body, **used):
+    return json.loads(whole(Answer(text="Hi.", usage=Usage(output=34, **used)), body))["usage"]
+
+
+def read_and_written(usage):
+    return tuple(usage[f"{name}input_tokens"] for name in ("", "cache_read_", "cache_creation_"))
+
+
+def test_thoughts_are_counted_within_the_output():
+    usage = counted(BODIES["newest"], input=120, thought=20)
+    assert (usage["output_tokens"], usage["output_tokens_details"]) == (34, {"thinking_tokens": 20})
+
+
+def test_nothing_is_cached_that_is_not_marked():
+    assert read_and_written(counted(BODIES["newest"], input=2000, cached=1500)) == (2000, 0, 0)
+
+
+def test_what_is_marked_is_written_to_the_cache_and_read_from_it():
+    marked = asks(system=[{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral", "ttl": "1h"}}])
+    usage = counted(marked, input=2000)
+    behind = usage["input_tokens"]
+    assert 0 < behind < 100
+    assert read_and_written(usage) == (behind, 0, 2000 - behind)
+    assert usage["cache_creation"] == {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 2000 - behind}
+    assert read_and_written(counted(marked, input=2000, cached=1999)) == (behind, 2000 - behind, 0)
+    assert read_and_written(counted(marked, input=900, cached=800)) == (900, 0, 0)
+
+
+def test_a_breakpoint_that_the_vendor_sets_is_behind_everything():
+    automatic = asks(cache_control={"type": "ephemeral"})
+    assert read_and_written(counted(automatic, input=2000, cached=1500)) == (0, 1500, 500)
 
 
 def test_the_events_come_in_the_order_of_the_vendor():
@@ -164,6 +194,12 @@ def test_a_quotation_is_a_block_of_its_own_with_its_citation():
         (page.quote, page.url) for page in (PAGE, OTHER)
     ]
     assert "".join(block.get("text", "") for block in content) == ANSWERS["search"].text
+
+
+def test_white_space_between_quotations_is_no_block_of_its_own():
+    answer = Answer(text=f"{PAGE.quote} {OTHER.quote}\n", query="weather", sources=(PAGE, OTHER), usage=USAGE)
+    texts = [block["text"] for block in json.loads(whole(answer, BODIES["newest"]))["content"] if "text" in block]
+    assert texts == [PAGE.quote, f" {OTHER.quote}"]
 
 
 def test_an_id_that_a_script_gave_is_kept_and_a_neutral_one_is_not():

@@ -9,6 +9,12 @@ from simulator.messages.bodies import WEATHER, text, user
 
 MODELS = ["claude-opus-5-5", "claude-sonnet-5", "claude-sonnet-4-6"]
 QUESTION = "What is the weather in Paris?"
+CITY = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
 
 
 @pytest.fixture
@@ -96,6 +102,73 @@ def test_an_answer_is_parsed_into_a_type(client):
 def test_tokens_are_counted(client):
     counted = client.messages.count_tokens(model=MODELS[0], tools=[WEATHER], messages=[user(QUESTION)])
     assert counted.input_tokens > 0
+
+
+def test_models_tell_how_much_they_read_and_write(client):
+    limits = {model.id: (model.max_input_tokens, model.max_tokens) for model in client.models.list()}
+    assert limits["claude-haiku-4-5"] == (200_000, 64_000)
+    assert limits["claude-opus-5-5"] == (1_000_000, 128_000)
+    assert client.models.retrieve("claude-opus-5-5").max_tokens == 128_000
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize(
+    ("choice", "names"),
+    [
+        ({"type": "auto"}, ["get_weather", "get_weather"]),
+        ({"type": "auto", "disable_parallel_tool_use": True}, ["get_weather"]),
+        ({"type": "any", "disable_parallel_tool_use": True}, ["get_weather"]),
+        ({"type": "tool", "name": "get_time"}, ["get_time"]),
+        ({"type": "none"}, []),
+    ],
+)
+def test_the_choice_of_tools_is_heeded(client, choice, names, streamed):
+    time = {**WEATHER, "name": "get_time", "description": "Time in a city", "strict": True, "input_schema": CITY}
+    question = asked(
+        "claude-sonnet-4-6",
+        tools=[WEATHER, time],
+        tool_choice=choice,
+        messages=[user("What is the weather in Paris and in Tokyo?")],
+    )
+    if streamed:
+        with client.messages.stream(**question) as stream:
+            message = stream.get_final_message()
+    else:
+        message = client.messages.create(**question)
+    assert [block.name for block in message.content if block.type == "tool_use"][: len(names) or 1] == names
+    assert (message.stop_reason == "tool_use") == bool(names)
+
+
+@pytest.mark.parametrize(
+    ("members", "reason", "stopped"),
+    [
+        ({"stop_sequences": ["simulator"]}, "stop_sequence", "simulator"),
+        ({"max_tokens": 3}, "max_tokens", None),
+        ({}, "end_turn", None),
+    ],
+)
+def test_an_answer_ends_as_it_was_told_to(client, members, reason, stopped):
+    question = {**asked("claude-sonnet-4-6", tools=[]), **members}
+    message = client.messages.create(**question)
+    with client.messages.stream(**question) as stream:
+        streamed = stream.get_final_message()
+    for one in (message, streamed):
+        assert (one.stop_reason, one.stop_sequence) == (reason, stopped)
+    assert told(message) == told(streamed)
+
+
+def test_a_web_search_comes_back_with_its_citations_and_goes_on(client):
+    search = {"type": "web_search_20250305", "name": "web_search"}
+    question = asked(tools=[search], messages=[user("Search the web: what is the capital of France?")])
+    first = client.messages.create(**question)
+    with client.messages.stream(**question) as stream:
+        kinds = [block.type for block in stream.get_final_message().content]
+    assert kinds == [block.type for block in first.content]
+    assert {"server_tool_use", "web_search_tool_result", "text"} <= set(kinds)
+    assert first.usage.server_tool_use.web_search_requests == 1
+    assert [one for block in first.content if block.type == "text" for one in block.citations or []]
+    history = [*question["messages"], {"role": "assistant", "content": first.content}, user("Thank you.")]
+    assert client.messages.create(**{**question, "messages": history}).stop_reason
 
 
 def test_vertex_is_served(simulator):

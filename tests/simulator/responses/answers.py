@@ -104,6 +104,28 @@ CASES: dict[str, tuple[dict[str, Any], Answer]] = {
         },
         Answer(text="Hello.", usage=USED),
     ),
+    "moderated": (
+        {
+            "moderation": {"model": "omni-moderation-latest"},
+            "access_programs": {"cyber": "standard"},
+            "image": {"context_compression": "auto"},
+            "prompt_cache_options": {"comparison_response_id": "resp_1"},
+        },
+        Answer(text="Hello.", usage=USED),
+    ),
+    "a refusal": ({}, Answer(refusal="I cannot help with that.", usage=USED)),
+    "log probabilities": (
+        {"model": "gpt-4.1", "include": ["message.output_text.logprobs"], "top_logprobs": 2},
+        Answer(text="Hello, wide wörld", usage=USED),
+    ),
+    "a conversation that is sealed": (
+        {"context_management": [{"type": "compaction", "compact_threshold": 40}]},
+        Answer(text="Hello.", usage=USED),
+    ),
+    "a trigger": (
+        {"input": [{"role": "user", "content": "Hello"}, {"type": "compaction_trigger"}]},
+        Answer(usage=USED),
+    ),
     "in the background": ({"background": True}, Answer(text="Hello.", usage=USED)),
 }
 

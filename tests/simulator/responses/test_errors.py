@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.simulator.api import Refusal
 from dragoman.simulator.apis.responses import API
-from dragoman.simulator.apis.responses.errors import item_not_found, response_not_found
+from dragoman.simulator.apis.responses.errors import item_not_found, previous_not_found, response_not_found
 from dragoman.simulator.apis.responses.stream import broken_off
 from simulator.responses.answers import CASES, TYPED_EVENT, client, frames, occasion
 from simulator.responses.bodies import WEATHER, accepted, asks, refused
@@ -71,11 +71,13 @@ def test_the_key_that_is_not_taken_is_told_so():
 
 
 def test_what_is_not_stored_is_not_found():
-    told = API.refuse(response_not_found("resp_1"))
+    told = API.refuse(previous_not_found("resp_1"))
     error = json.loads(told.body)["error"]
     assert (told.status, error["param"], error["code"]) == (400, "previous_response_id", "previous_response_not_found")
     assert error["message"] == "Previous response with id 'resp_1' not found."
     assert API.refuse(item_not_found("rs_1")).status == 404
+    told = API.refuse(response_not_found("resp_1"))
+    assert (told.status, json.loads(told.body)["error"]["code"]) == (404, "not_found")
 
 
 def test_a_stream_that_breaks_off_raises_in_the_sdk():
@@ -89,7 +91,7 @@ def test_a_stream_that_breaks_off_raises_in_the_sdk():
 def test_a_stream_that_is_known_breaks_off_under_its_own_id():
     members, answer = CASES["text"]
     request = accepted(asks(stream=True, **members))
-    told = list(broken_off(Refusal(status=500, message="Broken."), request, occasion(), 4))
+    told = broken_off(Refusal(status=500, message="Broken."), request, occasion(), 4).split(b"\n\n")[:2]
     error, failed = (json.loads(frame.partition(b"data: ")[2]) for frame in told)
     assert (error["type"], error["sequence_number"], error["error"]["code"]) == ("error", 4, "server_error")
     response = TYPED_EVENT.validate_python(failed).response
@@ -100,3 +102,26 @@ def test_a_stream_that_is_known_breaks_off_under_its_own_id():
 def test_tokens_are_counted():
     told = json.loads(API.count(accepted(asks()), 61))
     assert told == {"object": "response.input_tokens", "input_tokens": 61}
+
+
+def test_who_has_no_key_is_told_so_without_a_code():
+    told = API.refuse(API.no_key)
+    error = json.loads(told.body)["error"]
+    assert error["message"].startswith("You didn't provide an API key.")
+    assert (told.status, error["type"], error["code"]) == (401, "invalid_request_error", None)
+    other = json.loads(API.refuse(API.bad_key).body)["error"]
+    assert (other["type"], other["code"]) == ("invalid_request_error", "invalid_api_key")
+
+
+def test_a_refusal_has_openais_headers():
+    headers = API.refuse(Refusal(status=400, message="No.")).headers
+    assert headers["x-request-id"].startswith("req_")
+    assert {"openai-version", "openai-processing-ms", "openai-organization"} <= headers.keys()
+    assert not any(name.startswith("x-ratelimit") for name in headers)
+    limited = API.refuse(Refusal(status=429, message="Slow down.")).headers
+    assert (limited["x-ratelimit-remaining-requests"], limited["x-ratelimit-remaining-tokens"]) == ("0", "0")
+
+
+@pytest.mark.parametrize("status", [502, 520, 529, 599])
+def test_a_fault_of_the_server_is_a_server_error(status):
+    assert json.loads(API.refuse(Refusal(status=status, message="No.")).body)["error"]["type"] == "server_error"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.simulator.apis.responses.read import joined, needed, referred
+from dragoman.simulator.apis.responses.joining import conversed, joined, needed, referred
 from dragoman.simulator.talk import Call, Choice, Result, Tool, Turn
 from simulator.responses.bodies import PATCH, WEATHER, accepted, asks
 
@@ -175,9 +175,18 @@ def test_whether_the_model_thinks_depends_on_its_name_and_the_effort(members, th
     assert ask(**members).thinks is thinks
 
 
+def test_the_last_word_on_the_effort_holds():
+    update = {"type": "configuration_update", "reasoning": {"effort": "none"}}
+    members = {"model": "gpt-6-sol", "reasoning": {"effort": "high"}}
+    assert ask(**members, input=[{"role": "user", "content": "Hi"}]).thinks
+    assert not ask(**members, input=[update, {"role": "user", "content": "Hi"}]).thinks
+
+
 def test_what_a_request_needs_of_the_past_is_named():
     assert needed(b'{"previous_response_id":"resp_1"}') == "resp_1"
     assert needed(b"{}") == needed(b"[") == ""
+    assert conversed(b'{"conversation":"conv_1"}') == conversed(b'{"conversation":{"id":"conv_1"}}') == "conv_1"
+    assert conversed(b"{}") == conversed(b'{"conversation":7}') == ""
     assert referred(
         b'{"input":[{"type":"item_reference","id":"rs_1"},{"id":"fc_1"},{"role":"user","id":"msg_1"}]}'
     ) == ["rs_1", "fc_1"]
@@ -188,7 +197,7 @@ def test_a_joined_request_holds_what_is_stored_before_its_own_input():
 
     said = {"type": "message", "role": "assistant", "id": "msg_1", "content": "Hi."}
     body = json.dumps(asks(previous_response_id="resp_1", input="And?")).encode()
-    found = json.loads(joined(body, [{"role": "user", "content": "Hello"}, said]))
+    found = json.loads(joined(body, [{"role": "user", "content": "Hello"}, said], {}))
     assert [item["role"] for item in found["input"]] == ["user", "assistant", "user"]
     assert found["previous_response_id"] == "resp_1"
 
@@ -198,5 +207,5 @@ def test_items_that_are_referred_to_stand_where_they_are_referred_to():
 
     said = {"type": "message", "role": "assistant", "id": "msg_1", "content": "Hi."}
     again = [{"role": "user", "content": "Hello"}, {"type": "item_reference", "id": "msg_1"}]
-    found = json.loads(joined(json.dumps(asks(input=again)).encode(), [{"role": "user", "content": "Old"}, said]))
+    found = json.loads(joined(json.dumps(asks(input=again)).encode(), [said], {"msg_1": said}))
     assert found["input"] == [again[0], said]

@@ -4,6 +4,7 @@ import warnings
 
 import pytest
 
+from dragoman.simulator.talk import Answer, Usage
 from simulator.responses.answers import (
     CASES,
     TYPED_EVENT,
@@ -75,7 +76,8 @@ def test_the_deltas_make_up_the_items(members, answer, size):
         said = "".join(event["delta"] for event in told if event.get("item_id") == item["id"] and "delta" in event)
         match item["type"]:
             case "message":
-                assert said == item["content"][0]["text"]
+                (part,) = item["content"]
+                assert said == part["refusal" if part["type"] == "refusal" else "text"]
             case "function_call":
                 assert said == item["arguments"]
             case "custom_tool_call":
@@ -118,6 +120,14 @@ def check(reply, members, answer):
         assert reply.output == []
         return
     assert reply.output_text == answer.text
+    refusals = [
+        part.refusal
+        for item in reply.output
+        if item.type == "message"
+        for part in item.content[:1]
+        if part.type == "refusal"
+    ]
+    assert "".join(refusals) == answer.refusal
     calls = [item for item in reply.output if item.type in {"function_call", "custom_tool_call"}]
     expected = [call for call in answer.calls if call.name != "tool_search"]
     assert [item.name for item in calls] == [call.name for call in expected]
@@ -248,3 +258,45 @@ def test_a_silenced_reply_says_nothing():
     assert (reply["status"], reply["output"]) == ("completed", [])
     left = [data for event in events(*CASES["text"]) if (data := API.silenced(json.dumps(event).encode()))]
     assert [json.loads(data)["response"]["output"] for data in left] == [[], [], []]
+
+
+def test_log_probabilities_cover_the_text_whole_and_streamed():
+    members, answer = CASES["log probabilities"]
+    (part,) = whole(members, answer)["output"][0]["content"]
+    assert "".join(token["token"] for token in part["logprobs"]) == answer.text
+    assert all(len(token["top_logprobs"]) == 2 for token in part["logprobs"])
+    told = events(members, answer)
+    deltas = [event for event in told if event["type"] == "response.output_text.delta"]
+    assert "".join(token["token"] for event in deltas for token in event["logprobs"]) == answer.text
+    (done,) = (event for event in told if event["type"] == "response.output_text.done")
+    assert [token["token"] for token in done["logprobs"]] == [token["token"] for token in part["logprobs"]]
+
+
+def test_deltas_are_padded_when_that_is_asked_for():
+    _, answer = CASES["text"]
+    padded = events({"stream_options": {"include_obfuscation": True}}, answer)
+    assert all(isinstance(event["obfuscation"], str) for event in padded if "delta" in event)
+    assert not any("obfuscation" in event for event in padded if "delta" not in event)
+    plain = events({"stream_options": {"include_obfuscation": False}}, answer)
+    assert not any("obfuscation" in event for event in plain)
+    unpadded = [{name: value for name, value in event.items() if name != "obfuscation"} for event in padded]
+    assert unpadded == plain
+
+
+def test_a_prompt_that_is_only_put_into_the_cache_says_nothing():
+    reply = typed(whole({"prompt_cache_options": {"prewarm": True}}, CASES["thought"][1]))
+    assert (reply.status, reply.output) == ("completed", [])
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (40, 0)
+
+
+def test_what_became_of_the_cache_is_told_to_who_compares():
+    _, answer = CASES["text"]
+    earlier = whole({}, answer)["id"]
+    for name, used, told in (
+        (earlier, answer.usage, "cache_hit"),
+        (earlier, Usage(input=40, output=20), "unavailable"),
+        ("resp_1", answer.usage, "comparison_response_not_found"),
+    ):
+        options = {"prompt_cache_options": {"comparison_response_id": name}}
+        reply = typed(whole(options, Answer(text="Hello.", usage=used)))
+        assert reply.prompt_cache_diagnostics.type == told

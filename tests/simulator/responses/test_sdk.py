@@ -135,3 +135,17 @@ def test_a_key_that_is_not_taken_is_an_authentication_error(simulator):
         pytest.raises(openai.AuthenticationError),
     ):
         client.responses.create(model=MODEL, input="Hello")
+
+
+def test_a_stream_that_breaks_off_counts_on_and_tells_of_its_own_reply(simulator):
+    import httpx2
+
+    body = {"model": MODEL, "input": "Hello", "stream": True}
+    fault = {"x-dragoman-fault": "stream-error,after=4", "authorization": "Bearer sk-test"}
+    sent = httpx2.post(f"{simulator.base_url}/v1/responses", json=body, headers=fault).text
+    events = [json.loads(frame.partition("data: ")[2]) for frame in sent.split("\n\n") if frame]
+    assert [event["sequence_number"] for event in events] == list(range(6))
+    assert [event["type"] for event in events[-2:]] == ["error", "response.failed"]
+    assert events[-2]["error"]["code"] == events[-1]["response"]["error"]["code"] == "server_error"
+    assert events[-1]["response"]["id"] == events[0]["response"]["id"]
+    assert events[-1]["response"]["model"] == MODEL

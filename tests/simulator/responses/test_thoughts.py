@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.simulator.apis.responses import API
-from dragoman.simulator.apis.responses.read import joined
+from dragoman.simulator.apis.responses.joining import joined
 from dragoman.simulator.talk import Answer
 from simulator.responses.answers import CASES, SIGNER, events, occasion, whole
 from simulator.responses.bodies import WEATHER, accepted, asks, refused
@@ -137,7 +137,7 @@ def test_a_request_that_goes_on_from_a_stored_reply_is_judged_as_a_whole():
 
     def going_on(items: list[dict[str, Any]]) -> dict[str, Any]:
         body = json.dumps(asks(tools=[WEATHER], previous_response_id=reply["id"], input=items)).encode()
-        return json.loads(joined(body, stored))
+        return json.loads(joined(body, stored, {}))
 
     again = accepted(going_on(known), signer=SIGNER)
     assert [result.name for result in again.ask.turns[-1].results] == ["get_weather", "get_weather"]

@@ -25,6 +25,8 @@ _BY_KIND = 0.3
 _BY_NAME = 10.0
 ENOUGH = 1.5
 """From this score on a clause asks for a tool: one telling word of its name or of its first sentence."""
+_TELLING = frozenset({"url", "path", "email"})
+"""Kinds of values that say what is meant by a verb that nearly every tool has: "fetch https://…"."""
 _LONGEST_DESCRIPTION = 2000
 _TIMES = frozenset({stem("times")})
 """Between numbers this is no word of clocks."""
@@ -121,6 +123,7 @@ class Choosing:
             stems=asked,
             concepts=frozenset(CONCEPTS[part] for part in asked if part in CONCEPTS),
             kinds=frozenset(fact.kind for fact in clause.facts),
+            verb=next((word.stem for word in clause.words if word.stem not in STOP), ""),
             shared={part: sum(1 for tool in self._tools if part in tool.weights) for part in asked},
         )
         best, best_rank, best_score = None, 0.0, 0.0
@@ -132,30 +135,40 @@ class Choosing:
 
 
 class _Wanted(Struct, frozen=True, kw_only=True):
-    """What a clause says that could be about a tool; `shared` is how many of the tools have a stem."""
+    """What a clause says that could be about a tool.
+
+    `shared` is how many of the tools have a stem, `verb` the first that tells something.
+    """
 
     text: str
     stems: frozenset[str]
     concepts: frozenset[str]
     kinds: frozenset[str]
     shared: dict[str, int]
+    verb: str
 
 
 def _score(tool: Reading, wanted: _Wanted) -> tuple[float, float]:
     """Return how much a tool is asked for, and the same with what it has in common with others counted less."""
     score = rank = 0.0
-    direct: set[str] = set()
+    direct: dict[str, float] = {}
     for part in wanted.stems & tool.weights.keys():
         weight = tool.weights[part]
         score += weight
         rank += weight / wanted.shared[part] ** 0.5
         if weight >= _PARAMETER and part in CONCEPTS:
-            direct.add(CONCEPTS[part])
-    through = sum(tool.concepts[concept] for concept in (wanted.concepts & tool.concepts.keys()) - direct)
+            direct[CONCEPTS[part]] = max(direct.get(CONCEPTS[part], 0.0), weight)
+    # A word that only a parameter has must not hide that the tool's name means the same.
+    through = sum(
+        max(0.0, tool.concepts[concept] - direct.get(concept, 0.0))
+        for concept in wanted.concepts & tool.concepts.keys()
+    )
     bonus = through + _BY_KIND * min(3, len(wanted.kinds & tool.kinds))
     name = tool.tool.name
     if len(name) > 3 and ("_" in name or "-" in name or len(tool.name) > 1) and name in wanted.text:
         bonus += _BY_NAME
+    if wanted.verb in tool.name and not wanted.kinds.isdisjoint(tool.kinds & _TELLING):
+        bonus += ENOUGH
     covered = len(wanted.stems & tool.name) / len(tool.name) if tool.name else 0.0
     needs = 0.01 * sum(1 for slot in tool.slots if slot.required)
     return score + bonus, rank + bonus + covered - needs

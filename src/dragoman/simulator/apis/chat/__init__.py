@@ -12,12 +12,15 @@ from dragoman.simulator.apis.chat import (
     rules_shape,
     rules_tools,
 )
-from dragoman.simulator.apis.chat.errors import BAD_KEY, fail, refuse
+from dragoman.simulator.apis.chat.errors import fail, refuse
 from dragoman.simulator.apis.chat.read import read
 from dragoman.simulator.apis.chat.shape import ChatRequest
+from dragoman.simulator.apis.chat.store import Completions
 from dragoman.simulator.apis.chat.stream import stream
 from dragoman.simulator.apis.chat.words import GOT, SOME, say
 from dragoman.simulator.apis.chat.write import silenced, whole
+from dragoman.simulator.apis.openai.headers import of_answer
+from dragoman.simulator.apis.openai.keys import BAD_KEY, NO_KEY
 from dragoman.simulator.rule import Json, Rule, Situation, Violation, first_violation
 from dragoman.simulator.shape import Shaped
 from dragoman.simulator.signatures import Signer
@@ -87,5 +90,8 @@ API = Api(
     fail=fail,
     count=count,
     bad_key=BAD_KEY,
+    no_key=NO_KEY,
     silenced=silenced,
+    headers=of_answer,
+    memory=Completions,
 )

@@ -3,11 +3,12 @@
 The sentences tell the code: OpenAI words every kind of fault in its own way.
 """
 
-import hashlib
 import re
 
 from dragoman.simulator.api import Refusal, Told
 from dragoman.simulator.apis.chat.words import named
+from dragoman.simulator.apis.openai.headers import of_refusal
+from dragoman.simulator.apis.openai.keys import NO_KEY
 from dragoman.simulator.rule import Json
 from dragoman.wire.json import encode
 
@@ -34,7 +35,6 @@ _CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"Invalid schema for function ", "invalid_function_parameters"),
         (r"You uploaded an unsupported image", "invalid_image_format"),
         (r"The model `[^`]*` does not exist", "model_not_found"),
-        (r"Incorrect API key provided", "invalid_api_key"),
         (r"This model's maximum context length", "context_length_exceeded"),
         (r"Rate limit reached", "rate_limit_exceeded"),
         (r"You exceeded your current quota", "insufficient_quota"),
@@ -53,27 +53,12 @@ _CODE_OF_TYPE = {
     "requests": "rate_limit_exceeded",
     "tokens": "rate_limit_exceeded",
 }
-BAD_KEY = Refusal(
-    status=401,
-    message="Incorrect API key provided. You can find your API key at https://platform.openai.com/account/api-keys.",
-    rule="key",
-)
 
 
 def refuse(refusal: Refusal) -> Told:
     """Return the reply that refuses."""
     body = encode({"error": _error(refusal)})
-    headers = {
-        "content-type": "application/json",
-        "openai-version": "2020-10-01",
-        "x-request-id": "req_" + hashlib.sha256(body).hexdigest()[:32],
-    }
-    if refusal.retry_after is not None:
-        headers["retry-after"] = f"{refusal.retry_after:g}"
-        headers["retry-after-ms"] = f"{refusal.retry_after * 1000:.0f}"
-    if refusal.rule:
-        headers["x-dragoman-rule"] = refusal.rule
-    return Told(refusal.status, headers, body)
+    return Told(refusal.status, of_refusal(refusal, body), body)
 
 
 def fail(refusal: Refusal) -> bytes:
@@ -96,6 +81,8 @@ def _type(refusal: Refusal) -> str:
 def _code(refusal: Refusal) -> str | None:
     if refusal.kind:
         return _CODE_OF_TYPE.get(refusal.kind) if refusal.kind in _OWN_TYPES else refusal.kind
+    if refusal == NO_KEY:
+        return None
     for pattern, code in _CODES:
         if pattern.match(refusal.message):
             return code

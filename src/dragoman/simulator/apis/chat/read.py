@@ -8,29 +8,31 @@ from dragoman.simulator.apis.chat.models import effort_of, is_search_model
 from dragoman.simulator.apis.chat.shape import (
     AllowedTools,
     AssistantMessage,
-    AudioPart,
     ChatRequest,
-    Content,
     DeveloperMessage,
-    FilePart,
     FunctionDefinition,
     FunctionMessage,
     FunctionTool,
     FunctionToolCall,
-    ImagePart,
     JsonObjectAnswer,
     JsonSchemaAnswer,
     Message,
     Named,
     NamedCustom,
     NamedFunction,
-    RefusalPart,
     SystemMessage,
-    TextPart,
     Tool,
     ToolCall,
     ToolMessage,
     UserMessage,
+)
+from dragoman.simulator.apis.chat.shape_parts import (
+    AudioPart,
+    Content,
+    FilePart,
+    ImagePart,
+    RefusalPart,
+    TextPart,
 )
 from dragoman.simulator.talk import Ask, Call, Choice, Result, Turn
 from dragoman.simulator.talk import Tool as TalkTool

@@ -10,16 +10,18 @@ from dragoman.simulator.apis.chat import changes, words
 from dragoman.simulator.apis.chat.models import family_of, is_audio_model
 from dragoman.simulator.apis.chat.shape import (
     AssistantMessage,
-    AudioPart,
     ChatRequest,
+    Message,
+    SystemMessage,
+    UserMessage,
+)
+from dragoman.simulator.apis.chat.shape_parts import (
+    AudioPart,
     FilePart,
     ImagePart,
-    Message,
     Part,
     RefusalPart,
-    SystemMessage,
     TextPart,
-    UserMessage,
 )
 from dragoman.simulator.rule import Json, Rule, Situation, Violation
 
@@ -28,6 +30,8 @@ _IMAGES = ("image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp")
 _MAGIC = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 _EXAMPLE = "(e.g. 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU=')"
 _PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M9QDwADhgGAWjTQ7gAAAABJRU5ErkJggg=="
+# Anthropic's mark, and members of a whole message that a client took into its text.
+_TOLERATED = ("cache_control", "role", "refusal", "annotations", "audio", "tool_calls")
 _UNSUPPORTED_IMAGE = (
     "You uploaded an unsupported image. Please make sure your image has of one the following formats: "
     "['png', 'jpeg', 'gif', 'webp']."
@@ -199,19 +203,21 @@ def _break_file(body: Json, _: Random) -> Iterable[Json]:
         yield changes.with_messages(body, {"role": "user", "content": [{"type": "file", "file": file}]})
 
 
-def _check_cache_control(body: ChatRequest, _: Situation) -> Iterator[Violation]:
+def _check_tolerated(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     for where, message, part in _parts(body):
-        tolerant = isinstance(message, SystemMessage | AssistantMessage)
-        if isinstance(part, TextPart) and part.cache_control is not None and not tolerant:
-            yield Violation(words.unknown(f"{where}/cache_control"), where)
+        if not isinstance(part, TextPart) or isinstance(message, SystemMessage | AssistantMessage):
+            continue
+        for name in _TOLERATED:
+            if getattr(part, name) is not None:
+                yield Violation(words.unknown(f"{where}/{name}"), where)
 
 
-def _break_cache_control(body: Json, _: Random) -> Iterable[Json]:
-    part = {"type": "text", "text": "Hello", "cache_control": {"type": "ephemeral"}}
+def _break_tolerated(body: Json, _: Random) -> Iterable[Json]:
     for place, message in changes.messages(body, "developer", "user", "tool"):
         if isinstance(message.get("content"), str):
-            told = {**part, "text": message["content"]}
-            yield changes.put(body, ("messages", place, "content"), [told])
+            part = {"type": "text", "text": message["content"]}
+            for name in _TOLERATED:
+                yield changes.put(body, ("messages", place, "content"), [{**part, name: []}])
 
 
 def _check_breakpoint(body: ChatRequest, _: Situation) -> Iterator[Violation]:
@@ -270,12 +276,13 @@ RULES: tuple[Rule[ChatRequest], ...] = (
         _break_file,
     ),
     Rule(
-        "chat.cache-control",
-        "Anthropic's `cache_control` is unknown, but ignored in system and assistant messages.",
-        "recorded: openai_chat/lingua-0005 and lingua-0009 (ignored); developer messages: reported in public "
-        "repositories; user and tool messages: no source",
-        _check_cache_control,
-        _break_cache_control,
+        "chat.text-part-members",
+        "Members that a text part does not have are ignored in system and assistant messages, and unknown elsewhere.",
+        "recorded: openai_chat/lingua-0005 and lingua-0009 (`cache_control` ignored); the message's own members in a "
+        "part: sent by @openai/agents; developer messages: reported in public repositories; user and tool messages: "
+        "no source",
+        _check_tolerated,
+        _break_tolerated,
     ),
     Rule(
         "chat.cache-breakpoint-model",

@@ -1,4 +1,4 @@
-"""Rules about the schemas of functions and of answers; `dragoman.simulator.apis.chat.schemas` judges them."""
+"""Rules about the schemas of functions and of answers; `dragoman.simulator.apis.openai.schemas` judges them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from random import Random
@@ -6,10 +6,13 @@ from typing import Any
 
 from dragoman.simulator.apis.chat import changes, words
 from dragoman.simulator.apis.chat.rules_messages import PROBED
-from dragoman.simulator.apis.chat.schemas import (
+from dragoman.simulator.apis.chat.shape import ChatRequest, FunctionTool, JsonSchemaAnswer
+from dragoman.simulator.apis.openai.schemas import (
     COMBINATORS,
     FORBIDDEN,
     LISTS,
+    LONG_ENUM,
+    MOST_CHARACTERS_OF_LONG_ENUM,
     MOST_LEVELS,
     MOST_PROPERTIES,
     MOST_VALUES,
@@ -18,10 +21,10 @@ from dragoman.simulator.apis.chat.schemas import (
     nodes,
     types_of,
 )
-from dragoman.simulator.apis.chat.shape import ChatRequest, FunctionTool, JsonSchemaAnswer
 from dragoman.simulator.rule import Json, Mutate, Rule, Situation, Violation
 
 Check = Callable[[ChatRequest, Situation], Iterator[Violation]]
+_WORDY = MOST_CHARACTERS_OF_LONG_ENUM // LONG_ENUM
 _STRICT = "wire/gemini_schema.md section 6 (OpenAI strict subset)"
 
 
@@ -44,8 +47,10 @@ def _schemas(body: ChatRequest) -> Iterator[tuple[str, str, dict[str, Any], bool
 def _check(topic: Topic) -> Check:
     def check(body: ChatRequest, _: Situation) -> Iterator[Violation]:
         for where, subject, schema, strict in _schemas(body):
-            for complaint in complaints(schema, topic, strict=strict):
-                yield Violation(complaint.about(subject), where)
+            # A schema without members means that there are no parameters.
+            for complaint in complaints(schema, strict=strict) if schema else ():
+                if complaint.topic == topic:
+                    yield Violation(complaint.about(subject), where)
 
     return check
 
@@ -132,12 +137,13 @@ def _wide(node: Json) -> Json:
 def _break_size(body: Json, chance: Random) -> Iterable[Json]:
     many = {"type": "string", "enum": [f"v{number}" for number in range(MOST_VALUES + 1)]}
     long = {"type": "string", "enum": [str(number).zfill(130) for number in range(MOST_VALUES)]}
+    wordy = {"type": "string", "enum": [str(number).zfill(_WORDY) for number in range(LONG_ENUM + 1)]}
     for path, schema in changes.schemas(body, strict=True):
         inner = list(_inner(schema, _is_plain))
         if inner:
             place = (*path, *chance.choice(inner))
-            yield changes.put(body, place, many)
-            yield changes.put(body, place, long)
+            for values in (many, long, wordy):
+                yield changes.put(body, place, values)
         if chance.randrange(4) == 0:  # it takes a while to judge
             yield changes.put(body, path, _wide(schema))
 
@@ -204,8 +210,8 @@ RULES: tuple[Rule[ChatRequest], ...] = (
     _rule(
         "keyword",
         "chat.strict-keyword",
-        "A strict schema has no allOf, oneOf, not, conditions, dependencies, patterns of names or uniqueItems.",
-        f"{_STRICT}; oneOf, patternProperties and uniqueItems: reported in public issues",
+        "A strict schema has no allOf, oneOf, not, conditions, dependencies, patterns or counts of names, uniqueItems.",
+        f"{_STRICT}; oneOf, patternProperties, uniqueItems, minProperties and maxProperties: reported in public issues",
         _breaking(_is_plain, *(_forbidding(keyword) for keyword in FORBIDDEN)),
     ),
     _rule(
@@ -232,7 +238,8 @@ RULES: tuple[Rule[ChatRequest], ...] = (
     _rule(
         "size",
         "chat.strict-size",
-        "A strict schema has at most 5000 properties, 1000 enum values and 120,000 characters in names and values.",
+        "A strict schema has at most 5000 properties, 1000 enum values, 120,000 characters in names and values, and "
+        "15,000 in an enum of more than 250 values.",
         _STRICT,
         _break_size,
     ),

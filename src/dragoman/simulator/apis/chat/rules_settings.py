@@ -6,7 +6,8 @@ from random import Random
 
 from dragoman.simulator.apis.chat import changes, words
 from dragoman.simulator.apis.chat.rules_messages import PROBED
-from dragoman.simulator.apis.chat.shape import ChatRequest, JsonObjectAnswer, JsonSchemaAnswer, TextPart
+from dragoman.simulator.apis.chat.shape import ChatRequest, JsonObjectAnswer, JsonSchemaAnswer
+from dragoman.simulator.apis.chat.shape_parts import TextPart
 from dragoman.simulator.rule import Json, Rule, Situation, Violation
 
 _MOST_STOPS = 4

@@ -1,6 +1,7 @@
 """The rules that the shape of a body holds by itself, with what breaks them."""
 
 from collections.abc import Iterable
+from math import inf, nan
 from random import Random
 from typing import Any
 
@@ -52,6 +53,12 @@ _OUT_OF_BOUNDS: dict[str, Any] = {
     "top_logprobs": 21,
     "logit_bias": {"50256": 101},
 }
+
+
+def _break_json(body: Json, _: Random) -> Iterable[Json]:
+    """Set a number that Python writes and JSON has not."""
+    yield changes.changed(body, temperature=nan)
+    yield changes.changed(body, seed=inf)
 
 
 def _break_unknown(body: Json, chance: Random) -> Iterable[Json]:
@@ -114,6 +121,7 @@ def _break_bounds(body: Json, _: Random) -> Iterable[Json]:
 
 
 NOTES: tuple[RuleNote, ...] = (
+    RuleNote("chat.json", "The body is JSON.", "reported in public issues: the error tells how to fix it", _break_json),
     RuleNote(
         "chat.unknown-field",
         "There are no members but OpenAI's; those of other APIs and of compatible servers are refused.",

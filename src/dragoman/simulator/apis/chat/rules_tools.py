@@ -1,6 +1,5 @@
 """Rules about the tools of a request and the choice among them."""
 
-import re
 from collections.abc import Iterable, Iterator
 from random import Random
 
@@ -18,14 +17,10 @@ from dragoman.simulator.apis.chat.shape import (
     NamedFunction,
     Tool,
 )
+from dragoman.simulator.apis.openai.grammars import BROKEN, grammar_fault
 from dragoman.simulator.rule import Json, Rule, Situation, Violation
 
 _MOST = 128
-_UNMATCHABLE = re.compile(r"\(\?(?:[=!]|<[=!])|[*+?}]\?")
-"""Look-around and lazy quantifiers."""
-_LITERAL = re.compile(r'\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|"(?:\\.|[^"\\])*"', re.DOTALL)
-"""Escapes, classes of characters and quoted texts, in which those signs mean themselves."""
-_START = re.compile(r"^\s*[?!]?start(?:\.\d+)?\s*:", re.MULTILINE)
 
 
 def tool_name(tool: Tool) -> str:
@@ -103,22 +98,12 @@ def _break_custom(body: Json, _: Random) -> Iterable[Json]:
         yield changes.with_tool(older, {"type": "custom", "custom": {"name": "run_anything"}})
 
 
-def _grammar_fault(syntax: str, definition: str) -> str:
-    if not definition.strip():
-        return "the grammar is empty"
-    if _UNMATCHABLE.search(_LITERAL.sub("x", definition)):
-        return "look-around and lazy quantifiers are not supported"
-    if syntax == "lark" and not _START.search(definition):
-        return "no rule named 'start' is defined"
-    return ""
-
-
 def _check_grammar(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     for index, tool in enumerate(body.tools or ()):
         if isinstance(tool, CustomTool) and isinstance(tool.custom.format, GrammarFormat):
             grammar = tool.custom.format.grammar
             where = f"/tools/{index}/custom/format/grammar/definition"
-            if fault := _grammar_fault(grammar.syntax, grammar.definition):
+            if fault := grammar_fault(grammar.syntax, grammar.definition):
                 yield Violation(f"Invalid value for '{words.named(where)}': {fault}.", where)
 
 
@@ -126,13 +111,7 @@ def _break_grammar(body: Json, _: Random) -> Iterable[Json]:
     newer = changes.moved(body, "gpt-5.2")
     if newer is None:
         return
-    for syntax, definition in (
-        ("lark", 'expression: "a"'),
-        ("lark", ""),
-        ("lark", "start: WORD\nWORD: /(?=a).*/"),
-        ("regex", "^(?!no).*$"),
-        ("regex", "a+?"),
-    ):
+    for syntax, definition in BROKEN:
         grammar = {"type": "grammar", "grammar": {"syntax": syntax, "definition": definition}}
         yield changes.with_tool(newer, {"type": "custom", "custom": {"name": "by_grammar", "format": grammar}})
 

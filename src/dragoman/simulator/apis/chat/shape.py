@@ -8,80 +8,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from dragoman.simulator.apis.chat.shape_parts import Content, TextPart
 from dragoman.simulator.shape import Strict
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 Level = Literal["low", "medium", "high"]
 Penalty = Annotated[float, Meta(ge=-2, le=2)]
 Bias = Annotated[float, Meta(ge=-100, le=100)]
-
-
-class Breakpoint(Strict):
-    """Where the cached prefix may end."""
-
-    mode: Literal["explicit"]
-    ttl: Literal["30m", "12h"] | None = None
-
-
-class TextPart(Strict, tag_field="type", tag="text"):
-    """Text in a list of parts; `cache_control` is tolerated in some roles, which a rule judges."""
-
-    text: str
-    prompt_cache_breakpoint: Breakpoint | None = None
-    cache_control: Any = None
-
-
-class RefusalPart(Strict, tag_field="type", tag="refusal"):
-    """An assistant's refusal."""
-
-    refusal: str
-
-
-class ImageUrl(Strict):
-    """An address, or the image itself as a data URL."""
-
-    url: str
-    detail: Literal["auto", "low", "high", "original"] | None = None
-
-
-class ImagePart(Strict, tag_field="type", tag="image_url"):
-    """An image."""
-
-    image_url: ImageUrl
-    prompt_cache_breakpoint: Breakpoint | None = None
-
-
-class InputAudio(Strict):
-    """Sound, in base64."""
-
-    data: str
-    format: Literal["wav", "mp3"]
-
-
-class AudioPart(Strict, tag_field="type", tag="input_audio"):
-    """A recording."""
-
-    input_audio: InputAudio
-    prompt_cache_breakpoint: Breakpoint | None = None
-
-
-class FileContent(Strict):
-    """A file that was uploaded, or one that is sent along."""
-
-    file_id: str | None = None
-    file_data: str | None = None
-    filename: str | None = None
-
-
-class FilePart(Strict, tag_field="type", tag="file"):
-    """A document."""
-
-    file: FileContent
-    prompt_cache_breakpoint: Breakpoint | None = None
-
-
-Part = TextPart | RefusalPart | ImagePart | AudioPart | FilePart
-Content = str | list[Part]
 
 
 class FunctionCall(Strict):

@@ -25,8 +25,8 @@ class Chunks(Struct, frozen=True):
     body: ChatRequest
     occasion: Occasion
 
-    def frame(self, choices: list[Json], usage: Json | None = None) -> bytes:
-        """Write one chunk."""
+    def frame(self, choices: list[Json], usage: Json | None = None, more: Json | None = None) -> bytes:
+        """Write one chunk, with more members if it is the last."""
         options = self.body.stream_options
         chunk: Json = {
             "id": f"chatcmpl-{self.occasion.id}",
@@ -36,6 +36,7 @@ class Chunks(Struct, frozen=True):
             "service_tier": write.tier(self.body),
             "system_fingerprint": write.fingerprint(self.body),
             "choices": choices,
+            **(more or {}),
         }
         if options is not None and options.include_usage:
             chunk["usage"] = usage
@@ -47,9 +48,9 @@ class Chunks(Struct, frozen=True):
         """Write a chunk of one choice."""
         return self.frame([{"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": None}])
 
-    def finish(self, index: int, reason: str) -> bytes:
+    def finish(self, index: int, reason: str, more: Json) -> bytes:
         """Write the last chunk of one choice."""
-        return self.frame([{"index": index, "delta": {}, "logprobs": None, "finish_reason": reason}])
+        return self.frame([{"index": index, "delta": {}, "logprobs": None, "finish_reason": reason}], more=more)
 
 
 def _padding(chunk: bytes) -> str:
@@ -64,10 +65,13 @@ def stream(answer: Answer, accepted: Accepted, occasion: Occasion) -> Iterator[b
     count = body.n or 1
     for index in range(count):
         yield from _choice(answer, chunks, index)
+    counts = body.stream_options is not None and bool(body.stream_options.include_usage)
+    more = write.moderation(body)
     for index in range(count):
-        yield chunks.finish(index, write.finish_reason(answer, body))
-    if body.stream_options is not None and body.stream_options.include_usage:
-        yield chunks.frame([], write.usage(answer, body))
+        is_last = not counts and index + 1 == count
+        yield chunks.finish(index, write.finish_reason(answer, body), more if is_last else {})
+    if counts:
+        yield chunks.frame([], write.usage(answer, body), more)
     yield DONE
 
 
@@ -83,6 +87,11 @@ def _choice(answer: Answer, chunks: Chunks, index: int) -> Iterator[bytes]:
         headers = []
     yield chunks.delta(index, {**opening, "refusal": None})
     yield from _text(answer, chunks, index)
+    for piece in chunks.occasion.pace.pieces(answer.refusal):
+        yield chunks.delta(index, {"refusal": piece})
+    if cited := write.annotations(answer):
+        # The SDK's types do not know the member in a stream, but OpenAI sends it (openai/openai-java#297).
+        yield chunks.delta(index, {"annotations": cited})
     yield from _calls(answer.calls, chunks, index, headers)
 
 

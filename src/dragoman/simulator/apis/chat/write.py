@@ -8,14 +8,14 @@ from msgspec import structs
 from dragoman.simulator.api import Accepted, Occasion
 from dragoman.simulator.apis.chat.models import family_of
 from dragoman.simulator.apis.chat.shape import ChatRequest, CustomTool, FunctionTool, Named, NamedCustom, NamedFunction
+from dragoman.simulator.apis.openai.moderation import result
+from dragoman.simulator.apis.openai.probabilities import probabilities
 from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Answer, Call
 from dragoman.wire.json import decode, encode
 
 _TIERS = {"auto": "default", "fast": "priority"}
 _UNREADABLE = '{"'
-_LOGPROB = -0.01
-_WORSE = -4.0
 
 
 def whole(answer: Answer, accepted: Accepted, occasion: Occasion) -> bytes:
@@ -33,6 +33,7 @@ def whole(answer: Answer, accepted: Accepted, occasion: Occasion) -> bytes:
             "usage": usage(answer, body),
             "service_tier": tier(body),
             "system_fingerprint": fingerprint(body),
+            **moderation(body),
         }
     )
 
@@ -50,7 +51,7 @@ def _choice(answer: Answer, body: ChatRequest, occasion: Occasion, index: int) -
         message["tool_calls"] = [
             tool_call(call, body, call_id(call, occasion, index, place)) for place, call in enumerate(answer.calls)
         ]
-    message |= {"refusal": None, "annotations": annotations(answer)}
+    message |= {"refusal": answer.refusal or None, "annotations": annotations(answer)}
     told = logprobs(answer.text, body) if body.logprobs and answer.text else None
     return {"index": index, "message": message, "logprobs": told, "finish_reason": finish_reason(answer, body)}
 
@@ -64,8 +65,8 @@ def said(answer: Answer, body: ChatRequest) -> Answer:
 
 
 def content(answer: Answer) -> str | None:
-    """Return the text of a message: null beside calls, never null without them."""
-    return answer.text or (None if answer.calls else "")
+    """Return the text of a message: null beside calls or a refusal, never null without them."""
+    return answer.text or (None if answer.calls or answer.refusal else "")
 
 
 def finish_reason(answer: Answer, body: ChatRequest) -> str:
@@ -142,6 +143,15 @@ def usage(answer: Answer, body: ChatRequest) -> Json:
     }
 
 
+def moderation(body: ChatRequest) -> Json:
+    """Return the member that tells what the moderator said, if one was asked for."""
+    if body.moderation is None:
+        return {}
+    model = body.moderation.model
+    results: Json = {"type": "moderation_results", "model": model, "results": [result(model)]}
+    return {"moderation": {"input": results, "output": results}}
+
+
 def tier(body: ChatRequest) -> str:
     """Say which tier served the request."""
     return _TIERS.get(body.service_tier or "auto", body.service_tier or "default")
@@ -155,22 +165,5 @@ def fingerprint(body: ChatRequest) -> str | None:
 
 
 def logprobs(text: str, body: ChatRequest) -> Json:
-    """Tell how likely each word was: very."""
-    alternatives = body.top_logprobs or 0
-    tokens = [_token(word, alternatives) for word in _tokens(text)]
-    return {"content": tokens, "refusal": None}
-
-
-def _tokens(text: str) -> list[str]:
-    first, *others = text.split(" ")
-    return [token for token in (first, *(f" {other}" for other in others)) if token]
-
-
-def _token(token: str, alternatives: int) -> Json:
-    top = [_likely(token, _LOGPROB)][:alternatives]
-    top += [_likely(f"{token}{number}", _WORSE - number) for number in range(1, alternatives)]
-    return {**_likely(token, _LOGPROB), "top_logprobs": top}
-
-
-def _likely(token: str, logprob: float) -> Json:
-    return {"token": token, "logprob": logprob, "bytes": list(token.encode())}
+    """Tell how likely each word was."""
+    return {"content": probabilities(text, body.top_logprobs or 0), "refusal": None}

@@ -6,17 +6,18 @@ what was in it to Vertex's rules, for that is the request Code Assist passes on.
 
 import msgspec
 
-from dragoman.simulator.api import Accepted, Api, Envelope, Refusal
-from dragoman.simulator.apis.gemini.code_assist import load_code_assist, onboard_user, unwrapped, wrapped
-from dragoman.simulator.apis.gemini.errors import fail, refuse
+from dragoman.simulator.api import Accepted, Api, Envelope
+from dragoman.simulator.apis.gemini.code_assist import counted, load_code_assist, onboard_user, unwrapped, wrapped
+from dragoman.simulator.apis.gemini.errors import BAD_KEY, BAD_TOKEN, NO_KEY, fail, refuse
 from dragoman.simulator.apis.gemini.generation import NO_SUCH, generation_of
-from dragoman.simulator.apis.gemini.heard import Heard
+from dragoman.simulator.apis.gemini.heard import Heard, heard_in
+from dragoman.simulator.apis.gemini.proto import Surface
 from dragoman.simulator.apis.gemini.read import asked
 from dragoman.simulator.apis.gemini.rules import NOTES, RULES
 from dragoman.simulator.apis.gemini.shape import read_request
 from dragoman.simulator.apis.gemini.stream import stream, stream_array
 from dragoman.simulator.apis.gemini.turns import turns_of
-from dragoman.simulator.apis.gemini.write import heard_in, silenced, whole
+from dragoman.simulator.apis.gemini.write import silenced, whole
 from dragoman.simulator.rule import Situation, Violation, first_violation
 from dragoman.simulator.signatures import Signer
 
@@ -34,7 +35,8 @@ def _accept(body: bytes, situation: Situation, signer: Signer) -> Accepted | Vio
     model = situation.model.rpartition("/")[2]
     if model.startswith(NO_SUCH):
         return _no_model(model, situation)
-    request = read_request(body, vertex=situation.vertex, counting=situation.counting)
+    surface = _surface(situation)
+    request = read_request(body, surface, counting=situation.counting)
     if isinstance(request, Violation):
         return request
     heard = Heard(
@@ -42,15 +44,24 @@ def _accept(body: bytes, situation: Situation, signer: Signer) -> Accepted | Vio
         turns=turns_of(request),
         generation=generation_of(model),
         model=model,
-        vertex=situation.vertex,
+        surface=surface,
         signer=signer,
+        size=len(body),
     )
     return first_violation(RULES, heard, situation) or Accepted(ask=asked(heard), body=heard)
 
 
+def _surface(situation: Situation) -> Surface:
+    if not situation.vertex:
+        return "studio"
+    return "vertex v1" if situation.version == "v1" else "vertex"
+
+
 def _no_model(model: str, situation: Situation) -> Violation:
+    version = situation.version or "v1beta"
+    method = "countTokens" if situation.counting else "generateContent"
     studio = (
-        f"models/{model} is not found for API version v1beta, or is not supported for generateContent. Call "
+        f"models/{model} is not found for API version {version}, or is not supported for {method}. Call "
         "ModelService.ListModels to see the list of available models and their supported methods."
     )
     vertex = (
@@ -77,10 +88,10 @@ API = Api(
     refuse=refuse,
     fail=fail,
     count=_count,
-    bad_key=Refusal(
-        status=400, message="API key not valid. Please pass a valid API key.", kind="API_KEY_INVALID", rule="key"
-    ),
+    bad_key=BAD_KEY,
+    no_key=NO_KEY,
+    bad_token=BAD_TOKEN,
     silenced=silenced,
-    envelope=Envelope(unwrapped, wrapped),
+    envelope=Envelope(unwrapped, wrapped, counted),
     array=stream_array,
 )

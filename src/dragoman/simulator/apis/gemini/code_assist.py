@@ -1,6 +1,7 @@
 """Code Assist's envelope, and the calls its clients make before the first request.
 
-A client whose project begins with `new` is not on board yet, and is told which tiers there are; any other is.
+A client whose project begins with `new` is not on board yet, and is told which tiers there are; any other is. To come
+on board takes no time, but for a project that begins with `new-slow`: there the operation has to be asked for again.
 """
 
 from hashlib import sha256
@@ -11,6 +12,7 @@ from msgspec import Raw, Struct
 
 from dragoman.simulator.apis.gemini.proto import Fields, Message, Reader, members_of
 from dragoman.simulator.apis.gemini.shape import RULES
+from dragoman.simulator.catalogue import GEMINI
 from dragoman.simulator.rule import Violation
 
 _PROJECT = "simulated-project"
@@ -18,6 +20,8 @@ _TIER = {"id": "standard-tier", "name": "Gemini Code Assist", "description": "A 
 _FREE = {"id": "free-tier", "name": "Gemini Code Assist for individuals", "isDefault": False}
 _UNHEEDED = ("includeServerSideToolInvocations", "include_server_side_tool_invocations")
 _ONBOARDED = "type.googleapis.com/google.internal.cloud.code.v1internal.OnboardUserResponse"
+_OPERATION = "operations/onboard."
+_RESET = "2030-01-01T00:00:00Z"
 
 
 class Envelope(Message):
@@ -39,9 +43,14 @@ class _Reply(Struct):
 
 class _Asked(Struct):
     cloudaicompanionProject: str = ""  # noqa: N815  Google's name
+    freeTierDataCollectionOptin: bool = False  # noqa: N815  Google's name
 
 
-_READER = Reader(Envelope, vertex=True)
+class _Count(Struct):
+    totalTokens: int  # noqa: N815  Google's name
+
+
+_READER = Reader(Envelope, "vertex")
 
 
 def unwrapped(body: bytes) -> tuple[str, bytes] | Violation:
@@ -79,9 +88,39 @@ def wrapped(reply: bytes) -> bytes:
     return msgspec.json.encode({"response": Raw(reply.strip()), "traceId": trace})
 
 
+def counted(count: bytes) -> bytes:
+    """Leave of a count of tokens what Code Assist tells: how many there are."""
+    return msgspec.json.encode(msgspec.json.decode(count, type=_Count))
+
+
+def told(action: str, operation: str, body: bytes) -> bytes:
+    """Answer a call that is not for an answer of the model; an operation is asked for by its name."""
+    match action:
+        case "loadCodeAssist":
+            return load_code_assist(body)
+        case "onboardUser":
+            return onboard_user(body)
+        case "operation":
+            return _onboarded(operation.removeprefix("operations/").removeprefix("onboard."))
+        case "retrieveUserQuota":
+            bucket = {"tokenType": "REQUESTS", "remainingFraction": 1, "resetTime": _RESET}
+            return msgspec.json.encode({"buckets": [{**bucket, "modelId": name} for name in GEMINI]})
+        case "listExperiments":
+            return msgspec.json.encode({"experimentIds": list[int](), "flags": list[Any]()})
+        case "fetchAdminControls":
+            return msgspec.json.encode({"adminControlsApplicable": False})
+        case "getCodeAssistGlobalUserSetting" | "setCodeAssistGlobalUserSetting":
+            asked = _asked(body)
+            project = asked.cloudaicompanionProject or _PROJECT
+            setting = {"freeTierDataCollectionOptin": asked.freeTierDataCollectionOptin}
+            return msgspec.json.encode({"cloudaicompanionProject": project, **setting})
+        case _:
+            return b"{}"
+
+
 def load_code_assist(body: bytes) -> bytes:
     """Answer `loadCodeAssist`: which tier the user is on, and with which project."""
-    project = _project(body)
+    project = _asked(body).cloudaicompanionProject
     if project.startswith("new"):
         tiers = [{**_TIER, "isDefault": True, "userDefinedCloudaicompanionProject": True}, _FREE]
         return msgspec.json.encode({"allowedTiers": tiers})
@@ -89,15 +128,20 @@ def load_code_assist(body: bytes) -> bytes:
 
 
 def onboard_user(body: bytes) -> bytes:
-    """Answer `onboardUser`: an operation that is done at once."""
-    project = _project(body) or _PROJECT
+    """Answer `onboardUser`: an operation, mostly one that is done at once."""
+    project = _asked(body).cloudaicompanionProject or _PROJECT
+    if project.startswith("new-slow"):
+        return msgspec.json.encode({"name": _OPERATION + project, "done": False})
+    return _onboarded(project)
+
+
+def _onboarded(project: str) -> bytes:
     response = {"@type": _ONBOARDED, "cloudaicompanionProject": {"id": project, "name": project}}
-    name = f"operations/{sha256(body).hexdigest()[:16]}"
-    return msgspec.json.encode({"name": name, "done": True, "response": response})
+    return msgspec.json.encode({"name": _OPERATION + project, "done": True, "response": response})
 
 
-def _project(body: bytes) -> str:
+def _asked(body: bytes) -> _Asked:
     try:
-        return msgspec.json.decode(body, type=_Asked).cloudaicompanionProject
+        return msgspec.json.decode(body, type=_Asked)
     except msgspec.MsgspecError:
-        return ""
+        return _Asked()

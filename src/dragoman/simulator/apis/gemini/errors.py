@@ -26,10 +26,24 @@ _WORDS = {
     504: "DEADLINE_EXCEEDED",
 }
 _TYPE = "type.googleapis.com/google.rpc."
-_BAD_KEY = "API_KEY_INVALID"
+_INVALID_KEY = "API_KEY_INVALID"
 _SERVICE = "generativelanguage.googleapis.com"
-_PLACE = re.compile(r" at '(?P<path>[^']*)'(?P<words>: .*)?")
+_PLACE = re.compile(r" at '(?P<path>[^']*)'")
 _PAYLOAD = ("Invalid JSON payload", "Invalid value")
+BAD_KEY = Refusal(status=400, message="API key not valid. Please pass a valid API key.", kind=_INVALID_KEY, rule="key")
+NO_KEY = Refusal(
+    status=403,
+    message="Method doesn't allow unregistered callers (callers without established identity). Please use API Key or "
+    "other form of API consumer identity to call this API.",
+    rule="key",
+)
+"""Recorded: gemini/langchaingo-0001."""
+BAD_TOKEN = Refusal(
+    status=401,
+    message="Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other "
+    "valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project.",
+    rule="key",
+)
 
 
 def refuse(refusal: Refusal) -> Told:
@@ -50,7 +64,7 @@ def fail(refusal: Refusal) -> bytes:
 
 def _error(refusal: Refusal) -> dict[str, Any]:
     words = _WORDS.get(refusal.status, "UNKNOWN")
-    if refusal.kind and refusal.kind != _BAD_KEY:
+    if refusal.kind and refusal.kind != _INVALID_KEY:
         words = refusal.kind
     message = f"{refusal.message} [rule: {refusal.rule}]" if refusal.rule else refusal.message
     error: dict[str, Any] = {"code": refusal.status, "message": message, "status": words}
@@ -62,8 +76,8 @@ def _error(refusal: Refusal) -> dict[str, Any]:
 
 def _details(refusal: Refusal) -> list[dict[str, Any]]:
     details: list[dict[str, Any]] = []
-    if refusal.kind == _BAD_KEY:
-        info = {"reason": _BAD_KEY, "domain": "googleapis.com", "metadata": {"service": _SERVICE}}
+    if refusal.kind == _INVALID_KEY:
+        info = {"reason": _INVALID_KEY, "domain": "googleapis.com", "metadata": {"service": _SERVICE}}
         details.append({"@type": f"{_TYPE}ErrorInfo", **info})
         details.append({"@type": f"{_TYPE}LocalizedMessage", "locale": "en-US", "message": refusal.message})
     if refusal.message.startswith(_PAYLOAD):

@@ -66,6 +66,11 @@ class Generation(Struct, frozen=True):
         return ("MINIMAL", "LOW", "MEDIUM", "HIGH") if small else ("LOW", "MEDIUM", "HIGH")
 
     @property
+    def most_input(self) -> int:
+        """The most tokens a request may have."""
+        return 1_048_576 if self.number >= (1, 5) else 32_768
+
+    @property
     def budgets(self) -> tuple[int, int] | None:
         """The least and the most budget it takes beside 0 and -1; None where any is taken, and not heeded."""
         return _BUDGETS.get(self.family) if self.number == (2, 5) else None

@@ -2,7 +2,9 @@
 
 from msgspec import Struct
 
+from dragoman.simulator.api import Accepted
 from dragoman.simulator.apis.gemini.generation import Generation
+from dragoman.simulator.apis.gemini.proto import Surface
 from dragoman.simulator.apis.gemini.shape import GenerateContentRequest, GenerationConfig
 from dragoman.simulator.apis.gemini.shape_tools import FunctionDeclaration
 from dragoman.simulator.apis.gemini.turns import Turn
@@ -19,8 +21,15 @@ class Heard(Struct, frozen=True, kw_only=True):
     turns: tuple[Turn, ...]
     generation: Generation
     model: str
-    vertex: bool
+    surface: Surface
     signer: Signer
+    size: int
+    """Bytes of the body."""
+
+    @property
+    def vertex(self) -> bool:
+        """Whether the request came to Vertex, or to Code Assist, which passes it on."""
+        return self.surface != "studio"
 
     @property
     def config(self) -> GenerationConfig:
@@ -43,6 +52,12 @@ class Heard(Struct, frozen=True, kw_only=True):
 
 
 HeardRule = Rule[Heard]
+
+
+def heard_in(accepted: Accepted) -> Heard:
+    """Return the request a reply answers."""
+    heard: Heard = accepted.body
+    return heard
 
 
 def field(path: str, words: str) -> str:

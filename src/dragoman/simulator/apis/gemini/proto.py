@@ -2,7 +2,7 @@
 
 It is lenient where Google is: null is absence, one value may stand for a list, enums come as names in any case or as
 numbers, numbers as strings. It is strict where Google is: unknown names, types, base64, two members of a oneof.
-A member marked `STUDIO` or `VERTEX` is unknown to the other surface.
+A member marked `STUDIO`, `VERTEX` or `NOT_V1` is unknown to the other surfaces.
 """
 
 import re
@@ -29,11 +29,15 @@ from dragoman.simulator.rule import Violation
 from dragoman.wire.pointer import escape
 
 Fault = Literal["json", "unknown-field", "type", "enum", "bounds", "oneof"]
+Surface = Literal["studio", "vertex", "vertex v1"]
 Read = Callable[[Any], Any]
 M = TypeVar("M", bound="Message")
 
-_STUDIO_PACKAGE = "google.ai.generativelanguage.v1beta"
-_VERTEX_PACKAGE = "google.cloud.aiplatform.v1beta1"
+_PACKAGES: dict[Surface, str] = {
+    "studio": "google.ai.generativelanguage.v1beta",
+    "vertex": "google.cloud.aiplatform.v1beta1",
+    "vertex v1": "google.cloud.aiplatform.v1",
+}
 _TYPE = "type.googleapis.com/"
 _PACKAGE = "{package}"
 _HUMP = re.compile(r"_([a-z0-9])")
@@ -43,9 +47,9 @@ _SHOWN = 200
 
 
 class Only(Struct, frozen=True):
-    """Marks a member that one surface has and the other has not."""
+    """Marks a member that some surfaces have and the others have not."""
 
-    vertex: bool
+    surfaces: tuple[Surface, ...]
 
 
 class Words(Struct, frozen=True):
@@ -55,8 +59,10 @@ class Words(Struct, frozen=True):
     words: tuple[str, ...]
 
 
-STUDIO = Only(vertex=False)
-VERTEX = Only(vertex=True)
+STUDIO = Only(("studio",))
+VERTEX = Only(("vertex", "vertex v1"))
+NOT_V1 = Only(("studio", "vertex"))
+"""Vertex has it in its beta version only."""
 Int32 = Annotated[int, "TYPE_INT32"]
 Int64 = Annotated[int, "TYPE_INT64"]
 Float = Annotated[float, "TYPE_FLOAT"]
@@ -92,10 +98,10 @@ class Misfit(Exception):  # noqa: N818  it says what the value is
         self._pointer = f"/{escape(token)}{self._pointer}"
         return self
 
-    def told(self, rules: str, *, vertex: bool) -> Violation:
+    def told(self, rules: str, surface: Surface) -> Violation:
         """Return it in Google's words; the rule's name begins with `rules`."""
         path = self._path.removeprefix(".")
-        tail = self._tail.replace(_PACKAGE, _VERTEX_PACKAGE if vertex else _STUDIO_PACKAGE)
+        tail = self._tail.replace(_PACKAGE, _PACKAGES[surface])
         message = f"{self._head} at '{path}'{tail}" if path else self._head + tail
         return Violation(message, self._pointer, rule=f"{rules}.{self._fault}")
 
@@ -110,10 +116,10 @@ class _Member(Struct, frozen=True):
 class Reader(Generic[M]):
     """Reads one message on one surface."""
 
-    def __init__(self, hint: type[M], *, vertex: bool) -> None:
+    def __init__(self, hint: type[M], surface: Surface) -> None:
         self._hint = hint
-        self._read = _Reading(hint, vertex=vertex)
-        self._vertex = vertex
+        self._read = _Reading(hint, surface)
+        self._surface: Surface = surface
 
     def read(self, body: bytes, rules: str) -> M | Violation:
         """Return the message, or what is wrong with it."""
@@ -127,15 +133,15 @@ class Reader(Generic[M]):
         try:
             return self._read(document)
         except Misfit as misfit:
-            return misfit.told(rules, vertex=self._vertex)
+            return misfit.told(rules, self._surface)
 
 
 class _Reading:
     """Reads a message. What its members are is looked up when it is first read, for messages hold themselves."""
 
-    def __init__(self, hint: type[Message], *, vertex: bool) -> None:
+    def __init__(self, hint: type[Message], surface: Surface) -> None:
         self._hint = hint
-        self._vertex = vertex
+        self._surface: Surface = surface
         self._members: dict[str, _Member] | None = None
         self._groups = {member: name for name, members in hint.oneofs.items() for member in members}
 
@@ -144,7 +150,7 @@ class _Reading:
         if document is None:
             raise _invalid("type", f"{_TYPE}{_PACKAGE}.{self._hint.__name__}", value)
         if self._members is None:
-            self._members = _members(self._hint, vertex=self._vertex)
+            self._members = _members(self._hint, self._surface)
         given: dict[str, Any] = {}
         groups: dict[str, str] = {}
         for name, item in document.items():
@@ -181,16 +187,16 @@ def camel(name: str) -> str:
     return _HUMP.sub(lambda found: found[1].upper(), name)
 
 
-def _members(hint: type[Message], *, vertex: bool) -> dict[str, _Member]:
+def _members(hint: type[Message], surface: Surface) -> dict[str, _Member]:
     members: dict[str, _Member] = {}
     for attribute, member in get_type_hints(hint, include_extras=True).items():
         if get_origin(member) is ClassVar:
             continue
         kind, marks = _plain(member)
         only = next((mark for mark in marks if isinstance(mark, Only)), None)
-        if only is None or only.vertex == vertex:
+        if only is None or surface in only.surfaces:
             listed = get_origin(kind) is list or "google.protobuf.Value" in marks
-            made = _Member(attribute, _reader(kind, marks, vertex=vertex), listed)
+            made = _Member(attribute, _reader(kind, marks, surface), listed)
             members[attribute] = members[camel(attribute)] = made
     return members
 
@@ -208,11 +214,11 @@ def _plain(hint: Any) -> tuple[Any, tuple[Any, ...]]:
             return hint, marks
 
 
-def _reader(kind: Any, marks: tuple[Any, ...], *, vertex: bool) -> Read:
+def _reader(kind: Any, marks: tuple[Any, ...], surface: Surface) -> Read:
     words = next((mark for mark in marks if isinstance(mark, Words)), None)
     word = next((mark for mark in marks if isinstance(mark, str)), "")
     if get_origin(kind) is list:
-        return _Repeated(_reader(*_plain(get_args(kind)[0]), vertex=vertex))
+        return _Repeated(_reader(*_plain(get_args(kind)[0]), surface))
     if words is not None:
         return _Enum(words)
     if word == "google.protobuf.Value":
@@ -220,9 +226,9 @@ def _reader(kind: Any, marks: tuple[Any, ...], *, vertex: bool) -> Read:
     if word == "google.protobuf.Struct":
         return _fields
     if get_origin(kind) is dict:
-        return _Map(_reader(*_plain(get_args(kind)[1]), vertex=vertex))
+        return _Map(_reader(*_plain(get_args(kind)[1]), surface))
     if isinstance(kind, type) and issubclass(kind, Message):
-        return _Reading(kind, vertex=vertex)
+        return _Reading(kind, surface)
     return _SCALARS[word or kind]
 
 

@@ -1,12 +1,15 @@
 """What contents must be: given, of a known role, made of parts with one thing in each, of media Google can see."""
 
+import re
 from collections.abc import Iterable, Iterator
 from random import Random
 
 from dragoman.simulator.apis.gemini import bodies
 from dragoman.simulator.apis.gemini.heard import Heard, HeardRule, field, unable
+from dragoman.simulator.apis.gemini.read import asked
 from dragoman.simulator.apis.gemini.shape import Blob, Content, FileData
 from dragoman.simulator.apis.gemini.turns import Placed
+from dragoman.simulator.model.usage import ask_tokens
 from dragoman.simulator.rule import Json, Rule, Situation, Violation
 
 _ROLES = frozenset({"user", "model"})
@@ -25,6 +28,9 @@ _APPLICATIONS = frozenset(
     }
 )
 _RESULT_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
+_UPLOADED = re.compile(r"https://generativelanguage\.googleapis\.com/|files/")
+_SMALL = 100_000
+"""So few bytes cannot be too many tokens, whatever they say."""
 _KINDS = ("audio/", "video/", "text/")
 _FUNCTION_DOCS = "Learn more: https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling"
 
@@ -153,6 +159,22 @@ def _cached(heard: Heard, _: Situation) -> Iterator[Violation]:
         yield Violation(vertex if heard.vertex else studio, "/cachedContent")
 
 
+def _uploaded(heard: Heard, _: Situation) -> Iterator[Violation]:
+    for placed in _parts(heard):
+        file = placed.part.file_data
+        if heard.vertex and file is not None and _UPLOADED.match(file.file_uri):
+            yield Violation(unable(f"it has an unsupported file uri: {file.file_uri}."), f"{placed.where}/fileData")
+
+
+def _length(heard: Heard, situation: Situation) -> Iterator[Violation]:
+    if heard.size < _SMALL or situation.counting:
+        return
+    tokens, most = ask_tokens(asked(heard)), heard.generation.most_input
+    if tokens > most:
+        words = f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({most})."
+        yield Violation(words, "/contents")
+
+
 def _safety(heard: Heard, _: Situation) -> Iterator[Violation]:
     known: set[str] = set()
     for index, setting in enumerate(heard.request.safety_settings or []):
@@ -211,6 +233,19 @@ def _bad_files(body: Json, _: Random) -> Iterable[Json]:
     yield _with_part(body, {"fileData": {"mimeType": "application/pdf"}})
     yield _with_part(body, {"fileData": {"mimeType": "application/pdf", "fileUri": "gs://bucket/a.pdf"}})
     yield _with_part(body, {"file_data": {"mime_type": "image/tiff", "file_uri": "https://example.com/a.tiff"}})
+
+
+def _uploaded_file(body: Json, _: Random) -> Iterable[Json]:
+    uri = "https://generativelanguage.googleapis.com/v1beta/files/3qswqtk02p7x"
+    yield _with_part(body, {"fileData": {"mimeType": "application/pdf", "fileUri": uri}})
+
+
+def _too_long(body: Json, _: Random) -> Iterable[Json]:
+    changed = bodies.copied(body)
+    content = next(one for one in bodies.contents(changed) if one.get("role") != "model")
+    image = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+    bodies.parts(content)[:0] = [image] * 4100
+    yield changed
 
 
 def _system_media(body: Json, _: Random) -> Iterable[Json]:
@@ -302,6 +337,20 @@ RULES: tuple[HeardRule, ...] = (
         "wire/gemini.md sections 2 and 13; the words are ours",
         _file,
         _bad_files,
+    ),
+    Rule(
+        "gemini.file-uploaded",
+        "Files that were uploaded to AI Studio are not for Vertex.",
+        "wire/gemini.md section 13; the words are ours",
+        _uploaded,
+        _uploaded_file,
+    ),
+    Rule(
+        "gemini.input-tokens",
+        "A request has no more tokens than the model can read.",
+        "wire/mapping.md section 7, wire/gemini.md section 10; Google's words from public threads",
+        _length,
+        _too_long,
     ),
     Rule(
         "gemini.system-text",

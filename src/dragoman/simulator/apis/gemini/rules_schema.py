@@ -25,7 +25,7 @@ _BESIDE_REF = frozenset({"description", "default"})
 _LITERALS = frozenset({"enum", "const", "default", "example", "examples"})
 
 
-class _Node(Struct, frozen=True):
+class Node(Struct, frozen=True):
     """A schema, where it stands in Google's words and as a pointer, and the function it belongs to."""
 
     schema: Schema
@@ -34,41 +34,43 @@ class _Node(Struct, frozen=True):
     function: str
 
 
-def _nodes(node: _Node) -> Iterator[_Node]:
+def _nodes(node: Node) -> Iterator[Node]:
     yield node
     schema = node.schema
     for name, inner in (schema.properties or {}).items():
         where = f"{node.where}/properties/{escape(name)}"
-        yield from _nodes(_Node(inner, f"{node.path}.properties[{name}]", where, node.function))
+        yield from _nodes(Node(inner, f"{node.path}.properties[{name}]", where, node.function))
     if schema.items is not None:
-        yield from _nodes(_Node(schema.items, f"{node.path}.items", f"{node.where}/items", node.function))
+        yield from _nodes(Node(schema.items, f"{node.path}.items", f"{node.where}/items", node.function))
     for index, inner in enumerate(schema.any_of or []):
-        yield from _nodes(_Node(inner, f"{node.path}.any_of[{index}]", f"{node.where}/anyOf/{index}", node.function))
+        yield from _nodes(Node(inner, f"{node.path}.any_of[{index}]", f"{node.where}/anyOf/{index}", node.function))
     for name, inner in (schema.defs or {}).items():
         where = f"{node.where}/defs/{escape(name)}"
-        yield from _nodes(_Node(inner, f"{node.path}.defs[{name}]", where, node.function))
+        yield from _nodes(Node(inner, f"{node.path}.defs[{name}]", where, node.function))
 
 
-def _roots(heard: Heard) -> Iterator[_Node]:
+def roots(heard: Heard) -> Iterator[Node]:
+    """Yield every schema of a request in Google's own form."""
     for (number, index), function in heard.placed_functions:
         path = f"tools[{number}].function_declarations[{index}]"
         where = f"/tools/{number}/functionDeclarations/{index}"
         for name in ("parameters", "response"):
             schema: Schema | None = getattr(function, name)
             if schema is not None:
-                yield _Node(schema, f"{path}.{name}", f"{where}/{name}", function.name)
+                yield Node(schema, f"{path}.{name}", f"{where}/{name}", function.name)
     if heard.config.response_schema is not None:
         where = "/generationConfig/responseSchema"
-        yield _Node(heard.config.response_schema, "generation_config.response_schema", where, "")
+        yield Node(heard.config.response_schema, "generation_config.response_schema", where, "")
 
 
-def _all_nodes(heard: Heard) -> Iterator[_Node]:
-    for root in _roots(heard):
+def all_nodes(heard: Heard) -> Iterator[Node]:
+    """Yield every schema in Google's own form, and every schema within."""
+    for root in roots(heard):
         yield from _nodes(root)
 
 
 def _root(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for node in _roots(heard):
+    for node in roots(heard):
         if node.path.endswith(".parameters") and node.schema.type not in {None, "OBJECT", "TYPE_UNSPECIFIED"}:
             words = "functionDeclaration parameters schema should be of type OBJECT."
             message = unable(f"`{node.function}` {words}") if heard.vertex else field(node.path, words)
@@ -76,13 +78,13 @@ def _root(heard: Heard, _: Situation) -> Iterator[Violation]:
 
 
 def _items(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for node in _all_nodes(heard):
+    for node in all_nodes(heard):
         if node.schema.type == "ARRAY" and node.schema.items is None:
             yield Violation(field(f"{node.path}.items", "missing field."), node.where)
 
 
 def _enum(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for node in _all_nodes(heard):
+    for node in all_nodes(heard):
         schema = node.schema
         numbers = schema.type in {"INTEGER", "NUMBER"} and schema.format == "enum"
         if schema.enum and schema.type not in {None, "STRING"} and not numbers:
@@ -93,7 +95,7 @@ def _enum(heard: Heard, _: Situation) -> Iterator[Violation]:
 
 
 def _required(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for node in _all_nodes(heard):
+    for node in all_nodes(heard):
         for index, name in enumerate(node.schema.required or []):
             if name not in (node.schema.properties or {}):
                 words = field(f"{node.path}.required[{index}]", "property is not defined")
@@ -101,7 +103,7 @@ def _required(heard: Heard, _: Situation) -> Iterator[Violation]:
 
 
 def _format(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for node in _all_nodes(heard):
+    for node in all_nodes(heard):
         known = _FORMATS.get(node.schema.type or "")
         strings = node.schema.type == "STRING"
         if node.schema.format and known and node.schema.format not in known and not (strings and heard.vertex):
@@ -113,7 +115,7 @@ def _format(heard: Heard, _: Situation) -> Iterator[Violation]:
 def _alone(heard: Heard, _: Situation) -> Iterator[Violation]:
     if not heard.vertex:
         return
-    for node in _all_nodes(heard):
+    for node in all_nodes(heard):
         beside = [name for name in Schema.__struct_fields__ if getattr(node.schema, name) is not None]
         if node.schema.any_of and len(beside) > 1:
             place = node.path.rpartition("].")[2]
@@ -122,14 +124,15 @@ def _alone(heard: Heard, _: Situation) -> Iterator[Violation]:
 
 
 def _properties(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for node in _all_nodes(heard):
+    for node in all_nodes(heard):
         empty = node.schema.type == "OBJECT" and node.schema.properties == {}
         if empty and heard.generation.number < (2, 0):
             words = field(f"{node.path}.properties", "should be non-empty for OBJECT type")
             yield Violation(words, f"{node.where}/properties")
 
 
-def _json_roots(heard: Heard) -> Iterator[tuple[Any, str, str]]:
+def json_roots(heard: Heard) -> Iterator[tuple[Any, str, str]]:
+    """Yield every JSON schema of a request: itself, where it stands in Google's words, its pointer."""
     for (number, index), function in heard.placed_functions:
         path = f"tools[{number}].function_declarations[{index}].parameters_json_schema"
         where = f"/tools/{number}/functionDeclarations/{index}/parametersJsonSchema"
@@ -141,22 +144,23 @@ def _json_roots(heard: Heard) -> Iterator[tuple[Any, str, str]]:
 
 
 def _json_root(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for schema, path, where in _json_roots(heard):
+    for schema, path, where in json_roots(heard):
         members = members_of(schema)
         typed = None if members is None else members.get("type", "object")
         if typed is None or ("parameters" in path and typed != "object"):
             yield Violation(field(path, "schema must be of type object"), where)
 
 
-def _json_nodes(schema: Any, where: str) -> Iterator[tuple[dict[str, Any], str]]:
+def json_nodes(schema: Any, where: str) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield every object within a JSON schema, itself first, with its pointer."""
     members = members_of(schema)
     if members is not None:
         yield members, where
         for name, inner in members.items():
             if name not in _LITERALS:
-                yield from _json_nodes(inner, f"{where}/{escape(name)}")
+                yield from json_nodes(inner, f"{where}/{escape(name)}")
     for index, inner in enumerate(items_of(schema) or []):
-        yield from _json_nodes(inner, f"{where}/{index}")
+        yield from json_nodes(inner, f"{where}/{index}")
 
 
 def _found(schema: Any, reference: str) -> bool:
@@ -169,9 +173,9 @@ def _found(schema: Any, reference: str) -> bool:
 
 
 def _reference(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for root, path, start in _json_roots(heard):
-        anchors = {f"#{node['$anchor']}" for node, _where in _json_nodes(root, "") if "$anchor" in node}
-        for node, where in _json_nodes(root, start):
+    for root, path, start in json_roots(heard):
+        anchors = {f"#{node['$anchor']}" for node, _where in json_nodes(root, "") if "$anchor" in node}
+        for node, where in json_nodes(root, start):
             reference = node.get("$ref")
             if not isinstance(reference, str):
                 continue

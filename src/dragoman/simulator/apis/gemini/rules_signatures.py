@@ -1,6 +1,7 @@
 """Thought signatures: from Gemini 3 on they come back as they were issued, on what they were issued for.
 
-The first call of every step of the current turn must carry one; everywhere else one may be left out.
+The first call of every step of the current turn must carry one; everywhere else one may be left out. A token with which
+an answer goes on was issued here too.
 """
 
 import json
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from random import Random
 
 from dragoman.simulator.apis.gemini import bodies
+from dragoman.simulator.apis.gemini.continuation import place_of
 from dragoman.simulator.apis.gemini.heard import Heard, HeardRule
 from dragoman.simulator.apis.gemini.shape import read_request
 from dragoman.simulator.apis.gemini.turns import Placed, current_turn, signed_content, turns_of
@@ -93,9 +95,15 @@ def _twice(heard: Heard, _: Situation) -> Iterator[Violation]:
         known.add(token)
 
 
+def _continuation(heard: Heard, situation: Situation) -> Iterator[Violation]:
+    token = heard.request.continuation_token
+    if token is not None and place_of(token, heard.signer) is None and not situation.recorded:
+        yield Violation("Invalid continuation token.", "/continuationToken")
+
+
 def _first_calls(body: Json) -> list[Json]:
     """Return the calls of a body that must be signed."""
-    request = read_request(json.dumps(bodies.request_in(body)).encode(), vertex=False)
+    request = read_request(json.dumps(bodies.request_in(body)).encode(), "studio")
     if isinstance(request, Violation):
         return []
     steps = [step.calls[0][0] for step in current_turn(turns_of(request)) if step.calls]
@@ -158,6 +166,13 @@ def _with_twice(body: Json, _: Random) -> Iterable[Json]:
             return
 
 
+def _with_other_token(body: Json, _: Random) -> Iterable[Json]:
+    for token in ("", _FOREIGN):
+        changed = bodies.copied(body)
+        bodies.put(bodies.request_in(changed), "continuation_token", token)
+        yield changed
+
+
 RULES: tuple[HeardRule, ...] = (
     Rule(
         "gemini.signature-missing",
@@ -193,5 +208,12 @@ RULES: tuple[HeardRule, ...] = (
         "wire/gemini.md section 6 (a signature stays with its part); no recording",
         _twice,
         _with_twice,
+    ),
+    Rule(
+        "gemini.continuation-token",
+        "A continuation token was given here, unless the request is a recording.",
+        "wire/gemini.md section 8.4; the words are ours",
+        _continuation,
+        _with_other_token,
     ),
 )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, ClassVar
 
 from dragoman.simulator.apis.gemini.proto import (
+    NOT_V1,
     STUDIO,
     VERTEX,
     Bytes,
@@ -17,6 +18,7 @@ from dragoman.simulator.apis.gemini.proto import (
     Int32,
     Message,
     Reader,
+    Surface,
     Value,
     Words,
 )
@@ -114,7 +116,7 @@ class PartialArg(Message):
 class FunctionCall(Message):
     """A call of a function."""
 
-    id: str | None = None
+    id: Annotated[str, NOT_V1] | None = None
     name: str = ""
     args: Fields | None = None
     partial_args: Annotated[list[PartialArg], VERTEX] | None = None
@@ -134,7 +136,7 @@ class FunctionResponsePart(Message):
 class FunctionResponse(Message):
     """What a function answered."""
 
-    id: str | None = None
+    id: Annotated[str, NOT_V1] | None = None
     name: str = ""
     response: Fields | None = None
     parts: list[FunctionResponsePart] | None = None
@@ -329,15 +331,16 @@ class CountTokensRequest(Message):
     generation_config: Annotated[GenerationConfig, VERTEX] | None = None
 
 
-_REQUESTS = {vertex: Reader(GenerateContentRequest, vertex=vertex) for vertex in (False, True)}
-_COUNTS = {vertex: Reader(CountTokensRequest, vertex=vertex) for vertex in (False, True)}
+_SURFACES: tuple[Surface, ...] = ("studio", "vertex", "vertex v1")
+_REQUESTS = {surface: Reader(GenerateContentRequest, surface) for surface in _SURFACES}
+_COUNTS = {surface: Reader(CountTokensRequest, surface) for surface in _SURFACES}
 
 
-def read_request(body: bytes, *, vertex: bool, counting: bool = False) -> GenerateContentRequest | Violation:
+def read_request(body: bytes, surface: Surface, *, counting: bool = False) -> GenerateContentRequest | Violation:
     """Return the request in a body, or what is wrong with it; counting, the body only holds the request."""
     if not counting:
-        return _REQUESTS[vertex].read(body, RULES)
-    read = _COUNTS[vertex].read(body, RULES)
+        return _REQUESTS[surface].read(body, RULES)
+    read = _COUNTS[surface].read(body, RULES)
     if isinstance(read, Violation):
         return read
     return read.generate_content_request or GenerateContentRequest(

@@ -4,32 +4,33 @@ From Gemini 3 on a text ends in an empty one that carries its signature, and on 
 text. Calls come whole: one a chunk, all in one before Gemini 3, and in pieces where Vertex was asked for that.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import msgspec
 
 from dragoman.simulator.api import Accepted, Occasion
 from dragoman.simulator.apis.gemini import write
-from dragoman.simulator.apis.gemini.code_assist import wrapped
+from dragoman.simulator.apis.gemini.continuation import hop
+from dragoman.simulator.apis.gemini.heard import heard_in
 from dragoman.simulator.talk import Answer, Usage
 
 Json = dict[str, Any]
+_DATA = b"data: "
 _BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 
 
 def stream(answer: Answer, accepted: Accepted, occasion: Occasion) -> Iterator[bytes]:
     """Yield the frames of a stream of events."""
     for made in chunks(answer, accepted, occasion):
-        yield b"data: " + msgspec.json.encode(made) + b"\r\n\r\n"
+        yield _DATA + msgspec.json.encode(made) + b"\r\n\r\n"
 
 
-def stream_array(answer: Answer, accepted: Accepted, occasion: Occasion, enveloped: bool) -> Iterator[bytes]:
+def stream_array(frames: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the pieces of one JSON array: a stream as it comes without `alt=sse`."""
     before = b"["
-    for made in chunks(answer, accepted, occasion):
-        element = msgspec.json.encode(made)
-        yield before + msgspec.json.format(wrapped(element) if enveloped else element, indent=2)
+    for frame in frames:
+        yield before + msgspec.json.format(frame.removeprefix(_DATA).rstrip(), indent=2)
         before = b"\n,\r\n"
     yield b"\n]\n"
 
@@ -39,9 +40,11 @@ def chunks(answer: Answer, accepted: Accepted, occasion: Occasion) -> Iterator[J
     if write.blocked(answer):
         yield write.prompt_blocked(answer, accepted, occasion)
         return
+    answer, continuing = hop(answer, accepted, occasion)
     thought = [[{**part, "text": piece}] for part in write.thoughts(answer, accepted) for piece in _cut(part, occasion)]
     spoken = [*_spoken(answer, accepted, occasion)]
-    ending = write.ended(answer, write.text_part(answer, accepted) if answer.query else 0)
+    part_index = write.text_part(answer, accepted) if answer.query else 0
+    ending = {**write.ended(answer, part_index), **continuing}
     closing = _closing(answer, accepted, occasion)
     usages = _running(answer.usage, len(thought), len(spoken))
     last = closing is None and bool(spoken or thought)
@@ -68,7 +71,7 @@ def _spoken(answer: Answer, accepted: Accepted, occasion: Occasion) -> Iterator[
             yield from ([part] for part in _call_in_pieces(number, answer, accepted, occasion))
         return
     calls = [write.call_part(number, answer, accepted, occasion) for number in numbers]
-    if write.heard_in(accepted).generation.signs:
+    if heard_in(accepted).generation.signs:
         yield from ([part] for part in calls)
     elif calls:
         yield calls
@@ -79,7 +82,7 @@ def _closing(answer: Answer, accepted: Accepted, occasion: Occasion) -> list[Jso
     if answer.end == "malformed_call" or not (answer.text or answer.calls):
         return []
     if answer.calls:
-        heard = write.heard_in(accepted)
+        heard = heard_in(accepted)
         return [{"text": ""}] if heard.generation.signs and not heard.vertex else None
     signature = write.text_signature(answer, accepted, occasion)
     return [{"text": "", **signature}] if signature else None
@@ -97,7 +100,7 @@ def _running(usage: Usage, thoughts: int, pieces: int) -> Iterator[Usage]:
 
 
 def _in_pieces(accepted: Accepted, occasion: Occasion) -> bool:
-    heard = write.heard_in(accepted)
+    heard = heard_in(accepted)
     config = heard.request.tool_config
     calling = config.function_calling_config if config is not None else None
     wanted = calling is not None and calling.stream_function_call_arguments

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from dragoman.simulator.api import Accepted, Occasion
+from dragoman.simulator.apis.gemini.continuation import hop
 from dragoman.simulator.apis.gemini.grounding import grounding
-from dragoman.simulator.apis.gemini.heard import Heard
+from dragoman.simulator.apis.gemini.heard import heard_in
 from dragoman.simulator.apis.gemini.read import ENUM, thinks
 from dragoman.simulator.apis.gemini.shape import FunctionCall, Part
 from dragoman.simulator.apis.gemini.turns import signed_content
@@ -31,20 +32,16 @@ _RATING = {"category": "HARM_CATEGORY_DANGEROUS_CONTENT", "probability": "HIGH",
 _MALFORMED = "Malformed function call: print(default_api."
 
 
-def heard_in(accepted: Accepted) -> Heard:
-    """Return the request a reply answers."""
-    heard: Heard = accepted.body
-    return heard
-
-
 def whole(answer: Answer, accepted: Accepted, occasion: Occasion) -> bytes:
     """Write a whole reply, indented as Google sends it."""
     if blocked(answer):
         reply = prompt_blocked(answer, accepted, occasion)
     else:
+        answer, continuing = hop(answer, accepted, occasion)
         candidate = {
             **content(parts(answer, accepted, occasion), answer),
             **ended(answer, text_part(answer, accepted)),
+            **continuing,
         }
         reply = chunk(candidate, answer.usage, accepted, occasion)
     return msgspec.json.format(msgspec.json.encode(reply), indent=2) + b"\n"
@@ -167,9 +164,10 @@ def call_part(number: int, answer: Answer, accepted: Accepted, occasion: Occasio
 
 
 def call_named(number: int, answer: Answer, accepted: Accepted, occasion: Occasion) -> Json:
-    """Write whose call it is: its name, and its id from Gemini 3 on."""
+    """Write whose call it is: its name, and its id from Gemini 3 on where the surface has one."""
     call = answer.calls[number]
-    if not heard_in(accepted).generation.names_calls:
+    heard = heard_in(accepted)
+    if not heard.generation.names_calls or heard.surface == "vertex v1":
         return {"name": call.name}
     neutral = _NEUTRAL.fullmatch(call.id) is not None or not call.id
     return {"name": call.name, "id": short_id(occasion, f"call {number}") if neutral else call.id}

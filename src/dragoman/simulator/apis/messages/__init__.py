@@ -4,8 +4,8 @@ from typing import Any
 
 from msgspec.json import decode, encode
 
-from dragoman.simulator.api import Accepted, Api, Refusal
-from dragoman.simulator.apis.messages.errors import fail, missing_headers, refuse
+from dragoman.simulator.api import Accepted, Api
+from dragoman.simulator.apis.messages.errors import BAD_KEY, BAD_TOKEN, NO_KEY, fail, headers, missing_headers, refuse
 from dragoman.simulator.apis.messages.read import read_ask
 from dragoman.simulator.apis.messages.reading import read_body
 from dragoman.simulator.apis.messages.rules import notes, rules_for
@@ -56,7 +56,10 @@ API = Api(
     refuse=refuse,
     fail=fail,
     count=count,
-    bad_key=Refusal(status=401, message="invalid x-api-key", rule="key"),
+    bad_key=BAD_KEY,
+    no_key=NO_KEY,
+    bad_token=BAD_TOKEN,
+    headers=headers,
     silenced=silenced,
     checks_headers=missing_headers,
 )

@@ -3,11 +3,12 @@
 import hashlib
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from msgspec.json import encode
 
-from dragoman.simulator.api import Refusal, Told
+from dragoman.simulator.api import Occasion, Refusal, Told
 from dragoman.simulator.rule import Violation
 
 _KINDS = {
@@ -29,12 +30,28 @@ _DETAILS: dict[str, dict[str, Any]] = {
     "messages.tool-reference": {"error_code": "tool_reference_unresolved"},
 }
 _FINAL = 500
+_GOOGLE = {401: "UNAUTHENTICATED", 404: "NOT_FOUND"}
+_PUBLISHER = "Publisher Model "
+_CREDENTIALS = "Request had invalid authentication credentials. "
+_ORGANIZATION = "0d7a60a1-51a7-4000-8000-000000000000"
+_LIMITS = {"requests": 4000, "tokens": 2_400_000, "input-tokens": 2_000_000, "output-tokens": 400_000}
+BAD_KEY = Refusal(status=401, message="invalid x-api-key", rule="key")
+NO_KEY = Refusal(status=401, message="x-api-key header is required", rule="messages.authentication")
+BAD_TOKEN = Refusal(
+    status=401,
+    message=f"{_CREDENTIALS}Expected OAuth 2 access token, login cookie or other valid authentication credential. See "
+    "https://developers.google.com/identity/sign-in/web/devconsole-project.",
+    rule="key",
+)
+"""What Vertex tells before a request reaches the vendor."""
 _VERSIONS = ("2023-01-01", "2023-06-01", "2026-10-21")
 _BETA = re.compile(r"[a-z0-9-]+-(?:\d{4}-\d{2}-\d{2}|\d{8})")
 
 
 def refuse(refusal: Refusal) -> Told:
     """Answer with an error."""
+    if refusal.message.startswith((_PUBLISHER, _CREDENTIALS)):
+        return _refuse_as_google(refusal)
     body = _envelope(refusal)
     headers = {"content-type": "application/json", "request-id": str(body["request_id"])}
     if refusal.rule:
@@ -44,6 +61,34 @@ def refuse(refusal: Refusal) -> Told:
     retry = refusal.status in {408, 409, 429} or refusal.status >= _FINAL
     headers["x-should-retry"] = "true" if retry else "false"
     return Told(refusal.status, headers, encode(body))
+
+
+def _refuse_as_google(refusal: Refusal) -> Told:
+    """Answer as Vertex does where a request does not reach the vendor."""
+    message = f"{refusal.message} [rule: {refusal.rule}]"
+    error = {"code": refusal.status, "message": message, "status": _GOOGLE[refusal.status]}
+    headers = {"content-type": "application/json; charset=UTF-8", "x-dragoman-rule": refusal.rule}
+    return Told(refusal.status, headers, encode({"error": error}))
+
+
+def no_publisher_model(name: str) -> str:
+    """Say as Vertex does that there is no such model."""
+    place = f"projects/simulated-project/locations/us-east5/publishers/anthropic/models/{name}"
+    return (
+        f"{_PUBLISHER}`{place}` was not found or your project does not have access to it. Please ensure you are using "
+        "a valid model version. For more information, see: "
+        "https://cloud.google.com/vertex-ai/generative-ai/docs/learn/model-versions"
+    )
+
+
+def headers(occasion: Occasion) -> dict[str, str]:
+    """Return what stands in the headers of an answer: its id, whose it is, and what is left of the limits."""
+    reset = datetime.fromtimestamp(occasion.created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    told = {"request-id": f"req_011C{occasion.id[:20]}", "anthropic-organization-id": _ORGANIZATION}
+    for kind, most in _LIMITS.items():
+        start = f"anthropic-ratelimit-{kind}"
+        told |= {f"{start}-limit": str(most), f"{start}-remaining": str(most - 1), f"{start}-reset": reset}
+    return told
 
 
 def fail(refusal: Refusal) -> bytes:
@@ -64,7 +109,7 @@ def _envelope(refusal: Refusal) -> dict[str, Any]:
 def missing_headers(headers: Mapping[str, str]) -> Violation | None:
     """Tell what the headers of a direct request lack; their names are in lower case."""
     if "x-api-key" not in headers and "authorization" not in headers:
-        return Violation("x-api-key header is required", "", 401, "messages.authentication")
+        return Violation(NO_KEY.message, "", NO_KEY.status, NO_KEY.rule)
     version = headers.get("anthropic-version")
     if version is None:
         return Violation("anthropic-version: header is required", "", 400, "messages.version-header")

@@ -117,6 +117,11 @@ class Model(Struct, frozen=True, kw_only=True):
         return self.version < (5, 5)
 
     @property
+    def most_input(self) -> int:
+        """The most tokens a request may have."""
+        return 1_000_000 if self.version >= (4, 6) else 200_000
+
+    @property
     def most_output(self) -> int:
         """The most tokens one answer may have."""
         if self.version < (3, 5):

@@ -73,6 +73,8 @@ class Reading(Struct, frozen=True, kw_only=True):
     version: str
     betas: tuple[str, ...] | None
     vertex: bool
+    size: int
+    """Bytes of the body."""
 
     @property
     def generating(self) -> Generating | None:
@@ -148,6 +150,7 @@ def read_body(body: bytes, situation: Situation) -> Reading | Violation:
         else situation.version,
         betas=situation.betas if told is None else (*told, *(situation.betas or ())),
         vertex=vertex,
+        size=len(body),
     )
 
 

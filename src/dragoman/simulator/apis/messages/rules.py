@@ -1,9 +1,11 @@
-"""All rules, in the order in which they are looked at: settings, tools, media, turns, thoughts."""
+"""All rules, in the order in which they are looked at: limits, settings, tools, media, turns, thoughts."""
 
 from dragoman.simulator.api import RuleNote
 from dragoman.simulator.apis.messages import (
+    rules_betas,
     rules_cache,
     rules_choice,
+    rules_limits,
     rules_media,
     rules_pairing,
     rules_platform,
@@ -20,6 +22,8 @@ from dragoman.simulator.rule import Rule
 from dragoman.simulator.signatures import Signer
 
 _RULES: tuple[Rule[Reading], ...] = (
+    *rules_limits.RULES,
+    *rules_betas.RULES,
     *rules_settings.RULES,
     *rules_sampling.RULES,
     *rules_choice.RULES,

@@ -18,7 +18,7 @@ _MAGIC = (
 )
 
 
-def _media(reading: Reading) -> Iterator[tuple[str, str, Image | Document]]:
+def media_of(reading: Reading) -> Iterator[tuple[str, str, Image | Document]]:
     """Every image and document: its pointer, the vendor's path, itself."""
     for _turn, placed in reading.blocks():
         block = placed.block
@@ -60,7 +60,7 @@ def _broken(body: Json, _: Random) -> Iterator[Json]:
 @rule("media-base64", "no source: the words are not documented", _broken)
 def media_base64(reading: Reading, _: Situation) -> Iterator[Violation]:
     """Inline data is base64, without anything before it."""
-    for where, path, block in _media(reading):
+    for where, path, block in media_of(reading):
         source = block.source
         if isinstance(source, Base64Image | Base64Document) and not _bytes(source.data):
             yield Violation(f"{path}.source.base64.data: invalid base64 data", f"{where}/source/data")
@@ -73,7 +73,7 @@ def _mistyped(body: Json, _: Random) -> Iterator[Json]:
 @rule("image-type", "no source: the words are not documented", _mistyped)
 def image_type(reading: Reading, _: Situation) -> Iterator[Violation]:
     """An image is of the type it is said to be."""
-    for where, path, block in _media(reading):
+    for where, path, block in media_of(reading):
         source = block.source
         if not isinstance(source, Base64Image):
             continue
@@ -94,7 +94,7 @@ def _no_pdf(body: Json, _: Random) -> Iterator[Json]:
 @rule("document-pdf", "no source: the words are not documented", _no_pdf)
 def document_pdf(reading: Reading, _: Situation) -> Iterator[Violation]:
     """A PDF is one."""
-    for where, path, block in _media(reading):
+    for where, path, block in media_of(reading):
         if isinstance(block.source, Base64Document) and not (_bytes(block.source.data) or b"").startswith(b"%PDF"):
             yield Violation(f"{path}.source.base64.data: The PDF specified was not valid.", f"{where}/source/data")
 
@@ -108,7 +108,7 @@ def _insecure(body: Json, chance: Random) -> Iterator[Json]:
 @rule("media-url", "no source: the words are not documented", _insecure)
 def media_url(reading: Reading, _: Situation) -> Iterator[Violation]:
     """What stands on the web is fetched over HTTPS."""
-    for where, path, block in _media(reading):
+    for where, path, block in media_of(reading):
         if isinstance(block.source, Link) and not block.source.url.startswith("https://"):
             yield Violation(f"{path}.source.url.url: Only HTTPS URLs are supported.", f"{where}/source/url")
 

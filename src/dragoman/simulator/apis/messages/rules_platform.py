@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from random import Random
 
-from dragoman.simulator.apis.messages.blocks import ContainerUpload, Document, Image, Link, Stored
-from dragoman.simulator.apis.messages.mutations import changed, user_blocks_added, with_tool
+from dragoman.simulator.apis.messages.blocks import ContainerUpload, Link, Stored
+from dragoman.simulator.apis.messages.mutations import changed, user_blocks_added, with_exchange, with_tool
 from dragoman.simulator.apis.messages.reading import Reading
+from dragoman.simulator.apis.messages.rules_media import media_of
 from dragoman.simulator.apis.messages.ruling import rule
 from dragoman.simulator.apis.messages.shape import Container
 from dragoman.simulator.apis.messages.tools import Advisor, CodeExecution, McpToolset, WebFetch, kind_of
@@ -21,6 +22,10 @@ def _on_vertex(body: Json, _: Random) -> Iterator[Json]:
     linked = {"type": "url", "url": "https://example.com/a.png"}
     yield from user_blocks_added(body, {"type": "image", "source": linked})
     yield from user_blocks_added(body, {"type": "document", "source": {"type": "file", "file_id": "file_01"}})
+    shown = {"type": "tool_result", "tool_use_id": "toolu_01Extra", "content": [{"type": "image", "source": linked}]}
+    for once in with_exchange(body):
+        once["messages"][-1]["content"] = [shown]
+        yield once
     yield with_tool(body, {"type": "web_fetch_20250910", "name": "web_fetch"})
     yield with_tool(body, {"type": "code_execution_20250825", "name": "code_execution"})
     yield changed(body, mcp_servers=[{"type": "url", "url": "https://mcp.example.com", "name": "extra"}])
@@ -38,12 +43,14 @@ def vertex_features(reading: Reading, _: Situation) -> Iterator[Violation]:
     for member in ("mcp_servers", "fallbacks", "container"):
         if getattr(reading.request, member, None) is not None:
             yield Violation(f"{member}: Extra inputs are not permitted", f"/{member}")
+    for where, path, block in media_of(reading):
+        if isinstance(block.source, Link | Stored):
+            yield Violation(
+                f"{path}.source: URL and file sources are not supported on this platform", f"{where}/source"
+            )
     for _turn, placed in reading.blocks():
-        block = placed.block
-        source = block.source if isinstance(block, Image | Document) else None
-        if isinstance(source, Link | Stored) or isinstance(block, ContainerUpload):
-            words = "URL and file sources are not supported on this platform"
-            yield Violation(f"{placed.path}: {words}", placed.where)
+        if isinstance(placed.block, ContainerUpload):
+            yield Violation(f"{placed.path}: `container_upload` is not supported on this platform", placed.where)
 
 
 def _same_server(body: Json, _: Random) -> Iterator[Json]:

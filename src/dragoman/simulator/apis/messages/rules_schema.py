@@ -101,6 +101,11 @@ def _faults(schema: dict[str, Any]) -> Iterator[str]:
         values: Any = node.get("enum")
         if isinstance(values, list) and any(isinstance(value, dict | list) for value in values):  # pyright: ignore[reportUnknownVariableType]
             yield "Enum values must be strings, numbers, booleans, or null"
+        branches: Any = node.get("allOf")
+        if isinstance(branches, list) and (
+            "$ref" in node or any("$ref" in part for part in _nodes({"allOf": branches}))
+        ):
+            yield "allOf with $ref is not supported"
         yield from _reference_faults(node, schema)
 
 
@@ -110,8 +115,6 @@ def _reference_faults(node: dict[str, Any], root: dict[str, Any]) -> Iterator[st
         return
     if not reference.startswith("#"):
         yield f"External $ref '{reference}' is not supported"
-    elif "allOf" in node:
-        yield "allOf with $ref is not supported"
     elif _returns(reference, root):
         yield f"Circular reference detected in schema definitions: {reference}"
 
@@ -150,6 +153,9 @@ _OUTSIDE: tuple[Json, ...] = (
     {"oneOf": [{"type": "string"}, {"type": "integer"}]},
     {"type": "string", "pattern": r"^(?=a)\w+$"},
     {"$ref": "https://example.com/schema.json"},
+    {"$ref": "#"},
+    {"allOf": [{"$ref": "#/$defs/other"}]},
+    {"enum": ["a", {"b": 1}]},
 )
 
 
@@ -277,6 +283,19 @@ def output_format_citations(reading: Reading, _: Situation) -> Iterator[Violatio
             yield Violation(f"{placed.path}: Citations are not supported with structured outputs", placed.where)
 
 
+def _begun(body: Json, _: Random) -> Iterator[Json]:
+    for moved in onto(body, "claude-haiku-4-5", output_config={"format": _FORMAT}):
+        yield changed(moved, messages=[*moved["messages"], {"role": "assistant", "content": "{"}])
+
+
+@rule("output-format-prefill", "wire/gemini_schema.md section 7; no source for the words", _begun)
+def output_format_prefill(reading: Reading, _: Situation) -> Iterator[Violation]:
+    """A structured answer is not begun for the model."""
+    last = reading.turns[-1] if reading.turns else None
+    if _formats(reading) and last is not None and last.role == "assistant" and reading.model.takes_prefill:
+        yield Violation("Prefilling assistant messages is not supported with structured outputs", last.where)
+
+
 RULES = (
     strict_tools,
     output_format_model,
@@ -285,4 +304,5 @@ RULES = (
     schema_optionals,
     schema_unions,
     output_format_citations,
+    output_format_prefill,
 )

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
-from dragoman.simulator.apis.messages.blocks import Document, Text
+from dragoman.simulator.apis.messages.blocks import Document, SearchResult, Text, ToolResult
+from dragoman.simulator.apis.messages.errors import no_publisher_model
 from dragoman.simulator.apis.messages.mutations import blocks_of, changed
 from dragoman.simulator.apis.messages.reading import Reading
 from dragoman.simulator.apis.messages.ruling import rule
@@ -17,14 +19,6 @@ from dragoman.simulator.rule import Json, Situation, Violation
 _SAMPLING = ("temperature", "top_p", "top_k")
 _EXTRA = "Extra inputs are not permitted"
 _OCTOBER = "2026-10-21"
-_BETAS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("mcp_servers", ("mcp-client-",)),
-    ("context_management", ("context-management-", "compact-")),
-    ("compaction", ("compact-",)),
-    ("fallbacks", ("server-side-fallback-",)),
-    ("fallback_credit_token", ("fallback-credit-",)),
-    ("output_format", ("structured-outputs-",)),
-)
 _MODELS = "platform.claude.com about-claude/models/overview"
 
 
@@ -37,7 +31,8 @@ def _unknown_model(body: Json, _: Random) -> Iterator[Json]:
 def model_exists(reading: Reading, _: Situation) -> Iterator[Violation]:
     """The model must exist."""
     if not reading.model.exists:
-        yield Violation(f"model: {reading.model.name}", "/model", 404)
+        name = reading.model.name
+        yield Violation(no_publisher_model(name) if reading.vertex else f"model: {name}", "/model", 404)
 
 
 def _threaded(body: Json, _: Random) -> Iterator[Json]:
@@ -55,24 +50,6 @@ def thread(reading: Reading, _: Situation) -> Iterator[Violation]:
     """Threads are not kept here, and are refused as the vendor refuses what it cannot thread."""
     if reading.generating is not None and reading.generating.thread is not None:
         yield Violation("thread: Message threads are not supported for this request.", "/thread")
-
-
-def _without_beta(body: Json, _: Random) -> Iterator[Json]:
-    """Vertex takes the betas in the body too; elsewhere a header tells them, which no body can break."""
-    if "anthropic_version" in body:
-        edits = [{"type": "clear_thinking_20251015"}]
-        yield changed(body, anthropic_beta=["files-api-2025-04-14"], context_management={"edits": edits})
-
-
-@rule("beta-header", "wire/anthropic_messages.md section 2", _without_beta)
-def betas(reading: Reading, _: Situation) -> Iterator[Violation]:
-    """A beta member needs its beta header."""
-    if reading.betas is None:
-        return
-    for member, starts in _BETAS:
-        used = getattr(reading.request, member, None) is not None
-        if used and not any(beta.startswith(starts) for beta in reading.betas):
-            yield Violation(f"{member}: {_EXTRA}", f"/{member}")
 
 
 def _in_october(body: Json) -> Iterator[Json]:
@@ -107,6 +84,8 @@ def _blocks_in_october(body: Json, _: Random) -> Iterator[Json]:
         document = {"role": "assistant", "content": [{"type": "document", "source": source}]}
         yield changed(moved, messages=[question, document, question])
         yield changed(moved, messages=[{"role": "user", "content": [cited]}])
+        found = {"type": "search_result", "source": "https://example.com", "title": "A", "content": [cited]}
+        yield changed(moved, messages=[{"role": "user", "content": [found]}])
 
 
 @rule("version-blocks", "wire/anthropic_messages.md section 0", _blocks_in_october)
@@ -120,10 +99,22 @@ def october_blocks(reading: Reading, _: Situation) -> Iterator[Violation]:
                 yield Violation(
                     f"{placed.path}: `document` blocks are not permitted in assistant messages", placed.where
                 )
-            case Text(citations=list() as citations) if citations and turn.role == "user":
+            case block if turn.role == "user" and any(text.citations for text in _texts(block)):
                 yield Violation(f"{placed.path}.text.citations: {_EXTRA}", placed.where)
             case _:
                 pass
+
+
+def _texts(block: Any) -> Iterator[Text]:
+    """Return the texts of a block: itself, and those in results that are shown to the model."""
+    match block:
+        case Text():
+            yield block
+        case SearchResult(content=content) | ToolResult(content=list() as content):
+            for part in content:
+                yield from _texts(part)
+        case _:
+            pass
 
 
 def _too_many_tokens(body: Json, _: Random) -> Iterator[Json]:
@@ -180,4 +171,4 @@ def stops(reading: Reading, _: Situation) -> Iterator[Violation]:
             yield Violation(words, f"/stop_sequences/{number}")
 
 
-RULES = (model_exists, thread, betas, october_sampling, october_blocks, max_tokens, prewarm, stops)
+RULES = (model_exists, thread, october_sampling, october_blocks, max_tokens, prewarm, stops)

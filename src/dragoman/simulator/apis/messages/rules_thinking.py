@@ -17,12 +17,12 @@ from dragoman.simulator.apis.messages.reading import Placed, Reading
 from dragoman.simulator.apis.messages.ruling import rule
 from dragoman.simulator.apis.messages.shape import ThinkingEnabled
 from dragoman.simulator.apis.messages.signing import (
-    REDACTED,
-    is_bound_elsewhere,
+    bound_elsewhere,
+    drops_thoughts,
     judge_words,
-    prefixes,
     seal,
     sign,
+    thoughts,
 )
 from dragoman.simulator.rule import Json, Rule, Situation, Violation
 from dragoman.simulator.signatures import Signer
@@ -39,19 +39,6 @@ _NOT_FIRST = (
     "avoid this requirement, disable `thinking`."
 )
 _BOUND = "Invalid `signature` in `thinking` block. The block is bound to a different conversation"
-
-
-def _thoughts(reading: Reading) -> Iterator[tuple[int, Placed, str, str]]:
-    """Every thought: its turn, itself, its signature and the words that are signed."""
-    for number, turn in enumerate(reading.turns):
-        for placed in turn.blocks:
-            match placed.block:
-                case Thinking(thinking=words, signature=signature):
-                    yield number, placed, signature, words
-                case RedactedThinking(data=data):
-                    yield number, placed, data, REDACTED
-                case _:
-                    pass
 
 
 def _invalid(placed: Placed) -> Violation:
@@ -172,7 +159,7 @@ def signature_rules(signer: Signer) -> tuple[Rule[Reading], ...]:
 
     def signature(reading: Reading, situation: Situation) -> Iterator[Violation]:
         """A thought carries the signature it came with; well-formed ones of the real vendor pass in recordings."""
-        for _number, placed, token, words in _thoughts(reading):
+        for _number, placed, token, words in thoughts(reading):
             verdict = judge_words(token, words, signer)
             recorded = verdict == "foreign" and situation.recorded and _WELL_FORMED.fullmatch(token)
             if verdict in {"altered", "foreign"} and not recorded:
@@ -181,28 +168,22 @@ def signature_rules(signer: Signer) -> tuple[Rule[Reading], ...]:
     def modified(reading: Reading, _: Situation) -> Iterator[Violation]:
         """A thought has the words it came with."""
         latest = max((number for number, turn in enumerate(reading.turns) if turn.role == "assistant"), default=0)
-        for number, placed, token, words in _thoughts(reading):
+        for number, placed, token, words in thoughts(reading):
             if judge_words(token, words, signer) == "moved":
                 yield Violation(f"{placed.path}: {_MODIFIED}", placed.where) if number == latest else _invalid(placed)
 
     def reused(reading: Reading, _: Situation) -> Iterator[Violation]:
         """A signature stands once in a conversation."""
         seen: set[str] = set()
-        for _number, placed, token, words in _thoughts(reading):
+        for _number, placed, token, words in thoughts(reading):
             if token in seen and judge_words(token, words, signer) == "genuine":
                 yield _invalid(placed)
             seen.add(token)
 
     def prefix(reading: Reading, _: Situation) -> Iterator[Violation]:
         """On the newest models a thought belongs to exactly the conversation it was thought in."""
-        binding = getattr(reading.request.thinking, "block_binding", None)
-        drops = binding is not None and binding.prefix_mismatch_behavior == "drop_block"
-        thoughts = list(_thoughts(reading))
-        if not thoughts or drops or not reading.model.newest:
-            return
-        before = prefixes(reading)
-        for number, placed, token, _words in thoughts:
-            if is_bound_elsewhere(token, before[number], signer):
+        if not drops_thoughts(reading):
+            for placed in bound_elsewhere(reading, signer):
                 yield Violation(f"{placed.path}: {_BOUND}", placed.where)
 
     def sealed(reading: Reading, situation: Situation) -> Iterator[Violation]:

@@ -8,12 +8,13 @@ before its instructions.
 
 import hashlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from dragoman.simulator.apis.messages.blocks import RedactedThinking, Thinking
-from dragoman.simulator.apis.messages.reading import Reading
+from dragoman.simulator.apis.messages.reading import Placed, Reading
 from dragoman.simulator.signatures import Signer, Verdict
 
 _TOKEN = 72
@@ -39,10 +40,33 @@ def judge_words(signature: str, words: str, signer: Signer) -> Verdict:
     return verdict
 
 
-def is_bound_elsewhere(signature: str, prefix: str, signer: Signer) -> bool:
-    """Tell whether a signature of ours belongs to another conversation."""
-    bound = signature[_TOKEN:]
-    return bool(bound) and signer.judge(bound, prefix) == "moved"
+def thoughts(reading: Reading) -> Iterator[tuple[int, Placed, str, str]]:
+    """Return every thought: its turn, itself, its signature and the words that are signed."""
+    for number, turn in enumerate(reading.turns):
+        for placed in turn.blocks:
+            match placed.block:
+                case Thinking(thinking=words, signature=signature):
+                    yield number, placed, signature, words
+                case RedactedThinking(data=data):
+                    yield number, placed, data, REDACTED
+                case _:
+                    pass
+
+
+def drops_thoughts(reading: Reading) -> bool:
+    """Whether thoughts of another conversation shall be left out rather than refused."""
+    binding = getattr(reading.request.thinking, "block_binding", None)
+    return binding is not None and binding.prefix_mismatch_behavior == "drop_block"
+
+
+def bound_elsewhere(reading: Reading, signer: Signer) -> Iterator[Placed]:
+    """Return the thoughts of ours that belong to another conversation; only the newest models look at that."""
+    found = list(thoughts(reading)) if reading.model.newest else []
+    before = prefixes(reading) if found else []
+    for number, placed, signature, _words in found:
+        bound = signature[_TOKEN:]
+        if bound and signer.judge(bound, before[number]) == "moved":
+            yield placed
 
 
 def prefixes(reading: Reading) -> list[str]:

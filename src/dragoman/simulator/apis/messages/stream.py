@@ -6,14 +6,12 @@ from msgspec.json import encode
 
 from dragoman.simulator.api import Accepted, Occasion, Pace
 from dragoman.simulator.apis.messages.read import arguments_text
+from dragoman.simulator.apis.messages.usage import about, input_usage, output_details, silent
 from dragoman.simulator.apis.messages.write import (
     blocks,
     ending,
-    input_usage,
     opening,
-    output_details,
     reading_of,
-    silent,
 )
 from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Answer
@@ -31,10 +29,9 @@ def stream(answer: Answer, accepted: Accepted, occasion: Occasion) -> Iterator[b
         "stop_sequence": None,
         "stop_details": None,
         "usage": {
-            **input_usage(answer),
+            **input_usage(answer, reading),
             "output_tokens": 0 if silent(reading) else 1,
-            "service_tier": "standard",
-            "inference_geo": "global",
+            **about(),
         },
     }
     yield _frame("message_start", message=started)
@@ -45,7 +42,7 @@ def stream(answer: Answer, accepted: Accepted, occasion: Occasion) -> Iterator[b
         for delta in _deltas(block, occasion.pace):
             yield _frame("content_block_delta", index=index, delta=delta)
         yield _frame("content_block_stop", index=index)
-    counted = {name: count for name, count in input_usage(answer).items() if name != "cache_creation"}
+    counted = {name: count for name, count in input_usage(answer, reading).items() if name != "cache_creation"}
     written = 0 if silent(reading) else answer.usage.output
     used = {**counted, "output_tokens": written, **output_details(answer)}
     yield _frame("message_delta", delta=ending(answer, reading), usage=used)

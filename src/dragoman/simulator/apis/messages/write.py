@@ -12,7 +12,8 @@ from dragoman.simulator.api import Accepted, Occasion
 from dragoman.simulator.apis.messages.blocks import Text
 from dragoman.simulator.apis.messages.read import arguments_text
 from dragoman.simulator.apis.messages.reading import Reading
-from dragoman.simulator.apis.messages.signing import REDACTED, prefixes, seal, sign
+from dragoman.simulator.apis.messages.signing import REDACTED, bound_elsewhere, prefixes, seal, sign
+from dragoman.simulator.apis.messages.usage import searched, silent, usage
 from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Answer, Call, Source
 
@@ -43,12 +44,21 @@ def reading_of(accepted: Accepted) -> Reading:
 
 
 def opening(reading: Reading, occasion: Occasion) -> Json:
-    """Return what a reply says of itself."""
+    """Return what a reply says of itself, and of thoughts that were left out of the request."""
+    dropped = [
+        {
+            "type": "thinking_dropped",
+            "path": placed.where.strip("/").replace("/", "."),
+            "reason": "prefix_binding_mismatch",
+        }
+        for placed in bound_elsewhere(reading, occasion.signer)
+    ]
     return {
         "model": reading.model.name,
         "id": mint("msg", reading, occasion, ""),
         "type": "message",
         "role": "assistant",
+        **({"input_transformations": dropped} if dropped else {}),
     }
 
 
@@ -65,44 +75,6 @@ def ending(answer: Answer, reading: Reading) -> Json:
     }
 
 
-def silent(reading: Reading) -> bool:
-    """Whether the request only fills the cache."""
-    return reading.generating is not None and reading.generating.max_tokens == 0
-
-
-def usage(answer: Answer, reading: Reading) -> Json:
-    """Return the usage of a whole reply."""
-    return {
-        **input_usage(answer),
-        "output_tokens": 0 if silent(reading) else answer.usage.output,
-        "service_tier": "standard",
-        "inference_geo": "global",
-        **output_details(answer),
-    }
-
-
-def input_usage(answer: Answer) -> Json:
-    """Return what was read: cached tokens are counted apart."""
-    return {
-        "input_tokens": answer.usage.input - answer.usage.cached,
-        "cache_creation_input_tokens": 0,
-        "cache_read_input_tokens": answer.usage.cached,
-        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
-    }
-
-
-def output_details(answer: Answer) -> Json:
-    """Return how many tokens went into thoughts, and how often the web was searched."""
-    details: Json = {"output_tokens_details": {"thinking_tokens": answer.usage.thought}}
-    if _searched(answer):
-        details["server_tool_use"] = {"web_search_requests": 1, "web_fetch_requests": 0}
-    return details
-
-
-def _searched(answer: Answer) -> bool:
-    return bool(answer.sources or answer.query)
-
-
 def mint(prefix: str, reading: Reading, occasion: Occasion, what: str) -> str:
     """Make an id in the vendor's style, another one for each thing of each reply."""
     digest = hashlib.sha256(f"{occasion.id} {what}".encode()).hexdigest()[:22]
@@ -115,7 +87,7 @@ def blocks(answer: Answer, reading: Reading, occasion: Occasion) -> Iterator[Jso
         return
     if answer.thought and reading.thinks:
         yield _thought(answer.thought, reading, occasion)
-    if _searched(answer):
+    if searched(answer):
         yield from _search(answer, reading, occasion)
     if answer.text:
         yield from _cited(answer.text, answer.sources, occasion)
@@ -152,14 +124,18 @@ def _search(answer: Answer, reading: Reading, occasion: Occasion) -> Iterator[Js
 
 
 def _cited(text: str, sources: tuple[Source, ...], occasion: Occasion) -> Iterator[Json]:
-    """Cut a text where it quotes: each quotation is a block of its own with its citation."""
+    """Cut a text where it quotes: each quotation is a block of its own with its citation.
+
+    White space alone is no block, for nobody could send that back: it goes with the quotation behind it.
+    """
     rest = text
     for number, source in enumerate(sources):
         before, quoted, after = rest.partition(source.quote)
         if not quoted:
             continue
-        if before:
+        if before.strip():
             yield {"type": "text", "text": before}
+        blank = "" if before.strip() else before
         location = {
             "type": "web_search_result_location",
             "cited_text": source.quote,
@@ -167,9 +143,9 @@ def _cited(text: str, sources: tuple[Source, ...], occasion: Occasion) -> Iterat
             "title": source.title,
             "encrypted_index": seal(source.quote, occasion.signer, f"{occasion.id} index {number}"),
         }
-        yield {"type": "text", "text": source.quote, "citations": [location]}
+        yield {"type": "text", "text": blank + source.quote, "citations": [location]}
         rest = after
-    if rest:
+    if rest.strip():
         yield {"type": "text", "text": rest}
 
 

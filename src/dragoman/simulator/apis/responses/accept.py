@@ -15,7 +15,7 @@ from dragoman.simulator.apis.responses.models import model_of
 from dragoman.simulator.apis.responses.notes import NOTES
 from dragoman.simulator.apis.responses.read import ask_of
 from dragoman.simulator.apis.responses.shape import Request, read_body
-from dragoman.simulator.rule import Rule, Situation, Violation, first_violation
+from dragoman.simulator.rule import Json, Rule, Situation, Violation, first_violation
 from dragoman.simulator.signatures import Signer
 
 RULES: tuple[Rule[Request], ...] = (
@@ -32,12 +32,57 @@ ALL_NOTES: tuple[RuleNote, ...] = (
 )
 
 
+_COUNTED = frozenset(
+    {
+        "conversation",
+        "input",
+        "instructions",
+        "model",
+        "parallel_tool_calls",
+        "previous_response_id",
+        "reasoning",
+        "text",
+        "tool_choice",
+        "tools",
+        "truncation",
+    }
+)
+_COMPACTED = frozenset(
+    {
+        "image",
+        "input",
+        "instructions",
+        "model",
+        "previous_response_id",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "service_tier",
+    }
+)
+"""What openai-python 3.49 sends where tokens are only counted or the conversation made short."""
+
+
+def _foreign(document: Json, situation: Situation) -> Violation | None:
+    """Find a member that only a request for an answer has."""
+    if not situation.counting and not situation.compacting:
+        return None
+    known = _COUNTED if situation.counting else _COMPACTED
+    name = next((name for name in document if name not in known), None)
+    if name is None:
+        return None
+    return Violation(f"Unknown parameter: '{name}'.", f"/{name}", rule="responses.unknown-field")
+
+
 def accept(body: bytes, situation: Situation, signer: Signer) -> Accepted | Violation:
     """Read a request, or say what is wrong with it."""
     read = read_body(body)
     if isinstance(read, Violation):
         return read
     typed, document = read
+    foreign = _foreign(document, situation)
+    if foreign is not None:
+        return foreign
     name = typed.model if typed.model is not UNSET else situation.model
     request = Request(body=typed, document=document, model=model_of(name), signer=signer)
     wrong = first_violation(RULES, request, situation)

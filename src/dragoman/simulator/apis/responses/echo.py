@@ -2,8 +2,8 @@
 
 from typing import Any, cast
 
+from dragoman.simulator.apis.openai.schemas import made_strict
 from dragoman.simulator.apis.responses.shape import Request
-from dragoman.simulator.apis.responses.strict import made_strict
 from dragoman.simulator.rule import Json
 
 _LOCATION: Json = {"type": "approximate", "city": None, "country": "US", "region": None, "timezone": None}
@@ -38,12 +38,17 @@ def echoed(request: Request) -> Json:
         "user": body.user,
     }
     if body.conversation is not None:
-        told["conversation"] = {"id": body.conversation if isinstance(body.conversation, str) else body.conversation.id}
+        told["conversation"] = {"id": request.conversation}
     if body.prompt is not None:
         told["prompt"] = document["prompt"]
     if body.prompt_cache_options is not None:
         options = body.prompt_cache_options
         told["prompt_cache_options"] = {"mode": options.mode or "implicit", "ttl": options.ttl or "30m"}
+    if body.access_programs is not None:
+        told["access_programs"] = {"cyber": body.access_programs.cyber}
+    if body.image is not None:
+        asked = body.image.context_compression
+        told["image"] = {"context_compression": asked if asked in {"enabled", "disabled"} else "enabled"}
     return told
 
 
@@ -51,7 +56,7 @@ def _reasoning(request: Request) -> Json:
     options, model = request.body.reasoning, request.model
     told: Json = {
         "effort": model.effort(options.effort if options is not None else None) or None,
-        "summary": options.summary if options is not None else None,
+        "summary": options.tells if options is not None else None,
     }
     if model.reasons:
         asked = options.context if options is not None and options.context != "auto" else None

@@ -1,12 +1,13 @@
 """Write refusals as the vendor does, before a stream and within one."""
 
 import hashlib
-import math
 import re
 
 import msgspec
 
 from dragoman.simulator.api import Refusal, Told
+from dragoman.simulator.apis.openai.headers import of_refusal
+from dragoman.simulator.apis.openai.keys import NO_KEY
 from dragoman.simulator.apis.responses.words import path_of
 from dragoman.simulator.rule import Json
 
@@ -39,6 +40,8 @@ _CODES = {
     "responses.summary": "unsupported_parameter",
     "responses.logprobs": "unsupported_parameter",
     "responses.verbosity": "unsupported_value",
+    "responses.custom-tool": "invalid_value",
+    "responses.generate-summary": "unknown_parameter",
 }
 _BOUNDS = (
     ("integer below", "integer_below_min_value"),
@@ -48,47 +51,26 @@ _BOUNDS = (
     ("string too long", "string_above_max_length"),
     ("empty string", "empty_string"),
     ("too many properties", "object_above_max_properties"),
+    ("array too long", "array_above_max_length"),
 )
 _BY_STATUS = {
     401: ("invalid_request_error", "invalid_api_key"),
-    403: ("invalid_request_error", None),
     429: ("requests", "rate_limit_exceeded"),
     500: ("server_error", "server_error"),
-    502: ("server_error", None),
     503: ("server_error", "server_is_overloaded"),
-    504: ("server_error", None),
 }
 _WHOLE_INPUT = re.compile(r"No tool (?:output|call) found|Duplicate item|Item '|The file type")
 
 
-BAD_KEY = Refusal(
-    status=401,
-    message=("Incorrect API key provided. You can find your API key at https://platform.openai.com/account/api-keys."),
-    kind="invalid_api_key",
-    rule="key",
-)
-
-
 def refuse(refusal: Refusal) -> Told:
     """Write a refusal with its status and headers."""
-    digest = hashlib.sha256(f"{refusal.message}{refusal.where}".encode()).hexdigest()
-    headers = {
-        "content-type": "application/json",
-        "openai-version": "2020-10-01",
-        "openai-processing-ms": "12",
-        "x-request-id": f"req_{digest[:32]}",
-    }
-    if refusal.retry_after is not None:
-        headers["retry-after"] = str(math.ceil(refusal.retry_after))
-        headers["retry-after-ms"] = str(math.ceil(refusal.retry_after * 1000))
-    if refusal.rule:
-        headers["x-dragoman-rule"] = refusal.rule
-    return Told(refusal.status, headers, msgspec.json.encode({"error": stream_error(refusal)}))
+    body = msgspec.json.encode({"error": error_of(refusal)})
+    return Told(refusal.status, of_refusal(refusal, body), body)
 
 
 def fail(refusal: Refusal) -> bytes:
     """Write how a stream breaks off, not knowing which: the error, then a reply that failed, as recorded."""
-    error = stream_error(refusal)
+    error = error_of(refusal)
     response: Json = {
         "id": f"resp_{hashlib.sha256(refusal.message.encode()).hexdigest()[:48]}",
         "object": "response",
@@ -112,9 +94,10 @@ def fail(refusal: Refusal) -> bytes:
     return b"event: error\ndata: %b\n\nevent: response.failed\ndata: %b\n\n" % (first, second)
 
 
-def stream_error(refusal: Refusal) -> Json:
+def error_of(refusal: Refusal) -> Json:
     """Write the error itself: what, of which type, at which parameter."""
-    kind, code = _BY_STATUS.get(refusal.status, ("invalid_request_error", None))
+    usual = ("server_error" if refusal.status >= 500 else "invalid_request_error", None)
+    kind, code = usual if refusal == NO_KEY else _BY_STATUS.get(refusal.status, usual)
     message = f"{refusal.message} [rule: {refusal.rule}]" if refusal.rule else refusal.message
     if refusal.kind == "insufficient_quota":
         kind = refusal.kind
@@ -130,12 +113,33 @@ def _code(refusal: Refusal) -> str | None:
     return _CODES.get(refusal.rule)
 
 
-def response_not_found(response_id: str) -> Refusal:
+def previous_not_found(response_id: str) -> Refusal:
     """Refuse to continue a response that is not stored (public measurement: status 400)."""
     message = f"Previous response with id '{response_id}' not found."
     return Refusal(status=400, message=message, kind="previous_response_not_found", where="/previous_response_id")
 
 
+def response_not_found(response_id: str) -> Refusal:
+    """Refuse to tell of a response that is not stored."""
+    return Refusal(status=404, message=f"Response with id '{response_id}' not found.", kind="not_found")
+
+
+def conversation_not_found(conversation_id: str) -> Refusal:
+    """Refuse to tell of a conversation that is not kept, or to go on with it."""
+    return Refusal(status=404, message=f"Conversation with id '{conversation_id}' not found.", kind="not_found")
+
+
 def item_not_found(item_id: str) -> Refusal:
     """Refuse to look up an item that is not stored."""
     return Refusal(status=404, message=f"Item with id '{item_id}' not found.", where="/input")
+
+
+def not_to_cancel() -> Refusal:
+    """Refuse to cancel what does not run in the background."""
+    return Refusal(status=400, message="Cannot cancel a synchronous response.", where="/response_id")
+
+
+def not_to_stream(response_id: str) -> Refusal:
+    """Refuse to stream what was not streamed when it was made."""
+    message = f"Response with id '{response_id}' cannot be streamed: it was not created with background and stream."
+    return Refusal(status=400, message=message, where="/stream")

@@ -57,15 +57,32 @@ def thought_before(issued: Issued) -> str:
 
 def response_id(reply: str) -> str:
     """Return the id of a whole reply."""
-    told = f"{reply:0>{_REPLY}}ffff"
-    return f"resp_{told}{_check(told)}"
+    return _whole_id("resp", reply)
+
+
+def conversation_id(digits: str) -> str:
+    """Return the id of a conversation."""
+    return _whole_id("conv", digits)
 
 
 def reply_of(given: str) -> str:
     """Return the reply an id of a whole reply stands for; "" for an id the simulator did not give."""
-    told = given.removeprefix("resp_")[:-_CHECK]
-    reply = told[:_REPLY]
-    return reply if len(reply) == _REPLY and response_id(reply) == given else ""
+    return _digits_of("resp", given)
+
+
+def is_our_conversation(given: str) -> bool:
+    """Whether the simulator gave this id of a conversation."""
+    return bool(_digits_of("conv", given))
+
+
+def _whole_id(prefix: str, digits: str) -> str:
+    told = f"{digits:0>{_REPLY}}ffff"
+    return f"{prefix}_{told}{_check(told)}"
+
+
+def _digits_of(prefix: str, given: str) -> str:
+    digits = given.removeprefix(f"{prefix}_")[:_REPLY]
+    return digits if len(digits) == _REPLY and _whole_id(prefix, digits) == given else ""
 
 
 def _check(told: str) -> str:

@@ -1,6 +1,7 @@
 """The rules about shape, which the types of the body keep: what each says, and changes that break it."""
 
 from collections.abc import Iterator
+from math import inf, nan
 from random import Random
 
 from dragoman.simulator.api import RuleNote
@@ -80,9 +81,10 @@ def _unbounded(body: Json, _: Random) -> Iterator[Json]:
         yield with_items(body, [USER, {**call, "call_id": call_id}])
 
 
-def _unreadable(_: Json, __: Random) -> Iterator[Json]:
-    """What is not JSON cannot be made of an object."""
-    return iter(())
+def _unreadable(body: Json, _: Random) -> Iterator[Json]:
+    """Set a number that Python writes and JSON has not."""
+    yield changed(body, temperature=nan)
+    yield changed(body, metadata={"limit": inf})
 
 
 NOTES: tuple[RuleNote, ...] = (

@@ -10,11 +10,14 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.simulator.api import Accepted, Occasion
+from dragoman.simulator.apis.openai.probabilities import probabilities
+from dragoman.simulator.apis.responses.compaction import compaction_item
 from dragoman.simulator.apis.responses.echo import echoed_tool
 from dragoman.simulator.apis.responses.ids import Issued, issue
 from dragoman.simulator.apis.responses.read import SEARCH_NAME, tool_names
 from dragoman.simulator.apis.responses.rules_tools import Placed, clients_tools
 from dragoman.simulator.apis.responses.shape import Request
+from dragoman.simulator.apis.responses.shape_hosted import CompactionTrigger
 from dragoman.simulator.apis.responses.shape_items import ToolSearchOutput
 from dragoman.simulator.apis.responses.shape_tools import CustomTool, ToolSearchTool
 from dragoman.simulator.rule import Json
@@ -35,19 +38,28 @@ class _Reply(Struct):
             prefix=prefix,
             reply=self.occasion.id,
             index=len(self.items),
-            stored=self.request.body.store is not False,
+            stored=self.request.is_stored,
             after_thought=after_thought,
         )
         item: Json = {"id": issue(issued), "type": kind, **members}
         self.items.append(item)
         return item
 
+    def speak(self, parts: list[Json], phase: str = "") -> None:
+        """Add a message; a refusal belongs to no phase."""
+        item = self.add("msg", "message", status="completed", role="assistant", content=parts)
+        if phase and self.request.model.tells_phase:
+            item["phase"] = phase
+
 
 def items_of(answer: Answer, accepted: Accepted, occasion: Occasion) -> list[Json]:
     """Write the items of a reply."""
-    if answer.end == "malformed_call":
+    request = cast("Request", accepted.body)
+    if answer.end == "malformed_call" or request.prewarms:
         return []
-    reply = _Reply(cast("Request", accepted.body), occasion, [])
+    if request.items and isinstance(request.items[-1], CompactionTrigger):
+        return [compaction_item(occasion, 0, stored=request.is_stored)]
+    reply = _Reply(request, occasion, [])
     _think(reply, answer)
     _search(reply, answer)
     _speak(reply, answer)
@@ -55,6 +67,10 @@ def items_of(answer: Answer, accepted: Accepted, occasion: Occasion) -> list[Jso
         _call(reply, call)
     if answer.end in {"length", "filtered"} and reply.items and "status" in reply.items[-1]:
         reply.items[-1]["status"] = "incomplete"
+    limits = [one.compact_threshold for one in request.body.context_management or ()]
+    # Calls wait for their answers: what leads to them is not sealed yet.
+    if not answer.calls and any(limit is not None and answer.usage.input >= limit for limit in limits):
+        reply.items.append(compaction_item(occasion, len(reply.items), stored=request.is_stored))
     return reply.items
 
 
@@ -67,7 +83,7 @@ def _think(reply: _Reply, answer: Answer) -> None:
     if not answer.thought:
         return
     body = reply.request.body
-    tells = body.reasoning is not None and body.reasoning.summary is not None
+    tells = body.reasoning is not None and body.reasoning.tells is not None
     summary = [{"type": "summary_text", "text": answer.thought}] if tells else []
     item = reply.add("rs", "reasoning", summary=summary)
     # Without a store the client must hold the thought itself, whether it asked for that or not.
@@ -85,12 +101,17 @@ def _search(reply: _Reply, answer: Answer) -> None:
 
 
 def _speak(reply: _Reply, answer: Answer) -> None:
+    if answer.refusal:
+        reply.speak([{"type": "refusal", "refusal": answer.refusal}])
+        return
     if not answer.text and (answer.calls or answer.end != "stop"):
         return
-    part: Json = {"type": "output_text", "annotations": list(_citations(answer)), "logprobs": [], "text": answer.text}
-    item = reply.add("msg", "message", status="completed", role="assistant", content=[part])
-    if reply.request.model.tells_phase:
-        item["phase"] = "commentary" if answer.calls else "final_answer"
+    body = reply.request.body
+    asked = "message.output_text.logprobs" in (body.include or ())
+    likely = probabilities(answer.text, body.top_logprobs or 0) if asked else []
+    cited = list(_citations(answer))
+    part: Json = {"type": "output_text", "annotations": cited, "logprobs": likely, "text": answer.text}
+    reply.speak([part], "commentary" if answer.calls else "final_answer")
 
 
 def _citations(answer: Answer) -> Iterator[Json]:

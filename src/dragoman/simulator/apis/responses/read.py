@@ -1,9 +1,4 @@
-"""What a request asks of the model, and what it needs of conversations the vendor keeps.
-
-`needed` names the earlier response a request continues, `referred` the items it only refers to; with what is stored of
-those `joined` makes the request whole, so that it is judged and answered like any other. Stored are the items of a
-joined request and of its reply's `output`.
-"""
+"""What a request asks of the model."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +7,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET
 
+from dragoman.simulator.apis.openai.schemas import made_strict
 from dragoman.simulator.apis.responses.rules_model import thinks
 from dragoman.simulator.apis.responses.rules_tools import clients_tools, declared, kind_of
 from dragoman.simulator.apis.responses.shape import JsonFormat, Request, SchemaFormat
@@ -41,57 +37,10 @@ from dragoman.simulator.apis.responses.shape_tools import (
     ToolSearchTool,
 )
 from dragoman.simulator.apis.responses.shape_tools import Tool as DeclaredTool
-from dragoman.simulator.apis.responses.strict import made_strict
-from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Ask, Call, Choice, Result, Tool, Turn
 
 SEARCH_NAME = "tool_search"
 _SEARCHES = ("web_search", "file_search")
-
-
-def needed(body: bytes) -> str:
-    """Return the id of the response a request continues; "" if it continues none."""
-    given = _document(body).get("previous_response_id")
-    return given if isinstance(given, str) else ""
-
-
-def referred(body: bytes) -> list[str]:
-    """Return the ids of the items a request only refers to."""
-    items = _input_items(_document(body).get("input"))
-    return [str(cast("Json", item)["id"]) for item in items if _is_reference(item)]
-
-
-def joined(body: bytes, stored_input_and_output: list[Any]) -> bytes:
-    """Put what is stored before a request's own input; items it only refers to are filled in from there."""
-    document = _document(body)
-    stored = cast("list[Json]", stored_input_and_output)
-    by_id = {item["id"]: item for item in stored if isinstance(item.get("id"), str)}
-    given = _input_items(document.get("input"))
-    filled = [by_id.get(str(item["id"]), item) if _is_reference(item) else item for item in given]
-    # An item that is referred to stands where it is referred to, not also where it was.
-    kept = [item for item in stored if needed(body) and not any(item is one for one in filled)]
-    return msgspec.json.encode({**document, "input": [*kept, *filled]})
-
-
-def _document(body: bytes) -> Json:
-    try:
-        document: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return {}
-    return cast("Json", document) if isinstance(document, dict) else {}
-
-
-def _input_items(given: Any) -> list[Any]:
-    if isinstance(given, str):
-        return [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": given}]}]
-    return cast("list[Any]", given) if isinstance(given, list) else []
-
-
-def _is_reference(item: Any) -> bool:
-    if not isinstance(item, dict) or "id" not in item:
-        return False
-    known = cast("Json", item)
-    return known.get("type") == "item_reference" or (known.get("type") is None and "role" not in known)
 
 
 def ask_of(request: Request) -> Ask:
@@ -249,7 +198,7 @@ def _turn(item: Item, names: dict[str, str], known: dict[tuple[str, str], str]) 
             return Turn(role="assistant", calls=(Call(id=item.call_id, name=name, arguments=item.input),))
         case ToolSearchCall(call_id=str() as call_id, execution="client"):
             looked_for: Any = item.arguments
-            given = cast("Json", looked_for) if isinstance(looked_for, dict) else {}
+            given = cast("dict[str, Any]", looked_for) if isinstance(looked_for, dict) else {}
             return Turn(role="assistant", calls=(Call(id=call_id, name=SEARCH_NAME, arguments=given),))
         case FunctionCallOutput() | CustomToolCallOutput():
             found = [item.output] if isinstance(item.output, str) else item.output
@@ -268,7 +217,7 @@ def _arguments(text: str) -> dict[str, Any]:
         given: Any = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return {}
-    return cast("Json", given) if isinstance(given, dict) else {}
+    return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
 
 
 def _said(parts: Iterable[Any]) -> str:

@@ -3,8 +3,11 @@
 from collections.abc import Iterator
 from random import Random
 
-from dragoman.simulator.apis.responses.changes import on_model
+from dragoman.simulator.apis.responses.changes import items_of, on_model, places, tools_of
+from dragoman.simulator.apis.responses.rules_tools import clients_tools
 from dragoman.simulator.apis.responses.shape import Request
+from dragoman.simulator.apis.responses.shape_hosted import ConfigurationUpdate
+from dragoman.simulator.apis.responses.shape_tools import CustomTool
 from dragoman.simulator.apis.responses.words import unsupported
 from dragoman.simulator.rule import Json, Rule, Situation, Violation
 
@@ -13,9 +16,13 @@ _PLAIN = "gpt-4o"
 
 
 def thinks(request: Request) -> bool:
-    """Whether the model thinks before it answers this request."""
+    """Whether the model thinks before it answers this request; the last word on its effort holds."""
     options = request.body.reasoning
-    return request.model.effort(options.effort if options is not None else None) not in {"", "none"}
+    asked = options.effort if options is not None else None
+    for item in request.items:
+        if isinstance(item, ConfigurationUpdate) and item.reasoning is not None:
+            asked = item.reasoning.effort or asked
+    return request.model.effort(asked) not in {"", "none"}
 
 
 def _odd_effort(request: Request, _: Situation) -> Iterator[Violation]:
@@ -39,13 +46,15 @@ def _odden_effort(body: Json, chance: Random) -> Iterator[Json]:
 
 def _odd_summary(request: Request, _: Situation) -> Iterator[Violation]:
     options = request.body.reasoning
-    if options is not None and options.summary is not None and not request.model.reasons:
-        message = "Unsupported parameter: 'reasoning.summary' is not supported with this model."
-        yield Violation(message, "/reasoning/summary")
+    if options is not None and options.tells is not None and not request.model.reasons:
+        name = "summary" if options.summary is not None else "generate_summary"
+        message = f"Unsupported parameter: 'reasoning.{name}' is not supported with this model."
+        yield Violation(message, f"/reasoning/{name}")
 
 
 def _odden_summary(body: Json, _: Random) -> Iterator[Json]:
     yield on_model(body, _PLAIN, reasoning={"summary": "auto"})
+    yield on_model(body, _PLAIN, reasoning={"generate_summary": "auto"})
 
 
 def _sampling(request: Request, _: Situation) -> Iterator[Violation]:
@@ -105,6 +114,32 @@ def _ask_tersely(body: Json, _: Random) -> Iterator[Json]:
     yield on_model(body, _PLAIN, text={"verbosity": "low"})
 
 
+def _early_custom(request: Request, _: Situation) -> Iterator[Violation]:
+    if request.model.generation >= (5, 0):
+        return
+    for placed in clients_tools(request):
+        if isinstance(placed.tool, CustomTool):
+            where = f"{placed.where}/type"
+            yield Violation("Invalid value: 'custom'. Custom tools are not supported with this model.", where)
+
+
+def _customise_early(body: Json, _: Random) -> Iterator[Json]:
+    tools = [tool for tool in tools_of(body) if tool.get("type") == "function" and not tool.get("async")]
+    if not list(places(items_of(body), "additional_tools", "tool_search_output", "configuration_update")):
+        chosen = {"tool_choice": "auto", "tools": [*tools, {"type": "custom", "name": "odd_tool"}]}
+        yield on_model(body, "gpt-4.1", **chosen)
+
+
+def _old_name(request: Request, _: Situation) -> Iterator[Violation]:
+    options = request.body.reasoning
+    if options is not None and options.generate_summary is not None and request.model.generation >= (5, 6):
+        yield Violation("Unknown parameter: 'reasoning.generate_summary'.", "/reasoning/generate_summary")
+
+
+def _name_as_before(body: Json, _: Random) -> Iterator[Json]:
+    yield on_model(body, "gpt-5.6-terra", reasoning={"generate_summary": "auto"})
+
+
 RULES: tuple[Rule[Request], ...] = (
     Rule(
         "responses.effort",
@@ -142,10 +177,24 @@ RULES: tuple[Rule[Request], ...] = (
         _ask_sealed,
     ),
     Rule(
+        "responses.generate-summary",
+        "What tells of thoughts is called summary; models before gpt-5.6 also know it as generate_summary.",
+        f"wire/openai_responses.md section 1 (an alias); {_MEASURED} (unknown)",
+        _old_name,
+        _name_as_before,
+    ),
+    Rule(
         "responses.verbosity",
         "Models before gpt-5 know one verbosity.",
         "no source: reported, without a recording",
         _verbosity,
         _ask_tersely,
+    ),
+    Rule(
+        "responses.custom-tool",
+        "Custom tools exist since gpt-5.",
+        "wire/openai_chat.md section 3 (the same tools); the words: no source",
+        _early_custom,
+        _customise_early,
     ),
 )

@@ -6,11 +6,20 @@ from random import Random
 
 from msgspec import UNSET
 
+from dragoman.simulator.apis.openai.schemas import complaints
 from dragoman.simulator.apis.responses.changes import OBJECT, changed, on_model, stands_alone
+from dragoman.simulator.apis.responses.rules_items import shown
 from dragoman.simulator.apis.responses.shape import JsonFormat, Request, SchemaFormat
-from dragoman.simulator.apis.responses.shape_items import InputMessage, InputText, OutputMessage, OutputText
-from dragoman.simulator.apis.responses.strict import faults, told
-from dragoman.simulator.apis.responses.words import not_a_name, too_long
+from dragoman.simulator.apis.responses.shape_items import (
+    InputAudio,
+    InputMessage,
+    InputPart,
+    InputText,
+    OutputMessage,
+    OutputText,
+    ResultPart,
+)
+from dragoman.simulator.apis.responses.words import not_a_name, path_of, too_long
 from dragoman.simulator.rule import Json, Rule, Situation, Violation
 
 _MEASURED = "public measurement of 2026-08-30 (gpt-5.6-terra)"
@@ -40,7 +49,7 @@ def _rename_model(body: Json, chance: Random) -> Iterator[Json]:
 
 
 def _no_input(request: Request, _: Situation) -> Iterator[Violation]:
-    if not request.body.input and not request.continues:
+    if not request.body.input and not request.continues and not request.conversation:
         message = "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided."
         yield Violation(message, "")
 
@@ -65,11 +74,8 @@ def _add_states(body: Json, _: Random) -> Iterator[Json]:
 
 
 def _odd_state_id(request: Request, _: Situation) -> Iterator[Violation]:
-    body = request.body
-    conversation = (
-        body.conversation if isinstance(body.conversation, str) or not body.conversation else body.conversation.id
-    )
-    kept = (("previous_response_id", body.previous_response_id, "resp"), ("conversation", conversation, "conv"))
+    earlier = request.body.previous_response_id
+    kept = (("previous_response_id", earlier, "resp"), ("conversation", request.conversation, "conv"))
     for name, value, prefix in kept:
         if value and not value.startswith(prefix):
             yield Violation(f"Invalid '{name}': '{value}'. Expected an ID that begins with '{prefix}'.", f"/{name}")
@@ -154,8 +160,8 @@ def _odd_format_schema(request: Request, _: Situation) -> Iterator[Violation]:
     wanted = _format(request)
     if wanted is None:
         return
-    for fault in faults(wanted.schema, strict=bool(wanted.strict)):
-        yield Violation(told("response_format", wanted.name, fault), "/text/format/schema")
+    for complaint in complaints(wanted.schema, strict=bool(wanted.strict)):
+        yield Violation(complaint.about(f"response_format '{wanted.name}'"), "/text/format/schema")
 
 
 def _odden_format_schema(body: Json, _: Random) -> Iterator[Json]:
@@ -182,13 +188,22 @@ def _cache_shortly(body: Json, _: Random) -> Iterator[Json]:
 
 
 def _early_cache_options(request: Request, _: Situation) -> Iterator[Violation]:
-    if request.body.prompt_cache_options is not None and request.model.generation < (5, 6):
-        message = "Unsupported parameter: 'prompt_cache_options' is not supported with this model."
-        yield Violation(message, "/prompt_cache_options")
+    if request.model.generation >= (5, 6):
+        return
+    marked = [f"{where}/prompt_cache_breakpoint" for where, part in shown(request) if _is_marked(part)]
+    for where in (*(["/prompt_cache_options"] if request.body.prompt_cache_options is not None else []), *marked):
+        yield Violation(f"Unsupported parameter: '{path_of(where)}' is not supported with this model.", where)
+
+
+def _is_marked(part: InputPart | ResultPart) -> bool:
+    return not isinstance(part, InputAudio) and part.prompt_cache_breakpoint is not None
 
 
 def _cache_early(body: Json, _: Random) -> Iterator[Json]:
     yield on_model(body, "gpt-5.4", prompt_cache_options={"mode": "explicit"})
+    if stands_alone(body):
+        part: Json = {"type": "input_text", "text": "Hello, json.", "prompt_cache_breakpoint": {"mode": "explicit"}}
+        yield on_model(body, "gpt-5.4", input=[{"role": "user", "content": [part]}])
 
 
 RULES: tuple[Rule[Request], ...] = (
@@ -265,8 +280,8 @@ RULES: tuple[Rule[Request], ...] = (
     ),
     Rule(
         "responses.cache-options",
-        "Options of the prompt cache need gpt-5.6 or later.",
-        "wire/openai_responses.md section 1",
+        "Options of the prompt cache, and marks for it, need gpt-5.6 or later.",
+        "wire/openai_responses.md section 1; wire/openai_chat.md section 2 (for the marks)",
         _early_cache_options,
         _cache_early,
     ),

@@ -7,6 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from dragoman.simulator.apis.openai.grammars import BROKEN, grammar_fault
+from dragoman.simulator.apis.openai.schemas import complaints
 from dragoman.simulator.apis.responses.changes import OBJECT, changed, items_of, on_model, places, tools_of, with_tool
 from dragoman.simulator.apis.responses.shape import Request
 from dragoman.simulator.apis.responses.shape_items import AdditionalTools, ToolSearchOutput
@@ -17,13 +19,13 @@ from dragoman.simulator.apis.responses.shape_tools import (
     ChosenMcp,
     CustomTool,
     FunctionTool,
+    Grammar,
     McpTool,
     NamespaceTool,
     Tool,
     ToolChoice,
     ToolSearchTool,
 )
-from dragoman.simulator.apis.responses.strict import faults, told
 from dragoman.simulator.apis.responses.words import not_a_name, path_of, too_long
 from dragoman.simulator.rule import Json, Rule, Situation, Violation
 
@@ -91,8 +93,15 @@ def _odd_schema(request: Request, _: Situation) -> Iterator[Violation]:
         tool = placed.tool
         if not isinstance(tool, FunctionTool) or tool.parameters is None:
             continue
-        for fault in faults(tool.parameters, strict=bool(tool.strict)):
-            yield Violation(told("function", tool.name, fault), f"{placed.where}/parameters")
+        for complaint in complaints(tool.parameters, strict=bool(tool.strict)):
+            yield Violation(complaint.about(f"function '{tool.name}'"), f"{placed.where}/parameters")
+
+
+def _deep(levels: int) -> Json:
+    schema: Json = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}, "required": ["a"], "additionalProperties": False}
+    return schema
 
 
 def _odden_schema(body: Json, _: Random) -> Iterator[Json]:
@@ -107,12 +116,31 @@ def _odden_schema(body: Json, _: Random) -> Iterator[Json]:
         {**closed, "properties": {"a": {"type": "string", "format": "uri"}}},
         {**closed, "properties": {"a": {"type": "object", "properties": {}}}},
         {**closed, "anyOf": [closed]},
+        {**closed, "properties": {"a": {"type": "string", "enum": [f"v{number}" for number in range(1001)]}}},
+        {**closed, "properties": {"a": {**text, "enum": [str(number).zfill(60) for number in range(251)]}}},
+        {**closed, "properties": {"a": {"$ref": "#/$defs/b", "description": "See there."}}, "$defs": {"b": text}},
+        _deep(11),
     ]
     loosely: list[Json] = [{"type": "array", "items": text}, {}, {**closed, "properties": {"a": {"type": "array"}}}]
     for schema in strictly:
         yield with_tool(body, {"type": "function", "name": "odd_tool", "parameters": schema, "strict": True})
     for schema in loosely:
         yield with_tool(body, {"type": "function", "name": "odd_tool", "parameters": schema, "strict": False})
+
+
+def _odd_grammar(request: Request, _: Situation) -> Iterator[Violation]:
+    for placed in clients_tools(request):
+        if not isinstance(placed.tool, CustomTool) or not isinstance(placed.tool.format, Grammar):
+            continue
+        grammar, where = placed.tool.format, f"{placed.where}/format/definition"
+        if fault := grammar_fault(grammar.syntax, grammar.definition):
+            yield Violation(f"Invalid value for '{path_of(where)}': {fault}.", where)
+
+
+def _odden_grammar(body: Json, _: Random) -> Iterator[Json]:
+    for syntax, definition in BROKEN:
+        grammar: Json = {"type": "grammar", "syntax": syntax, "definition": definition}
+        yield with_tool(body, {"type": "custom", "name": "odd_tool", "format": grammar})
 
 
 def _lone_deferred(request: Request, _: Situation) -> Iterator[Violation]:
@@ -251,6 +279,13 @@ RULES: tuple[Rule[Request], ...] = (
         "wire/gemini_schema.md section 6; recorded: openai_responses/mirascope-0057",
         _odd_schema,
         _odden_schema,
+    ),
+    Rule(
+        "responses.grammar",
+        "A Lark grammar has a rule `start`; no grammar has look-around or lazy quantifiers.",
+        "wire/openai_chat.md section 3 (the same tools); the words: no source",
+        _odd_grammar,
+        _odden_grammar,
     ),
     Rule(
         "responses.deferred-tools",

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dragoman.simulator.apis.responses import words
-from dragoman.simulator.apis.responses.ids import issued_by_us, reply_of
+from dragoman.simulator.apis.responses.ids import is_our_conversation, issued_by_us, reply_of
 from dragoman.simulator.apis.responses.models import Model
 from dragoman.simulator.apis.responses.shape_hosted import Effort, Item
 from dragoman.simulator.apis.responses.shape_items import (
@@ -45,6 +45,13 @@ class ReasoningOptions(Strict, kw_only=True):
     summary: Literal["concise", "detailed", "auto"] | None = None
     context: Literal["auto", "current_turn", "all_turns"] | None = None
     mode: Literal["standard", "pro"] | None = None
+    generate_summary: Literal["concise", "detailed", "auto"] | None = None
+    """What `summary` was called before."""
+
+    @property
+    def tells(self) -> str | None:
+        """How much is told of the thoughts, by whichever of its names."""
+        return self.summary or self.generate_summary
 
 
 class PlainFormat(Strict, tag_field="type", tag="text"):
@@ -188,10 +195,34 @@ class Request(Struct, frozen=True, kw_only=True):
         return self.body.input if isinstance(self.body.input, list) else []
 
     @property
+    def is_stored(self) -> bool:
+        """Whether the reply is remembered."""
+        return self.body.store is not False
+
+    @property
+    def prewarms(self) -> bool:
+        """Whether the prompt is only put into the cache, and nothing said."""
+        options = self.body.prompt_cache_options
+        return options is not None and bool(options.prewarm)
+
+    @property
     def continues(self) -> bool:
         """Whether the vendor holds a part of the conversation that is not in the request."""
         body = self.body
-        return bool(body.conversation or body.prompt) or (bool(body.previous_response_id) and not self._is_joined)
+        return bool(body.prompt or self._foreign_conversation) or (
+            bool(body.previous_response_id) and not self._is_joined
+        )
+
+    @property
+    def conversation(self) -> str:
+        """The id of the conversation that the request is part of, or ""."""
+        given = self.body.conversation
+        return (given if isinstance(given, str) else given.id) if given is not None else ""
+
+    @property
+    def _foreign_conversation(self) -> bool:
+        """What is said in a conversation of ours stands in the input; what is in another nobody knows."""
+        return bool(self.conversation) and not is_our_conversation(self.conversation)
 
     @property
     def _is_joined(self) -> bool:

@@ -1,31 +1,60 @@
-"""What the Responses API remembers: replies by their id, each with the conversation that led to it, and their items."""
+"""What the Responses API remembers: replies by their id, each with the conversation that led to it, and their items.
+
+What runs in the background is told as queued first, at the first look as in progress, and then as done: no clock is
+needed, and every step can be seen.
+"""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from dragoman.simulator.api import Refusal
-from dragoman.simulator.apis.responses.errors import item_not_found, response_not_found
-from dragoman.simulator.apis.responses.read import joined, needed, referred
+from dragoman.http.message import Request
+from dragoman.simulator.api import Refusal, Told
+from dragoman.simulator.apis.responses.conversations import Conversations
+from dragoman.simulator.apis.responses.errors import (
+    conversation_not_found,
+    item_not_found,
+    not_to_cancel,
+    not_to_stream,
+    previous_not_found,
+    response_not_found,
+)
+from dragoman.simulator.apis.responses.joining import conversed, input_items, joined, needed, referred
+from dragoman.simulator.apis.responses.listing import Kept, kept, page
+from dragoman.simulator.apis.responses.write import unfinished
+from dragoman.simulator.routes import Route
+from dragoman.simulator.rule import Json
 
 _MOST = 1000
-_TERMINAL = (b"response.completed", b"response.incomplete")
+_TERMINAL = (b"response.completed", b"response.incomplete", b"response.failed")
+_LOOKS = 2
+"""At which look a reply that is made in the background is done."""
+_JSON = {"content-type": "application/json"}
+_SSE = {"content-type": "text/event-stream", "cache-control": "no-cache"}
 
 
 class _Asked(Struct):
-    previous_response_id: str | None = None
-    input: Any = None
+    input: str | list[Json] | None = None
     store: bool | None = None
+    background: bool | None = None
 
 
-class _Entry(Struct, frozen=True):
-    reply: bytes
-    items: list[Any]
+class _Entry(Struct):
+    reply: Json
+    items: list[Json]
     """The whole conversation before the reply, and what it said."""
-    asked: list[Any]
+    asked: list[Kept]
+    frames: tuple[bytes, ...] = ()
+    """The events of a reply that is made in the background and streamed."""
+    looks: int = _LOOKS
+
+    def told(self) -> Json:
+        """Return the reply as far as it has come."""
+        if self.looks >= _LOOKS:
+            return self.reply
+        return unfinished(self.reply, "in_progress" if self.looks else "queued")
 
 
 class Store:
@@ -33,82 +62,126 @@ class Store:
 
     def __init__(self) -> None:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
-        self._items: dict[str, Any] = {}
+        self._items: dict[str, Json] = {}
+        self._conversations = Conversations()
 
-    def joined(self, body: bytes) -> bytes | Refusal:
-        """Return a request with the conversation it goes on from and the items it refers to, or why there are none."""
-        previous, references = needed(body), referred(body)
-        if not previous and not references:
+    def joined(self, body: bytes, *, recorded: bool = False) -> bytes | Refusal:
+        """Return a request with what it goes on from and the items it refers to, or why there are none.
+
+        Of a recording only the vendor knows what went before: it is let through as it is.
+        """
+        previous, conversation, references = needed(body), conversed(body), referred(body)
+        entry, talk = self._entries.get(previous), self._conversations.get(conversation)
+        # Two states, or ids that are none, are for the rules to refuse.
+        if (previous and conversation) or not (previous or conversation or references):
             return body
-        entry = self._entries.get(previous)
-        if previous and entry is None:
-            return response_not_found(previous)
-        unknown = next((name for name in references if name not in self._items), None)
-        if unknown is not None:
-            return item_not_found(unknown)
-        before = entry.items if entry is not None else []
-        known = {item.get("id") for item in before}
-        return joined(body, [*before, *(self._items[name] for name in references if name not in known)])
+        known = self._items if talk is None else {**self._items, **{one.id: one.item for one in talk.items}}
+        unknown = next((name for name in references if name not in known), None)
+        lost = (
+            (previous.startswith("resp") and entry is None, previous_not_found(previous)),
+            (conversation.startswith("conv") and talk is None, conversation_not_found(conversation)),
+            (unknown is not None, item_not_found(unknown or "")),
+        )
+        for is_lost, refusal in lost:
+            if is_lost:
+                return body if recorded else refusal
+        return joined(body, self._before(previous, conversation), known)
 
-    def keep(self, body: bytes, reply: bytes) -> None:
-        """Remember a reply, unless its caller does not want that."""
-        asked = msgspec.json.decode(body, type=_Asked)
-        told = msgspec.json.decode(reply)
-        if asked.store is False:
+    def keep(self, body: bytes, reply: bytes) -> bytes:
+        """Remember a reply, unless its caller does not want that, and return what the caller is told now."""
+        told = self._kept(body, msgspec.json.decode(reply))
+        return reply if told is None or told.looks >= _LOOKS else msgspec.json.encode(told.told())
+
+    def watch(self, body: bytes, frames: Iterable[bytes], _whole: Callable[[], bytes]) -> Iterator[bytes]:
+        """Pass frames on, and remember the reply that the last one holds; one in the background needs no listener."""
+        if msgspec.json.decode(body, type=_Asked).background:
+            frames = tuple(frames)
+            entry = self._kept(body, _response_in(frames[-1]))
+            if entry is not None:
+                entry.frames, entry.looks = frames, _LOOKS
+            yield from frames
             return
-        before = self._entries.get(asked.previous_response_id or "")
-        items = [*(before.items if before is not None else ()), *_items(asked.input), *told["output"]]
-        self._entries[told["id"]] = _Entry(reply, items, _items(asked.input))
-        self._items.update({item["id"]: item for item in told["output"]})
-        while len(self._entries) > _MOST:
-            _, oldest = self._entries.popitem(last=False)
-            self._forget(oldest)
-
-    def watch(self, body: bytes, frames: Iterable[bytes]) -> Iterator[bytes]:
-        """Pass frames on, and remember the reply that the last one holds."""
         for frame in frames:
             if frame.startswith(b"event: ") and frame[7 : frame.find(b"\n")].strip() in _TERMINAL:
-                data = frame[frame.find(b"data: ") + 6 :]
-                self.keep(body, msgspec.json.encode(msgspec.json.decode(data)["response"]))
+                self._kept(body, _response_in(frame))
             yield frame
 
-    def asked(self, name: str, action: str) -> bytes | None:
-        """Return what is told of a reply: itself, what led to it, or that it is gone."""
+    def told(self, request: Request, route: Route) -> Told | Refusal:
+        """Answer a request about what is kept."""
+        if route.operation == "conversations":
+            answer = self._conversations.answered(route.action, route.id, route.item, request.body, request.query)
+        else:
+            answer = self._looked_up(route.id, route.action, request.query)
+        if isinstance(answer, Refusal):
+            return answer if answer.rule else structs.replace(answer, rule="stored")
+        return answer if isinstance(answer, Told) else Told(200, _JSON, msgspec.json.encode(answer))
+
+    def _looked_up(self, name: str, action: str, query: Mapping[str, str]) -> Json | Told | Refusal:
         entry = self._entries.get(name)
         if entry is None:
-            return None
+            return response_not_found(name)
         match action:
             case "delete":
                 self._forget(self._entries.pop(name))
-                return msgspec.json.encode({"id": name, "object": "response", "deleted": True})
+                return {"id": name, "object": "response", "deleted": True}
             case "input_items":
-                return msgspec.json.encode(_listed(name, entry.asked))
+                return page(entry.asked, query)
+            case "cancel":
+                return _cancelled(entry)
+            case _ if query.get("stream") == "true":
+                return _streamed(entry, query.get("starting_after", ""))
             case _:
-                return entry.reply
+                entry.looks += 1
+                return entry.told()
+
+    def _before(self, previous: str, conversation: str) -> list[Json]:
+        """Return all items of the reply or the conversation that a request goes on from."""
+        entry, talk = self._entries.get(previous), self._conversations.get(conversation)
+        if entry is not None:
+            return entry.items
+        return [one.item for one in talk.items] if talk is not None else []
+
+    def _kept(self, body: bytes, told: Json) -> _Entry | None:
+        asked = msgspec.json.decode(body, type=_Asked)
+        given, said = input_items(asked.input), list[Json](told["output"])
+        talk = self._conversations.get(conversed(body))
+        earlier = self._before(needed(body), conversed(body))
+        if talk is not None:
+            talk.add([*given, *said])
+        if asked.store is False:
+            return None
+        entry = _Entry(
+            told, [*earlier, *given, *said], kept(given, told["id"]), looks=0 if asked.background else _LOOKS
+        )
+        self._entries[told["id"]] = entry
+        self._items.update({one.id: one.item for one in entry.asked})
+        self._items.update({item["id"]: item for item in said})
+        while len(self._entries) > _MOST:
+            _, oldest = self._entries.popitem(last=False)
+            self._forget(oldest)
+        return entry
 
     def _forget(self, entry: _Entry) -> None:
-        for item in msgspec.json.decode(entry.reply)["output"]:
-            self._items.pop(item["id"], None)
+        for name in (*(item["id"] for item in entry.reply["output"]), *(one.id for one in entry.asked)):
+            self._items.pop(name, None)
 
 
-def _items(given: Any) -> list[Any]:
-    if isinstance(given, str):
-        content = [{"type": "input_text", "text": given}]
-        return [{"type": "message", "role": "user", "content": content}]
-    return list(given) if isinstance(given, list) else []  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+def _response_in(frame: bytes) -> Json:
+    return msgspec.json.decode(frame[frame.find(b"data: ") + 6 :])["response"]
 
 
-def _listed(name: str, items: list[Any]) -> dict[str, Any]:
-    data: list[dict[str, Any]] = []
-    for number, item in enumerate(items):
-        kind = item.get("type", "message")
-        prefix = {"message": "msg", "function_call": "fc", "reasoning": "rs"}.get(kind, "item")
-        data.append({"id": f"{prefix}_{name.removeprefix('resp_')}{number}", "type": kind, **item})
-    ids = [item["id"] for item in data]
-    return {
-        "object": "list",
-        "data": data,
-        "first_id": ids[0] if ids else None,
-        "last_id": ids[-1] if ids else None,
-        "has_more": False,
-    }
+def _cancelled(entry: _Entry) -> Json | Refusal:
+    """Cancel what is not done yet; what is done stays as it is, also if that is asked twice."""
+    if not entry.reply["background"]:
+        return not_to_cancel()
+    if entry.looks < _LOOKS:
+        entry.items = entry.items[: len(entry.items) - len(entry.reply["output"])]
+        entry.reply, entry.looks = unfinished(entry.reply, "cancelled"), _LOOKS
+    return entry.reply
+
+
+def _streamed(entry: _Entry, starting_after: str) -> Told | Refusal:
+    if not entry.frames:
+        return not_to_stream(entry.reply["id"])
+    start = int(starting_after) + 1 if starting_after.isdecimal() else 0
+    return Told(200, _SSE, b"".join(entry.frames[start:]))

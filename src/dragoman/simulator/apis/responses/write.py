@@ -1,16 +1,18 @@
 """Write an answer as a whole reply; the members are those the vendor's SDK knows, `store` and billing left out."""
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.simulator.api import Accepted, Occasion
+from dragoman.simulator.apis.openai.moderation import result
 from dragoman.simulator.apis.responses.echo import echoed
-from dragoman.simulator.apis.responses.ids import response_id
+from dragoman.simulator.apis.responses.ids import reply_of, response_id
 from dragoman.simulator.apis.responses.output import items_of
 from dragoman.simulator.apis.responses.read import model_name
 from dragoman.simulator.apis.responses.shape import Request
+from dragoman.simulator.apis.responses.usage import usage_of
 from dragoman.simulator.rule import Json
-from dragoman.simulator.talk import Answer, Usage
+from dragoman.simulator.talk import Answer
 
 _ENDS = {
     "stop": ("completed", ""),
@@ -59,25 +61,36 @@ def finished(answer: Answer, accepted: Accepted, occasion: Occasion, items: list
     told = _response(accepted.body, occasion, ending, items)
     searches = len([item for item in items if item["type"] == "web_search_call"])
     told["tool_usage"] = {"image_gen": _NO_IMAGES, "web_search": {"num_requests": searches}}
-    told["usage"] = usage_of(answer.usage) if ending.status != "failed" else None
+    used = structs.replace(answer.usage, output=0, thought=0) if accepted.body.prewarms else answer.usage
+    told["usage"] = usage_of(used) if ending.status != "failed" else None
+    told |= _looked_at(accepted.body, answer)
     told["completed_at"] = occasion.created + 1 if ending.status == "completed" else None
     return told
+
+
+def _looked_at(request: Request, answer: Answer) -> Json:
+    """Return what was looked at along the way, where that was asked for: the content, and the cache."""
+    told: Json = {}
+    moderation, options = request.body.moderation, request.body.prompt_cache_options
+    if moderation is not None:
+        told["moderation"] = {"input": result(moderation.model), "output": result(moderation.model)}
+    if options is not None and options.comparison_response_id:
+        seen = "cache_hit" if answer.usage.cached else "unavailable"
+        found = reply_of(options.comparison_response_id)
+        told["prompt_cache_diagnostics"] = {"type": seen if found else "comparison_response_not_found"}
+    return told
+
+
+def unfinished(told: Json, status: str) -> Json:
+    """Return a reply as it is told before it has ended, or after it was cancelled."""
+    rest = {name: value for name, value in told.items() if name != "tool_usage"}
+    open_members: Json = {"status": status, "output": [], "usage": None, "error": None, "incomplete_details": None}
+    return {**rest, **open_members, "completed_at": None}
 
 
 def failed(accepted: Accepted, occasion: Occasion, error: Json) -> Json:
     """Return a reply that broke off."""
     return _response(accepted.body, occasion, Ending("failed", "", error), [])
-
-
-def usage_of(usage: Usage) -> Json:
-    """Count as the vendor does: input with what was cached, output with what was thought."""
-    return {
-        "input_tokens": usage.input,
-        "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": 0},
-        "output_tokens": usage.output,
-        "output_tokens_details": {"reasoning_tokens": usage.thought},
-        "total_tokens": usage.input + usage.output,
-    }
 
 
 def count(_: Accepted, tokens: int) -> bytes:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from dragoman.simulator.model.language.clauses import Clause
 from dragoman.simulator.model.language.facts import Fact, FactKind
 from dragoman.simulator.model.language.lexicon import (
+    CONCEPTS,
     DENYING,
     DIRECTIONS,
     LINKING,
@@ -63,6 +64,15 @@ TOPICAL = frozenset({"query", "text", "code", "name", "", "id"})
 
 _FIRST = frozenset(stems("first given"))
 _LAST = frozenset(stems("last family surname"))
+_OF_REPOSITORIES = {"owner": 0, "repo": 1, "repository": 1}
+_SWITCHING = frozenset(stems("include enable with use show"))
+"""Of the name of something that is switched on or off, words that do not tell what that is."""
+_ALL = frozenset({"all", "every"})
+"""Words that tell nothing by themselves, but make another thing of what stands beside them."""
+_ARTICLES = frozenset({"the", "a", "an", "my", "our", "your"})
+_BESIDE_PEOPLE = frozenset({"with", "by", "named", "called"})
+"""Before a name these say that it is no place."""
+_QUOTING = frozenset({"saying", "says"})
 _NOWHERE = frozenset[str]()
 _LEADING = frozenset[str]().union(*DIRECTIONS.values())
 _LONGEST_RUN = 5
@@ -123,8 +133,9 @@ class Evidence:
         return Evidence(self.clause, self.surroundings, self.known, self._tool, known_first=self.known_first)
 
     def topic(self) -> str:
-        """What the clause is about."""
-        return self.clause.topic(self._tool)
+        """What the clause is about, beside the tool."""
+        concepts = {CONCEPTS[part] for part in self._tool if part in CONCEPTS}
+        return self.clause.topic(self._tool | {part for part in self.clause.stems if CONCEPTS.get(part) in concepts})
 
     def expression(self) -> str:
         """An arithmetic expression, if the clause has one."""
@@ -160,9 +171,13 @@ class Evidence:
         for place, word in enumerate(told):
             if word.text.lower() not in leading - PLACING:
                 continue
+            if word.text.lower() in _QUOTING:
+                return self.clause.text[word.end :].strip(" \t:,.")
             run: list[Word] = []
             for other in told[place + 1 : place + 1 + _LONGEST_RUN]:
                 ended = bool(run) and self.clause.text[run[-1].end : other.start].strip() != ""
+                if not run and other.text.lower() in _ARTICLES:
+                    continue
                 if ended or other.stem in STOP or other.text.lower() in _LEADING:
                     break
                 run.append(other)
@@ -187,7 +202,7 @@ class Evidence:
             if kind in {"opening", "quoted"} and not needed and parameter.kind == "place":
                 continue
             fact = self._first(self.clause.facts, kind, accepts, parameter)
-            if fact is not None:
+            if fact is not None and (needed or parameter.kind != "place" or fact.before not in _BESIDE_PEOPLE):
                 return self._take(fact)
         for kind in _ANSWERED_BY[parameter.kind] if needed else ():
             fact = self._first(self.surroundings, kind, accepts, parameter)
@@ -214,6 +229,15 @@ class Evidence:
                 return fact.text.split()[0 if first else -1]
         return ""
 
+    def part_of_repository(self, parameter: Label) -> str:
+        """Return the owner or the name of a repository that is told as `owner/name`."""
+        kind = next((part for part in parameter.stems if part in _OF_REPOSITORIES), "")
+        for fact in (*self.clause.facts, *self.surroundings) if kind else ():
+            if fact.kind == "path" and fact.text.count("/") == 1 and not fact.text.startswith((".", "/", "~")):
+                self._take(fact)
+                return fact.text.split("/")[_OF_REPOSITORIES[kind]]
+        return ""
+
     def all_of(self, kinds: Iterable[FactKind]) -> list[Fact]:
         """Return all unused facts of the first of the kinds that has any, and use them up."""
         for kind in kinds:
@@ -225,8 +249,9 @@ class Evidence:
 
     def is_mentioned(self, parameter: Label) -> bool:
         """Whether the clause speaks of a parameter by a word that tells something."""
-        telling = {part for part in parameter.stems if weight_of(part) == 1.0 and len(part) > 2}
-        return bool(telling) and telling <= self.clause.stems and not telling <= self._tool
+        telling = {part for part in parameter.stems if weight_of(part) == 1.0 and len(part) > 2} - _SWITCHING
+        needed = telling | (_ALL & set(parameter.stems))
+        return bool(telling) and needed <= self.clause.stems and not telling <= self._tool
 
     def is_denied(self, parameter: Label) -> bool:
         """Whether the clause says no to a parameter: "without x", "x off"."""
@@ -248,11 +273,18 @@ class Evidence:
             return any(word.text == str(value) for word in self.clause.words)
         return bool(parts) and self.clause.stems.issuperset(parts)
 
+    def place_of(self, value: Any) -> int:
+        """How many words of the clause stand before one of the values of an enumeration."""
+        parts = _telling(str(value))
+        return next((place for place, word in enumerate(self.clause.words) if word.stem in parts), 0)
+
     def _unused(self, found: Iterable[Fact]) -> Iterable[Fact]:
         return (fact for fact in found if id(fact) not in self._used)
 
     def _take(self, fact: Fact) -> Fact:
+        """Use up a fact, and what is part of it or has it for a part."""
         self._used.add(id(fact))
+        self._used.update(id(other) for other in self.clause.facts if other.start < fact.end and fact.start < other.end)
         return fact
 
     def _first(

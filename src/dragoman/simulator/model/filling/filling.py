@@ -122,6 +122,8 @@ class Filling:
         if self.chance is not None:
             return self.chance.choice(possible)
         useful = [branch for branch in possible if types_of(branch) != ["null"]] or possible
+        if self._depth > 1 and len(useful) < len(possible) and all("$ref" in an_object(branch) for branch in useful):
+            return next(branch for branch in possible if branch not in useful)
         if self._depth > _DEEP:
             return min(possible, key=_size)
         evidence = self.evidence
@@ -153,7 +155,7 @@ class Filling:
             if evidence is None or (need == NAMED and len(options) == 1):
                 return ABSENT
             said = [option for option in options if evidence.says(option)]
-            return max(said, key=lambda option: len(str(option))) if said else ABSENT
+            return min(said, key=lambda option: (evidence.place_of(option), -len(str(option)))) if said else ABSENT
         if self.chance is not None:
             return self.chance.choice(options)
         if len(options) > 1:

@@ -5,7 +5,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from dragoman.simulator.model.filling.evidence import STRONG, TOPICAL, Label
-from dragoman.simulator.model.filling.need import ABSENT, NAMED, NEEDED, Need
+from dragoman.simulator.model.filling.need import ABSENT, FITTING, NAMED, NEEDED, Need
+from dragoman.simulator.model.language.durations import duration
 from dragoman.simulator.model.language.facts import Fact
 from dragoman.simulator.model.schemas.formats import as_format, sample
 from dragoman.simulator.model.schemas.json_values import same
@@ -71,7 +72,7 @@ def fill_string(filling: "Filling", node: Node, parameter: Label, need: Need) ->
         return fact.kind != "opening" and fits_text(node, as_format(fact, node.format))
 
     if need == NAMED:
-        part = evidence.part_of_name(parameter)
+        part = evidence.part_of_name(parameter) or evidence.part_of_repository(parameter)
         if part and fits_text(node, part):
             return part
         fact = evidence.named(parameter, accepts)
@@ -173,6 +174,9 @@ def fill_number(filling: "Filling", node: Node, parameter: Label, need: Need, *,
     def accepts(fact: Fact) -> bool:
         return fact.kind == "number" and fits_number(node, fact.value, whole=whole)
 
+    lasting = duration(evidence.clause.text, parameter.stems) if evidence is not None and need != FITTING else None
+    if lasting is not None and fits_number(node, lasting, whole=whole):
+        return int(lasting) if lasting == int(lasting) else lasting
     fact: Fact | None = None
     if evidence is not None and need == NAMED:
         fact = evidence.named(parameter, accepts) or evidence.number_at(parameter, accepts)

@@ -12,12 +12,14 @@ from typing import Literal
 from msgspec import Struct
 
 from dragoman.simulator.model.language.lexicon import (
+    CONCEPTS,
     COUNTRIES,
     DAYS,
     IMPERATIVE,
     LIGHT,
     MONTHS,
     NUMBERS,
+    OPENING,
     PLACING,
     STOP,
     STOP_WORDS,
@@ -49,6 +51,7 @@ _FACT = re.compile(
     r"|(?<![\w./@-])(?P<dotted>[\w-]{1,128}(?:\.[\w-]{1,128}){0,8}\.[a-zA-Z][a-zA-Z0-9]{0,9})(?!\w)"
     r"|(?<![\w-])(?P<serial>\d{1,6}(?:-[0-9A-Za-z]{1,12}){2,6})(?![\w-])"
     r"|(?<![\w.])(?P<measure>\d+(?:\.\d+)?)(?=(?:%|°|[a-zA-Z]{1,3})(?!\w))"
+    r"|(?P<unspaced>[\u3400-\u9fff\u30a0-\u30ff]{2,8}?)(?=\u306e|\u7684|\u5929\u6c14|\u5929\u6c23|\u5929\u6c17)"
     r"|(?<![\w-])(?P<id>[A-Z]{2,12}-\d+|(?=[A-Za-z_]{0,64}\d)(?=\d{0,64}[A-Za-z])[A-Za-z0-9_]{3,64})(?![\w-])"
     r"|(?<![\w.])(?P<number>[-+]?\d+(?:[,_]\d{3})*(?:\.\d+)?(?:[eE][-+]?\d{1,3})?)(?!\w)",
     re.DOTALL,
@@ -61,11 +64,14 @@ _LISTED_SUFFIXES = (
 _SUFFIXES = frozenset(_LISTED_SUFFIXES.split())
 _BREAK = re.compile(r"[.!?;\n…。\uff01\uff1f]\s*\Z")
 _JOINERS = frozenset({"of", "de", "la", "del", "da", "do", "van", "von", "der", "the", "di"})
+_ARTICLES = frozenset({"Los", "Las", "La", "El", "Le", "Les", "Il"})
 _JOINING = re.compile(rf"[ \u00a0]\Z|(?: (?:{'|'.join(sorted(_JOINERS))})){{1,2}} \Z")
 _CONJUNCTION = re.compile(
     r"\s*(?:,|;|、|と|和|,?\s+(?:and|or|und|oder|et|ou|y|e|plus|sowie|as well as)\b|&)\s*"
     r"(?:(?:and|in|at|for|of|the|near|user|number|id)\s+){0,2}"
 )
+_AT = re.compile(r"(?:,? at |, | )\Z")
+_CLOCK = re.compile(r"(\d{1,2})(?::(\d\d)(?::\d\d)?)? ?([ap]m)?", re.IGNORECASE)
 _LONGEST_PHRASE = 3
 _LARGEST = 1e300
 
@@ -90,6 +96,7 @@ def facts(text: str, known_words: list[Word] | None = None) -> list[Fact]:
     if not any(fact.kind == "name" for fact in found):
         found.extend(_phrases(text, free))
     found.extend(_small(free))
+    found.extend(_moments(text, found))
     found.sort(key=_place)
     return _with_words_before(found, told)
 
@@ -147,6 +154,8 @@ def _read(match: re.Match[str]) -> Fact | None:
             return Fact("path" if is_file else "host", text, text, start, end)
         case "number" | "measure":
             return Fact("number", text, _number(text), start, end)
+        case "unspaced":
+            return Fact("name", text, text, start, end)
         case "serial":
             return Fact("id", text, text, start, end)
         case "email" | "uuid" | "time" | "id":
@@ -196,7 +205,7 @@ def _names(text: str, free: list[Word]) -> Iterator[Fact]:
     open_at, end = -1, -1
     kind: FactKind = "name"
     for place, word in enumerate(free):
-        capital = word.text[0].isupper() and word.text.lower() not in STOP_WORDS
+        capital = word.text[0].isupper() and (word.text.lower() not in STOP_WORDS or _is_article(free, place))
         if open_at >= 0 and word.text in _JOINERS:
             continue
         joined = open_at >= 0 and capital and _continues(text, end, word)
@@ -209,7 +218,7 @@ def _names(text: str, free: list[Word]) -> Iterator[Fact]:
             end = word.end
             continue
         first = word.start == 0 or _BREAK.search(text[max(0, word.start - 4) : word.start]) is not None
-        if first and (word.stem in WEAK or word.stem in LIGHT or _commands(free, place)):
+        if first and (not _is_telling(word) or _commands(free, place)):
             continue
         open_at, end = word.start, word.end
         kind = "opening" if first and not word.text.isupper() else "name"
@@ -223,6 +232,16 @@ def _name(text: str, kind: FactKind, start: int, end: int) -> Fact:
     return Fact("name" if " " in told else kind, told, told, start, end)
 
 
+def _is_article(free: list[Word], place: int) -> bool:
+    """Whether a word begins a name such as "Los Angeles"."""
+    return free[place].text in _ARTICLES and place + 1 < len(free) and free[place + 1].text[0].isupper()
+
+
+def _is_telling(word: Word) -> bool:
+    """Whether a word with which a sentence begins may be a name rather than a verb or what is asked for."""
+    return word.stem not in WEAK and word.stem not in LIGHT and word.stem not in OPENING and word.stem not in CONCEPTS
+
+
 def _commands(free: list[Word], place: int) -> bool:
     """Whether a word is a verb that begins a command: "Invent a …"."""
     return place + 1 < len(free) and free[place + 1].text.lower() in IMPERATIVE
@@ -232,7 +251,7 @@ def _continues(text: str, end: int, word: Word) -> bool:
     between = text[end : word.start]
     if between.strip() == ",":
         return word.text.lower() in COUNTRIES or (len(word.text) == 2 and word.text.isupper())
-    return len(between) < 12 and _JOINING.match(between) is not None
+    return between == "-" or (len(between) < 12 and _JOINING.match(between) is not None)
 
 
 def _phrases(text: str, free: list[Word]) -> Iterator[Fact]:
@@ -280,6 +299,22 @@ def _small(free: list[Word]) -> Iterator[Fact]:
             yield Fact("number", word.text, number, word.start, word.end)
         elif word.stem in DAYS:
             yield Fact("day", word.text, word.text, word.start, word.end)
+
+
+def _moments(text: str, found: list[Fact]) -> list[Fact]:
+    """Dates together with the times that follow them."""
+    dates = {fact.end: fact for fact in found if fact.kind == "date"}
+    moments: list[Fact] = []
+    for fact in found if dates else ():
+        between = _AT.search(text, max(0, fact.start - 8), fact.start) if fact.kind == "time" else None
+        day = dates.get(between.start()) if between is not None else None
+        clock = _CLOCK.fullmatch(fact.text)
+        if day is None or clock is None:
+            continue
+        hour = int(clock[1]) % 12 + (12 if clock[3].lower() == "pm" else 0) if clock[3] else int(clock[1])
+        value = f"{day.value}T{hour:02}:{clock[2] or '00'}:00Z"
+        moments.append(Fact("datetime", text[day.start : fact.end], value, day.start, fact.end))
+    return moments
 
 
 def _with_words_before(found: list[Fact], told: list[Word]) -> list[Fact]:

@@ -44,6 +44,10 @@ ANSWERING = _stems(
 """Verbs that ask for words of the model rather than for a tool."""
 REPLYING = _stems("reply respond answer summarize summarise explain report describe provide return acknowledge")
 """Verbs with which, after an ask, somebody says how the answer shall be."""
+OPENING = _stems(
+    "play convert transfer turn dim remind schedule translate summarize describe explain compare plot draw calculate"
+)
+"""Verbs that begin a command and are never part of the name behind them."""
 IMPERATIVE = frozenset(
     {"a", "an", "the", "this", "that", "these", "my", "me", "all", "some", "what", "with", "for", "it", "to", "us"}
 )
@@ -62,7 +66,8 @@ DENYING = frozenset({"no", "not", "without", "don't", "never", "false", "off", "
 
 _SAME = (
     "multiply product multiplication",
-    "weather temperature forecast hot cold warm rain rainy sunny snow wind climate wetter météo tiempo clima tempo",
+    "weather temperature forecast hot cold warm rain rainy sunny snow wind climate",
+    "weather wetter météo temps tiempo clima tempo погода 天气 天氣 天気 날씨 الطقس मौसम",
     "add sum plus total addition",
     "subtract minus difference subtraction",
     "divide division quotient",
@@ -71,18 +76,21 @@ _SAME = (
     "create make new insert",
     "directory folder dir",
     "mail email e-mail message",
-    "search find lookup look query google research",
+    "search find lookup look query google research grep",
     "image picture photo draw illustration",
     "buy purchase order",
     "reserve book booking reservation",
     "flight fly plane airline",
     "translate translation übersetze traduire traduis traduce",
     "price cost quote stock ticker",
-    "time clock hour",
+    "time clock hour uhrzeit heure hora",
     "command shell bash terminal execute run",
-    "edit patch modify change apply fix",
+    "edit patch modify change apply fix replace",
     "remind reminder alarm timer",
     "event meeting appointment calendar schedule",
+    "light lamp bulb dim brighten brightness",
+    "distance far",
+    "play listen song music",
 )
 CONCEPTS = {stem(word): group.split()[0] for group in reversed(_SAME) for word in group.split()}
 """Words that stand for the same thing, by the first of their group."""
@@ -133,7 +141,7 @@ DIRECTIONS = {
         ("title", frozenset({"titled", "called", "named"})),
         ("subject topic", frozenset({"about", "on"})),
         ("message body content text", frozenset({"saying", "says", "say"})),
-        ("author owner", frozenset({"by"})),
+        ("author owner artist", frozenset({"by"})),
     )
     for word in line.split()
 }

@@ -1,4 +1,4 @@
-"""What OpenAI refuses in a JSON Schema: of any function, and of one that is to be followed strictly.
+"""What OpenAI refuses in a JSON Schema: in any, and in one that is to be followed strictly; how it makes one strict.
 
 A complaint tells its topic, the way to the place as OpenAI writes it (`('properties', 'city')`), and its words.
 """
@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Any, Literal, cast
 
 from msgspec import Struct
+
+from dragoman.simulator.rule import Json
 
 Topic = Literal[
     "root",
@@ -35,12 +37,16 @@ FORBIDDEN = (
     "unevaluatedProperties",
     "propertyNames",
     "uniqueItems",
+    "minProperties",
+    "maxProperties",
 )
 FORMATS = ("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")
 MOST_LEVELS = 10
 MOST_PROPERTIES = 5000
 MOST_VALUES = 1000
 MOST_CHARACTERS = 120_000
+LONG_ENUM = 250
+MOST_CHARACTERS_OF_LONG_ENUM = 15_000
 _REFERENCE = "$ref"
 _MAPS = ("properties", "$defs", "definitions")
 LISTS = ("anyOf", "allOf", "oneOf", "prefixItems")
@@ -60,28 +66,28 @@ class Complaint(Struct, frozen=True):
         return f"Invalid schema for {subject}: {context}{self.words}"
 
 
-def nodes(schema: dict[str, Any], way: Way = ()) -> Iterator[tuple[Way, dict[str, Any]]]:
+def nodes(schema: Json, way: Way = ()) -> Iterator[tuple[Way, Json]]:
     """Iterate all schemas within a schema, outermost first."""
     yield way, schema
     for keyword in _MAPS:
         inside = schema.get(keyword)
         if isinstance(inside, dict):
-            for name, value in cast("dict[str, Any]", inside).items():
+            for name, value in cast("Json", inside).items():
                 if isinstance(value, dict):
-                    yield from nodes(cast("dict[str, Any]", value), (*way, keyword, name))
+                    yield from nodes(cast("Json", value), (*way, keyword, name))
     for keyword in LISTS:
         inside = schema.get(keyword)
         if isinstance(inside, list):
             for index, value in enumerate(cast("list[Any]", inside)):
                 if isinstance(value, dict):
-                    yield from nodes(cast("dict[str, Any]", value), (*way, keyword, str(index)))
+                    yield from nodes(cast("Json", value), (*way, keyword, str(index)))
     for keyword in _SINGLES:
         inside = schema.get(keyword)
         if isinstance(inside, dict):
-            yield from nodes(cast("dict[str, Any]", inside), (*way, keyword))
+            yield from nodes(cast("Json", inside), (*way, keyword))
 
 
-def types_of(schema: dict[str, Any]) -> tuple[str, ...]:
+def types_of(schema: Json) -> tuple[str, ...]:
     """Return the types a schema names."""
     named = schema.get("type")
     if isinstance(named, list):
@@ -89,28 +95,23 @@ def types_of(schema: dict[str, Any]) -> tuple[str, ...]:
     return (named,) if isinstance(named, str) else ()
 
 
-def complaints(schema: dict[str, Any], topic: Topic, *, strict: bool) -> Iterator[Complaint]:
-    """Judge a schema in one respect; one without members means that there are no parameters."""
-    if not schema:
-        return
-    match topic:
-        case "root":
-            yield from _root(schema)
-        case "items":
-            for way, node in nodes(schema):
-                if "array" in types_of(node) and "items" not in node and "prefixItems" not in node:
-                    yield Complaint("items", "array schema missing items.", way)
-        case "nesting" | "size":
-            yield from (found for found in _limits(schema) if found.topic == topic) if strict else ()
-        case _:
-            for way, node in nodes(schema) if strict else ():
-                yield from (found for found in _strict_node(way, node) if found.topic == topic)
+def complaints(schema: Json, *, strict: bool) -> Iterator[Complaint]:
+    """Judge a schema in every respect."""
+    yield from _root(schema)
+    for way, node in nodes(schema):
+        if "array" in types_of(node) and "items" not in node and "prefixItems" not in node:
+            yield Complaint("items", "array schema missing items.", way)
+        if strict:
+            yield from _strict_node(way, node)
+    if strict:
+        yield from _limits(schema)
 
 
-def _root(schema: dict[str, Any]) -> Iterator[Complaint]:
+def _root(schema: Json) -> Iterator[Complaint]:
     if types_of(schema) != ("object",):
         named = schema.get("type")
         yield Complaint("root", f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{named}\"'.")
+        return
     if any(keyword in schema for keyword in COMBINATORS):
         yield Complaint(
             "root",
@@ -118,7 +119,7 @@ def _root(schema: dict[str, Any]) -> Iterator[Complaint]:
         )
 
 
-def _strict_node(way: Way, node: dict[str, Any]) -> Iterator[Complaint]:
+def _strict_node(way: Way, node: Json) -> Iterator[Complaint]:
     if _REFERENCE in node:
         siblings = {keyword for keyword in node if keyword not in (_REFERENCE, *_MAPS)}
         if siblings:
@@ -137,12 +138,12 @@ def _strict_node(way: Way, node: dict[str, Any]) -> Iterator[Complaint]:
         yield from _strict_object(way, node)
 
 
-def _strict_object(way: Way, node: dict[str, Any]) -> Iterator[Complaint]:
+def _strict_object(way: Way, node: Json) -> Iterator[Complaint]:
     if node.get("additionalProperties") is not False:
         yield Complaint(
             "additional-properties", "'additionalProperties' is required to be supplied and to be false.", way
         )
-    properties = cast("dict[str, Any]", node.get("properties") or {})
+    properties = cast("Json", node.get("properties") or {})
     required = cast("list[Any]", node.get("required") or [])
     known = {name for name in required if isinstance(name, str)}
     absent = [name for name in properties if name not in known]
@@ -154,16 +155,18 @@ def _strict_object(way: Way, node: dict[str, Any]) -> Iterator[Complaint]:
         yield Complaint("required", f"{supplied} Extra required key '{extra[0]}' supplied.", way)
 
 
-def _limits(schema: dict[str, Any]) -> Iterator[Complaint]:
-    deepest = properties = values = characters = 0
+def _limits(schema: Json) -> Iterator[Complaint]:
+    deepest = properties = values = characters = longest = 0
     for way, node in nodes(schema):
         deepest = max(deepest, _depth(way))
-        named = cast("dict[str, Any]", node.get("properties") or {})
+        named = cast("Json", node.get("properties") or {})
         listed = cast("list[Any]", node.get("enum") or [])
         properties += len(named)
         values += len(listed)
-        texts = [*named, *cast("dict[str, Any]", node.get("$defs") or {}), *listed, node.get("const")]
+        texts = [*named, *cast("Json", node.get("$defs") or {}), *listed, node.get("const")]
         characters += sum(len(text) for text in texts if isinstance(text, str))
+        if len(listed) > LONG_ENUM:
+            longest = max(longest, sum(len(value) for value in listed if isinstance(value, str)))
     if deepest > MOST_LEVELS:
         yield Complaint("nesting", f"{deepest} levels of nesting exceeds limit of {MOST_LEVELS}.")
     for count, most, what in (
@@ -173,6 +176,9 @@ def _limits(schema: dict[str, Any]) -> Iterator[Complaint]:
     ):
         if count > most:
             yield Complaint("size", f"{count} {what} exceeds limit of {most}.")
+    if longest > MOST_CHARACTERS_OF_LONG_ENUM:
+        limit = f"{MOST_CHARACTERS_OF_LONG_ENUM} for an enum of more than {LONG_ENUM} values"
+        yield Complaint("size", f"{longest} characters exceeds limit of {limit}.")
 
 
 def _depth(way: Way) -> int:
@@ -189,3 +195,35 @@ def _depth(way: Way) -> int:
         elif step == "items":
             depth += 1
     return depth
+
+
+def made_strict(schema: Json | None) -> Json | None:
+    """Make a schema strict as Responses does where `strict` is not given; None if that cannot be."""
+    if schema is None:
+        return None
+    changed = _closed({word: value for word, value in schema.items() if word != "$schema"}, root=True)
+    return changed if changed is not None and next(complaints(changed, strict=True), None) is None else None
+
+
+def _closed(schema: Any, *, root: bool = False) -> Json | None:
+    if not isinstance(schema, dict):
+        return None
+    given = cast("Json", schema)
+    changed: Json = dict(given)
+    if "object" in types_of(given) or "properties" in given:
+        # An object that may hold anything cannot be closed: it would hold nothing.
+        if given.get("additionalProperties") not in {None, False} or ("properties" not in given and not root):
+            return None
+        properties = cast("Json", given.get("properties") or {})
+        changed |= {"properties": properties, "required": list(properties), "additionalProperties": False}
+    for word in _MAPS:
+        if isinstance(changed.get(word), dict):
+            changed[word] = {name: _closed(inner) for name, inner in cast("Json", changed[word]).items()}
+            if None in changed[word].values():
+                return None
+    if "items" in given:
+        changed["items"] = _closed(given["items"])
+    if isinstance(given.get("anyOf"), list):
+        changed["anyOf"] = [_closed(inner) for inner in cast("list[Any]", given["anyOf"])]
+    is_open = ("items" in given and changed["items"] is None) or None in (changed.get("anyOf") or ())
+    return None if is_open else changed

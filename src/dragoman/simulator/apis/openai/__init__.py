@@ -1,0 +1,1 @@
+"""What both of OpenAI's APIs have in common: schemas, grammars, probabilities of tokens, headers."""
