@@ -16,12 +16,10 @@ from dragoman.interpreter.kin import BORROWED_MARK, borrowed_mark, seconds
 from dragoman.interpreter.ledger import Ledger
 
 
-def marks_agree(messages: Sequence[Message], traits: Traits) -> bool:
+def marks_agree(messages: Sequence[Message], most: int) -> bool:
     """Tell whether the marks of a history can all stand wherever it is cut: few enough, and of one lifetime."""
-    if traits.cache_marks_max is None:
-        return True
     lifetimes = [lifetime for message in messages for part in message.parts for lifetime in _asked(part)]
-    return len(lifetimes) <= traits.cache_marks_max and len(set(lifetimes)) < 2
+    return len(lifetimes) <= most and len(set(lifetimes)) < 2
 
 
 def _asked(part: AnyPart) -> Iterator[str]:

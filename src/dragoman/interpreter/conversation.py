@@ -104,8 +104,10 @@ class Conversation:
 
     def _marks_agree(self, traits: Traits) -> bool:
         """Tell whether no cache mark of one side of a cut has a say in those of the other."""
+        if traits.cache_marks_max is None:
+            return True
         body = self._call.body
-        return not any(word in body for word in _MARKS) or marks_agree(self.request.messages, traits)
+        return not any(word in body for word in _MARKS) or marks_agree(self.request.messages, traits.cache_marks_max)
 
     def _told(self, segment: tuple[Message, ...], longer: Beginning, traits: Traits) -> Beginning:
         """Translate the messages by which a beginning is longer than what was known."""
