@@ -111,7 +111,7 @@ def test_a_streams_losses_are_told():
     image = [{"inlineData": {"mimeType": "image/png", "data": "AA=="}}]
     reply = {**REPLY, "candidates": [{"content": {"role": "model", "parts": image}, "finishReason": "STOP"}]}
     told = worked({"op": "stream", "from": "gemini", "to": "chat", "sse": "data: " + json.dumps(reply) + "\n\n"})
-    assert [loss["kind"] for loss in told["losses"]] == ["dropped"]
+    assert [loss["kind"] for loss in told["losses"]] == ["dropped", "dropped"]
 
 
 def test_a_stream_for_the_neutral_view_is_its_reply():
@@ -211,3 +211,28 @@ def test_a_streams_model_decides_how_its_request_was_adapted():
     line = {**ANSWER, "op": "stream", "sse": "data: " + json.dumps(reply) + "\n\n", "request": HELLO | {"tools": tools}}
     assert f'"name":"{long}"' in worked(line)["sse"]
     assert f'"name":"{long}"' not in worked(line | {"model": "gemini-3-pro"})["sse"]
+
+
+DEEP = b"[" * 5000 + b"]" * 5000
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (b'{"id": "a\\"b", "op": "request", "body": %b}' % DEEP, 'a"b'),
+        (b'{"op": "request", "from": "chat", "stream": true, "id": 7, "body": %b}' % DEEP, 7),
+        (b'{"id": -1.5e2, "body": {"messa', -150),
+        (b'{"body": {"id": 3, "messages": %b}}' % DEEP, None),
+        (b'{"op": "\\"id\\":1", "body": %b}' % DEEP, None),
+        (b'{"id": 01, "body": %b}' % DEEP, None),
+        (b'{"id": {"a": 1}, "body": %b}' % DEEP, None),
+        (b'{"a": "%b", "id": 1, "body": ' % (b"x" * 5000), None),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_answered_with_its_id_if_that_stands_near_the_beginning(line, found):
+    assert problem(worked(line)) == (found, "invalid_request", "")
+
+
+def test_strict_says_of_a_reply_that_it_is_one():
+    line = {"op": "response", "from": "gemini", "to": "chat", "body": REPLY | {"modelStatus": "s"}, "strict": True}
+    assert worked(line)["problem"]["message"].startswith("strict mode: the target cannot say this reply: dropped ")

@@ -87,7 +87,8 @@ def test_an_error_tells_its_status_and_headers(target, kind):
     done = job("error", "chat", target, ERROR, status=429)
     error = json.loads(done.body)["error"]
     assert error.get("type", error.get("status")) == kind
-    assert done == Done(body=done.body, status=429, headers=done.headers)
+    assert done == Done(body=done.body, losses=done.losses, status=429, headers=done.headers)
+    assert [loss.where for loss in done.losses] == ["/error/code"]
     assert done.headers["content-type"].startswith("application/json")
 
 

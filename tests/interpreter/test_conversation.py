@@ -53,12 +53,12 @@ def talk() -> Talk:
     """A conversation that has come before, and whose beginning was remembered when it came again."""
     begun = Talk()
     begun.at(LOOP)
-    begun.at(LOOP).beginning(GEMINI)
+    begun.at(LOOP).beginning(GEMINI, {})
     return begun
 
 
 def test_a_history_that_comes_for_the_first_time_is_translated_as_one():
-    assert Talk().at(LOOP).beginning(GEMINI) is NOTHING
+    assert Talk().at(LOOP).beginning(GEMINI, {}) is NOTHING
 
 
 def test_a_small_request_is_not_looked_at():
@@ -66,13 +66,13 @@ def test_a_small_request_is_not_looked_at():
     for _ in range(3):
         body = json.dumps({"model": "m", "messages": LOOP}).encode()
         conversation = Conversation(Call(body), dialect_named("chat"), dialect_named("gemini"), "", recall)
-        assert conversation.beginning(GEMINI) is NOTHING
+        assert conversation.beginning(GEMINI, {}) is NOTHING
 
 
 def test_a_beginning_ends_where_the_model_began_its_last_answer():
     begun = Talk()
     begun.at(LOOP)
-    beginning = begun.at(LOOP).beginning(GEMINI)
+    beginning = begun.at(LOOP).beginning(GEMINI, {})
     assert [message.where for message in beginning.messages] == [f"/messages/{number}" for number in range(4)]
     assert beginning.ids == {"a"}
     turns = json.loads(b"[" + beginning.written + b"]")
@@ -88,22 +88,22 @@ def test_what_is_known_is_not_read_again(talk):
 
 
 def test_a_beginning_grows_with_the_conversation(talk):
-    longer = talk.at([*LOOP, call("c"), result("c"), DONE, USER]).beginning(GEMINI)
+    longer = talk.at([*LOOP, call("c"), result("c"), DONE, USER]).beginning(GEMINI, {})
     assert len(longer.messages) == 8
     assert longer.ids == {"a", "b", "c"}
-    again = talk.at([*LOOP, call("c"), result("c"), DONE, USER]).beginning(GEMINI)
+    again = talk.at([*LOOP, call("c"), result("c"), DONE, USER]).beginning(GEMINI, {})
     assert again is longer
 
 
 def test_losses_of_what_is_known_are_remembered(talk):
     odd = [SYSTEM, USER | {"name": "bob"}, call("a"), result("a"), DONE | {"audio": {"id": "x"}}, USER]
     talk.at(odd)
-    beginning = talk.at(odd).beginning(GEMINI)
+    beginning = talk.at(odd).beginning(GEMINI, {})
     assert [(loss.kind, loss.where) for loss in beginning.losses] == [
         ("dropped", "/messages/1/name"),
         ("approximated", "/messages/2/tool_calls/0"),
     ]
-    longer = talk.at([*odd, DONE, USER]).beginning(GEMINI)
+    longer = talk.at([*odd, DONE, USER]).beginning(GEMINI, {})
     assert longer.losses[:2] == beginning.losses
     assert [loss.where for loss in longer.losses[2:]] == ["/messages/4/audio/id"]
 
@@ -112,14 +112,14 @@ def test_a_stand_in_for_a_name_is_remembered(talk):
     strange = call("a")
     strange["tool_calls"][0]["function"]["name"] = "f g"
     talk.at([SYSTEM, USER, strange, result("a"), DONE, USER])
-    beginning = talk.at([SYSTEM, USER, strange, result("a"), DONE, USER]).beginning(GEMINI)
+    beginning = talk.at([SYSTEM, USER, strange, result("a"), DONE, USER]).beginning(GEMINI, {})
     assert list(beginning.names.values()) == [("", "f g")]
-    longer = talk.at([SYSTEM, USER, strange, result("a"), DONE, USER, DONE, USER]).beginning(GEMINI)
+    longer = talk.at([SYSTEM, USER, strange, result("a"), DONE, USER, DONE, USER]).beginning(GEMINI, {})
     assert longer.names == beginning.names
 
 
 def test_system_messages_at_the_head_are_fitted_anew_each_time(talk):
-    beginning = talk.at(LOOP).beginning(GEMINI)
+    beginning = talk.at(LOOP).beginning(GEMINI, {})
     assert leading_systems(beginning.messages) == 1
     assert b"Be brief" not in beginning.written
 
@@ -134,32 +134,32 @@ def test_system_messages_at_the_head_are_fitted_anew_each_time(talk):
 )
 def test_a_rest_that_touches_what_is_known_is_translated_with_it(talk, rest):
     conversation = talk.at([*LOOP[:4], *rest])
-    assert conversation.beginning(GEMINI) is NOTHING
+    assert conversation.beginning(GEMINI, {}) is NOTHING
     assert len(conversation.request.messages) == 6
 
 
 def test_a_rest_in_which_the_user_goes_on_is_read_and_translated_with_what_was_known(talk):
     conversation = talk.at([*LOOP[:4], USER, DONE])
     assert len(conversation.request.messages) == 6
-    assert len(conversation.beginning(GEMINI).messages) == 5
+    assert len(conversation.beginning(GEMINI, {}).messages) == 5
 
 
 def test_a_beginning_without_all_its_results_is_not_remembered():
     begun = Talk()
     history = [SYSTEM, USER, call("a"), USER, DONE, USER]
     begun.at(history)
-    assert begun.at(history).beginning(GEMINI) is NOTHING
+    assert begun.at(history).beginning(GEMINI, {}) is NOTHING
 
 
 def test_a_beginning_without_ids_is_not_remembered():
     begun = Talk()
     history = [SYSTEM, USER, call(""), result(""), DONE, USER]
     begun.at(history)
-    assert begun.at(history).beginning(GEMINI) is NOTHING
+    assert begun.at(history).beginning(GEMINI, {}) is NOTHING
 
 
 def test_a_beginning_is_not_used_for_another_row_of_traits(talk):
-    assert talk.at(LOOP).beginning(traits_for("gemini", "gemini-2.5-flash")) is NOTHING
+    assert talk.at(LOOP).beginning(traits_for("gemini", "gemini-2.5-flash"), {}) is NOTHING
 
 
 def test_a_request_that_ends_with_what_is_known_is_read_whole(talk):
@@ -194,7 +194,7 @@ def test_system_instructions_outside_the_history_may_change():
     for others in bodies:
         body = json.dumps({"model": "m", "max_tokens": 9, "messages": turns, **others}).encode()
         conversation = Conversation(Call(body), dialect_named("messages"), dialect_named("gemini"), "", recall)
-        told.append((conversation.beginning(GEMINI), conversation.request.messages))
+        told.append((conversation.beginning(GEMINI, {}), conversation.request.messages))
     assert told[0][0] is NOTHING
     assert len(told[1][0].messages) == 3
     assert told[2][0] is told[3][0] is told[1][0]

@@ -335,3 +335,9 @@ def test_a_budget_leaves_room_for_an_answer_below_the_limit_on_both(limit, think
     fitting.max_tokens = limit
     assert fit_thinking(asked(thinking=thinking), fitting) == fitted
     assert booked(fitting) == [("approximated", place) for place in places]
+
+
+def test_a_limit_of_any_size_stands_where_the_model_has_no_maximum():
+    fitting = fitting_for("chat", "gpt-4.1", document={"max_completion_tokens": 1 << 40})
+    assert fit_sampling(Sampling(max_tokens=1 << 40), fitting, None).max_tokens == 1 << 40
+    assert booked(fitting) == []

@@ -141,3 +141,19 @@ def test_without_a_document_a_field_is_told_at_its_first_place():
     book.field_dropped("limit", "gone")
     assert book.losses() == (Loss("/max_new", "gone", "dropped"),)
     assert book.place("limit") == "/max_new"
+
+
+def test_what_was_booked_of_a_beginning_is_told_among_the_rest_in_order():
+    book = ledger()
+    book.approximated_once("/seed/b", "skipped")
+    before = (Loss("/max", "bent", "approximated"), Loss("/seed/b", "gone", "dropped"))
+    book.go_on(frozenset({"bent"}), before)
+    assert len(book) == 3
+    book.approximated_once("/parts", "bent")
+    book.dropped("/parts/0/text", "gone")
+    assert book.losses() == (
+        before[0],
+        Loss("/parts/0/text", "gone", "dropped"),
+        Loss("/seed/b", "gone", "dropped"),
+        Loss("/seed/b", "skipped", "approximated"),
+    )

@@ -14,7 +14,7 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.carry import opened
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import ReplyFitter
-from dragoman.interpreter.translate import translate_error
+from dragoman.interpreter.translate import translate_error, translate_response
 
 COUNTS = {
     "input_tokens": 5,
@@ -226,7 +226,7 @@ def test_annotations_of_chat_are_named_where_they_stand_beside_the_text():
     chunks = [{**chat(), "choices": [{"index": 0, "delta": {"content": "x"}}]}]
     chunks += [{**chat(), "choices": [{"index": 0, "delta": {"annotations": [note]}}]} for note in notes]
     chunks += [{**chat(), "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}, DONE]
-    assert booked(flow("chat", "responses", chunks)) == {f"{where}/0/url_citation/content", f"{where}/1"}
+    assert booked(flow("chat", "responses", chunks)) == lost
 
 
 def test_what_a_server_says_of_a_kind_of_call_that_it_is_not_is_booked():
@@ -258,7 +258,7 @@ def test_parts_of_later_chunks_are_named_as_a_whole_reply_would_count_them():
     chunks[-1]["candidates"][0]["finishReason"] = "STOP"
     whole = {"candidates": [{"content": {"parts": [{"text": "x"}, *PARTS]}, "finishReason": "STOP"}]}
     assert booked(answer("gemini", "chat", whole)) == {"/candidates/0/content/parts/2/executableCode/code"}
-    assert booked(flow("gemini", "chat", chunks)) == {"/candidates/0/content/parts/2"}
+    assert booked(flow("gemini", "chat", chunks)) == {"/candidates/0/content/parts/2/executableCode/code"}
 
 
 SERVER_ERRORS = {
@@ -277,3 +277,14 @@ def test_a_vendor_that_breaks_is_a_server_error_to_every_client(client, source, 
     error = json.loads(told.body)["error"]
     expected, words = SERVER_ERRORS[client]
     assert (told.status, {name: error[name] for name in words}) == (expected, words)
+
+
+def test_of_several_answers_only_the_first_is_told_and_that_is_why_the_others_are_lost():
+    candidates = [{"index": i, "content": {"parts": [{"text": t}]}, "finishReason": "STOP"} for i, t in enumerate("ab")]
+    losses = translate_response(json.dumps({"candidates": candidates}).encode(), "gemini", "chat").losses
+    assert {loss.what for loss in losses if loss.where.startswith("/candidates/1/")} == {
+        "only the first answer is told"
+    }
+    choices = [{"index": i, "message": {"content": t}, "finish_reason": "stop"} for i, t in enumerate("ab")]
+    losses = translate_response(json.dumps({"choices": choices}).encode(), "chat", "gemini").losses
+    assert {loss.what for loss in losses if loss.where.startswith("/choices/1/")} == {"only the first answer is told"}

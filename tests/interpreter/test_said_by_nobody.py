@@ -14,9 +14,44 @@ from interpreter.workbench import encoded, fitting_for
 
 @pytest.mark.parametrize("target", ["chat", "messages", "gemini"])
 def test_the_user_begins_where_nobody_says_anything(target):
-    translation = translate_request(Call(encoded({"model": "m", "prompt": {"id": "p"}})), "responses", target)
+    translation = translate_request(Call(encoded({"model": "m", "input": []})), "responses", target)
     assert "(continued)" in json.dumps(json.loads(translation.call.body))
     assert Loss("", "nobody says anything: the user begins, with '(continued)'", "approximated") in translation.losses
+
+
+COMPACTED = {"type": "compaction", "id": "c", "encrypted_content": "X"}
+DECLARED = {"type": "additional_tools", "role": "developer", "tools": []}
+SYSTEM = {"role": "system", "content": "s"}
+HELLO = {"role": "user", "content": "q"}
+ANSWER = {"role": "assistant", "content": "a"}
+BEGUN = {"role": "user", "content": "(continued)"}
+
+
+@pytest.mark.parametrize(
+    ("items", "messages"),
+    [
+        ([COMPACTED], [BEGUN]),
+        ([SYSTEM, COMPACTED], [SYSTEM, BEGUN]),
+        ([COMPACTED, HELLO], [BEGUN, HELLO]),
+        ([COMPACTED, ANSWER, HELLO], [BEGUN, ANSWER, HELLO]),
+        ([DECLARED], [BEGUN]),
+        ([DECLARED, ANSWER, HELLO], [BEGUN, ANSWER, HELLO]),
+        ([DECLARED, HELLO], [HELLO]),
+        ([HELLO, COMPACTED], [HELLO]),
+    ],
+)
+def test_the_user_begins_where_nothing_can_be_said_of_what_stands_first(items, messages):
+    told = translate_request(Call(encoded({"model": "m", "input": items})), "responses", "chat", model="gpt-4.1")
+    assert json.loads(told.call.body)["messages"] == messages
+    first = sum(item is SYSTEM for item in items)
+    why = "nothing of this can be said: the user begins, with '(continued)'"
+    assert any(why in loss.what and loss.where == f"/input/{first}" for loss in told.losses) is (BEGUN in messages)
+
+
+def test_the_user_begins_for_responses_too_where_nothing_can_be_said():
+    turn = {"role": "user", "content": [{"type": "hologram", "light": 1}]}
+    told = translate_request(Call(encoded({"max_tokens": 5, "messages": [turn]})), "messages", "responses", model="m")
+    assert json.loads(told.call.body)["input"] == [{"type": "message", **BEGUN}]
 
 
 def test_a_stop_sequence_of_white_space_is_dropped_where_it_is_refused():

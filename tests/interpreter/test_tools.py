@@ -104,7 +104,7 @@ def test_property_names_claude_refuses_get_stand_ins_that_are_undone(target, ren
     (tool,), losses, undo = fitted(target, structs.replace(TOOL, parameters=encoded(schema)), document=document)
     assert list(json.loads(tool.parameters)["properties"]) == ["a_b" if renamed else "a b"]
     assert losses == ([("approximated", "/tools/0/function/parameters/properties/a b")] if renamed else [])
-    assert undo.arguments == ({"f": (ArgumentUndo(renamed={"a_b": "a b"}),)} if renamed else {})
+    assert undo.arguments == ({"f": (ArgumentUndo(renamed={"a_b": "a b"}, retold=True),)} if renamed else {})
 
 
 STRICT = structs.replace(TOOL, strict=True)
@@ -153,7 +153,7 @@ def test_a_strict_schema_for_claude_is_closed():
 def test_a_strict_schema_requires_every_property_at_openai_whoever_wrote_it(source):
     (tool,), losses, undo = fitted("chat", LOOSE, source=source)
     assert json.loads(tool.parameters)["required"] == ["a", "n"]
-    assert undo.arguments == {"f": (ArgumentUndo(optional=frozenset({"n"})),)}
+    assert undo.arguments == {"f": (ArgumentUndo(optional=frozenset({"n"}), order=("a", "n"), retold=True),)}
     assert losses
 
 
@@ -164,12 +164,25 @@ def test_a_strict_schema_that_openai_takes_stands_as_it_is(source):
     assert (tool.parameters, tool.strict, losses) == (written, True, [])
 
 
-def test_steps_of_several_conversions_are_remembered_in_order():
+def test_a_tool_that_is_declared_again_has_no_say_in_how_arguments_are_changed():
     schema = {"type": "object", "properties": {"a b": {"type": "string"}}}
     fitting = fitting_to("messages")
     twins = [structs.replace(TOOL, parameters=encoded(schema), where=f"/tools/{index}") for index in range(2)]
     fit_tools(asked(tools=tuple(twins)), fitting)
-    assert fitting.arguments == {"f": (ArgumentUndo(renamed={"a_b": "a b"}),) * 2}
+    assert fitting.arguments == {"f": (ArgumentUndo(renamed={"a_b": "a b"}, retold=True),)}
+
+
+@pytest.mark.parametrize("target", ["messages", "responses"])
+def test_tools_of_one_name_in_two_namespaces_have_their_own_ways_back(target):
+    twins = [
+        structs.replace(TOOL, parameters=encoded({"type": kind}), namespace=kind, where=f"/tools/{kind}")
+        for kind in ("array", "string")
+    ]
+    for _ in range(2):
+        fitting = fitting_to(target)
+        fit_tools(asked(tools=tuple(twins)), fitting)
+        wrapped = {name: steps[0].wrapped_kinds for name, steps in fitting.arguments.items()}
+        assert wrapped == {"array__f": {"array"}, "string__f": {"string"}}
 
 
 def test_claude_takes_twenty_strict_tools():
@@ -277,6 +290,12 @@ def test_a_free_form_tool_is_a_function_with_one_text_where_there_are_none(targe
     )
     assert losses == [("approximated", "/tools/0")]
     assert undo == Undo(custom=frozenset({"sh"}))
+
+
+def test_a_free_form_tool_without_a_description_is_described_by_its_grammar_alone():
+    plain = structs.replace(SHELL, extras=None, cache=None, description="")
+    (tool,), _, _ = fitted("messages", plain)
+    assert tool.description == "The input must match this lark grammar:\nstart: A"
 
 
 def test_a_free_form_tool_made_a_function_for_responses_is_not_strict():

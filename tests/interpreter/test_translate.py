@@ -305,7 +305,8 @@ def test_a_part_left_out_closes_up_the_indexes_of_those_behind_it():
     }
     told, translator = flow("gemini", "messages", b"data: " + encoded(reply) + b"\n\n")
     assert {frame["index"] for frame in data(told) if "index" in frame} == {0}
-    assert [loss.kind for loss in translator.losses] == ["dropped"]
+    lost = [f"/candidates/0/content/parts/0/inlineData/{name}" for name in ("data", "mimeType")]
+    assert [(loss.where, loss.kind) for loss in translator.losses] == [(where, "dropped") for where in lost]
 
 
 def test_a_streams_names_are_given_back():

@@ -120,3 +120,10 @@ def test_two_held_calls_keep_their_arguments_apart():
     first, second = events("shell", '{"input":"a"}'), events("shell", '{"input":"b"}', index=1)
     mixed = [first[0], second[0], second[1], first[1], first[2], second[2]]
     assert told(undo, *mixed)[2:] == [PartDelta(0, "a"), PartEnded(0), PartDelta(1, "b"), PartEnded(1)]
+
+
+def test_tools_of_one_name_in_two_namespaces_are_changed_back_each_in_its_way():
+    names = {"crm__find": ("crm", "find"), "erp__find": ("erp", "find")}
+    undo = Undo(names, arguments={"crm__find": (ArgumentUndo(renamed={"x": "y"}),)})
+    assert told(undo, *events("crm__find", '{"x":1}'))[1] == PartDelta(0, '{"y":1}')
+    assert told(undo, *events("erp__find", '{"x":1}'))[1] == PartDelta(0, '{"x":1}')

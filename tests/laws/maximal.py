@@ -130,7 +130,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
             {"type": "custom_tool_call_output", "call_id": "call_2", "output": "5"},
             {"type": "web_search_call", "id": "ws_1", "status": "completed"},
             {"type": "message", "role": "developer", "content": "Now in German."},
-            {"type": "item_reference", "id": "msg_0"},
+            {"type": "item_reference", "id": "rs_0"},
             {
                 "type": "message",
                 "role": "assistant",
@@ -332,7 +332,6 @@ REQUESTS: dict[str, dict[str, Any]] = {
             "mediaResolution": "MEDIA_RESOLUTION_LOW",
         },
         "safetySettings": [{"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}],
-        "cachedContent": "cachedContents/1",
         "labels": {"run": "1"},
     },
 }

@@ -70,6 +70,92 @@ def _path(body: Any, where: str) -> str:
     return "/".join(path)
 
 
+_RATED = [{"category": "HARM_CATEGORY_HARASSMENT", "probability": "HIGH", "blocked": True}]
+RARE: dict[str, dict[str, dict[str, Any]]] = {
+    "gemini": {
+        "refused prompt": {
+            "promptFeedback": {"blockReason": "SAFETY", "safetyRatings": _RATED},
+            "usageMetadata": {"promptTokenCount": 3, "totalTokenCount": 3},
+        },
+        "two candidates": {
+            "candidates": [
+                {"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"},
+                {"index": 1, "content": {"parts": [{"text": "b"}]}, "finishReason": "STOP"},
+            ]
+        },
+        "filtered": {"candidates": [{"finishReason": "SAFETY", "safetyRatings": _RATED}]},
+        "everything": {
+            "candidates": [
+                {
+                    "content": {
+                        "parts": [
+                            {"text": "a", "partMetadata": {"b": [1, {"c": None}]}},
+                            {"executableCode": {"language": "PYTHON", "code": "1"}},
+                            {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+                            {"inlineData": {"mimeType": "image/png", "data": "AAAA"}, "thoughtSignature": "c2ln"},
+                        ]
+                    },
+                    "finishReason": "STOP",
+                    "avgLogprobs": -0.5,
+                    "logprobsResult": {"topCandidates": [{"candidates": [{"token": "a", "logProbability": -1.5}]}]},
+                }
+            ],
+            "modelStatus": {"modelStage": "STABLE", "message": "m"},
+        },
+    },
+    "chat": {
+        "two choices": {
+            "id": "c",
+            "choices": [
+                {"index": 0, "message": {"content": "a"}, "finish_reason": "stop"},
+                {"index": 1, "message": {"content": "b", "x": [1, {}]}, "finish_reason": "stop"},
+            ],
+        },
+        "what the vendor adds": {
+            "id": "c",
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"content": "a", "reasoning_details": [{"type": "t", "text": "b"}]},
+                    "logprobs": {"content": [{"token": "a", "logprob": -1, "top_logprobs": []}], "refusal": None},
+                    "finish_reason": "stop",
+                }
+            ],
+            "timings": {"a": 1, "b": {"c": 2}},
+        },
+    },
+    "messages": {
+        "what the vendor adds": {
+            "id": "m",
+            "type": "message",
+            "content": [
+                {"type": "text", "text": "a", "novel": {"b": [1, 2]}},
+                {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "q"}},
+            ],
+            "stop_reason": "end_turn",
+            "container": {"id": "c", "skills": [{"a": 1}]},
+        }
+    },
+    "responses": {
+        "what the vendor adds": {
+            "id": "r",
+            "status": "completed",
+            "output": [
+                {
+                    "type": "web_search_call",
+                    "id": "w",
+                    "status": "completed",
+                    "action": {"query": "q", "sources": [{}]},
+                },
+                {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]},
+            ],
+            "novel": {"b": [1, {"c": []}]},
+        }
+    },
+}
+"""Replies as they are seldom recorded: refused, of several answers, with much that other dialects have no place for."""
+
+
 @functools.cache
 def canaries(dialect: str) -> tuple[tuple[str, str, str, bytes], ...]:
     """Name, pointer, what to look for and the changed reply, for two leaves of each kind that can hold a canary."""

@@ -1,6 +1,6 @@
 """JSON pointers."""
 
-from dragoman.wire.pointer import Numbered, escape, from_path, split, unescape
+from dragoman.wire.pointer import Numbered, escape, from_path, split, to_path, unescape
 
 
 def test_a_token_is_escaped_and_read_back():
@@ -12,6 +12,11 @@ def test_a_token_is_escaped_and_read_back():
 def test_a_path_of_the_reader_becomes_a_pointer():
     assert from_path("$.messages[0].content[...]") == "/messages/0/content/..."
     assert from_path("$") == ""
+
+
+def test_a_pointer_becomes_a_path_as_vendors_write_them():
+    assert to_path("/messages/0/content/a~1b") == "messages[0].content.a/b"
+    assert to_path("") == ""
 
 
 def test_numbered_pointers_begin_at_any_number():

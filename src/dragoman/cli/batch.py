@@ -4,6 +4,7 @@ In: `{"id", "op", "from", "to", "model"?, "status"?, "stream"?, "body" | "sse", 
 Out: `{"id", "ok": true, "result", "sse"?, "losses"}` or `{"id", "ok": false, "problem": {"kind", "message", "where"}}`.
 """
 
+import re
 from typing import Any, BinaryIO
 
 import msgspec
@@ -32,6 +33,10 @@ class Line(Struct, rename={"operation": "op", "source": "from", "target": "to"})
 
 
 _LINE = msgspec.json.Decoder(Line)
+_SCALAR = rb'(?:"(?:[^"\\]|\\.)*+"|[-+.\w]++)'
+_MEMBERS_BEFORE = rb'(?:"\w*+"\s*+:\s*+%b\s*+,\s*+)*?' % _SCALAR
+_EARLY_ID = re.compile(rb'\s*+\{\s*+%b"id"\s*+:\s*+(?P<id>%b)\s*+[,}]' % (_MEMBERS_BEFORE, _SCALAR))
+_BEGINNING = 4096
 
 
 def run_batch(lines: BinaryIO, results: BinaryIO, *, strict: bool) -> int:
@@ -59,11 +64,14 @@ def one_line(line: bytes, *, strict: bool = False) -> dict[str, Any]:
 
 
 def _line_id(line: bytes, identifier: Any) -> Any:
-    """Find the id of a line that is JSON but not a line of work."""
-    if identifier is not None or not json.is_object(line):
+    """Find the id of a line that is not a line of work: even if it is no JSON, should it stand near the beginning."""
+    if identifier is not None:
         return identifier
-    raw = json.decode_object(line).get("id")
-    return json.decode(raw) if raw is not None else None
+    if json.is_object(line):
+        raw = json.decode_object(line).get("id")
+        return json.decode(raw) if raw is not None else None
+    found = _EARLY_ID.match(line[:_BEGINNING])
+    return json.peek(found["id"]) if found is not None else None
 
 
 def _failed(identifier: Any, problem: Problem) -> dict[str, Any]:

@@ -69,12 +69,14 @@ def perform(job: Job) -> Done:
                 job.body, job.source, target, context_of(job.source, job.target, job.model, job.request)
             )
             if job.strict:
-                refuse(rendered.losses)
+                refuse(rendered.losses, "reply")
             return Done(body=rendered.body, losses=rendered.losses)
         case "error":
             target, _ = target_of(job.target)
             reply = translate_error(job.status, {}, job.body, job.source, target)
-            return Done(body=reply.body, status=reply.status, headers=reply.headers)
+            if job.strict:
+                refuse(reply.losses, "error")
+            return Done(body=reply.body, losses=reply.losses, status=reply.status, headers=reply.headers)
 
 
 def _request(job: Job) -> Done:

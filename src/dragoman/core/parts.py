@@ -120,6 +120,8 @@ class Opaque(Part, frozen=True, kw_only=True, eq=False):
     raw: bytes
     declares: bool = False
     """It declares tools at this point of the conversation; `Dialect.declared` reads them for everybody else."""
+    refers: str = ""
+    """It only names what was said, which the vendor's server keeps: the pointer of that name below it."""
 
 
 class ToolResult(Part, frozen=True, kw_only=True, eq=False):

@@ -91,6 +91,14 @@ class OutputFormat(Struct, frozen=True, kw_only=True):
     strict: bool | None = None
 
 
+class Reference(Struct, frozen=True):
+    """Where a request refers to what only the vendor's server keeps: without that it does not say what it means."""
+
+    where: str
+    code: str | None = None
+    """The machine word at which clients of the dialect send everything instead."""
+
+
 class Request(Struct, frozen=True, kw_only=True):
     """Everything a caller can ask for. `extras` is what nobody read, by JSON pointer."""
 
@@ -106,6 +114,8 @@ class Request(Struct, frozen=True, kw_only=True):
     candidates: int | None = None
     continues: str | None = None
     """Id of a stored earlier response this one goes on from."""
+    references: tuple[Reference, ...] = ()
+    """What else it goes on from or stands on; the members themselves are in extras."""
     user: str | None = None
     metadata: dict[str, str] | None = None
     extras: Extras | None = None

@@ -10,6 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from dragoman.core.events import Event
+from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, Request, Tool
 from dragoman.core.response import Response
@@ -32,6 +33,8 @@ class ErrorReply(Struct, frozen=True):
     status: int
     headers: dict[str, str]
     body: bytes
+    losses: tuple[Loss, ...] = ()
+    """What of another vendor's error it does not say."""
 
 
 class Decoder(Protocol):
@@ -117,6 +120,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Tell from its first bytes whether a reply or stream stands in an envelope that a plain client does not know."""
     finish_words: frozenset[str]
     """Its words for the end of a reply that say no more than the core's reasons do."""
+    error_words: frozenset[str]
+    """Its words in errors that say no more than the core's kinds of problems do."""
     repeated: frozenset[str] = frozenset()
     """Members of a reply that only repeat the request it answers."""
     field_place: Callable[[str, str], str] | None = None

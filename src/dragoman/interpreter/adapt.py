@@ -3,6 +3,8 @@
 What leaves this function can be said in the target's dialect without loss; `Undo` turns the answer back.
 """
 
+from collections.abc import Callable
+
 from msgspec import structs
 
 from dragoman.core.parts import Reasoning, Text, ToolResult
@@ -13,7 +15,7 @@ from dragoman.core.value import Extras
 from dragoman.interpreter import carry
 from dragoman.interpreter.arrange import answered, arranged
 from dragoman.interpreter.cache_marks import fit_marks
-from dragoman.interpreter.fitting import Fitting, Undo
+from dragoman.interpreter.fitting import Arguments, Fitting, Undo
 from dragoman.interpreter.history import fit_messages
 from dragoman.interpreter.kin import shared_fields, shared_value
 from dragoman.interpreter.knobs import fit_identity, fit_output, fit_sampling, fit_thinking, most_tokens
@@ -24,11 +26,15 @@ from dragoman.interpreter.tools import fit_tools
 
 
 def adapt(
-    request: Request, source_issuer: str, traits: Traits, ledger: Ledger, beginning: Beginning = NOTHING
+    request: Request,
+    source_issuer: str,
+    traits: Traits,
+    ledger: Ledger,
+    recalled: Callable[[Arguments], Beginning] = lambda _: NOTHING,
 ) -> tuple[Request, Undo]:
     """Return `request` as `traits` can take it, and how to undo that in the reply.
 
-    A `beginning` of its history that was translated by itself is not looked at again.
+    A beginning of its history that was translated by itself is `recalled`, and not looked at again.
     """
     if not traits.function_tools and any(isinstance(tool, Tool) for tool in request.tools):
         raise Problem("unsupported", "this model takes tools only on OpenAI's Responses", where=ledger.place("tools"))
@@ -40,7 +46,9 @@ def adapt(
     tools, choice = fit_tools(request, fitting)
     output = fit_output(request, fitting)
     messages = request.messages
+    beginning = recalled(fitting.retold())
     if beginning.messages:
+        ledger.go_on(beginning.once, beginning.losses)
         fitting.names.update(beginning.names)
         messages = (*messages[: leading_systems(messages)], *messages[beginning.end_in(messages) :])
     turns = fitted_turns(messages, fitting, begins=not beginning.messages)

@@ -4,7 +4,7 @@ Merging and splitting only; nothing in a part changes except ids, and the signat
 call of a step.
 """
 
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from msgspec import structs
 
@@ -31,8 +31,10 @@ def arranged(messages: list[Message], traits: Traits, ledger: Ledger, *, begins:
             messages = _filled(_merged(messages, traits, ledger, {"user", "assistant", "system"}), ledger)
             messages = _split_results(messages, together=True) if traits.results_apart else messages
         case "messages":
+            messages = _opened(messages, ledger) if begins else messages
             messages = _split_results(_spoken(_merged(messages, traits, ledger, {"assistant"})))
         case "items":
+            messages = _opened(messages, ledger) if begins else messages
             messages = _split_items(_one_instruction(_spoken(messages)))
     if begins:
         messages = _begun(messages, traits, ledger)
@@ -84,6 +86,23 @@ def _told_by_user(message: Message, ledger: Ledger) -> Message:
 
 def _as_system_text(part: AnyPart) -> AnyPart:
     return structs.replace(part, text=f"<system>\n{part.text}\n</system>") if isinstance(part, Text) else part
+
+
+def _opened(messages: list[Message], ledger: Ledger) -> list[Message]:
+    """Let the user begin where nothing can be said of what stands first, which may be all there is.
+
+    What follows an answer changes nothing of that, so that a longer conversation begins as the shorter one did.
+    """
+    leading = leading_systems(messages)
+    first = messages[leading] if leading < len(messages) else None
+    if first is None or first.parts:
+        return messages
+    turn = takewhile(lambda message: message.role == "user", messages[leading:])
+    if any(message.parts for message in turn):
+        return messages
+    ledger.approximated(first.where, f"nothing of this can be said: the user begins, with {CONTINUED!r}")
+    begun = Message(role="user", parts=(Text(text=CONTINUED),))
+    return [*messages[:leading], begun, *messages[leading:]]
 
 
 def _spoken(messages: list[Message]) -> list[Message]:

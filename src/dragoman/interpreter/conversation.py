@@ -17,7 +17,7 @@ from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.adapt import fitted_turns
 from dragoman.interpreter.cache_marks import marks_agree
 from dragoman.interpreter.carry import restored
-from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.fitting import Arguments, Fitting
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.recall import NOTHING, Beginning, Recall
 from dragoman.wire import array, json
@@ -80,10 +80,14 @@ class Conversation:
         messages = (*request.messages[:outer], *known.messages, *request.messages[outer:])
         return structs.replace(request, messages=messages)
 
-    def beginning(self, traits: Traits) -> Beginning:
-        """Return all but the open turn, translated, and remember it; `NOTHING` if all must be translated as one."""
+    def beginning(self, traits: Traits, retold: Arguments) -> Beginning:
+        """Return all but the open turn, translated, and remember it; `NOTHING` if all must be translated as one.
+
+        `retold` tells how the arguments of calls are said in another way, to fit the tools that there are now.
+        """
         known, messages = self._known, self.request.messages
-        if not self._new or (known is not NOTHING and known.traits is not traits):
+        is_alike = known.traits is traits and known.retold == retold
+        if not self._new or (known is not NOTHING and not is_alike):
             return NOTHING
         first = len(messages) - len(self._new)
         begin = max(first, leading_systems(messages))
@@ -97,8 +101,11 @@ class Conversation:
         body, start = self._call.body, self._start
         end = array.end_before(body, len(body) - self._tail, self._new[cut - first :])
         read = messages[first - len(known.messages) : cut]
-        longer = structs.replace(known, items=body[start:end], messages=read, traits=traits, ids=ids)
-        told = self._told(segment, longer, traits)
+        longer = structs.replace(known, items=body[start:end], messages=read, traits=traits, retold=retold, ids=ids)
+        try:
+            told = self._told(segment, longer, traits)
+        except Problem:
+            return NOTHING  # what is refused is told of the whole request, in the order of all there is
         self._recall.keep(self._scope, told, known)
         return told
 
@@ -112,7 +119,7 @@ class Conversation:
     def _told(self, segment: tuple[Message, ...], longer: Beginning, traits: Traits) -> Beginning:
         """Translate the messages by which a beginning is longer than what was known."""
         ledger = Ledger(self._here.pointers, self._call.body, longer.once)
-        fitting = Fitting(traits, ledger, self._here.issuer)
+        fitting = Fitting(traits, ledger, self._here.issuer, arguments=longer.retold)
         turns = fitted_turns(segment, fitting, begins=self._known is NOTHING)
         body = self._there.render_request(Request(model="", messages=turns), traits).body
         # A request of nothing but messages ends with its history.

@@ -10,6 +10,17 @@ from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.notes import Note
 
 NO_LIMIT = 1 << 30
+Arguments = dict[str, tuple[ArgumentUndo, ...]]
+"""How values were changed to fit the tools' schemas, by the tools' full names, in the order they were changed."""
+
+KEPT_ELSEWHERE = "only the server of its own vendor keeps what this refers to: send that itself"
+"""Why a request is refused that is not whole without what it refers to."""
+
+
+def full_name(name: str, namespace: str) -> str:
+    """Tell tools of one name apart by their namespaces."""
+    # A call of a tool that was declared alone but loaded later has its own name for a namespace (OpenAI).
+    return name if namespace in ("", name) else f"{namespace}__{name}"
 
 
 class Undo(Struct, frozen=True):
@@ -19,8 +30,7 @@ class Undo(Struct, frozen=True):
     """Stand-in of a tool's name -> (namespace, name)."""
     custom: frozenset[str] = frozenset()
     """Free-form tools that were wrapped as functions, by the caller's name."""
-    arguments: dict[str, tuple[ArgumentUndo, ...]] = {}
-    """Values changed to fit a schema, by the caller's tool name, in the order they were changed."""
+    arguments: Arguments = {}
     single: bool = False
     """The caller wants one call at a time, and the target was only asked for that in words."""
 
@@ -39,7 +49,7 @@ class Fitting(Struct):
     """The model can be forced to call a tool."""
     names: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     custom: set[str] = field(default_factory=set[str])
-    arguments: dict[str, tuple[ArgumentUndo, ...]] = field(default_factory=dict[str, tuple[ArgumentUndo, ...]])
+    arguments: Arguments = field(default_factory=dict[str, tuple[ArgumentUndo, ...]])
     single: bool = False
     """One call at a time is wanted, and the target has no switch for it."""
     marked: bool = False
@@ -49,10 +59,7 @@ class Fitting(Struct):
 
     def name(self, name: str, namespace: str = "") -> str:
         """Return what the target calls the tool, and remember it for the way back."""
-        # A call of a tool that was declared alone but loaded later has its own name for a namespace (OpenAI).
-        apart = namespace not in ("", name) and not self.traits.namespaces
-        full = f"{namespace}__{name}" if apart else name
-        alias = name_alias(full, self.traits)
+        alias = name_alias(name if self.traits.namespaces else full_name(name, namespace), self.traits)
         if alias != name:
             self.names[alias] = (namespace, name)
         return alias
@@ -65,6 +72,10 @@ class Fitting(Struct):
         for note in notes:
             book = self.ledger.dropped if note.kind == "dropped" else self.ledger.approximated
             book(place + note.where, note.what)
+
+    def retold(self) -> Arguments:
+        """Return what has to be done to the arguments of calls in the history as well."""
+        return {name: steps for name, steps in self.arguments.items() if any(step.retold for step in steps)}
 
     def undo(self) -> Undo:
         """Return the way back."""

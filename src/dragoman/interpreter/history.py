@@ -1,4 +1,4 @@
-"""Fit the parts of each message to the target. A message depends on itself and the trait row, on nothing else.
+"""Fit the parts of each message to the target. A message depends on itself, the trait row and the tools it calls.
 
 A part that needs nothing is returned as it is, the same object: most of a long history is like that.
 """
@@ -21,10 +21,12 @@ from dragoman.core.parts import (
     ToolCall,
     ToolResult,
 )
+from dragoman.core.problems import Problem
 from dragoman.core.request import Message
-from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.fitting import KEPT_ELSEWHERE, Fitting, full_name
 from dragoman.interpreter.foreign import drop_extras, without_foreign
 from dragoman.interpreter.media import fit_media, stands_in_result
+from dragoman.interpreter.schemas.retelling import retell
 from dragoman.wire import json
 
 _NOTHING_SAID = Text(text="")
@@ -134,7 +136,8 @@ def _fit_call(part: ToolCall, message: Message, fitting: Fitting) -> Fitted:
         changes["form"] = "json"
         changes["arguments"] = wrap_free_text(part.arguments)
     elif part.form == "json":
-        arguments = _object_text(part, fitting) if traits.object_arguments else part.arguments or "{}"
+        arguments = _retold(part, fitting) if fitting.arguments else part.arguments
+        arguments = _object_text(arguments, part, fitting) if traits.object_arguments else arguments or "{}"
         if arguments is not part.arguments:
             changes["arguments"] = arguments
     return structs.replace(part, **changes) if changes else part
@@ -145,8 +148,16 @@ def wrap_free_text(text: str) -> str:
     return json.encode({"input": text}).decode()
 
 
-def _object_text(call: ToolCall, fitting: Fitting) -> str:
+def _retold(call: ToolCall, fitting: Fitting) -> str:
+    """Return the arguments as the model says them under the schema that it is given, which the tool has booked."""
     arguments = call.arguments
+    for step in fitting.arguments.get(full_name(call.name, call.namespace), ()):
+        if step.retold:
+            arguments = retell(arguments, step)
+    return arguments
+
+
+def _object_text(arguments: str, call: ToolCall, fitting: Fitting) -> str:
     if json.is_object(arguments):
         return arguments
     if not arguments.strip():
@@ -248,6 +259,8 @@ def _fit_opaque(part: Opaque, _message: Message, fitting: Fitting) -> Fitted:
         fitting.ledger.approximated(part.where, "its tools are declared from the start")
         drop_extras(part, fitting)
         return None
+    if part.refers:
+        raise Problem("unsupported", KEPT_ELSEWHERE, where=part.where + part.refers)
     fitting.ledger.dropped(part.where, "a block only its own dialect understands")
     return None
 

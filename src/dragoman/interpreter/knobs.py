@@ -10,7 +10,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import EFFORTS, Effort, OutputFormat, Request, Sampling, Thinking
 from dragoman.core.traits import Traits
 from dragoman.interpreter.aliases import digest
-from dragoman.interpreter.fitting import NO_LIMIT, Fitting
+from dragoman.interpreter.fitting import KEPT_ELSEWHERE, NO_LIMIT, Fitting
 from dragoman.interpreter.schemas.from_openapi import to_json_schema
 from dragoman.interpreter.schemas.gemini_json import fit_gemini
 from dragoman.interpreter.schemas.outcome import Converted
@@ -35,6 +35,7 @@ _BUDGET_OF_EFFORT: dict[str, int] = {
 def fit_sampling(sampling: Sampling, fitting: Fitting, thinking: Thinking | None = None) -> Sampling:
     """Keep what the model accepts, clamp what it bounds, add what it demands."""
     traits, ledger = fitting.traits, fitting.ledger
+    most = traits.max_tokens_max
     changes: dict[str, Any] = {}
     for name in _refused(_sampling_with(thinking, traits)):
         value = getattr(sampling, name)
@@ -59,9 +60,9 @@ def fit_sampling(sampling: Sampling, fitting: Fitting, thinking: Thinking | None
     if sampling.max_tokens is not None and sampling.max_tokens < traits.max_tokens_min:
         ledger.field_approximated("sampling.max_tokens", f"the target's minimum is {traits.max_tokens_min}")
         changes["max_tokens"] = traits.max_tokens_min
-    elif sampling.max_tokens is not None and sampling.max_tokens > (traits.max_tokens_max or NO_LIMIT):
-        ledger.field_approximated("sampling.max_tokens", f"the model's maximum is {traits.max_tokens_max}")
-        changes["max_tokens"] = traits.max_tokens_max
+    elif sampling.max_tokens is not None and most is not None and sampling.max_tokens > most:
+        ledger.field_approximated("sampling.max_tokens", f"the model's maximum is {most}")
+        changes["max_tokens"] = most
     if sampling.max_tokens is None and traits.max_tokens_default is not None:
         changes["max_tokens"] = _default_limit(traits.max_tokens_default, thinking, fitting)
     return structs.replace(sampling, **changes) if changes else sampling
@@ -369,6 +370,8 @@ def fit_identity(request: Request, fitting: Fitting) -> dict[str, Any]:
             "the target keeps no earlier responses: send the whole conversation",
             where=_where("continues", fitting),
         )
+    for reference in request.references:
+        raise Problem("unsupported", KEPT_ELSEWHERE, where=reference.where, code=reference.code)
     for name in ("user", "metadata", "verbosity"):
         if getattr(request, name) is not None and not getattr(traits, name):
             ledger.field_dropped(name, "the target has no place for it")

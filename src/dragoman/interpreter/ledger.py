@@ -33,13 +33,27 @@ class Ledger:
         self.once = once
         """What is told once for a whole document, and was."""
         self._entries: dict[_Entry, None] = {}
+        self._before: tuple[Loss, ...] = ()
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._entries) + len(self._before)
+
+    def go_on(self, once: frozenset[str], losses: tuple[Loss, ...]) -> None:
+        """Take over what was booked of a beginning of the document."""
+        self.once |= once
+        self._before = losses
 
     def dropped(self, where: str, what: str) -> None:
         """Everything at and below `where` is gone."""
         self._entries[_Entry((where,), what, dropped=True, below=True)] = None
+
+    def value_dropped(self, where: str, raw: bytes, what: str) -> None:
+        """The value `raw` at `where` is gone: told leaf by leaf even where there is no document to look into."""
+        if self._document is None:
+            for leaf in json.leaves(raw, where):
+                self.dropped(leaf, what)
+        else:
+            self.dropped(where, what)
 
     def approximated(self, where: str, what: str) -> None:
         """What stood at `where` is said in another way."""
@@ -74,6 +88,11 @@ class Ledger:
         found = (candidate for candidate in candidates if self._find(candidate) is not None)
         return next(found, first)
 
+    @property
+    def is_blind(self) -> bool:
+        """There is no document to look into: a stream is gone when it has been told."""
+        return self._document is None
+
     def has(self, where: str) -> bool:
         """Tell whether something stands at `where` in the document."""
         return self._find(where) is not None
@@ -89,8 +108,13 @@ class Ledger:
                     reasons.append(entry.what)
         return tuple(
             sorted(
-                Loss(where, "; ".join(reasons), "dropped" if dropped else "approximated")
-                for (where, dropped), reasons in told.items()
+                [
+                    *self._before,
+                    *(
+                        Loss(where, "; ".join(reasons), "dropped" if dropped else "approximated")
+                        for (where, dropped), reasons in told.items()
+                    ),
+                ]
             )
         )
 
@@ -108,10 +132,10 @@ class Ledger:
         return found or [entry.candidates[0]]
 
 
-def refuse(losses: tuple[Loss, ...]) -> None:
+def refuse(losses: tuple[Loss, ...], document: str = "request") -> None:
     """Strict mode: raise a `Problem` that names every loss."""
     told = [f"{loss.kind} {loss.where or '/'}: {loss.what}" for loss in losses]
     if told:
         more = f" (and {len(told) - 20} more)" if len(told) > 20 else ""
-        message = f"strict mode: the target cannot say this request: {'; '.join(told[:20])}{more}"
+        message = f"strict mode: the target cannot say this {document}: {'; '.join(told[:20])}{more}"
         raise Problem("unsupported", message, where=next(loss.where for loss in losses))

@@ -45,6 +45,24 @@ _BEGINNINGS = {
 }
 """How the base64 of some files begins."""
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
+_ALIASES = {
+    "image/jpg": "image/jpeg",
+    "image/pjpeg": "image/jpeg",
+    "image/x-jpeg": "image/jpeg",
+    "image/x-png": "image/png",
+    "image/x-webp": "image/webp",
+    "image/x-gif": "image/gif",
+    "application/x-pdf": "application/pdf",
+    "audio/mp3": "audio/mpeg",
+    "audio/x-mp3": "audio/mpeg",
+    "audio/x-mpeg": "audio/mpeg",
+    "audio/x-wav": "audio/wav",
+    "audio/wave": "audio/wav",
+    "audio/vnd.wave": "audio/wav",
+    "audio/x-pn-wav": "audio/wav",
+}
+"""Names that were never registered, or no longer are, and what they stand for."""
+_CHARSET = re.compile(r"\s*charset\s*=\s*\"?([^\s\"]*)\"?\s*", re.IGNORECASE)
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _STANDARD = str.maketrans("-_", "+/")
 _PATH_END = re.compile(r"[?#]")
@@ -54,10 +72,10 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 def fit_media(part: Media, message: Message, fitting: Fitting) -> Media | Text | None:
     """Return the media as the target takes it, words in its place, or nothing."""
     traits = fitting.traits
-    part = _typed(_opened(part))
+    part = _known(_typed(_opened(part)), fitting)
     source = part.source
     if isinstance(source, Inline) and _is_text(part) and traits.document_types:
-        source = _plain(source)
+        source = _plain(part, source)
     if isinstance(source, Plain) and not traits.text_documents:
         fitting.ledger.approximated(part.where, "a text document is sent as text")
         cache = without_foreign(part, message.role, fitting).get("cache", part.cache)
@@ -70,9 +88,9 @@ def fit_media(part: Media, message: Message, fitting: Fitting) -> Media | Text |
     changes = without_foreign(part, message.role, fitting)
     if source is not part.source:
         changes["source"] = source
-        if part.media_type != "text/plain":
+        if _bare(part.media_type) != "text/plain":
             fitting.ledger.field_approximated("media.media_type", "a text document is plain text there", part)
-            changes["media_type"] = "text/plain"
+        changes["media_type"] = "text/plain"
     if part.name and not (traits.media_names and part.kind == "document"):
         fitting.ledger.field_dropped("media.name", "the target has no place for a name", part)
         changes["name"] = ""
@@ -104,6 +122,8 @@ def _opened(part: Media) -> Media:
             encoded = bool(parameters) and parameters[-1].strip().lower() == "base64"
             inside = _standard(data) if encoded else b64encode(unquote_to_bytes(data)).decode()
             return _of_type(structs.replace(part, source=Inline(inside)), media_type or "text/plain")
+        case Link(url=url) if (found := _SCHEME.match(url)) is not None and not found[1].islower():
+            return structs.replace(part, source=Link(found[1].lower() + url[found.end(1) :]))
         case _:
             return part
 
@@ -134,24 +154,50 @@ def _typed(part: Media) -> Media:
 
 def _of_type(part: Media, media_type: str) -> Media:
     """Name the type of media; what was only known as a file is then known better."""
-    kind = _KINDS.get(media_type.partition("/")[0], "document") if part.kind == "document" else part.kind
+    kind = _KINDS.get(media_type.partition("/")[0].lower(), "document") if part.kind == "document" else part.kind
     return structs.replace(part, media_type=media_type, kind=kind)
 
 
-def _is_taken(part: Media, media_type: str, traits: Traits) -> bool:
+def _known(part: Media, fitting: Fitting) -> Media:
+    """Name the type as the target knows it: in lower case, by its registered name, without what a list of types lacks.
+
+    A target that takes any type of a kind is told the one that was said: sounds have their rate in it.
+    """
+    accepted = _accepted(part, fitting.traits)
+    if not part.media_type or not accepted or part.media_type in accepted:
+        return part
+    bare = _bare(part.media_type)
+    known = next((name for name in (bare, _ALIASES.get(bare, bare)) if name in accepted), None)
+    if known is None:
+        return part
+    if any(not _CHARSET.match(parameter) for parameter in part.media_type.split(";")[1:]):
+        fitting.ledger.field_approximated("media.media_type", "a media type has no parameters there", part)
+    return structs.replace(part, media_type=known)
+
+
+def _bare(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()
+
+
+def _accepted(part: Media, traits: Traits) -> frozenset[str]:
     types = {"document": traits.document_types, "image": traits.image_types, "audio": traits.audio_types}
-    accepted = types.get(part.kind, frozenset[str]())
-    return not accepted or not media_type or media_type.lower() in accepted
+    return types.get(part.kind, frozenset[str]())
+
+
+def _is_taken(part: Media, media_type: str, traits: Traits) -> bool:
+    accepted = _accepted(part, traits)
+    return not accepted or not media_type or media_type in accepted
 
 
 def _is_text(part: Media) -> bool:
-    return part.kind == "document" and part.media_type.startswith("text/")
+    return part.kind == "document" and _bare(part.media_type).startswith("text/")
 
 
-def _plain(source: Inline) -> Inline | Plain:
+def _plain(part: Media, source: Inline) -> Inline | Plain:
+    named = next(filter(None, map(_CHARSET.match, part.media_type.split(";")[1:])), None)
     try:
-        return Plain(b64decode(source.data, validate=True).decode())
-    except ValueError:
+        return Plain(b64decode(source.data, validate=True).decode(named[1] if named is not None else "utf-8"))
+    except (ValueError, LookupError):
         return source
 
 

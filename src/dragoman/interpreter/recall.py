@@ -9,6 +9,7 @@ from msgspec import Struct
 from dragoman.core.losses import Loss
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
+from dragoman.interpreter.fitting import Arguments
 
 Scope = tuple[str, str, str]
 """Source, target and model: a beginning means something only to the same three."""
@@ -24,6 +25,8 @@ class Beginning(Struct, frozen=True, eq=False):
     """The messages as they stand in the caller's array."""
     messages: tuple[Message, ...] = ()
     traits: Traits | None = None
+    retold: Arguments = {}
+    """How the arguments of its calls are said in another way."""
     written: bytes = b""
     """The same in the target's array, but for the system messages at the head."""
     ids: frozenset[str] = frozenset()

@@ -30,45 +30,20 @@ from dragoman.interpreter.carry import UNSIGNED, carried_item, sealed
 from dragoman.interpreter.faults import retold
 from dragoman.interpreter.history import wrap_free_text
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.reply_fields import UNKNOWN, book_field, book_source, book_usage, unsayable_finish
+from dragoman.interpreter.reply_fields import (
+    UNKNOWN,
+    book_field,
+    book_source,
+    book_usage,
+    part_leaves,
+    unsayable_finish,
+)
+from dragoman.interpreter.reply_part import ReplyPart
 from dragoman.wire import json
 
 _SIGNED_WORDS: dict[type[AnyPart], str] = {ToolCall: "call", Reasoning: "reasoning", Text: "text", Media: "text"}
+_NO_SOURCE = "the client's dialect cannot name this source"
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
-
-class _Part:
-    """A part on its way: its index at the client, and for a call that must be seen whole, its events so far."""
-
-    __slots__ = (
-        "arguments",
-        "begins",
-        "citations",
-        "fields",
-        "held",
-        "index",
-        "item",
-        "kind",
-        "part",
-        "signed",
-        "where",
-    )
-
-    def __init__(self, index: int | None, part: AnyPart) -> None:
-        self.index = index
-        self.part = part
-        self.kind = part.__class__
-        self.where = part.where
-        self.held: list[Event] | None = None
-        self.begins: str | None = None
-        self.signed = False
-        self.item = ""
-        """The id of its item, if that travels with its signature."""
-        self.fields: dict[str, bytes] = {}
-        """What only its own dialect understands, until it is known what travels with the signature."""
-        self.citations = 0
-        self.arguments: list[str] | None = None
-        """For a client that parses arguments: what it has been told of them."""
 
 
 class ReplyFitter:
@@ -86,7 +61,9 @@ class ReplyFitter:
         field_place: Callable[[str, str], str] | None = None,
         repeated: frozenset[str] = frozenset(),
         finish_words: frozenset[str] | None = None,
+        source: Dialect | None = None,
     ) -> None:
+        self._source = source
         self._source_issuer = source_issuer
         self._whole = whole
         self._repeated = repeated
@@ -100,14 +77,14 @@ class ReplyFitter:
         self._reply_id = ""
         self._unnamed: list[Event] | None = None
         """The events of a reply that has no id yet."""
-        self._parts: list[_Part] = []
+        self._parts: list[ReplyPart] = []
         self._next = 0
         self._calls = 0
         self._call_ids: set[str] = set()
         self._lost_call = False
         self._sequence_field = False
         self._blocked = b""
-        self._cited_places: set[str] = set()
+        self._said: dict[str, set[str]] = {}
         self._whole_calls = client.holds.object_arguments and (whole or not client.holds.partial_calls)
         self._marks_unsigned = "reasoning" in client.holds.signatures and source_issuer != client.issuer
         self._carries = "call" not in client.holds.signatures and "reasoning" in client.holds.signatures
@@ -117,7 +94,7 @@ class ReplyFitter:
         if self._unnamed is not None:
             return None
         part = self._parts[index]
-        return part.index if part.held is None and part.arguments is None else None
+        return part.index if part.held is None and part.texts is None else None
 
     def feed(self, event: Event) -> list[Event]:
         """Take the next event."""
@@ -134,8 +111,8 @@ class ReplyFitter:
                 return self._signed(self._parts[index], signature)
             case PartCited(index):
                 return self._cited(event, self._parts[index])
-            case PartNative(index, _, field):
-                self._ledger.dropped(self._field_place(self._parts[index].where, field), UNKNOWN)
+            case PartNative(index, _, field, raw):
+                self._ledger.value_dropped(self._field_place(self._parts[index].where, field), raw, UNKNOWN)
                 return []
             case Native(_, field, raw):
                 self._native(field, raw)
@@ -154,6 +131,7 @@ class ReplyFitter:
             case Failed(problem):
                 for part in self._parts:
                     self._book_fields(part)
+                    self._book_lost(part)
                 return [Failed(retold(problem, self._source_issuer, self._client.issuer))]
 
     def _named(self, event: Event, waiting: list[Event]) -> list[Event]:
@@ -169,26 +147,36 @@ class ReplyFitter:
         named = [structs.replace(one, id=reply_id) if isinstance(one, Started) else one for one in waiting]
         return [told for one in named for told in self.feed(one)]
 
-    def _open(self, part: AnyPart) -> _Part:
-        opened = _Part(self._next, part)
+    def _open(self, part: AnyPart) -> ReplyPart:
+        opened = ReplyPart(self._next, part)
         self._parts.append(opened)
         self._next += 1
         return opened
 
-    def _left_out(self, part: AnyPart, why: str) -> list[Event]:
-        self._ledger.dropped(part.where, why)
-        self._parts.append(_Part(None, part))
+    def _left_out(self, part: AnyPart, why: str, signature: Signature | None) -> list[Event]:
+        left_out = ReplyPart(None, part)
+        left_out.signature, left_out.lost, left_out.texts = signature, why, []
+        self._parts.append(left_out)
         return []
+
+    def _book_lost(self, opened: ReplyPart) -> None:
+        """Book a part that is left out. Of a stream there is nothing to look into, so what it said is said again."""
+        why, opened.lost = opened.lost, ""
+        if why and self._ledger.is_blind and self._source is not None:
+            for leaf in part_leaves(opened.whole(), self._source):
+                self._ledger.dropped(leaf, why)
+        elif why:
+            self._ledger.dropped(opened.where, why)
 
     def _started(self, part: AnyPart) -> list[Event]:
         signature, fields, part = self._without_foreign(part)
         match part:
             case Opaque(dialect=dialect) if dialect != self._client.name:
-                return self._left_out(part, "a block only its own dialect understands")
+                return self._left_out(part, "a block only its own dialect understands", signature)
             case Reasoning() if not self._holds.reasoning:
-                return self._left_out(part, "the client's dialect has no place for reasoning")
+                return self._left_out(part, "the client's dialect has no place for reasoning", signature)
             case Media() if not self._holds.media:
-                return self._left_out(part, f"the client's dialect cannot hold {part.kind} in a reply")
+                return self._left_out(part, f"the client's dialect cannot hold {part.kind} in a reply", signature)
             case Refusal() if not self._holds.refusal:
                 self._ledger.approximated(part.where, "a refusal is told as text")
                 part = Text(text=part.text, where=part.where)
@@ -213,26 +201,26 @@ class ReplyFitter:
             return signature, {}, bare
         if isinstance(part, Reasoning) and self._holds.reasoning:
             return signature, extras.fields, bare
-        for field in extras.fields:
-            self._ledger.dropped(self._field_place(part.where, field), UNKNOWN)
+        for field, raw in extras.fields.items():
+            self._ledger.value_dropped(self._field_place(part.where, field), raw, UNKNOWN)
         return signature, {}, bare
 
-    def _book_fields(self, opened: _Part) -> None:
+    def _book_fields(self, opened: ReplyPart) -> None:
         """Book the fields of a thought that do not travel with its signature."""
         carried = json.encode(opened.item) if opened.item else b""
         for field, raw in opened.fields.items():
             if raw != carried:
-                self._ledger.dropped(self._field_place(opened.where, field), UNKNOWN)
+                self._ledger.value_dropped(self._field_place(opened.where, field), raw, UNKNOWN)
         opened.fields = {}
 
-    def _index(self, opened: _Part) -> int:
+    def _index(self, opened: ReplyPart) -> int:
         assert opened.index is not None  # noqa: S101  a part that is told has its place
         return opened.index
 
     def _call_started(self, call: ToolCall, signature: Signature | None) -> list[Event]:
         self._calls += 1
         if self._single and self._calls > 1:
-            return self._left_out(call, "the client wants one call at a time: only the first is told")
+            return self._left_out(call, "the client wants one call at a time: only the first is told", signature)
         call_id = call.id or minted_id(self._client.call_prefix, self._reply_id, self._salt, self._calls, call.name)
         if self._holds.plain_ids and not _PLAIN_ID.fullmatch(call_id):
             call_id = f"{re.sub('[^A-Za-z0-9_-]', '_', call_id)[:15]}_{digest(call_id, 24)}"
@@ -245,7 +233,7 @@ class ReplyFitter:
         if call.namespace and not self._holds.namespaces:
             self._ledger.field_dropped("call.namespace", "the client's dialect has no namespaces", call)
         form = call.form if self._holds.custom_calls else "json"
-        opened = _Part(None, call)
+        opened = ReplyPart(None, call)
         self._parts.append(opened)
         # Held until its first argument: a signature that must stand before the call comes right after its start.
         opened.held = [PartStarted(-1, structs.replace(call, id=call_id, form=form))]
@@ -254,7 +242,7 @@ class ReplyFitter:
             opened.kind = Text
         return self._signed(opened, signature) if signature is not None else []
 
-    def _release(self, opened: _Part) -> list[Event]:
+    def _release(self, opened: ReplyPart) -> list[Event]:
         """Tell the events of a held call, which now takes its place."""
         held, opened.held = opened.held, None
         if held is None:
@@ -262,20 +250,23 @@ class ReplyFitter:
         opened.index = self._next
         self._next += 1
         if self._holds.object_arguments:
-            opened.arguments = [event.text for event in held if isinstance(event, PartDelta)]
+            opened.texts = [event.text for event in held if isinstance(event, PartDelta)]
         return [structs.replace(event, index=opened.index) for event in held]  # pyright: ignore[reportCallIssue]
 
-    def _grown(self, opened: _Part, text: str, piece: int) -> list[Event]:
+    def _grown(self, opened: ReplyPart, text: str, piece: int) -> list[Event]:
         if opened.held is not None:
             opened.held.append(PartDelta(-1, text, piece))
             return [] if opened.kind is Text or self._held_whole(opened, text) else self._release(opened)
-        if opened.arguments is not None:
-            opened.arguments.append(text)
+        if opened.texts is not None:
+            opened.texts.append(text)
         return [] if opened.index is None else [PartDelta(opened.index, text, piece)]
 
-    def _ended(self, opened: _Part, complete: bool) -> list[Event]:
+    def _ended(self, opened: ReplyPart, complete: bool) -> list[Event]:
         if opened.fields:
             self._book_fields(opened)
+        if opened.lost:
+            self._book_lost(opened)
+            return []
         if opened.held is not None:
             if opened.kind is Text:
                 self._wrap_held(opened)
@@ -286,19 +277,19 @@ class ReplyFitter:
         if opened.kind is Reasoning and not opened.signed and opened.index is not None and self._marks_unsigned:
             told = PartSigned(opened.index, sealed(UNSIGNED, "self", self._client.issuer))
             return [told, PartEnded(opened.index, complete)]
-        if opened.arguments is not None and complete and not json.is_object("".join(opened.arguments)):
+        if opened.texts is not None and complete and not json.is_object("".join(opened.texts)):
             # Some hosts say "tool_calls" of a call they cut off; the client must not run what it guesses from it.
             self._lost_call = True
         return [] if opened.index is None else [PartEnded(opened.index, complete)]
 
-    def _wrap_held(self, opened: _Part) -> None:
+    def _wrap_held(self, opened: ReplyPart) -> None:
         """Say a free-form call as a function's, for a client that has no free-form tools."""
         assert opened.held is not None  # noqa: S101  only held calls come here
-        text = _arguments(opened)
+        text = opened.arguments
         kept = [event for event in opened.held if not isinstance(event, PartDelta)]
         opened.held = [*kept, PartDelta(-1, wrap_free_text(text))]
 
-    def _held_whole(self, opened: _Part, text: str) -> bool:
+    def _held_whole(self, opened: ReplyPart, text: str) -> bool:
         """A call that cannot be taken back once told is told only when it begins as an object does."""
         if self._whole_calls or not self._holds.object_arguments:
             return self._whole_calls
@@ -306,8 +297,8 @@ class ReplyFitter:
             opened.begins = text.lstrip()[:1] or None
         return opened.begins != "{"
 
-    def _sayable(self, opened: _Part, complete: bool) -> bool:
-        arguments = _arguments(opened)
+    def _sayable(self, opened: ReplyPart, complete: bool) -> bool:
+        arguments = opened.arguments
         if complete and (not arguments or json.is_object(arguments)):
             return True
         if complete and arguments.strip() == "null":
@@ -317,15 +308,17 @@ class ReplyFitter:
             opened.held.append(PartDelta(-1, "{}"))
             return True
         why = "the call's arguments are not a JSON object" if complete else "the call was cut off inside its arguments"
-        self._ledger.dropped(opened.where, why)
+        opened.lost = why
+        self._book_lost(opened)
         self._lost_call = self._lost_call or complete
         return False
 
-    def _signed(self, opened: _Part, signature: Signature) -> list[Event]:
+    def _signed(self, opened: ReplyPart, signature: Signature) -> list[Event]:
         opened.signed = True
         client = self._client
         word = _SIGNED_WORDS.get(opened.kind, "")
         if opened.index is None and opened.held is None:
+            opened.signature = signature
             return []
         native = signature.issuer == client.issuer or (word == "call" and signature.issuer in self._holds.call_issuers)
         if word in self._holds.signatures and (word != "call" or native or self._holds.any_issuer):
@@ -347,7 +340,7 @@ class ReplyFitter:
         self._ledger.field_dropped("part.redacted" if redacted else "part.signature", why, opened.part)
         return []
 
-    def _cited(self, event: PartCited, opened: _Part) -> list[Event]:
+    def _cited(self, event: PartCited, opened: ReplyPart) -> list[Event]:
         citation = event.citation
         number, opened.citations = opened.citations, opened.citations + 1
         if opened.index is None:
@@ -357,12 +350,20 @@ class ReplyFitter:
         places = citation.places or (f"{listed}/{number}" if listed != opened.where else listed,)
         if not self._holds.citations or (foreign and not citation.url):
             for place in places:
-                self._ledger.dropped(place, "the client's dialect cannot name this source")
+                # Without JSON of its own it is told by its leaves.
+                self._ledger.value_dropped(place, citation.raw or b"0", _NO_SOURCE)
             return []
         if foreign:
             book_source(citation, places[0], self._holds, self._ledger)
-        self._cited_places.update(citation.places)
+        for place in citation.places:
+            self._note_cited(place)
         return [PartCited(opened.index, citation)]
+
+    def _note_cited(self, place: str) -> None:
+        """Note under each pointer above a place that a citation has said what stands there."""
+        above = place
+        while above := above.rpartition("/")[0]:
+            self._said.setdefault(above, set()).add(place)
 
     def _native(self, field: str, raw: bytes) -> None:
         """Leave out what only the source understands."""
@@ -371,7 +372,7 @@ class ReplyFitter:
         else:
             if field in self._ledger.places("finish.blocked"):
                 self._blocked = raw
-            book_field(field, raw, self._repeated, self._cited_places, self._ledger)
+            book_field(field, raw, self._repeated, self._said.get(field, frozenset()), self._ledger)
 
     def _finished(self, finish: Finish) -> Event:
         reason = finish.reason
@@ -393,7 +394,3 @@ class ReplyFitter:
         """Tell whether a word for the end says more than its reason, and stands where ends are told."""
         known = not word or self._finish_words is None or word in self._finish_words
         return not known and json.encode(word) not in self._blocked
-
-
-def _arguments(opened: _Part) -> str:
-    return "".join(event.text for event in opened.held or () if isinstance(event, PartDelta))

@@ -5,19 +5,26 @@ count of zero, an empty text or container) is no loss, and neither is one that s
 document (`object`, `type`, `role`), the number of a choice, a call or an event, the time the reply was made.
 """
 
+import re
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import Any, cast
 
-from dragoman.core.parts import Citation
+from msgspec import structs
+
+from dragoman.core.parts import AnyPart, Citation, Opaque
 from dragoman.core.problems import Problem
-from dragoman.core.response import Usage
-from dragoman.dialects.record import Holds
+from dragoman.core.response import Finish, Response, Usage
+from dragoman.dialects.record import Dialect, Holds
 from dragoman.interpreter.ledger import Ledger
 from dragoman.wire import json
+from dragoman.wire.lookup import lookup
 from dragoman.wire.pointer import escape
 
 UNKNOWN = "not known to the client's dialect"
 _REPEATED = "it repeats the request, and the client's dialect does not"
+_FURTHER = "only the first answer is told"
+_FURTHER_ANSWER = re.compile(r"/(?:candidates|choices)/[1-9]")
 _NO_COUNT = "the client's dialect has no such count"
 
 
@@ -63,16 +70,30 @@ def book_usage(usage: Usage, holds: Holds, ledger: Ledger) -> None:
                 ledger.dropped(where, _NO_COUNT)
 
 
-def book_field(field: str, raw: bytes, repeated: frozenset[str], cited: set[str], ledger: Ledger) -> None:
-    """Book a field of the whole reply that only its own dialect understands, but for what citations have said of it."""
-    said = {place for place in cited if place.startswith(field + "/")}
+def book_field(field: str, raw: bytes, repeated: frozenset[str], said: AbstractSet[str], ledger: Ledger) -> None:
+    """Book a field of the whole reply that only its own dialect understands, but for what citations have `said`."""
     if said:
         for where in json.leaves(raw, field):
             if where not in said:
                 ledger.dropped(where, UNKNOWN)
         return
     first = "/" + field.split("/", 2)[1]
-    ledger.dropped(field, _REPEATED if first in repeated else UNKNOWN)
+    what = _FURTHER if _FURTHER_ANSWER.match(field) else _REPEATED if first in repeated else UNKNOWN
+    ledger.value_dropped(field, raw, what)
+
+
+def part_leaves(part: AnyPart, source: Dialect) -> list[str]:
+    """Return the pointers of all that a part says in its own dialect, as far as its reply can be written again."""
+    if isinstance(part, Opaque):
+        return list(json.leaves(part.raw, part.where))
+    alone = Response(id="-", model="-", parts=(structs.replace(part, where=""),), finish=Finish("stop", ""))
+    try:
+        body = source.build_response(alone, None)
+        again = next((one for one in source.parse_response(body).parts if type(one) is type(part)), None)
+    except Problem:
+        return [part.where]
+    found = lookup(body, again.where) if again is not None else None
+    return [part.where + leaf for leaf in json.leaves(found[1], "")] if found is not None else [part.where]
 
 
 def book_source(citation: Citation, place: str, holds: Holds, ledger: Ledger) -> None:

@@ -6,7 +6,7 @@ from msgspec import Struct, structs
 
 from dragoman.core.parts import ToolCall
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
-from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.fitting import Arguments, Fitting, full_name
 from dragoman.interpreter.foreign import drop_extras
 from dragoman.interpreter.native_tools import counterpart, settings_of
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
@@ -51,7 +51,8 @@ def _fit_all(tools: tuple[AnyTool, ...], fitting: Fitting) -> tuple[AnyTool, ...
         return known.tools
     booked, names, arguments = len(fitting.ledger), fitting.names, fitting.arguments
     fitting.names, fitting.arguments = {}, {}
-    fitted = tuple(_once_each(_beside_native(_fit_each(tools, fitting), fitting), fitting))
+    distinct = _once_each(tools, fitting)
+    fitted = tuple(_once_each(_beside_native(_fit_each(distinct, fitting), fitting), fitting))
     if len(fitting.ledger) == booked and not fitting.custom:
         made = _MadeOfAll(fitted, fitting.source_issuer, fitting.names, fitting.arguments)
         _MADE_OF_ALL.keep(made, tools, fitting.traits)
@@ -59,7 +60,7 @@ def _fit_all(tools: tuple[AnyTool, ...], fitting: Fitting) -> tuple[AnyTool, ...
     return fitted
 
 
-def _fit_each(tools: tuple[AnyTool, ...], fitting: Fitting) -> list[AnyTool]:
+def _fit_each(tools: Iterable[AnyTool], fitting: Fitting) -> list[AnyTool]:
     fitted: list[AnyTool] = []
     room: StrictRoom | None = None
     for tool in tools:
@@ -140,7 +141,7 @@ def _beside_native(tools: list[AnyTool], fitting: Fitting) -> list[AnyTool]:
     return kept
 
 
-def _once_each(tools: list[AnyTool], fitting: Fitting) -> list[AnyTool]:
+def _once_each(tools: Iterable[AnyTool], fitting: Fitting) -> list[AnyTool]:
     """Leave out what is declared a second time under the same name: most vendors refuse that."""
     seen: set[tuple[str, str]] = set()
     kept: list[AnyTool] = []
@@ -170,7 +171,7 @@ class _MadeOfAll(Struct, frozen=True):
     tools: tuple[AnyTool, ...]
     source_issuer: str
     names: dict[str, tuple[str, str]]
-    arguments: dict[str, tuple[ArgumentUndo, ...]]
+    arguments: Arguments
 
 
 _MADE: Memory[_Made] = Memory()
@@ -184,12 +185,13 @@ def _fit_tool(tool: Tool, fitting: Fitting, strict_allowed: bool) -> Tool:
         if made.name is not None:
             fitting.names[made.tool.name] = made.name
         if made.arguments:
-            fitting.arguments[tool.name] = made.arguments
+            fitting.arguments[full_name(tool.name, tool.namespace)] = made.arguments
         return made.tool
     booked = len(fitting.ledger)
     fitted = _fit_tool_anew(tool, fitting, strict_allowed)
     if strict_allowed and len(fitting.ledger) == booked and fitted.form == tool.form:
-        name, arguments = fitting.names.get(fitted.name), fitting.arguments.get(tool.name, ())
+        name = fitting.names.get(fitted.name)
+        arguments = fitting.arguments.get(full_name(tool.name, tool.namespace), ())
         _MADE.keep(_Made(fitted, fitting.source_issuer, name, arguments), tool, fitting.traits)
     return fitted
 
@@ -238,7 +240,8 @@ def _fit_custom(tool: Tool, name: str, namespace: str, fitting: Fitting) -> Tool
     description = tool.description
     if tool.grammar is not None:
         grammar = json.decode(tool.grammar)
-        description += f"\n\nThe input must match this {grammar.get('syntax')} grammar:\n{grammar.get('definition')}"
+        rule = f"The input must match this {grammar.get('syntax')} grammar:\n{grammar.get('definition')}"
+        description = f"{description}\n\n{rule}" if description else rule
     parameters = _FREE_TEXT
     if fitting.traits.schema == "openapi":
         parameters = to_openapi(_FREE_TEXT).schema
@@ -287,7 +290,8 @@ def _booked(converted: Converted, tool: Tool, fitting: Fitting) -> bytes | None:
     if converted.schema is None and tool.parameters is not None:
         _book_annotations(tool.parameters, tool, fitting)
     if converted.undo is not None:
-        fitting.arguments[tool.name] = (*fitting.arguments.get(tool.name, ()), converted.undo)
+        name = full_name(tool.name, tool.namespace)
+        fitting.arguments[name] = (*fitting.arguments.get(name, ()), converted.undo)
     return converted.schema
 
 

@@ -1,9 +1,11 @@
 """The rows: which model accepts what, by pattern. The first pattern that matches the model's bare name wins.
 
 Facts are those of the vendors' documentation of November 2026. A model nobody has heard of gets the last row of its
-dialect: for a vendor's dialect the strictest current generation, for Chat a compatible server.
+dialect: for a vendor's dialect the strictest current generation, for Chat a compatible server. A later model of a known
+family is taken for the strictest there is of it.
 """
 
+import re
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
@@ -168,6 +170,7 @@ _CLAUDE = Traits(
     result_media=frozenset({"image", "document"}),
     document_types=frozenset({"application/pdf"}),
     text_documents=True,
+    link_schemes=frozenset({"https"}),
     stored_issuer="anthropic",
     output_json=False,
     output_strict_only=True,
@@ -182,6 +185,7 @@ _CLAUDE = Traits(
 )
 _CLAUDE_LATER_SYSTEM = structs.replace(_CLAUDE, later_system=True, system_before_answer=True)
 _CLAUDE_5_5 = structs.replace(_CLAUDE_LATER_SYSTEM, forced_choice=False, can_disable_thinking=False)
+_CLAUDE_UNHEARD_OF = structs.replace(_CLAUDE, forced_choice=False, can_disable_thinking=False)
 _CLAUDE_4_6 = structs.replace(
     _CLAUDE,
     sampling=frozenset({"temperature", "top_p", "top_k", "max_tokens", "stop"}),
@@ -280,6 +284,7 @@ ROWS: dict[str, tuple[tuple[str, Traits], ...]] = {
         ("gpt-*audio*", structs.replace(_GPT_4, media=_COMPATIBLE.media)),
         ("gpt-[34]*", _GPT_4),
         ("chatgpt-4o*", _GPT_4),
+        ("gpt-5.[1-9][0-9]*", _GPT_NEWEST),
         ("gpt-5.[45]*", _GPT_5_4),
         ("gpt-5.[6-9]*", _GPT_NEWEST),
         ("gpt-5.1-codex-max*", _GPT_REASONING),
@@ -304,6 +309,9 @@ ROWS: dict[str, tuple[tuple[str, Traits], ...]] = {
     "responses": (
         ("gpt-*audio*", structs.replace(_RESPONSES, thinking="none", efforts=(), custom_tools=False)),
         ("gpt-4*", structs.replace(_RESPONSES_GPT, thinking="none", efforts=(), custom_tools=False, verbosity=False)),
+        ("gpt-5-pro*", structs.replace(_RESPONSES_5, efforts=("high",))),
+        ("gpt-[5-9]*-pro*", structs.replace(_RESPONSES_REASONING, efforts=("medium", "high", "xhigh"))),
+        ("gpt-5.[1-9][0-9]*", _RESPONSES_NEWEST),
         ("gpt-5.[6-9]*", _RESPONSES_NEWEST),
         ("gpt-5.1-codex-max*", _RESPONSES_REASONING),
         ("gpt-5.1*", _RESPONSES_5_1),
@@ -330,23 +338,30 @@ ROWS: dict[str, tuple[tuple[str, Traits], ...]] = {
         ("claude-opus-4-1*", _CLAUDE_OPUS_4_1),
         ("claude-opus-4*", structs.replace(_CLAUDE_OLD, max_tokens_max=32_000)),
         ("claude-*-4*", _CLAUDE_OLD),
-        ("claude-opus-5-5*", _CLAUDE_5_5),
+        ("claude-*-5-[1-9][0-9]*", _CLAUDE_UNHEARD_OF),
+        ("claude-opus-5-[5-9]*", _CLAUDE_5_5),
         ("claude-sonnet-5-5*", structs.replace(_CLAUDE_5_5, can_disable_thinking=True, thinks_between_tools=True)),
         ("claude-haiku-5-5*", structs.replace(_CLAUDE, forced_choice=False)),
         ("claude-fable-5-[1-9]*", _CLAUDE_5_5),
         ("claude-mythos-5-[1-9]*", _CLAUDE_5_5),
-        ("claude-mythos-preview*", _CLAUDE_5_5),
+        ("claude-mythos-preview*", structs.replace(_CLAUDE_UNHEARD_OF, efforts=_CLAUDE_4_6.efforts)),
         ("claude-fable-5*", structs.replace(_CLAUDE_LATER_SYSTEM, can_disable_thinking=False)),
         ("claude-mythos-5*", structs.replace(_CLAUDE_LATER_SYSTEM, can_disable_thinking=False)),
         ("claude-opus-5*", _CLAUDE_LATER_SYSTEM),
+        ("claude-sonnet-5-[6-9]*", _CLAUDE_UNHEARD_OF),
         ("claude-sonnet-5*", _CLAUDE),
-        ("*", _CLAUDE),
+        ("claude-opus-[6-9]*", _CLAUDE_5_5),
+        ("claude-fable-[6-9]*", _CLAUDE_5_5),
+        ("claude-mythos-[6-9]*", _CLAUDE_5_5),
+        ("*", _CLAUDE_UNHEARD_OF),
     ),
     "gemini": (
-        ("gemini-1*", structs.replace(_GEMINI_2, schema="openapi")),
+        ("gemma*", _GEMINI_2),
+        ("gemini-1.*", structs.replace(_GEMINI_2, schema="openapi")),
         ("gemini-2.0*", _GEMINI_2),
         ("gemini-2.5-pro*", _GEMINI_2_5_PRO),
         ("gemini-2*", _GEMINI_2_5),
+        ("gemini-3.[1-9][0-9]*", _GEMINI),
         ("gemini-3.[678]-flash-lite*", _GEMINI_3_6_FLASH),
         ("gemini-3.8*", _GEMINI),
         ("gemini-3.[67]*flash*", _GEMINI_3_6_FLASH),
@@ -359,11 +374,26 @@ ROWS: dict[str, tuple[tuple[str, Traits], ...]] = {
 }
 
 
+_BEFORE = re.compile(r"^(?:ft:)?(?:[a-z-]+\.)*(?=[a-z])")
+"""What platforms put before a name beside a path: `us.anthropic.`, `openai.`, `ft:`."""
+_BEHIND = re.compile(r"[:@].*$|-20\d{6}.*$")
+"""What they put behind it: `@20260901`, `:0`, `:free`; and a date, which is no version."""
+_VERSION_FIRST = re.compile(r"^claude-([4-9](?:-\d{1,2})?)-([a-z]+)")
+
+
+def bare_name(model: str) -> str:
+    """Return what a model is called in the rows, whatever a platform makes of its name."""
+    name = _BEHIND.sub("", _BEFORE.sub("", model.lower().rpartition("/")[2]), count=1)
+    if name.startswith("claude-"):
+        name = _VERSION_FIRST.sub(r"claude-\2-\1", name.replace(".", "-"))
+    return name
+
+
 @lru_cache(maxsize=1024)
 def traits_for(dialect: str, model: str) -> Traits:
-    """Return the row for `model` behind `dialect`; a path or a vendor's prefix before the name does not matter."""
+    """Return the row for `model` behind `dialect`."""
     rows = ROWS.get(dialect)
     if rows is None:
         raise Problem("invalid_request", f"unknown dialect {dialect!r}")
-    name = model.rpartition("/")[2].lower()
+    name = bare_name(model)
     return next(traits for pattern, traits in rows if fnmatchcase(name, pattern))

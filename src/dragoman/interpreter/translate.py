@@ -5,6 +5,7 @@ The same dialect on both sides means the same bytes. Otherwise: parse, fit (loss
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from msgspec import Struct, structs
 
@@ -21,7 +22,7 @@ from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.arrange import CONTINUED, signed_steps
 from dragoman.interpreter.carry import MARK, native
 from dragoman.interpreter.conversation import Conversation
-from dragoman.interpreter.faults import as_fault
+from dragoman.interpreter.faults import as_fault, is_envelope, losses_of
 from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.recall import Recall
@@ -79,13 +80,10 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and three indepen
     traits = traits_for(target, wanted)
     adapted, undo, losses = request, NO_UNDO, ()
     if here is not there:
-        beginning = conversation.beginning(traits)
-        ledger = Ledger(here.pointers, call.body, beginning.once)
+        ledger = Ledger(here.pointers, call.body)
         asked = _with_declared(_spoken(request, ledger), here)
-        adapted, undo = adapt(asked, here.issuer, traits, ledger, beginning)
+        adapted, undo = adapt(asked, here.issuer, traits, ledger, partial(conversation.beginning, traits))
         losses = ledger.losses() if len(ledger) else ()
-        if beginning.losses:
-            losses = tuple(sorted((*beginning.losses, *losses)))
     if strict:
         refuse(losses)
     if wanted != adapted.model or form:
@@ -96,7 +94,7 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and three indepen
 
 
 def _spoken(request: Request, ledger: Ledger) -> Request:
-    """Let the user say something where nobody does: only a stored prompt makes sense of that, at its own vendor."""
+    """Let the user say something where nobody does: no target takes an empty conversation."""
     if request.messages:
         return request
     ledger.approximated("", f"nobody says anything: the user begins, with {CONTINUED!r}")
@@ -177,6 +175,7 @@ class Context(Struct, frozen=True):
             field_place=here.field_place,
             repeated=here.repeated,
             finish_words=here.finish_words,
+            source=here,
         )
 
     def client_request(self) -> Request | None:
@@ -370,7 +369,11 @@ class StreamTranslator:
 
 
 def translate_error(status: int, headers: Mapping[str, str], body: bytes, source: str, target: str) -> ErrorReply:
-    """Say an upstream's error in the client's dialect."""
+    """Say an upstream's error in the client's dialect; an error in its own dialect keeps its body."""
     here, there = dialect_named(source), dialect_named(target)
     problem = here.parse_error(status, headers, body)
-    return there.build_error(problem if here is there else as_fault(problem, here.issuer, there.issuer))
+    if here is there:
+        reply = there.build_error(problem)
+        return structs.replace(reply, body=body) if is_envelope(body) else reply
+    reply = there.build_error(as_fault(problem, here.issuer, there.issuer))
+    return structs.replace(reply, losses=losses_of(problem, body, here, reply))

@@ -4,7 +4,7 @@ from msgspec import structs
 
 from dragoman.core.events import Event, PartDelta, PartEnded, PartStarted
 from dragoman.core.parts import ToolCall
-from dragoman.interpreter.fitting import Undo
+from dragoman.interpreter.fitting import Undo, full_name
 from dragoman.interpreter.schemas.arguments import restore
 from dragoman.wire import json
 
@@ -25,7 +25,7 @@ class Restorer:
         match event:
             case PartStarted(index, ToolCall() as call):
                 named = self._named(call)
-                if named.name in self._undo.custom or named.name in self._undo.arguments:
+                if named.name in self._undo.custom or _full_name(named) in self._undo.arguments:
                     self._held[index] = (named, [])
                 return [PartStarted(index, named)]
             case PartDelta(index, text) if index in self._held:
@@ -33,7 +33,7 @@ class Restorer:
                 return []
             case PartEnded(index) if index in self._held:
                 call, pieces = self._held.pop(index)
-                text = self._restored(call.name, "".join(pieces))
+                text = self._restored(call, "".join(pieces))
                 return [PartDelta(index, text), event] if text else [event]
             case _:
                 return [event]
@@ -45,10 +45,14 @@ class Restorer:
             return call
         return structs.replace(call, namespace=namespace, name=name, form=form)
 
-    def _restored(self, name: str, arguments: str) -> str:
-        for step in reversed(self._undo.arguments.get(name, ())):
+    def _restored(self, call: ToolCall, arguments: str) -> str:
+        for step in reversed(self._undo.arguments.get(_full_name(call), ())):
             arguments = restore(arguments, step)
-        return _free_text(arguments) if name in self._undo.custom else arguments
+        return _free_text(arguments) if call.name in self._undo.custom else arguments
+
+
+def _full_name(call: ToolCall) -> str:
+    return full_name(call.name, call.namespace)
 
 
 def _free_text(arguments: str) -> str:

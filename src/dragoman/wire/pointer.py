@@ -25,6 +25,12 @@ def from_path(path: str) -> str:
     return "".join("/" + (name or index) for name, index in _STEP.findall(path))
 
 
+def to_path(where: str) -> str:
+    """Turn a pointer into a path such as `messages[0].content`, the way vendors name parameters."""
+    steps = (f"[{token}]" if token.isdigit() else f".{token}" for token in split(where))
+    return "".join(steps).removeprefix(".")
+
+
 class Numbered:
     """Pointers that differ by one number, made once: writing them again for each part of a long history costs most."""
 

@@ -222,7 +222,7 @@ def test_a_date_to_wait_for_is_a_wait_from_now():
 
 def test_a_wait_is_written_rounded_up_and_once():
     reply = DIALECT.build_error(Problem("rate_limit", "try again in 5s", retry_after=4.2))
-    assert reply.headers == {"content-type": "application/json", "retry-after": "5"}
+    assert reply.headers == {"content-type": "application/json", "retry-after": "5", "retry-after-ms": "4200"}
     assert json.loads(reply.body)["error"]["message"] == "try again in 5s"
     assert DIALECT.build_error(Problem("rate_limit", "m", retry_after=0)).headers["retry-after"] == "0"
     late = DIALECT.build_error(Problem("overloaded", "busy", retry_after=3))

@@ -1,5 +1,6 @@
 """Calls in streams of OpenAI Chat Completions, told apart whatever the server makes of ids and indexes."""
 
+import json
 from typing import Any
 
 import pytest
@@ -8,6 +9,9 @@ from dialects.chat.chunks import DONE, STOP, TOOLS, calls, chunk, decode, failur
 from dragoman.core.events import PartEnded, PartStarted
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
 from dragoman.core.response import Finish
+from dragoman.dialects.chat.calls import StreamedCall
+from dragoman.wire.json import encode
+from dragoman.wire.sse import data_frame
 
 
 def test_arguments_beside_the_name_are_not_lost():
@@ -281,3 +285,61 @@ def test_a_server_may_repeat_a_call_that_is_over_but_not_add_to_it():
         )
     problem = failure(*over, calls({"index": 0, "args": '{"x":2}'}), TOOLS)
     assert (problem.kind, problem.message) == ("malformed_reply", "arguments arrived for a tool call that was over")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "whole"),
+    [
+        (["{}"], True),
+        (["{", "}"], True),
+        (['{"a":"', '}"', "}"], True),
+        (['{"a":"\\', '"}"', "}", " \n"], True),
+        (['{"a":"\\\\', '"', "}"], True),
+        (['{"a":[{}', ",{}]", "}"], True),
+        (["{", "}", "}"], False),
+        (["{}", " ", "x"], False),
+        (['{"a":"}'], False),
+        (['{"a":{}'], False),
+        (["{a}"], False),
+        (["]", "{}"], False),
+        (["[]"], False),
+        (["null"], False),
+        ([], False),
+    ],
+)
+def test_arguments_in_pieces_are_whole_when_they_are_one_object(pieces: list[str], whole: bool):
+    call = StreamedCall("a", "f", 0)
+    asked_often = StreamedCall("a", "f", 0)
+    for piece in pieces:
+        call.grow(piece)
+        asked_often.grow(piece)
+        asked_often.is_whole()
+    assert (call.is_whole(), asked_often.is_whole(), call.is_whole()) == (whole, whole, whole)
+
+
+def test_calls_end_in_their_order_though_later_ones_were_whole_first():
+    stream = [
+        calls({"index": 0, "id": "a", "name": "f", "args": "{"}),
+        calls({"index": 1, "id": "b", "name": "f", "args": "{"}),
+        calls({"index": 1, "args": "}"}),
+        calls({"index": 0, "args": "}"}),
+        chunk({"content": "x"}),
+        STOP,
+        DONE,
+    ]
+    assert [event.index for event in decode(b"".join(stream)) if isinstance(event, PartEnded)] == [0, 1, 2]
+
+
+def test_the_pieces_of_another_answer_are_put_together():
+    other = [
+        {"content": "a", "tool_calls": [{"index": 0, "id": "a", "function": {"name": "f", "arguments": "{"}}]},
+        {"content": None, "tool_calls": None},
+        {"content": "b", "tool_calls": [{"index": 1, "id": "b"}, {"index": 0, "function": {"arguments": "}"}}]},
+    ]
+    pieces = [data_frame(encode({"id": "c", "choices": [{"index": 1, "delta": delta}]})) for delta in other]
+    first = chunk({"content": "x"})
+    extras = read(first, *pieces, STOP).extras
+    call = {"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}
+    assert extras is not None
+    told = json.loads(extras.fields["/choices/1"])["message"]
+    assert told == {"content": "ab", "tool_calls": [call, {"index": 1, "id": "b"}]}

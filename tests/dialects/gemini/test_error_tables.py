@@ -156,12 +156,12 @@ def test_every_kind_is_written_by_its_row(kind: Any):
         {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1.5s"},
         {
             "@type": "type.googleapis.com/google.rpc.BadRequest",
-            "fieldViolations": [{"field": "/contents/0", "description": "m"}],
+            "fieldViolations": [{"field": "contents[0]", "description": "m"}],
         },
     ]
     assert (reply.status, reply.headers) == (
         status,
-        {"content-type": "application/json; charset=UTF-8", "retry-after": "1.5"},
+        {"content-type": "application/json; charset=UTF-8", "retry-after": "2"},
     )
     assert json.loads(reply.body) == {"error": {"code": status, "message": "m", "status": word, "details": details}}
     bare = DIALECT.build_error(Problem(kind, "m", status=402))

@@ -119,10 +119,17 @@ def test_an_overload_is_503_and_never_529():
 
 def test_a_delay_is_written_to_the_header_and_the_details():
     _, headers, error = write(Problem("rate_limit", "m", retry_after=2.5))
-    assert headers["retry-after"] == "2.5"
+    assert headers["retry-after"] == "3"
     assert error["details"] == [{**RETRY, "retryDelay": "2.5s"}]
 
 
 def test_the_place_of_a_fault_is_written_as_a_field_violation():
     _, _, error = write(Problem("invalid_request", "m", where="/contents/0"))
-    assert error["details"][0]["fieldViolations"] == [{"field": "/contents/0", "description": "m"}]
+    assert error["details"][0]["fieldViolations"] == [{"field": "contents[0]", "description": "m"}]
+
+
+def test_the_first_field_violation_is_the_place_of_a_fault():
+    violations = [{"description": "a"}, {"field": "contents[1].parts[0].text", "description": "b"}]
+    detail = {"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": violations}
+    assert read(400, details=[RETRY, detail]).where == "/contents/1/parts/0/text"
+    assert read(400, details=[RETRY]).where == ""

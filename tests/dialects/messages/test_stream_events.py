@@ -107,10 +107,9 @@ PartStarted index=3 part=Text(where='/content/3', extras=messages{'/more': '2'},
 PartDelta index=3 text='w'
 PartDelta index=3 text='x'
 PartCited index=3 citation=Citation(dialect='messages', raw=b'{"url": "https://e.org"}', url='https://e.org')
-PartNative index=3 dialect='messages' field='/new' raw=b'"a"'
-PartNative index=3 dialect='messages' field='/b' raw=b'1'
-PartNative index=3 dialect='messages' field='/new' raw=b'"ac"'
 PartDelta index=3 text='y'
+PartNative index=3 dialect='messages' field='/new' raw=b'"ac"'
+PartNative index=3 dialect='messages' field='/b' raw=b'1'
 PartNative index=3 dialect='messages' field='/mood' raw=b'1'
 PartEnded index=3
 PartStarted index=4 part=Text(where='/content/4', text='')

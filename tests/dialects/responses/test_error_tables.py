@@ -205,7 +205,7 @@ def test_every_kind_is_written_by_its_row(kind: Any):
 
 def test_a_wait_is_written_in_the_header_and_in_words_once():
     reply = DIALECT.build_error(Problem("rate_limit", "Slow. ", retry_after=4.5))
-    assert reply.headers == {"content-type": "application/json", "retry-after": "4.5"}
+    assert reply.headers == {"content-type": "application/json", "retry-after": "5", "retry-after-ms": "4500"}
     assert json.loads(reply.body)["error"]["message"] == "Slow. Please try again in 4.5s."
     said = DIALECT.build_error(Problem("rate_limit", "try again in 5s", retry_after=4))
     assert json.loads(said.body)["error"]["message"] == "try again in 5s"

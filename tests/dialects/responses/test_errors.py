@@ -123,7 +123,7 @@ def test_a_bad_gateway_stays_one(kind, given, status):
 
 def test_a_rate_limit_says_its_delay_in_the_words_codex_reads():
     reply = DIALECT.build_error(Problem("rate_limit", "Too fast.", retry_after=2.5))
-    assert reply.headers["retry-after"] == "2.5"
+    assert (reply.headers["retry-after"], reply.headers["retry-after-ms"]) == ("3", "2500")
     assert json.loads(reply.body)["error"]["message"] == "Too fast. Please try again in 2.5s."
 
 

@@ -1,12 +1,15 @@
 """Events nobody knows, and how a stream ends."""
 
+import json
 from typing import Any
 
 import pytest
 
 from dialects.outline import outline
 from dialects.responses.streams import CREATED, added, completed, decode, done, sse
+from dragoman.core.events import Failed
 from dragoman.core.stream import checked
+from dragoman.dialects.responses import DIALECT
 
 
 def told(*events: Any) -> str:
@@ -142,3 +145,13 @@ def test_an_item_that_leaves_out_its_text_leaves_what_was_told():
     ended = "PartDelta index=0 text='Hi'\nPartEnded index=0\nFinished"
     assert ended in told(CREATED, added(message), delta, done(message), completed(message))
     assert ended in told(CREATED, added(message), delta, completed(message))
+
+
+@pytest.mark.parametrize("number", [-1, 10**9])
+def test_a_thought_of_absurdly_many_texts_fails_the_reply(number):
+    place = {"item_id": "rs", "output_index": 0, "summary_index": number}
+    event = {"type": "response.reasoning_summary_text.delta", **place, "delta": "x"}
+    decoder = DIALECT.decoder()
+    *_, last = decoder.feed(b"data: " + json.dumps(event).encode() + b"\n\n")
+    assert isinstance(last, Failed)
+    assert last.problem.kind == "malformed_reply"

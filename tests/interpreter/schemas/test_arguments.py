@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schemas.arguments import ArgumentUndo, Choice, _takes, restore
+from dragoman.interpreter.schemas.arguments import ArgumentUndo, Choice, restore, takes
 
 NUMBER = ArgumentUndo(values={"1": "1"})
 INTEGER = ArgumentUndo(integer=True)
@@ -70,6 +70,11 @@ def test_names_are_changed_back():
     assert restore('{"a_b":"1","c":2}', undo) == '{"a b":1,"c":2}'
 
 
+def test_a_name_that_is_there_already_is_not_taken_by_another():
+    undo = ArgumentUndo(renamed={"a_b": "a b"}, properties={"a_b": NUMBER})
+    assert restore('{"a_b":"1","a b":2}', undo) == '{"a_b":1,"a b":2}'
+
+
 def test_a_wrapped_value_is_unwrapped_and_changed_back_inside():
     undo = ArgumentUndo(wrapped="value", properties={"value": ArgumentUndo(items=NUMBER)})
     assert restore('{"value":["1","x"]}', undo) == '[1,"x"]'
@@ -92,7 +97,7 @@ def test_text_that_should_be_json_and_is_not_stays_text():
     assert restore('{"any":" [1, 2] "}', undo) == '{"any":[1, 2]}'
 
 
-def test_the_first_choice_that_takes_the_value_decides():
+def test_the_first_choice_thattakes_the_value_decides():
     numbers = Choice(kinds=frozenset({"string"}), texts=frozenset({"1"}), undo=NUMBER)
     text = Choice(kinds=frozenset({"string"}))
     listed = Choice(kinds=frozenset({"array"}), undo=ArgumentUndo(items=NUMBER))
@@ -141,14 +146,14 @@ def test_restoring_twice_changes_nothing_more():
         (b"-1", "number"),
     ],
 )
-def test_a_choice_takes_values_of_its_kinds_and_no_others(text, kind):
+def test_a_choicetakes_values_of_its_kinds_and_no_others(text, kind):
     for other in ("string", "object", "array", "boolean", "null", "number"):
-        assert _takes(Choice(kinds=frozenset({other})), text) is (other == kind)
+        assert takes(Choice(kinds=frozenset({other})), text) is (other == kind)
 
 
-def test_a_choice_takes_the_texts_it_lists_or_every_text():
-    assert _takes(Choice(kinds=frozenset({"string"}), texts=frozenset({"a"})), b'"a"')
-    assert not _takes(Choice(kinds=frozenset({"string"}), texts=frozenset({"a"})), b'"b"')
+def test_a_choicetakes_the_texts_it_lists_or_every_text():
+    assert takes(Choice(kinds=frozenset({"string"}), texts=frozenset({"a"})), b'"a"')
+    assert not takes(Choice(kinds=frozenset({"string"}), texts=frozenset({"a"})), b'"b"')
     undo = ArgumentUndo(choices=(Choice(kinds=frozenset({"string"}), undo=ArgumentUndo(parse=True)),))
     assert restore('"[1]"', undo) == "[1]"
 

@@ -32,7 +32,7 @@ def noted(outcome):
     return [(note.where, note.what) for note in outcome.notes]
 
 
-@pytest.mark.parametrize("schema", [{}, True, None, 5])
+@pytest.mark.parametrize("schema", [{}, True, None])
 def test_any_value_is_narrowed_to_plain_values(schema):
     found, outcome = output(schema)
     assert found == {"type": SCALARS}
@@ -151,17 +151,32 @@ def test_a_schema_becomes_its_closed_form(schema, expected):
 
 
 def test_a_subset_of_strings_says_nothing_about_other_types():
-    said = {"format": "email", "pattern": "^a$", "minLength": 1, "maxLength": 2}
+    said = {"pattern": "^a$", "minLength": 1, "maxLength": 2}
     found, outcome = output({"type": "integer", **said})
     assert found == {"type": "integer"}
     assert outcome.notes == ()
-    found, _ = output({"type": ["integer", "string"], **said})
+    found, _ = output({"type": ["integer", "string"], "format": "email", **said})
     assert (found["format"], found["pattern"]) == ("email", "^a$")
     found, _ = output({"enum": ["a"], "format": "email"})
     assert found == {"enum": ["a"], "format": "email"}
 
 
-@pytest.mark.parametrize("pattern", ["(?=a)b", "(?:a)", "a\\b", "a\\B", "(a)\\1", "\\k<a>", 5])
+@pytest.mark.parametrize("output_of", [output, strict])
+def test_a_format_of_numbers_is_said_in_words_and_noted(output_of):
+    found, outcome = output_of({"type": "integer", "format": "int64"}, required=["p"])
+    assert found == {"type": "integer", "description": "(format: int64)"}
+    assert noted(outcome) == [("/properties/p/format", "format is said in the description")]
+
+
+@pytest.mark.parametrize("output_of", [output, strict])
+def test_values_that_an_array_cannot_have_are_said_in_words(output_of):
+    listed = {"type": "array", "items": {"type": "string"}, "description": "d", "enum": ["a", "b"]}
+    found, outcome = output_of(listed, required=["p"])
+    assert found == {"type": "array", "items": {"type": "string"}, "description": 'd (must be one of ["a","b"])'}
+    assert noted(outcome) == [("/properties/p/enum", "enum is said in the description")]
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)b", "(?:a)", "a\\b", "a\\B", "(a)\\1", "\\k<a>"])
 def test_anthropic_is_told_in_words_of_a_pattern_that_is_not_simple(pattern):
     found, outcome = output({"type": "string", "pattern": pattern})
     assert found == {"type": "string", "description": f"(must match the pattern {pattern})"}
@@ -176,14 +191,16 @@ def test_anthropic_knows_arrays_of_at_least_none_or_one(least, known):
 
 
 @pytest.mark.parametrize(
-    "keyword",
+    ("keyword", "value"),
     [
-        *("$schema", "$id", "$comment", "$anchor", "propertyOrdering", "nullable", "then", "else"),
-        *("$dynamicAnchor", "unevaluatedProperties", "unevaluatedItems", "required"),
+        *((word, "x") for word in ("$schema", "$id", "$comment", "$anchor", "$dynamicAnchor", "nullable")),
+        *((word, {"type": "string"}) for word in ("then", "else", "unevaluatedProperties", "unevaluatedItems")),
+        ("propertyOrdering", ["x"]),
+        ("required", ["x"]),
     ],
 )
-def test_words_without_a_demand_go_without_a_note(keyword):
-    found, outcome = output({"type": "string", keyword: "x"})
+def test_words_without_a_demand_go_without_a_note(keyword, value):
+    found, outcome = output({"type": "string", keyword: value})
     assert found == {"type": "string"}
     assert outcome.notes == ()
 

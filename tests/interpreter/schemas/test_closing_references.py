@@ -259,3 +259,31 @@ def test_a_union_over_a_target_without_a_type_takes_what_its_keywords_mean():
 
 def test_a_budget_is_five_thousand_nodes():
     assert MOST_NODES == 5000
+
+
+@pytest.mark.parametrize(
+    ("target", "kept"),
+    [
+        ({"enum": [1, None]}, True),
+        ({"$ref": "#/$defs/Null"}, True),
+        ({"anyOf": [{"$ref": "#/$defs/T"}, {"$ref": "#/$defs/T"}, {"$ref": "#/$defs/Null"}]}, True),
+        ({"anyOf": [{"$ref": "#/$defs/T"}, TEXT]}, False),
+        (TEXT, False),
+    ],
+)
+def test_null_is_kept_where_the_target_of_a_reference_takes_it(target, kept):
+    definitions = {"T": target, "Null": {"type": ["string", "null"]}}
+    _, notes, outcome = convert(to_openai_strict, {"p": {"$ref": "#/$defs/T"}}, required=[], **{"$defs": definitions})
+    absent = ("/properties/p", "not required: null stands for absent")
+    assert (absent in notes) is not kept
+    back = restore('{"p":null}', outcome.undo) if outcome.undo else '{"p":null}'
+    assert back == ('{"p":null}' if kept else "{}")
+
+
+def test_alternatives_are_told_apart_by_their_constants():
+    leaf = {"type": "object", "properties": {"k": {"const": "leaf"}, "n": TEXT}, "required": ["k"]}
+    tree = {"type": "object", "properties": {"k": {"const": "tree"}, "n": {"type": ["string", "null"]}}}
+    union = {"anyOf": [{"$ref": "#/$defs/leaf"}, {"$ref": "#/$defs/tree"}]}
+    _, _, outcome = convert(to_openai_strict, {"p": union}, **{"$defs": {"leaf": leaf, "tree": tree}})
+    assert restore('{"p":{"k":"leaf","n":null}}', outcome.undo) == '{"p":{"k":"leaf"}}'
+    assert restore('{"p":{"k":"tree","n":null}}', outcome.undo) == '{"p":{"k":"tree","n":null}}'

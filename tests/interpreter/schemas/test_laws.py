@@ -2,16 +2,19 @@
 
 import json
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dragoman.interpreter.schemas.arguments import restore
+from dragoman.interpreter.schemas.arguments import ArgumentUndo, restore
 from dragoman.interpreter.schemas.from_openapi import to_json_schema
 from dragoman.interpreter.schemas.gemini_json import fit_gemini
 from dragoman.interpreter.schemas.openapi import to_openapi
+from dragoman.interpreter.schemas.retelling import retell
 from dragoman.interpreter.schemas.roots import fit_root
 from dragoman.interpreter.schemas.structured import to_openai_strict
 from dragoman.interpreter.schemas.validation import check_arguments
+from interpreter.schemas.test_corpus import FILES, rows
+from shelf import needs_shelf
 
 NAMES = st.sampled_from(["a", "b", "type", "enum", "$comment", "properties", "x y", "é"])
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "x", "1", "true", "null", "2.5", "é"])
@@ -47,17 +50,25 @@ def objects(inner):
     )
 
 
-SCHEMAS = st.recursive(
-    LEAVES,
-    lambda inner: st.one_of(
+def combined(inner):
+    return st.one_of(
         objects(inner),
         inner.map(lambda items: {"type": "array", "items": items}),
         st.just({"type": "object", "additionalProperties": {"type": "integer"}}),
-        st.lists(inner, min_size=1, max_size=3).map(lambda branches: {"anyOf": branches}),
-    ),
-    max_leaves=8,
-)
-ROOTS = objects(SCHEMAS).map(lambda root: {**root, "$defs": {"shared": {"enum": [1, "one", None]}}})
+    )
+
+
+def unions(inner):
+    return st.lists(inner, min_size=1, max_size=3).map(lambda branches: {"anyOf": branches})
+
+
+def rooted(schemas):
+    return objects(schemas).map(lambda root: {**root, "$defs": {"shared": {"enum": [1, "one", None]}}})
+
+
+ROOTS = rooted(st.recursive(LEAVES, lambda inner: combined(inner) | unions(inner), max_leaves=8))
+PLAIN_ROOTS = rooted(st.recursive(LEAVES, combined, max_leaves=8))
+"""In a union a value may be said in several ways."""
 
 
 @st.composite
@@ -94,6 +105,17 @@ def said_under(draw, schema):
     return None
 
 
+def is_told(said, told):
+    """Tell whether what was said is told; null and text may be said as such or as JSON text where any value goes."""
+    if said is None or isinstance(said, str):
+        return told in (said, json.dumps(said))
+    if isinstance(said, list):
+        return len(said) == len(told) and all(map(is_told, said, told))
+    if isinstance(said, dict):
+        return said.keys() == told.keys() and all(is_told(said[name], told[name]) for name in said)
+    return said == told
+
+
 LAW = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
@@ -105,6 +127,43 @@ def test_what_is_said_under_googles_schema_fits_the_callers_once_restored(root, 
     said = json.dumps(data.draw(said_under(json.loads(converted.schema or b""))))
     back = restore(said, converted.undo) if converted.undo else said
     assert check_arguments(schema, back) == [], (said, back)
+
+
+@LAW
+@given(root=PLAIN_ROOTS, data=st.data())
+def test_what_is_said_under_googles_schema_is_told_again_as_it_was_said(root, data):
+    converted = to_openapi(json.dumps(root).encode())
+    said = json.dumps(data.draw(said_under(json.loads(converted.schema or b""))))
+    undo = converted.undo or ArgumentUndo()
+    told = retell(restore(said, undo), undo)
+    assert is_told(json.loads(said), json.loads(told)), (said, told)
+
+
+@LAW
+@given(root=ROOTS, data=st.data())
+def test_what_fits_the_caller_comes_back_whole_whatever_schema_it_is_told_under(root, data):
+    schema = json.dumps(root).encode()
+    google = to_openapi(schema)
+    assert_whole(schema, google, json.dumps(data.draw(said_under(json.loads(google.schema or b"")))))
+
+
+def assert_whole(schema, google, said):
+    """Hold what is meant by something said under Google's schema to what comes back of it from each target."""
+    meant = restore(said, google.undo) if google.undo else said
+    for converted in (google, fit_gemini(schema), fit_root(schema, property_keys=True), to_openai_strict(schema)):
+        undo = converted.undo or ArgumentUndo()
+        told = retell(meant, undo)
+        assert json.loads(restore(told, undo)) == json.loads(meant), told
+
+
+@needs_shelf
+@LAW
+@given(data=st.data())
+def test_what_fits_a_recorded_schema_comes_back_whole_whatever_schema_it_is_told_under(data):
+    schema = data.draw(st.sampled_from(rows(data.draw(st.sampled_from(FILES)))))[1]
+    google = to_openapi(schema)
+    assume(google.schema is not None)
+    assert_whole(schema, google, json.dumps(data.draw(said_under(json.loads(google.schema or b"")))))
 
 
 @LAW

@@ -178,8 +178,23 @@ def test_what_is_no_object_is_put_into_one(schema):
     found, undo, notes = rooted(schema)
     inside = {"$ref": "#/properties/value"} if "$ref" in schema else schema
     assert found == {"type": "object", "properties": {"value": inside}, "required": ["value"]}
-    assert undo == ArgumentUndo(wrapped="value")
+    assert undo == ArgumentUndo(wrapped="value", wrapped_kinds=undo.wrapped_kinds)
     assert notes[-1] == ("", 'not an object: sent as the member "value" of one')
+
+
+@pytest.mark.parametrize(
+    ("schema", "kinds"),
+    [
+        ({"type": "array"}, {"array"}),
+        ({"type": ["integer", "null"]}, {"number", "null"}),
+        ({"allOf": [TEXT]}, {"string"}),
+        ({"type": "object", "enum": [{}]}, {"object"}),
+        ({"enum": [1]}, set()),
+        ({"anyOf": [TEXT, objects(a=TEXT)]}, set()),
+    ],
+)
+def test_it_is_known_what_kinds_of_value_are_put_into_an_object(schema, kinds):
+    assert rooted(schema)[1].wrapped_kinds == kinds
 
 
 def test_references_follow_what_was_put_into_an_object():

@@ -1,6 +1,7 @@
 """Outcomes are remembered by the bytes of the schema, and the memory stays small."""
 
 import pytest
+from msgspec import structs
 
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.notes import Note
@@ -70,3 +71,23 @@ def test_a_schema_that_fits_has_no_notes():
     assert unchanged(b"{}", UNDO) == Converted(b"{}", (), UNDO)
     assert unchanged(b"{}").undo is None
     assert unchanged(b"{}").narrowed is False
+
+
+@pytest.mark.parametrize("size", [2, 65_537])
+@pytest.mark.parametrize(
+    ("inside", "retold"),
+    [
+        ({"integer": True}, False),
+        ({"references": ("x",)}, False),
+        ({"values": {"1": "1"}}, True),
+        ({"parse": True}, True),
+        ({"optional": frozenset({"a"})}, True),
+        ({"renamed": {"a": "b"}}, True),
+        ({"wrapped": "value"}, True),
+    ],
+)
+def test_an_undo_that_does_more_than_write_integers_is_told_in_histories_too(inside, retold, size):
+    undo = ArgumentUndo(items=ArgumentUndo(**inside))
+    convert = remembered(lambda schema: Converted(schema, NOTES, undo, narrowed=True))
+    schema = b"x" * size
+    assert convert(schema) == Converted(schema, NOTES, structs.replace(undo, retold=retold), narrowed=True)

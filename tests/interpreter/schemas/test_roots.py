@@ -219,16 +219,19 @@ def test_an_array_that_does_not_say_of_what_is_one_of_anything():
     assert document["properties"] == {
         "a": {"type": "array", "items": {}},
         "b": {"type": "array", "items": {"type": "array", "items": {}}},
-        "c": {"type": "array", "prefixItems": [{}]},
+        "c": {"type": "array", "prefixItems": [{}], "items": {}},
         "d": {"type": "array", "$ref": "#/properties/b"},
     }
     assert outcome.notes == ()
+    assert fitted(schema, property_keys=True)[0]["properties"]["c"] == schema["properties"]["c"]
 
 
-@pytest.mark.parametrize("required", [True, "a", {"a": 1}])
-def test_what_requires_without_a_list_is_left_out(required):
+@pytest.mark.parametrize("required", ["b", {"a": 1}, 1])
+def test_what_requires_without_a_list_is_left_out_and_noted(required):
     schema = {"type": "object", "properties": {"a": {"type": "string", "required": required}}, "required": required}
-    assert fitted(schema)[0] == {"type": "object", "properties": {"a": {"type": "string"}}}
+    document, outcome = fitted(schema)
+    assert document == {"type": "object", "properties": {"a": {"type": "string"}}}
+    assert {note.where for note in outcome.notes} == {"/properties/a/required", "/required"}
 
 
 @pytest.mark.parametrize(
@@ -240,7 +243,7 @@ def test_an_illegal_property_name_becomes_the_nearest_legal_one(name, sent):
     document, outcome = fitted(schema, property_keys=True)
     assert document["properties"] == {sent: {"type": "string"}, "ok": {}}
     assert document["required"] == ["ok", sent]
-    assert outcome.undo == ArgumentUndo(renamed={sent: name})
+    assert outcome.undo == ArgumentUndo(renamed={sent: name}, retold=True)
     where = "/properties/" + name.replace("~", "~0").replace("/", "~1")
     assert outcome.notes == (Note(where, f'sent under the name "{sent}"', "approximated"),)
 

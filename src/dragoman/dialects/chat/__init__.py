@@ -1,6 +1,6 @@
 """OpenAI Chat Completions, as OpenAI and the many compatible servers speak it."""
 
-from dragoman.dialects.chat.errors import build_error, parse_error
+from dragoman.dialects.chat.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.chat.request import parse_request, render_request
 from dragoman.dialects.chat.response import build_response, parse_response
 from dragoman.dialects.chat.stream_decode import ChatDecoder
@@ -83,4 +83,5 @@ DIALECT = Dialect(
     encoder=ChatEncoder,
     parse_error=parse_error,
     build_error=build_error,
+    error_words=ERROR_WORDS,
 )

@@ -4,6 +4,7 @@ Rules: the vendor's code decides, then its type, then the status. A body of any 
 is not JSON is never quoted, because it may be a proxy's page.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from typing import Any, cast
 from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import ErrorReply
+from dragoman.wire import pointer
 from dragoman.wire.json import Malformed, decode, encode
 
 _CODES: dict[str, Kind] = {
@@ -71,6 +73,7 @@ _WEAK_TYPES: dict[str, Kind] = {
     "internal_server_error": "internal",
     "api_error": "internal",
 }
+ERROR_WORDS = frozenset({"error", *_CODES, *_TYPES, *_WEAK_TYPES})
 _TOO_LONG = re.compile(
     r"maximum context length|context length exceeded|context_length_exceeded|context window"
     r"|prompt is too long|input token count .* exceeds",
@@ -115,7 +118,7 @@ def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem
         _kind(status, error, message),
         message,
         status=status,
-        where="",
+        where=_where(error),
         code=told,
         retry_after=_retry_after(headers, error, message),
         detail=body or None,
@@ -136,12 +139,18 @@ def read_error(raw: bytes) -> Problem:
         problem = Problem(
             kind,
             problem.message,
+            where=problem.where,
             code=problem.code,
             retry_after=problem.retry_after,
             detail=body,
             detail_dialect=NAME,
         )
     return problem
+
+
+def _where(error: dict[str, Any]) -> str:
+    param = error.get("param")
+    return pointer.from_path(f".{param}") if isinstance(param, str) else ""
 
 
 def _find(body: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -236,7 +245,9 @@ def build_error(problem: Problem) -> ErrorReply:
         status = problem.status
     headers = {"content-type": "application/json"}
     if problem.retry_after is not None:
-        headers["retry-after"] = str(max(0, -int(-problem.retry_after // 1)))
+        headers["retry-after"] = str(math.ceil(problem.retry_after))
+        if problem.retry_after % 1:
+            headers["retry-after-ms"] = f"{problem.retry_after * 1000:.0f}"
     return ErrorReply(status, headers, error_body(problem))
 
 
@@ -262,7 +273,4 @@ def error_body(problem: Problem) -> bytes:
 
 def _param(where: str) -> str | None:
     """Write a pointer the way this vendor names parameters: `messages[0].content`."""
-    if not where:
-        return None
-    tokens = where.split("/")[1:]
-    return "".join(f"[{token}]" if token.isdigit() else f".{token}" for token in tokens).removeprefix(".")
+    return pointer.to_path(where) or None

@@ -155,7 +155,7 @@ def _read_file(part: wire.FilePart, where: str, extras: Extras | None, cache: st
         source = Inline(file.file_data)
         spelling = spelled("file", "bare")
     return Media(
-        kind=_KINDS.get(media_type.partition("/")[0], "document"),
+        kind=_KINDS.get(media_type.partition("/")[0].lower(), "document"),
         media_type=media_type,
         source=source,
         name=file.filename or "",

@@ -332,24 +332,25 @@ class ChatDecoder:
         if call.ended:
             call.check_repeat(text)
             return
-        if text:
-            call.pieces.append(text)
+        call.grow(text)
         if call.index < 0:
             if not call.name or not (call.id or call.pieces):
                 return
             self._begin_call(call)
         elif text:
             self._events.append(PartDelta(call.index, text))
+            self._calls.note_growth(call)
         self._tell_call_fields(call)
 
     def _begin_call(self, call: StreamedCall) -> None:
         self._end_growing()
         self._end_whole_calls()
         spelling = words.FUNCTION_CALL if call.is_legacy else ""
-        place = "function_call" if call.is_legacy else f"tool_calls/{self._calls.calls.index(call)}"
+        place = "function_call" if call.is_legacy else f"tool_calls/{call.ordinal}"
         where = f"{_MESSAGE}/{place}"
         part = ToolCall(id=call.id, name=call.name, arguments="", form=call.form, where=where, spelling=spelling)
         call.index = self._begin(part)
+        self._calls.note_growth(call)
         if call.pieces:
             self._events.append(PartDelta(call.index, "".join(call.pieces)))
 

@@ -1,7 +1,7 @@
 """Gemini's generateContent, with Vertex's and Code Assist's variants of it."""
 
 from dragoman.dialects.gemini.code_assist import is_wrapped, unwrap_request
-from dragoman.dialects.gemini.errors import build_error, parse_error
+from dragoman.dialects.gemini.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.gemini.request import parse_request, render_request
 from dragoman.dialects.gemini.response import build_response, parse_response
 from dragoman.dialects.gemini.stream import decoder, encoder
@@ -83,6 +83,7 @@ DIALECT = Dialect(
     encoder=encoder,
     parse_error=parse_error,
     build_error=build_error,
+    error_words=ERROR_WORDS,
     is_wrapped=is_wrapped,
     unwrap=unwrap_request,
 )

@@ -30,9 +30,10 @@ from dragoman.core.stream import replay_part
 from dragoman.core.value import Extras
 from dragoman.dialects.gemini.errors import read_frame
 from dragoman.dialects.gemini.finish import read_block_reason, read_finish, read_usage
-from dragoman.dialects.gemini.grounding import CITATION_FIELD, GROUNDING_FIELD, SourceReader
+from dragoman.dialects.gemini.grounding import SourceReader
 from dragoman.dialects.gemini.partial_args import Assembler
 from dragoman.dialects.gemini.parts import read_part
+from dragoman.dialects.gemini.sources import CITATION_FIELD, GROUNDING_FIELD
 from dragoman.dialects.gemini.wire import (
     ABSENT,
     ISSUER,
@@ -106,6 +107,7 @@ class ChunkReader:
             self._end_partial(complete=self._finish().reason == "stop" and self._partial[1].whole)
         self._end_open(last=True)
         self.tell_usage()
+        self._native.update(self._sources.fields())
         for index, pieces in sorted(self._others.items()):
             self._native[f"/candidates/{index}"] = _joined(pieces)
         self.events.extend(Native(NAME, field, raw) for field, raw in self._native.items())
@@ -215,10 +217,8 @@ class ChunkReader:
             self._take_sources(GROUNDING_FIELD, candidate.grounding_metadata)
         if candidate.citation_metadata:
             self._take_sources(CITATION_FIELD, candidate.citation_metadata)
-        layout: list[int] = []
         whole = self._count == 0
-        if whole:
-            self._sources.layout = layout
+        layout = self._sources.lay_out() if whole else []
         for index, part in enumerate(parts):
             where = f"/candidates/{position}/content/parts/{index}"
             fields = unread.take(where) if unread is not None else None
@@ -237,7 +237,8 @@ class ChunkReader:
 
     def _take_sources(self, field: str, raw: Raw) -> None:
         # Known before the parts of the same chunk end, so that each of them can tell its own.
-        self._native[field] = self._sources.take(field, bytes(raw))
+        self._native[field] = b""
+        self._sources.take(field, bytes(raw))
 
     def _take_part(self, part: Part, where: str, fields: dict[str, bytes] | None) -> None:
         call = part.function_call

@@ -5,13 +5,14 @@ raises, whatever a proxy put in the body. `code` is written as an integer and `e
 swallows any other form. Details a client acts on (RetryInfo, QuotaFailure) come home unchanged.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.gemini.wire import NAME
 from dragoman.dialects.record import ErrorReply
-from dragoman.wire import json
+from dragoman.wire import json, pointer
 
 BY_STATUS_WORD: dict[str, Kind] = {
     "INVALID_ARGUMENT": "invalid_request",
@@ -66,6 +67,8 @@ WRITTEN: dict[Kind, tuple[int, str]] = {
 }
 _RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 _BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
+_ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
+ERROR_WORDS = frozenset({"API_KEY_INVALID", _RETRY_INFO, _BAD_REQUEST, _ERROR_INFO, *BY_STATUS_WORD})
 _FOREIGN: dict[tuple[Kind, int], tuple[int, str]] = {
     ("billing", 402): (402, "RESOURCE_EXHAUSTED"),
     ("internal", 502): (502, "UNAVAILABLE"),
@@ -86,6 +89,7 @@ def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem
         _kind(status, word, message, details),
         message,
         status=status,
+        where=_where(details),
         code=_reason(details) or word or None,
         retry_after=_retry_delay(details) if retry_after is None else retry_after,
         detail=body,
@@ -124,6 +128,12 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 
 def _reason(details: list[dict[str, Any]]) -> str:
     return next((reason for detail in details if (reason := _text(detail, "reason"))), "")
+
+
+def _where(details: list[dict[str, Any]]) -> str:
+    """Return the first place that is said to be wrong."""
+    wrong = (violation for detail in details for violation in _objects(detail.get("fieldViolations")))
+    return next((pointer.from_path(f".{field}") for one in wrong if (field := _text(one, "field"))), "")
 
 
 def _kind(status: int, word: str, message: str, details: list[dict[str, Any]]) -> Kind:
@@ -171,11 +181,11 @@ def build_error(problem: Problem) -> ErrorReply:
     details: list[Any] = [*_objects(own.get("details"))]
     headers = {"content-type": "application/json; charset=UTF-8"}
     if problem.retry_after is not None:
-        headers["retry-after"] = f"{problem.retry_after:g}"
+        headers["retry-after"] = str(math.ceil(problem.retry_after))
         if not any(detail.get("@type") == _RETRY_INFO for detail in details):
             details.append({"@type": _RETRY_INFO, "retryDelay": f"{problem.retry_after:g}s"})
     if problem.where and not own:
-        violation = {"field": problem.where, "description": problem.message}
+        violation = {"field": pointer.to_path(problem.where), "description": problem.message}
         details.append({"@type": _BAD_REQUEST, "fieldViolations": [violation]})
     error: dict[str, Any] = {"code": status, "message": problem.message, "status": word}
     if details:

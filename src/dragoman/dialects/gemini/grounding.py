@@ -8,166 +8,105 @@ that names a text which is over says so only at home.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from functools import partial
+from itertools import accumulate, islice
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from dragoman.core.parts import AnyPart, Citation, Text
-from dragoman.dialects.gemini.wire import CITATIONS, GROUNDING, NAME, GroundingChunk, Segment, Source
+from dragoman.dialects.gemini.sources import CITATION_FIELD, GROUNDING_FIELD, Mention, Metadata
+from dragoman.dialects.gemini.wire import NAME
 from dragoman.wire import json
 
-GROUNDING_FIELD = "/candidates/0/groundingMetadata"
-CITATION_FIELD = "/candidates/0/citationMetadata"
-_LISTS = ("citations", "citationSources")
-
-
-class _Mention(Struct, frozen=True):
-    """A source named for bytes `start` to `end` of a part, or of all that is said; None was not told."""
-
-    url: str
-    title: str
-    places: tuple[str, ...]
-    quote: str = ""
-    part: int = 0
-    start: int | None = None
-    end: int | None = None
+_NEAR = 4096
+"""How many characters off Google's numbers may be; its words are looked for no further."""
 
 
 class SourceReader:
     """What a reply says and the sources it names, as they come; asked for its citations when a text ends."""
 
-    __slots__ = ("_begins", "_fields", "_mentions", "layout", "pieces")
+    __slots__ = ("_begins", "_begun", "_laid", "_metadata", "_sizes", "layout", "pieces")
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
         """All that is said, thoughts not counted."""
         self.layout: list[int] = []
         """Where in `pieces` each part of the first chunk begins."""
+        self._laid = 0
         self._begins: dict[int, int] = {}
-        self._fields: dict[str, bytes] = {}
-        self._mentions: list[_Mention] | None = None
+        self._begun: list[int] = []
+        self._sizes = [0]
+        self._metadata: dict[str, Metadata] = {}
+
+    def lay_out(self) -> list[int]:
+        """Return the layout of the first chunk that says something, to be filled."""
+        self.layout = []
+        self._laid = 0
+        return self.layout
 
     def begin(self, index: int) -> None:
         """A text begins, part `index` of the reply."""
         self._begins[index] = len(self.pieces)
+        self._begun.append(index)
 
-    def take(self, field: str, raw: bytes) -> bytes:
-        """Take metadata that stands at `field`; return it together with what came before."""
-        known = self._fields.get(field)
-        merged = self._fields[field] = raw if known is None else _merged(known, raw)
-        self._mentions = None
-        return merged
+    def take(self, field: str, raw: bytes) -> None:
+        """Take metadata that stands at `field`."""
+        if field not in self._metadata:
+            self._metadata[field] = Metadata(field)
+        self._metadata[field].take(raw)
+
+    def fields(self) -> dict[str, bytes]:
+        """Return all metadata, each kind put together."""
+        return {field: metadata.whole() for field, metadata in self._metadata.items()}
 
     def cited(self, index: int, *, last: bool) -> list[Citation]:
         """Return the citations of text `index`, which ends now; after the `last` one nothing more is said."""
-        if not self._fields:
+        if not self._metadata:
             return []
+        sizes = self._sizes
+        sizes.extend(islice(accumulate((len(piece.encode()) for piece in self._new()), initial=sizes[-1]), 1, None))
         begin = self._begins[index]
+        named = self._named(sizes[begin], None if last else sizes[-1], last=last)
+        if not named:
+            return []
         text = "".join(self.pieces[begin:])
-        sizes = [0, *accumulate(len(piece.encode()) for piece in self.pieces)]
         offsets = _offsets(text)
         found: dict[Citation, list[str]] = {}
-        for mention in self._named():
-            base = self._base(mention.part, last=last)
-            if base is None:
-                continue
-            start = sizes[base] + (mention.start or 0) - sizes[begin]
-            if start >= 0 and (start < offsets[-1] or last):
-                citation = _cited(mention, text, offsets, start)
-                found.setdefault(citation, []).extend(mention.places)
+        for start, mention in named:
+            citation = _cited(mention, text, offsets, start - sizes[begin])
+            found.setdefault(citation, []).extend(mention.places)
         return [structs.replace(citation, places=tuple(places)) for citation, places in found.items()]
 
+    def _new(self) -> Iterator[str]:
+        return islice(self.pieces, len(self._sizes) - 1, None)
+
+    def _named(self, begin: int, end: int | None, *, last: bool) -> list[tuple[int, Mention]]:
+        begun = [*range(self._laid, len(self.layout)), *self._begun]
+        self._laid = len(self.layout)
+        self._begun = []
+        named: list[tuple[int, Mention]] = []
+        for field in (GROUNDING_FIELD, CITATION_FIELD):
+            metadata = self._metadata.get(field)
+            if metadata is not None:
+                metadata.read_new()
+                metadata.mentions.place(None if last else begun, partial(self._base, last=last))
+                named.extend(metadata.mentions.between(begin, end))
+        return named
+
     def _base(self, part: int, *, last: bool) -> int | None:
-        """Return where in `pieces` a part begins; None if it has not begun."""
+        """Return the byte of all that is said where a part begins; None if it has not begun."""
         if not part:
             # Most replies name no part, whatever stands before their text.
             return 0
         if 0 < part < len(self.layout):
-            return self.layout[part]
+            return self._sizes[self.layout[part]]
         # A stream does not say where its parts end, so they are counted as they are put together.
-        return self._begins.get(part, 0 if last else None)
-
-    def _named(self) -> list[_Mention]:
-        if self._mentions is None:
-            self._mentions = []
-            for field, read in ((GROUNDING_FIELD, _read_grounding), (CITATION_FIELD, _read_citations)):
-                raw = self._fields.get(field)
-                if raw is not None:
-                    self._mentions.extend(_readable(read(raw), raw, field))
-        return self._mentions
+        begins = self._begins.get(part, 0 if last else None)
+        return None if begins is None else self._sizes[begins]
 
 
-def _merged(known: bytes, raw: bytes) -> bytes:
-    """Put metadata of several chunks together: later members win, but lists of citations go on."""
-    if json.first_byte(known) != b"{" or json.first_byte(raw) != b"{":
-        return raw
-    old = {name: bytes(value) for name, value in json.decode_object(known).items()}
-    new = {name: bytes(value) for name, value in json.decode_object(raw).items()}
-    for name in _LISTS:
-        lists = [json.decode_array(found[name]) for found in (old, new) if _is_list(found.get(name))]
-        if len(lists) == 2:
-            before, after = lists
-            new[name] = json.encode(after if after[: len(before)] == before else before + after)
-    return json.with_members(b"{}", {**old, **new})
-
-
-def _is_list(raw: bytes | None) -> bool:
-    return raw is not None and json.first_byte(raw) == b"["
-
-
-def _readable(mentions: Iterator[_Mention], raw: bytes, field: str) -> Iterator[_Mention]:
-    """Iterate mentions with the places that are there; metadata that is not what Google sends names nothing."""
-    leaves = frozenset(json.leaves(raw, field))
-    try:
-        for mention in mentions:
-            places = tuple([place for place in mention.places if place in leaves])
-            yield structs.replace(mention, places=places)
-    except json.Malformed:
-        return
-
-
-def _read_grounding(raw: bytes) -> Iterator[_Mention]:
-    metadata, _ = GROUNDING.read(raw)
-    chunks = metadata.grounding_chunks or []
-    for number, support in enumerate(metadata.grounding_supports or ()):
-        segment = support.segment or Segment()
-        for order, index in enumerate(support.grounding_chunk_indices or ()):
-            source = _source(chunks[index]) if 0 <= index < len(chunks) else None
-            if source is None:
-                continue
-            word, page = source
-            where = f"{GROUNDING_FIELD}/groundingSupports/{number}"
-            chunk = f"{GROUNDING_FIELD}/groundingChunks/{index}/{word}"
-            spans = [f"{where}/segment/{name}" for name in ("partIndex", "startIndex", "endIndex", "text")]
-            yield _Mention(
-                url=page.uri or "",
-                title=page.title or "",
-                places=(*spans, f"{where}/groundingChunkIndices/{order}", f"{chunk}/uri", f"{chunk}/title"),
-                quote=segment.text or "",
-                part=segment.part_index or 0,
-                start=segment.start_index,
-                end=segment.end_index,
-            )
-
-
-def _source(chunk: GroundingChunk) -> tuple[str, Source] | None:
-    """Return the page a chunk is from and the member that names it; None for one without an address."""
-    pages = (("web", chunk.web), ("retrievedContext", chunk.retrieved_context), ("maps", chunk.maps))
-    return next(((word, page) for word, page in pages if page is not None and page.uri), None)
-
-
-def _read_citations(raw: bytes) -> Iterator[_Mention]:
-    metadata, _ = CITATIONS.read(raw)
-    for name, sources in zip(_LISTS, (metadata.citations, metadata.citation_sources), strict=True):
-        for number, source in enumerate(sources or ()):
-            if source.uri:
-                where = f"{CITATION_FIELD}/{name}/{number}"
-                places = tuple([f"{where}/{member}" for member in ("uri", "title", "startIndex", "endIndex")])
-                yield _Mention(source.uri, source.title or "", places, start=source.start_index, end=source.end_index)
-
-
-def _cited(mention: _Mention, text: str, offsets: list[int], start: int) -> Citation:
+def _cited(mention: Mention, text: str, offsets: list[int], start: int) -> Citation:
     """Return the citation for `text`, in which the mention begins at byte `start`."""
     if mention.start is None and mention.end is None:
         return Citation(NAME, b"", mention.url, mention.title, mention.quote)
@@ -183,7 +122,8 @@ def _cited(mention: _Mention, text: str, offsets: list[int], start: int) -> Cita
 
 
 def _nearest(text: str, words: str, place: int) -> int:
-    before, after = text.rfind(words, 0, place + len(words)), text.find(words, place)
+    end = place + len(words)
+    before, after = text.rfind(words, max(place - _NEAR, 0), end), text.find(words, place, end + _NEAR)
     if before < 0 or after < 0:
         return max(before, after)
     return before if place - before <= after - place else after
@@ -209,16 +149,30 @@ def is_cited(part: AnyPart) -> bool:
 def joined(parts: Iterable[AnyPart]) -> list[AnyPart]:
     """Put texts that follow each other into one: most clients count from where all text begins."""
     kept: list[AnyPart] = []
+    run: list[Text] = []
     for part in parts:
-        before = kept[-1] if kept else None
-        if not isinstance(part, Text):
-            kept.append(part)
-        elif isinstance(before, Text) and before.signature is None and before.extras is None and part.extras is None:
-            citations = before.citations + _spanned(part, len(before.text))
-            kept[-1] = structs.replace(part, text=before.text + part.text, citations=citations)
+        if run and not _goes_on(run[-1], part):
+            kept.append(_one(run))
+            run = []
+        if isinstance(part, Text):
+            run.append(part)
         else:
-            kept.append(structs.replace(part, citations=_spanned(part, 0)))
-    return kept
+            kept.append(part)
+    return [*kept, _one(run)] if run else kept
+
+
+def _goes_on(before: Text, part: AnyPart) -> bool:
+    return isinstance(part, Text) and before.signature is None and before.extras is None and part.extras is None
+
+
+def _one(run: list[Text]) -> Text:
+    """Return the texts of a run as one, signed as the last is."""
+    citations: list[Citation] = []
+    size = 0
+    for text in run:
+        citations.extend(_spanned(text, size))
+        size += len(text.text)
+    return structs.replace(run[-1], text="".join(text.text for text in run), citations=tuple(citations))
 
 
 def _spanned(text: Text, begin: int) -> tuple[Citation, ...]:
@@ -238,7 +192,7 @@ def write_grounding(parts: Iterable[AnyPart]) -> dict[str, bytes]:
     """Return the field that names the sources of parts as a client counts them, their texts joined."""
     pages: dict[str, dict[str, str]] = {}
     numbers: dict[str, int] = {}
-    supports: dict[tuple[int, int, int], dict[str, Any]] = {}
+    supports: dict[tuple[int, int, int], tuple[dict[str, Any], dict[int, None]]] = {}
     for position, part in enumerate(parts):
         if not isinstance(part, Text) or not is_cited(part):
             continue
@@ -253,9 +207,8 @@ def write_grounding(parts: Iterable[AnyPart]) -> dict[str, bytes]:
             first, last = citation.start or 0, citation.end or 0
             segment: dict[str, Any] = {"partIndex": position} if position else {}
             segment |= {"startIndex": offsets[first], "endIndex": offsets[last], "text": part.text[first:last]}
-            support = {"segment": segment, "groundingChunkIndices": list[int]()}
-            indices = supports.setdefault((position, first, last), support)["groundingChunkIndices"]
-            if number not in indices:
-                indices.append(number)
+            _, indices = supports.setdefault((position, first, last), (segment, {}))
+            indices[number] = None
     chunks = [{"web": page} for page in pages.values()]
-    return {GROUNDING_FIELD: json.encode({"groundingChunks": chunks, "groundingSupports": list(supports.values())})}
+    told = [{"segment": segment, "groundingChunkIndices": list(indices)} for segment, indices in supports.values()]
+    return {GROUNDING_FIELD: json.encode({"groundingChunks": chunks, "groundingSupports": told})}

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from dragoman.core.parts import AnyPart, Text, ToolResult
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, Request, Role, leading_systems
+from dragoman.core.request import Message, Reference, Request, Role, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import code_assist, settings, wire
@@ -34,6 +34,7 @@ ONE_TOOL = "tools_object"
 NO_TOOLS = "tools"
 CONFIG = "toolConfig"
 CALLING_CONFIG = "functionCallingConfig"
+_KEPT = ("cachedContent", "cached_content", "continuationToken", "continuation_token")
 _ROLES: dict[str | None, Role] = {
     "user": "user",
     "model": "assistant",
@@ -115,10 +116,17 @@ def _read_request(
         output=output,
         stream=call.stream,
         candidates=candidates,
+        references=_references(rest, prefix) if rest else (),
         metadata=body.labels,
         extras=Extras(NAME, rest) if rest else None,
         spelling=frozenset(words),
     )
+
+
+def _references(rest: dict[str, bytes], prefix: str) -> tuple[Reference, ...]:
+    """Find what a request stands on or goes on from that only Google keeps."""
+    places = (f"{prefix}/{name}" for name in _KEPT)
+    return tuple(Reference(place) for place in places if rest.get(place, b'""') not in (b'""', b"null"))
 
 
 def _bare_model(raw: bytes) -> str:

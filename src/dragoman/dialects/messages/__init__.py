@@ -1,6 +1,6 @@
 """Anthropic Messages."""
 
-from dragoman.dialects.messages.errors import build_error, parse_error
+from dragoman.dialects.messages.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.messages.request import parse_request, render_request
 from dragoman.dialects.messages.response import build_response, parse_response
 from dragoman.dialects.messages.stream import MessagesDecoder, MessagesEncoder
@@ -74,4 +74,5 @@ DIALECT = Dialect(
     encoder=MessagesEncoder,
     parse_error=parse_error,
     build_error=build_error,
+    error_words=ERROR_WORDS,
 )

@@ -28,6 +28,7 @@ _KINDS: dict[str, Kind] = {
     "timeout_error": "timeout",
     "overloaded_error": "overloaded",
 }
+ERROR_WORDS = frozenset({"error", *_KINDS})
 _KINDS_BY_STATUS: dict[int, Kind] = {
     401: "authentication",
     402: "billing",

@@ -35,6 +35,7 @@ from dragoman.dialects.messages.parts import (
     read_part,
     write_parts,
 )
+from dragoman.dialects.messages.threads import thread_references
 from dragoman.dialects.messages.wire import (
     ABSENT,
     NAME,
@@ -107,6 +108,7 @@ def _read_request(call: Call, shape: RequestShape, unread: Unread | None) -> Req
         thinking=thinking,
         output=output,
         stream=call.stream if shape.stream is None else shape.stream,
+        references=thread_references(shape.thread),
         user=None if shape.metadata is None else shape.metadata.user_id,
         extras=extras_of(fields),
         spelling=frozenset(words),

@@ -1,7 +1,7 @@
 """OpenAI Responses."""
 
 from dragoman.dialects.record import Dialect, Holds
-from dragoman.dialects.responses.errors import build_error, parse_error
+from dragoman.dialects.responses.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.responses.parts import field_place
 from dragoman.dialects.responses.request import POINTERS, parse_request, render_request
 from dragoman.dialects.responses.response import REPEATED, STATUSES, build_response, parse_response
@@ -50,4 +50,5 @@ DIALECT = Dialect(
     field_place=field_place,
     parse_error=parse_error,
     build_error=build_error,
+    error_words=ERROR_WORDS,
 )

@@ -4,6 +4,7 @@ Rules: a code says more than a type, a type more than a status, and a status mor
 whatever the body is. Codex decides by code whether to retry, so each kind is written with the code it knows.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -92,6 +93,7 @@ _WORDS: dict[Kind, tuple[int, str, str | None]] = {
     "malformed_reply": (502, "server_error", "server_error"),
     "policy": (403, "invalid_request_error", "invalid_prompt"),
 }
+ERROR_WORDS = frozenset({"error", "invalid_request_error", "server_error", *_CODES, *_TYPES})
 _MEMBERS: Decoder[dict[str, Any]] = Decoder(dict[str, Any])
 _TOO_LONG = re.compile(
     r"context (?:length|window)|maximum context|prompt is too long|too many input tokens", re.IGNORECASE
@@ -178,7 +180,9 @@ def build_error(problem: Problem) -> ErrorReply:
     status, members = write_error(problem)
     headers = {"content-type": "application/json"}
     if problem.retry_after is not None:
-        headers["retry-after"] = f"{problem.retry_after:g}"
+        headers["retry-after"] = str(math.ceil(problem.retry_after))
+        if problem.retry_after % 1:
+            headers["retry-after-ms"] = f"{problem.retry_after * 1000:.0f}"
     return ErrorReply(status, headers, json.encode({"error": members}))
 
 
@@ -188,7 +192,7 @@ def write_error(problem: Problem) -> tuple[int, dict[str, Any]]:
     members: dict[str, Any] = {
         "message": _said(problem),
         "type": word,
-        "param": _param(problem.where),
+        "param": pointer.to_path(problem.where) or None,
         "code": _own_code(problem) or code,
     }
     own = _own_members(problem)
@@ -223,10 +227,3 @@ def _said(problem: Problem) -> str:
     if problem.kind != "rate_limit" or problem.retry_after is None or _DELAY.search(problem.message):
         return problem.message
     return f"{problem.message.rstrip('. ')}. Please try again in {problem.retry_after:g}s."
-
-
-def _param(where: str) -> str | None:
-    if not where:
-        return None
-    tokens = pointer.split(where)
-    return "".join(f"[{token}]" if token.isdigit() else f".{token}" for token in tokens).removeprefix(".")

@@ -29,6 +29,7 @@ _STRING = "string"
 _LIST = "list"
 _NAMED = "named"
 ADDITIONAL_TOOLS = "additional_tools"
+REFERENCE = "item_reference"
 _DECLARING = frozenset({"type", "role", "tools"})
 """The members of such an item that are said by declaring its tools."""
 
@@ -245,14 +246,21 @@ def _opaque(raw: Raw, where: str) -> Message:
     declares = word == ADDITIONAL_TOOLS
     fields = {f"/{escape(name)}": bytes(value) for name, value in members.items() if name not in _DECLARING}
     extras = extras_of(fields) if declares else None
-    part = Opaque(where=where, extras=extras, dialect=NAME, raw=bytes(raw), declares=declares)
-    return Message(where=where, spelling="item", role=_speaker(str(word or "item_reference")), parts=(part,))
+    kind = str(word or REFERENCE)
+    refers = "/id" if kind == REFERENCE and not _is_thought(members.get("id")) else ""
+    part = Opaque(where=where, extras=extras, dialect=NAME, raw=bytes(raw), declares=declares, refers=refers)
+    return Message(where=where, spelling="item", role=_speaker(kind), parts=(part,))
+
+
+def _is_thought(item_id: Raw | None) -> bool:
+    """Tell from the id of an item kept by the server that it is reasoning, which means nothing to anybody else."""
+    return item_id is not None and bytes(item_id).startswith(b'"rs_')
 
 
 def _speaker(word: str) -> Role:
     if word == "mcp_approval_response":
         return "user"
-    if word.endswith("_call") or word.startswith("mcp_") or word in ("compaction", "item_reference", "program"):
+    if word.endswith("_call") or word.startswith("mcp_") or word in ("compaction", REFERENCE, "program"):
         return "assistant"
     return "user"
 

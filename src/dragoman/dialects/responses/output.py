@@ -195,7 +195,7 @@ def write_content(part: AnyPart) -> Any:
             wire: dict[str, Any] = {
                 "type": "output_text",
                 "text": text,
-                "annotations": write_citations(part),
+                "annotations": write_citations(part.citations, len(part.text)),
                 "logprobs": [],
             }
         case Refusal(text=text):

@@ -8,6 +8,7 @@ item).
 """
 
 import base64
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Raw
@@ -240,10 +241,10 @@ def write_contents(parts: tuple[Content, ...] | list[AnyPart], *, assistant: boo
     return [part for part in written if part is not None]
 
 
-def write_citations(text: Text) -> list[Any]:
-    """Write the annotations of a text; a foreign source without a URL cannot be said."""
+def write_citations(citations: Iterable[Citation], size: int) -> list[Any]:
+    """Write the annotations of a text of `size`; a foreign source without a URL cannot be said."""
     annotations: list[Any] = []
-    for citation in text.citations:
+    for citation in citations:
         if citation.dialect == NAME:
             annotations.append(Raw(citation.raw))
         elif citation.url:
@@ -253,7 +254,7 @@ def write_citations(text: Text) -> list[Any]:
                     "url": citation.url,
                     "title": citation.title,
                     "start_index": citation.start or 0,
-                    "end_index": len(text.text) if citation.end is None else citation.end,
+                    "end_index": size if citation.end is None else citation.end,
                 }
             )
     return annotations
@@ -265,7 +266,7 @@ def _write_text(part: Text, *, assistant: bool) -> dict[str, Any]:
         return {"type": "input_text", "text": part.text}
     wire: dict[str, Any] = {"type": "output_text", "text": part.text}
     if spelling != "bare" or part.citations:
-        wire["annotations"] = write_citations(part)
+        wire["annotations"] = write_citations(part.citations, len(part.text))
     if spelling == "full":
         wire["logprobs"] = []
     return wire

@@ -16,6 +16,7 @@ from dragoman.core.request import (
     EFFORTS,
     Message,
     OutputFormat,
+    Reference,
     Request,
     Sampling,
     Thinking,
@@ -48,6 +49,8 @@ _PAIRS: Decoder[dict[str, str]] = Decoder(dict[str, str])
 _REASONING: Shape[ReasoningSettings] = Shape(ReasoningSettings)
 _TEXT: Shape[TextSettings] = Shape(TextSettings)
 
+_KEPT = ("conversation", "prompt")
+"""Members that name what OpenAI keeps: earlier turns, instructions written once."""
 _STRING_INPUT = "string"
 _NO_INPUT = "no input"
 _SAID_FALSE = "stream:false"
@@ -119,6 +122,7 @@ def _parse(members: dict[str, Raw], call: Call) -> Request:
     user = _read_user(members, words)
     metadata = _read_metadata(members)
     extras.update({f"/{pointer.escape(name)}": bytes(raw) for name, raw in members.items() if not absent(raw)})
+    references = tuple(Reference(where) for name in _KEPT if (where := _reference(name, extras)) is not None)
     return Request(
         model=model,
         messages=messages,
@@ -130,11 +134,21 @@ def _parse(members: dict[str, Raw], call: Call) -> Request:
         verbosity=verbosity,
         stream=bool(stream) or call.stream,
         continues=continues,
+        references=references,
         user=user,
         metadata=metadata,
         extras=extras_of(extras),
         spelling=frozenset(words),
     )
+
+
+def _reference(name: str, extras: dict[str, bytes]) -> str | None:
+    """Return where a member says by its id what it means, if it does."""
+    raw = extras.get(f"/{name}", b"null")
+    if json.first_byte(raw) == b'"':
+        return f"/{name}"
+    named = json.decode_object(raw).get("id", b"null") if json.first_byte(raw) == b"{" else b"null"
+    return f"/{name}/id" if json.first_byte(named) == b'"' else None
 
 
 def _read_messages(members: dict[str, Raw], words: set[str], known: int) -> tuple[Message, ...]:

@@ -205,8 +205,9 @@ class ResponsesDecoder:
             for name, value in (("id", known.item.id), ("phase", known.item.phase)):
                 if value is not None:
                     fields[ITEM_FIELDS + name] = json.encode(value)
-        for earlier in known.parts.values():
-            self._teller.end(earlier)
+        if known.parts:
+            # Any before the last were ended when that one began.
+            self._teller.end(next(reversed(known.parts.values())))
         spelling = SAME if known.parts else FIRST
         kind = Refusal if refusal else Text
         where = f"{known.where}/content/{key}"
@@ -305,7 +306,7 @@ class ResponsesDecoder:
         if known is None or known.done:
             known = self._register(event, item)
         self._finish_item(known, read_output_at(event.item, event.output_index or 0), item)
-        self._release()
+        self._release(self._items.released(known))
 
     def _finish_item(self, known: OpenItem, parts: list[AnyPart], item: Item | None) -> None:
         known.done = True
@@ -327,11 +328,9 @@ class ResponsesDecoder:
                 self._teller.end(opened, status)
         self._abandon(known)
 
-    def _release(self, *, everything: bool = False) -> None:
+    def _release(self, items: list[OpenItem]) -> None:
         """Tell items that were done before an earlier one of the same kind, which run side by side, in their order."""
-        for known in self._items.all():
-            if not known.done and known.item is None and not everything:
-                return
+        for known in items:
             for part in known.held:
                 self._teller.tell(part)
             known.held = []
@@ -357,7 +356,7 @@ class ResponsesDecoder:
             known = known or self._items.append(OpenItem(item, index))
             if not known.done:
                 self._finish_item(known, read_output_at(raw, index), item)
-        self._release(everything=True)
+        self._release(self._items.all())
         for known in self._items.all():
             self._abandon(known)
         events = self._teller.events

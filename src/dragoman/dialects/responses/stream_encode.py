@@ -62,12 +62,13 @@ _TERMINAL = {"completed": "response.completed", "failed": "response.failed"}
 class _Open:
     """The part that is being told."""
 
-    __slots__ = ("citations", "fields", "part", "piece", "pieces", "place", "signature")
+    __slots__ = ("citations", "fields", "part", "piece", "pieces", "place", "signature", "size")
 
     def __init__(self, part: AnyPart, place: bytes) -> None:
         self.part = part
         self.place = place
         self.pieces: list[list[str]] = []
+        self.size = 0
         self.piece = -1
         self.citations: list[Citation] = []
         self.signature: Signature | None = part.signature
@@ -221,14 +222,14 @@ class ResponsesEncoder:
         if not opened.pieces:
             opened.pieces.append([])
         opened.pieces[piece if isinstance(opened.part, Reasoning) else 0].append(text)
+        opened.size += len(text)
         head, middle, tail = self._delta
         number = self._sequence
         self._sequence = number + 1
         return b"%b%b%d%b%b%b" % (told, head, number, middle, json.encode(text), tail)
 
     def _cite(self, opened: _Open, citation: Citation) -> bytes:
-        text = Text(text=opened.text(), citations=(citation,))
-        annotations = write_citations(text)
+        annotations = write_citations((citation,), opened.size)
         if not annotations or not isinstance(opened.part, Text):
             return b""
         number = len(opened.citations)

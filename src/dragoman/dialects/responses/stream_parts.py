@@ -12,20 +12,32 @@ from dragoman.core.stream import replay_part
 from dragoman.dialects.responses.output import NO_ARGUMENTS, is_complete
 from dragoman.dialects.responses.parts import read_citation
 from dragoman.dialects.responses.wire import NAME, Item, StreamEvent
+from dragoman.wire.json import Malformed
+
+_MOST_PIECES = 100_000
+"""Whoever holds the texts of a thought makes room for all before the last."""
 
 
 class OpenPart:
     """What has been told of one part."""
 
-    __slots__ = ("citations", "ended", "fields", "index", "part", "pieces")
+    __slots__ = ("citations", "ended", "fields", "index", "part", "pieces", "sizes")
 
     def __init__(self, index: int, part: AnyPart) -> None:
         self.index = index
         self.part = part
         self.pieces: dict[int, list[str]] = {}
+        self.sizes: dict[int, int] = {}
         self.citations = 0
-        self.fields = part.extras.fields if part.extras else {}
+        self.fields = dict(part.extras.fields) if part.extras else {}
         self.ended = False
+
+    def grow(self, text: str, piece: int) -> None:
+        """Note more of a text."""
+        if not 0 <= piece < _MOST_PIECES:
+            raise Malformed(f"a thought has no text number {piece}")
+        self.pieces.setdefault(piece, []).append(text)
+        self.sizes[piece] = self.sizes.get(piece, 0) + len(text)
 
     def told(self, piece: int = 0) -> str:
         """Return the text told so far."""
@@ -35,10 +47,11 @@ class OpenPart:
 class OpenItem:
     """An output item and its parts by content index."""
 
-    __slots__ = ("begun", "done", "held", "item", "parts", "where")
+    __slots__ = ("begun", "done", "held", "item", "order", "parts", "where")
 
     def __init__(self, item: Item | None, index: int) -> None:
         self.item = item
+        self.order = 0
         self.where = f"/output/{index}"
         """Its place in the whole reply."""
         self.held: list[AnyPart] = []
@@ -52,13 +65,15 @@ class Items:
 
     def __init__(self) -> None:
         self._order: list[OpenItem] = []
+        self._free = 0
+        """How many items at the head wait for none."""
         self._by_id: dict[str, OpenItem] = {}
         self._by_index: dict[int, OpenItem] = {}
 
     def add(self, event: StreamEvent, item: Item | None) -> OpenItem:
         """Note an item that an event speaks of first."""
         known = OpenItem(item, len(self._order) if event.output_index is None else event.output_index)
-        self._order.append(known)
+        self.append(known)
         item_id = (item.id if item is not None else None) or event.item_id
         if item_id:
             self._by_id[item_id] = known
@@ -67,7 +82,8 @@ class Items:
         return known
 
     def append(self, known: OpenItem) -> OpenItem:
-        """Note an item that only the terminal object has."""
+        """Note an item at the end, such as one that only the terminal object has."""
+        known.order = len(self._order)
         self._order.append(known)
         return known
 
@@ -95,6 +111,14 @@ class Items:
     def count(self) -> int:
         """Count the items."""
         return len(self._order)
+
+    def released(self, done: OpenItem) -> list[OpenItem]:
+        """Return the items that can be told now that one is done: those behind an unknown one wait until it is."""
+        first = self._free
+        while self._free < len(self._order) and (self._order[self._free].done or self._order[self._free].item):
+            self._free += 1
+        released = self._order[first : self._free]
+        return [done, *released] if done.order < first else released
 
     def all(self) -> list[OpenItem]:
         """Return the items in order of appearance."""
@@ -125,14 +149,15 @@ class Teller:
         """Tell the next piece of a text."""
         if part is None or not text:
             return
-        part.pieces.setdefault(piece, []).append(text)
+        part.grow(text, piece)
         self.events.append(PartDelta(part.index, text, piece))
 
     def complete(self, part: OpenPart, whole: str, piece: int = 0) -> None:
         """Tell what is missing of a text."""
-        told = part.told(piece)
-        if len(whole) > len(told) and whole.startswith(told):
-            self.grow(part, whole[len(told) :], piece)
+        size = part.sizes.get(piece, 0)
+        # What is no longer than that is not compared: some servers tell an end again and again.
+        if len(whole) > size and whole.startswith(part.told(piece)):
+            self.grow(part, whole[size:], piece)
 
     def cite(self, part: OpenPart, annotation: bytes) -> None:
         """Tell a source of a text."""
@@ -158,7 +183,7 @@ class Teller:
             case Reasoning(texts=texts):
                 for piece, text in enumerate(texts):
                     if piece not in part.pieces:
-                        part.pieces[piece] = [text]
+                        part.grow(text, piece)
                         self.events.append(PartDelta(part.index, text, piece))
                     else:
                         self.complete(part, text, piece)
@@ -168,7 +193,7 @@ class Teller:
             self.events.append(PartSigned(part.index, whole.signature))
         for name, raw in (whole.extras.fields if whole.extras else {}).items():
             if part.fields.get(name) != raw:
-                part.fields = {**part.fields, name: raw}
+                part.fields[name] = raw
                 self.events.append(PartNative(part.index, NAME, name, raw))
 
     def end(self, part: OpenPart, status: str | None = None) -> None:

@@ -6,7 +6,7 @@ bytes, and where nothing changes the very same text is returned. Text that is no
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from operator import is_not
 
 from msgspec import Raw, Struct
@@ -15,8 +15,8 @@ from dragoman.wire.json import Malformed, decode, decode_array, decode_object, f
 
 _WHOLE = re.compile(rb"(-?[0-9]+)\.0+")
 _SCIENTIFIC = re.compile(rb"-?[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]+")
-_DEEPEST = 100
-_MOST_STEPS = 100_000
+DEEPEST = 100
+MOST_STEPS = 100_000
 
 
 class ArgumentUndo(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -45,10 +45,16 @@ class ArgumentUndo(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A number is an integer, however the target writes it."""
     optional: frozenset[str] = frozenset()
     """Members that were made nullable because they were not required: null means absent."""
+    order: tuple[str, ...] = ()
+    """All members there may be, in the order that the target says them in, where some are optional."""
     renamed: dict[str, str] = {}
     """Names the target saw, and the caller's."""
     wrapped: str = ""
     """The value was put into an object under this name."""
+    wrapped_kinds: frozenset[str] = frozenset()
+    """The kinds of value that are put there; empty means any."""
+    retold: bool = False
+    """Said of the outermost: calls in a history are said this way too. Integers need nothing there."""
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -72,20 +78,33 @@ def restore(arguments: str, undo: ArgumentUndo) -> str:
     """Return `arguments` as the caller's schema wants them."""
     text = arguments.encode("utf-8", "surrogatepass")
     try:
-        restored = _Restorer(undo.definitions).value(text, undo, _DEEPEST)
+        restored = Restoring(undo.definitions).value(text, undo, DEEPEST)
     except Malformed:
         return arguments
-    return arguments if restored is text else restored.decode()
+    return arguments if restored is text else restored.decode("utf-8", "surrogatepass")
 
 
-class _Restorer:
+def parts_of(undo: ArgumentUndo) -> Iterator[ArgumentUndo]:
+    """Iterate an undo and all that it is made of."""
+    waiting: list[ArgumentUndo | None] = [undo]
+    while waiting:
+        part = waiting.pop()
+        if part is None:
+            continue
+        yield part
+        waiting += [*part.properties.values(), part.others, *part.prefix, part.items, *part.definitions.values()]
+        waiting += [choice.undo for choice in part.choices]
+
+
+class Restoring:
     """Walks a value along an undo. Each method returns the very bytes it was given where nothing changes."""
 
     def __init__(self, definitions: Mapping[str, ArgumentUndo]) -> None:
         self.definitions = definitions
-        self.steps_left = _MOST_STEPS
+        self.steps_left = MOST_STEPS
 
     def value(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+        """Change back one value."""
         self.steps_left -= 1
         if depth == 0 or self.steps_left < 0:
             raise Malformed("the arguments are too large to be changed")
@@ -94,7 +113,7 @@ class _Restorer:
             text = text if target is None else self.value(text, target, depth - 1)
         if undo.choices:
             text = self.choice(text, undo.choices, depth)
-        match _kind(text):
+        match kind_of(text):
             case "object":
                 return self.members(text, undo, depth)
             case "array" if undo.prefix or undo.items is not None:
@@ -107,8 +126,9 @@ class _Restorer:
                 return text
 
     def choice(self, text: bytes, choices: tuple[Choice, ...], depth: int) -> bytes:
+        """Change back a value of a union."""
         for choice in choices:
-            if _takes(choice, text):
+            if takes(choice, text) and is_declared(text, choice.undo, self.definitions):
                 return text if choice.undo is None else self.value(text, choice.undo, depth - 1)
         return text
 
@@ -124,6 +144,8 @@ class _Restorer:
             inside = undo.properties.get(name, undo.others)
             after = before if inside is None else self.value(before, inside, depth - 1)
             meant = undo.renamed.get(name, name)
+            if meant is not name and meant in members:
+                meant = name  # the target used the caller's name too: neither may take the other's place
             changed = changed or after is not before or meant is not name
             restored[meant] = after
         if undo.wrapped and restored.keys() == {undo.wrapped}:
@@ -147,12 +169,13 @@ def _string(text: bytes, undo: ArgumentUndo) -> bytes:
     if not undo.parse:
         return text
     inner = said.encode()
-    if undo.parsed_kind and _kind(inner) != undo.parsed_kind:
+    if undo.parsed_kind and kind_of(inner) != undo.parsed_kind:
         return text
     return inner.strip() if is_json(inner) else text
 
 
-def _kind(text: bytes | Raw) -> str:
+def kind_of(text: bytes | Raw) -> str:
+    """Tell what JSON type a value has."""
     return _KINDS.get(first_byte(text), "number")
 
 
@@ -167,18 +190,30 @@ def _integer(text: bytes) -> bytes:
     return b"%d" % number if math.isfinite(number) and number.is_integer() else text
 
 
-def _takes(choice: Choice, text: bytes) -> bool:
-    kind = _kind(text)
+def takes(choice: Choice, text: bytes) -> bool:
+    """Tell whether a value, as the target says it, is meant for an alternative."""
+    kind = kind_of(text)
     if kind not in choice.kinds:
         return False
     if kind == "string":
         return choice.texts is None or decode(text) in choice.texts
     if kind == "array" and choice.items:
-        return all(any(_takes(one, bytes(item)) for one in choice.items) for item in decode_array(text))
+        return all(any(takes(one, bytes(item)) for one in choice.items) for item in decode_array(text))
     if kind != "object":
         return True
     members = decode_object(text)
     return choice.required <= members.keys() and all(
-        name not in members or (_kind(members[name]) == "string" and decode(members[name]) in tags)
+        name not in members or (kind_of(members[name]) == "string" and decode(members[name]) in tags)
         for name, tags in choice.tags.items()
     )
+
+
+def is_declared(text: bytes, undo: ArgumentUndo | None, definitions: Mapping[str, ArgumentUndo]) -> bool:
+    """Tell whether an object has none but the members that are known of its alternative."""
+    for _ in range(DEEPEST):
+        if undo is None or len(undo.references) != 1:
+            break
+        undo = definitions.get(undo.references[0])
+    if undo is None or not undo.order or kind_of(text) != "object":
+        return True
+    return decode_object(text).keys() <= set(undo.order)

@@ -6,7 +6,7 @@ description. References to definitions stay; others, and those with siblings, ar
 
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.interpreter.schemas.arguments import ArgumentUndo, Choice
 from dragoman.interpreter.schemas.cycles import DEFINITIONS, IN_DEFINITIONS, circles, definition_around
@@ -48,7 +48,7 @@ _STRUCTURE = frozenset(
     }
     | {"anyOf", "oneOf", "allOf", "$dynamicAnchor", "$defs", "definitions", "unevaluatedProperties", "unevaluatedItems"}
 )
-_OF_STRINGS = frozenset({"format", "pattern", "minLength", "maxLength"})
+_OF_STRINGS = frozenset({"pattern", "minLength", "maxLength"})
 """Constraints that say nothing about values of other types, and that targets refuse beside those."""
 _CONFLICT = "; the first is kept"
 _TYPES: dict[type, str] = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
@@ -235,11 +235,7 @@ class Closing:
             items = self.items(node, where, trail)
             schema["items"] = items.schema
             if items.undo is not None:
-                undo = ArgumentUndo(
-                    properties=undo.properties if undo else {},
-                    optional=undo.optional if undo else frozenset(),
-                    items=items.undo,
-                )
+                undo = structs.replace(undo or ArgumentUndo(), items=items.undo)
         return Piece(self.worded(schema, node, where), undo)
 
     def values(self, node: Node, where: str, trail: tuple[str, ...]) -> Piece:
@@ -247,6 +243,12 @@ class Closing:
         values = [node["const"]] if "const" in node else as_list(node["enum"])
         words = {name: value for name, value in node.items() if name not in {"type", "enum", "const"}}
         if values and not any(isinstance(value, dict | list) for value in values):
+            if not self.may_be_scalar(node):
+                # Some mean the items of an array, and say it of the array.
+                listed = "const" if "const" in node else "enum"
+                self.note(f"{where}/{listed}", f"{listed} is said in the description")
+                said = with_sentences(node.get("description"), [sentence(node, listed)])
+                return self.plain({**words, "type": node["type"], "description": said}, where, trail)
             kept = {name: node[name] for name in ("type", "enum", "const") if name in node}
             if self.subset.typed_values:
                 kept = {"type": _type_of(values), **kept}
@@ -259,8 +261,13 @@ class Closing:
         parts: Node = {name: {"const": value} for name, value in members.items()}
         return self.plain({**words, "properties": parts, "required": list(parts)}, where, trail)
 
+    def may_be_scalar(self, node: Node) -> bool:
+        kinds = said_types(node)
+        return not kinds or any(kind in kinds for kind in (*SCALARS, "integer"))
+
     def members(self, schema: Node, node: Node, where: str, trail: tuple[str, ...]) -> tuple[Node, ArgumentUndo | None]:
-        if node.get("additionalProperties") not in (None, False) or "patternProperties" in node:
+        others = (node.get("additionalProperties"), node.get("unevaluatedProperties"))
+        if any(other not in (None, False) for other in others) or "patternProperties" in node:
             self.narrow(where, "members that are not declared cannot be sent")
         declared = {name: child for name, child in properties_of(node).items() if child is not False}
         required = [name for name in names_in(node.get("required")) if name in declared]
@@ -282,16 +289,26 @@ class Closing:
         schema = {**schema, "properties": properties, "additionalProperties": False}
         if required or self.subset.all_required:
             schema["required"] = required
-        undo = ArgumentUndo(properties=undos, optional=frozenset(optional)) if undos or optional else None
-        return schema, undo
+        if not undos and not optional:
+            return schema, None
+        order = tuple(properties) if optional else ()
+        return schema, ArgumentUndo(properties=undos, optional=frozenset(optional), order=order)
 
-    def takes_null(self, schema: Node) -> bool:
+    def takes_null(self, schema: Node, seen: set[str] | None = None) -> bool:
+        seen = set() if seen is None else seen
+        if "$ref" in schema:
+            pointer = self.references.locate(schema["$ref"])
+            if pointer is None or pointer in seen or len(seen) == LONGEST_TRAIL:
+                return False
+            seen.add(pointer)
+            target = as_node(self.references.at(pointer))
+            return target is not None and self.takes_null(target, seen)
         kinds = schema.get("type")
         if "null" in (kinds if isinstance(kinds, list) else [kinds]) or None in as_list(schema.get("enum")):
             return True
         if "const" in schema:
             return schema["const"] is None
-        return any(self.takes_null(branch) for branch in as_list(schema.get("anyOf")))
+        return any(self.takes_null(branch, seen) for branch in as_list(schema.get("anyOf")))
 
     def items(self, node: Node, where: str, trail: tuple[str, ...]) -> Piece:
         positions = as_list(node.get("prefixItems")) or as_list(node.get("items"))
@@ -313,7 +330,7 @@ class Closing:
         for keyword, value in node.items():
             if keyword in _STRUCTURE or keyword in _SILENT or (keyword in _OF_STRINGS and not strings):
                 continue
-            if self.knows(keyword, value):
+            if self.knows(keyword, value) and (strings or keyword != "format"):
                 schema[keyword] = value
                 continue
             if words := sentence(node, keyword):
@@ -351,12 +368,4 @@ def with_definitions(undo: ArgumentUndo | None, definitions: dict[str, ArgumentU
     """Give the outermost undo what its references mean."""
     if undo is None or not definitions:
         return undo
-    return ArgumentUndo(
-        properties=undo.properties,
-        optional=undo.optional,
-        items=undo.items,
-        choices=undo.choices,
-        references=undo.references,
-        wrapped=undo.wrapped,
-        definitions=definitions,
-    )
+    return structs.replace(undo, definitions=definitions)

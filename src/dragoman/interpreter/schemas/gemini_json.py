@@ -7,7 +7,10 @@ no boolean schemas.
 
 from typing import Any
 
+from msgspec import structs
+
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
+from dragoman.interpreter.schemas.drafts import modernised
 from dragoman.interpreter.schemas.integers import integers_in
 from dragoman.interpreter.schemas.merging import merge
 from dragoman.interpreter.schemas.nodes import (
@@ -47,9 +50,10 @@ def fit_gemini(schema: bytes) -> Converted:
     except Malformed as error:
         return Converted(None, (Note("", f"schema is not readable: {error.message}", "dropped"),))
     notes: list[Note] = []
-    root, undo = object_root(document, notes)
+    modern = modernised(document)
+    root, undo = object_root(modern.document, notes)
     if _takes_nothing(root):
-        return Converted(None, placed(notes, document, undo))
+        return Converted(None, placed(notes, document, undo, modern))
     if b"Ref" in schema or b"$ref" in schema:
         root = without_required_cycles(root, notes)
     fitted = _Fitting(root, notes).node(root, "", ())
@@ -57,7 +61,7 @@ def fit_gemini(schema: bytes) -> Converted:
     together = _together(undo, integers)
     if fitted is document:
         return unchanged(schema, together)
-    return Converted(encode(fitted), placed(notes, document, undo), together)
+    return Converted(encode(fitted), placed(notes, document, undo, modern), together)
 
 
 def _takes_nothing(root: Node) -> bool:
@@ -69,7 +73,7 @@ def _takes_nothing(root: Node) -> bool:
 def _together(undo: ArgumentUndo | None, integers: ArgumentUndo | None) -> ArgumentUndo | None:
     if undo is None or integers is None:
         return integers if undo is None else undo
-    return ArgumentUndo(properties=integers.properties, definitions=integers.definitions, wrapped=undo.wrapped)
+    return structs.replace(undo, properties=integers.properties, definitions=integers.definitions)
 
 
 class _Fitting:
@@ -111,7 +115,7 @@ class _Fitting:
             if pointer is None:
                 return severed(node, where, self.notes), trail, None
             own = {name: value for name, value in node.items() if not name.startswith("$")}
-            if not own:
+            if not own and _is_plain(reference, pointer):
                 return _renamed(node, pointer), trail, None
             recursive = pointer in trail or where == pointer or where.startswith(f"{pointer}/")
             if recursive or self.nodes_left < 0 or len(trail) > _LONGEST_TRAIL:
@@ -129,15 +133,28 @@ class _Fitting:
         return node, trail, None
 
 
+def _is_plain(reference: object, pointer: str) -> bool:
+    """Tell whether a reference is found by who walks the members that it names from the root, and decodes nothing."""
+    if any(step.isdecimal() for step in pointer.split("/")):
+        return False
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return "%" not in pointer and " " not in pointer
+    return reference == f"#{pointer}"
+
+
 def _renamed(node: Node, pointer: str) -> Node:
     """Write a lone reference as a pointer; what is one already stays, unless definitions have moved."""
     is_pointed = not isinstance(node.get("$ref"), str) or node["$ref"].startswith("#")
-    if is_pointed and not pointer.startswith(_DEFINITIONS):
+    if is_pointed and _DEFINITIONS not in pointer:
         return node
     return {**node, "$ref": _pointed(pointer)}
 
 
 def _pointed(pointer: str) -> str:
-    if pointer.startswith(_DEFINITIONS):
-        return f"#/$defs/{pointer.removeprefix(_DEFINITIONS)}"
-    return f"#{pointer}"
+    """Write a pointer into the schema as it is sent, where all definitions are `$defs`."""
+    steps: list[str] = []
+    for step in pointer.split("/"):
+        before = "/".join(steps)
+        is_keyword = step == "definitions" and keyword_at(f"{before}/{step}") == step
+        steps.append("$defs" if is_keyword else step)
+    return "#" + "/".join(steps)

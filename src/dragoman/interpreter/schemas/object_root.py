@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
+from dragoman.interpreter.schemas.drafts import Modern
 from dragoman.interpreter.schemas.merging import merge
 from dragoman.interpreter.schemas.nodes import (
     Node,
@@ -44,12 +45,15 @@ def object_root(document: object, notes: list[Note]) -> tuple[Node, ArgumentUndo
     return _Rooting(node, notes).root()
 
 
-def placed(notes: list[Note], document: object, undo: ArgumentUndo | None) -> tuple[Note, ...]:
-    """Let notes about what `object_root` made speak of places in the caller's document, once each."""
+def placed(
+    notes: list[Note], document: object, undo: ArgumentUndo | None, modern: Modern | None = None
+) -> tuple[Note, ...]:
+    """Let notes about what `object_root` made of a schema speak of places in the caller's document, once each."""
     inside = f"/properties/{WRAPPED}" if undo is not None and undo.wrapped else ""
-    found: dict[Note, None] = {}
+    found: dict[Note, None] = dict.fromkeys(modern.notes if modern is not None else ())
     for note in notes:
         where = note.where.removeprefix(inside)
+        where = where if modern is None else modern.before(where)
         exists = existing_part(document, where)
         # What is gone from a copy is not all that stands where the copy was put.
         found[Note(exists, note.what, note.kind if exists == where else "approximated")] = None
@@ -69,7 +73,8 @@ class _Rooting:
             node = self.united(node)
         kinds = [] if node is None else types_of(node)
         if node is None or (kinds and "object" not in kinds) or "enum" in node or "const" in node:
-            return self.wrap(), ArgumentUndo(wrapped=WRAPPED)
+            taken = frozenset("number" if kind == "integer" else kind for kind in kinds)
+            return self.wrap(), ArgumentUndo(wrapped=WRAPPED, wrapped_kinds=taken)
         if "not" in node:
             node = self.worded(node, "not", sentence(node, "not"))
         if node.get("type") != "object":

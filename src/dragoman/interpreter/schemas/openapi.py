@@ -7,7 +7,9 @@ Rule 3: references are inlined. Recursion is cut at a fixed depth, and size and 
 
 from typing import Any
 
-from dragoman.interpreter.schemas.arguments import ArgumentUndo
+from msgspec import structs
+
+from dragoman.interpreter.schemas.arguments import ArgumentUndo, parts_of
 from dragoman.interpreter.schemas.merging import merge
 from dragoman.interpreter.schemas.nodes import ANNOTATIONS, Node, as_list, as_node, read_document, types_of
 from dragoman.interpreter.schemas.notes import Note, NoteKind
@@ -53,16 +55,20 @@ def to_openapi(schema: bytes, *, vertex: bool = False) -> Converted:
         wrapped: Node = {WRAPPED: piece.schema}
         piece = Piece(
             {"type": "OBJECT", "properties": wrapped, "propertyOrdering": [WRAPPED], "required": [WRAPPED]},
-            ArgumentUndo(properties={} if piece.undo is None else {WRAPPED: piece.undo}, wrapped=WRAPPED),
+            ArgumentUndo(
+                properties={} if piece.undo is None else {WRAPPED: piece.undo},
+                wrapped=WRAPPED,
+                wrapped_kinds=frozenset({"object"}),
+            ),
         )
     elif undo is not None:
         inside = {} if piece.undo is None else piece.undo.properties
-        piece = Piece(piece.schema, ArgumentUndo(properties=inside, wrapped=undo.wrapped))
+        piece = Piece(piece.schema, structs.replace(undo, properties=inside))
     found = placed(notes, document, undo)
     if "properties" not in piece.schema and "additionalProperties" not in piece.schema:
         return Converted(None, found)
     piece.schema.pop("nullable", None)
-    return Converted(encode(piece.schema), found, piece.undo)
+    return Converted(encode(piece.schema), found, converter.whole_undo(piece.undo))
 
 
 class Converter:
@@ -73,6 +79,10 @@ class Converter:
         self.notes = notes
         self.vertex = vertex
         self.nodes_left = MOST_NODES
+        self.undos: dict[str, ArgumentUndo] = {}
+        """How to change back values of what is referred to, by pointer."""
+        self.cut: set[str] = set()
+        """What of that was cut."""
 
     def note(self, where: str, what: str, kind: NoteKind = "approximated") -> None:
         self.notes.append(Note(where, what, kind))
@@ -88,8 +98,15 @@ class Converter:
         if self.nodes_left < 0 or at.depth > DEEPEST:
             self.note(at.where, "schema is too large: the rest is sent as JSON text")
             return described(ANY, {})
-        flat, at = self.flatten(node, at)
-        return self.recursive(at) if flat is None else self.shape(flat, at)
+        flat, inside = self.flatten(node, at)
+        if flat is None:
+            return self.recursive(inside)
+        piece = self.shape(flat, inside)
+        if piece.undo is not None:
+            for pointer in inside.trail[len(at.trail) :]:
+                if pointer not in at.trail:
+                    self.undos.setdefault(pointer, piece.undo)
+        return piece
 
     def spend(self, node: Node) -> None:
         description = node.get("description")
@@ -140,7 +157,19 @@ class Converter:
     def recursive(self, at: At) -> Piece:
         name = name_of(at.where)
         self.note(at.where, f"recursion of {name} is cut")
-        return Piece({"type": "OBJECT", "description": f"recursive {name}: members as above"}, None)
+        schema: Node = {"type": "OBJECT", "description": f"recursive {name}: members as above"}
+        if at.trail.count(at.where) <= RECURSIONS:
+            return Piece(schema)  # the schema is too large, and this place is none that stands above
+        self.cut.add(at.where)
+        return Piece(schema, ArgumentUndo(references=(at.where,)))
+
+    def whole_undo(self, undo: ArgumentUndo | None) -> ArgumentUndo | None:
+        """Say what recursions that were cut mean; None if nothing has to be changed back."""
+        if undo is None or not self.cut:
+            return undo
+        above = {pointer: self.undos[pointer] for pointer in sorted(self.cut) if pointer in self.undos}
+        undo = structs.replace(undo, definitions=above)
+        return undo if any(_changes(part) for part in parts_of(undo)) else None
 
     def shape(self, node: Node, at: At) -> Piece:
         """Convert a schema without references and `allOf`."""
@@ -228,6 +257,10 @@ class Converter:
             return Piece({**whole.schema, **marks}, undo)
         spread = [{**with_annotations(piece, words).schema, **marks} for piece in distinct]
         return Piece({"anyOf": spread}, undo)
+
+
+def _changes(undo: ArgumentUndo) -> bool:
+    return bool(undo.values or undo.parse or undo.integer or undo.wrapped)
 
 
 def _only_demands(branch: object) -> bool:

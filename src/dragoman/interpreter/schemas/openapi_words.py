@@ -160,5 +160,7 @@ def collect_kinds(schema: Node, kinds: set[str]) -> None:
 
 def _texts(schema: object) -> frozenset[str]:
     node = as_node(schema)
+    if node is not None and isinstance(node.get("const"), str):
+        return frozenset({node["const"]})
     values = [] if node is None else as_list(node.get("enum"))
     return frozenset(values) if values and all(isinstance(value, str) for value in values) else frozenset()

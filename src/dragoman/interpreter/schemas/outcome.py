@@ -6,12 +6,13 @@ schemas are not remembered: the memory must stay small whatever callers send.
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.notes import Note
+from dragoman.interpreter.schemas.retelling import is_retold
 
 REMEMBERED = 1024
 LARGEST_REMEMBERED = 65_536
@@ -31,16 +32,24 @@ class Converted(Struct, frozen=True):
 
 def remembered(convert: Callable[Concatenate[bytes, P], Converted]) -> Callable[Concatenate[bytes, P], Converted]:
     """Remember outcomes by schema; a schema that needs nothing is returned as the caller's own object."""
-    remember: Callable[..., Converted] = lru_cache(maxsize=REMEMBERED)(convert)
+
+    def converted_whole(*args: Any, **options: Any) -> Converted:
+        converted = convert(*args, **options)
+        undo = converted.undo
+        if undo is None or not is_retold(undo):
+            return converted
+        return structs.replace(converted, undo=structs.replace(undo, retold=True))
+
+    remember: Callable[..., Converted] = lru_cache(maxsize=REMEMBERED)(converted_whole)
 
     @wraps(convert)
     def convert_once(schema: bytes, /, *args: P.args, **options: P.kwargs) -> Converted:
         if len(schema) > LARGEST_REMEMBERED:
-            return convert(schema, *args, **options)
+            return converted_whole(schema, *args, **options)
         converted = remember(schema, *args, **options)
         if converted.schema is schema or converted.schema != schema:
             return converted
-        return Converted(schema, converted.notes, converted.undo, converted.narrowed)
+        return structs.replace(converted, schema=schema)
 
     return convert_once
 

@@ -2,8 +2,8 @@
 
 OpenAI and Anthropic take any JSON Schema whose root says `type: "object"` and has no combinators there. What has no
 object at its root is put into one under `value`. Everything below the root stays as it is, save `required` lists that
-name what is not there, references to other documents and, for picky servers, object schemas without `properties` and
-array schemas without `items`.
+name what is not there, references to other documents, what draft 2020-12 does not know and, for picky servers, object
+schemas without `properties` and array schemas without `items`: OpenAI wants them beside `prefixItems` too.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
+from dragoman.interpreter.schemas.drafts import modernised
 from dragoman.interpreter.schemas.nodes import (
     Node,
     as_list,
@@ -30,7 +31,7 @@ from dragoman.wire.pointer import escape
 
 EMPTY = b'{"type":"object","properties":{}}'
 
-_OF_ITEMS = ("items", "prefixItems", "$ref")
+_OF_ITEMS = ("items", "$ref")
 _LEGAL_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _BRANCHES = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "then", "else"})
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_.-]")
@@ -44,24 +45,27 @@ def fit_root(schema: bytes, *, property_keys: bool = False, add_properties: bool
     except Malformed as error:
         return Converted(EMPTY, (Note("", f"schema is not readable: {error.message}", "dropped"),))
     notes: list[Note] = []
-    root, undo = object_root(document, notes)
-    fitted = _Fitting(root, notes, add_properties=add_properties).node(root, "")
+    modern = modernised(document)
+    root, undo = object_root(modern.document, notes)
+    # Anthropic, who minds the names of properties, takes tuples as they are.
+    fitted = _Fitting(root, notes, add_properties=add_properties, plain_tuples=property_keys).node(root, "")
     if property_keys and (renamed := _illegal_keys(properties_of(fitted))):
         fitted = _rename(fitted, renamed, notes)
         # A wrapped root has one member, and its name is legal: there is no other undo here.
         undo = ArgumentUndo(renamed={sent: meant for meant, sent in renamed.items()})
     if fitted is document:
         return unchanged(schema)
-    return Converted(encode(fitted), placed(notes, document, undo), undo)
+    return Converted(encode(fitted), placed(notes, document, undo, modern), undo)
 
 
 class _Fitting:
     """Repairs that hold at every level."""
 
-    def __init__(self, root: Node, notes: list[Note], *, add_properties: bool) -> None:
+    def __init__(self, root: Node, notes: list[Note], *, add_properties: bool, plain_tuples: bool) -> None:
         self.references = References(root)
         self.notes = notes
         self.add_properties = add_properties
+        self.of_items = {*_OF_ITEMS, "prefixItems"} if plain_tuples else set(_OF_ITEMS)
 
     def visit(self, schema: Any, where: str) -> Any:
         node = as_node(schema)
@@ -74,7 +78,7 @@ class _Fitting:
         node = rewrite(node, where, self.visit)
         if self.add_properties and node.get("type") == "object" and _is_bare(node, where):
             node = {**node, "properties": {}}
-        if self.add_properties and node.get("type") == "array" and node.keys().isdisjoint(_OF_ITEMS):
+        if self.add_properties and node.get("type") == "array" and node.keys().isdisjoint(self.of_items):
             node = {**node, "items": {}}
         return declared_only(node, where, self.notes)
 

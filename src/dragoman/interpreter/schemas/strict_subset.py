@@ -17,7 +17,10 @@ from dragoman.interpreter.schemas.nodes import (
 )
 from dragoman.wire.json import Malformed
 
-_REFUSED = frozenset({"allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas"})
+_REFUSED = frozenset(
+    {"allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"}
+    | {"patternProperties", "propertyNames", "minProperties", "maxProperties", "unevaluatedProperties", "uniqueItems"}
+)
 _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 
 

@@ -1,7 +1,9 @@
 """Bring a schema into the subsets that vendors enforce token by token: Anthropic's output, OpenAI's strict mode."""
 
-from dragoman.interpreter.schemas.arguments import ArgumentUndo
+from msgspec import structs
+
 from dragoman.interpreter.schemas.closing import Closing, Subset
+from dragoman.interpreter.schemas.drafts import modernised
 from dragoman.interpreter.schemas.nodes import as_node, read_document
 from dragoman.interpreter.schemas.notes import Note
 from dragoman.interpreter.schemas.object_root import object_root, placed
@@ -49,15 +51,12 @@ def _closed(schema: bytes, subset: Subset) -> Converted:
     except Malformed as error:
         return Converted(_CLOSED, (Note("", f"schema is not readable: {error.message}", "dropped"),))
     notes: list[Note] = []
-    root, wrapping = object_root(document, notes)
+    modern = modernised(document)
+    root, wrapping = object_root(modern.document, notes)
     closing = Closing(as_node(root) or {}, notes, subset)
     piece = closing.whole()
     if wrapping is not None:
-        piece = Piece(piece.schema, _wrapped(piece.undo, wrapping.wrapped))
-    return Converted(encode(piece.schema), placed(notes, document, wrapping), piece.undo, closing.narrowed)
-
-
-def _wrapped(undo: ArgumentUndo | None, name: str) -> ArgumentUndo:
-    if undo is None:
-        return ArgumentUndo(wrapped=name)
-    return ArgumentUndo(properties=undo.properties, optional=undo.optional, definitions=undo.definitions, wrapped=name)
+        inside = wrapping if piece.undo is None else piece.undo
+        wrapped = structs.replace(inside, wrapped=wrapping.wrapped, wrapped_kinds=wrapping.wrapped_kinds)
+        piece = Piece(piece.schema, wrapped)
+    return Converted(encode(piece.schema), placed(notes, document, wrapping, modern), piece.undo, closing.narrowed)

@@ -76,7 +76,8 @@ class _OpenBlock:
         self.grows = _GROWS.get(type(part))
         self.fragments: list[str] | None = None if isinstance(part, Text | Reasoning) else []
         self.given = ""
-        self.fields: dict[str, Any] = {}
+        self.fields: dict[str, list[Any]] = {}
+        """Members of deltas that nobody reads, each in its pieces."""
 
 
 class MessagesDecoder:
@@ -228,7 +229,7 @@ class MessagesDecoder:
         else:
             events.extend(_grow_otherwise(block, delta))
         if unread is not None:
-            events.extend(_set_fields(block, unread.take("/delta") or {}))
+            _note_fields(block, unread.take("/delta") or {})
             events.extend(_natives(unread.rest()))
 
     def _stop(self, block: _OpenBlock) -> Iterator[Event]:
@@ -249,6 +250,9 @@ class MessagesDecoder:
                 self._called = self._called or complete
             case _:
                 pass
+        if not isinstance(block.part, Opaque):
+            for pointer, pieces in block.fields.items():
+                yield PartNative(block.index, NAME, pointer, encode(_joined(pieces)))
         yield PartEnded(block.index, complete)
 
     def _count_up(self, usage: UsageShape, unread: Unread | None, where: str) -> UsageSeen:
@@ -305,21 +309,23 @@ def _grow_otherwise(block: _OpenBlock, delta: Delta) -> Iterator[Event]:
         case strange:
             raw = strange.raw if isinstance(strange, Unknown) else encode(strange)
             members = decode_object(raw).items()
-            yield from _set_fields(
-                block, {"/" + escape(name): bytes(value) for name, value in members if name != "type"}
-            )
+            _note_fields(block, {"/" + escape(name): bytes(value) for name, value in members if name != "type"})
 
 
-def _set_fields(block: _OpenBlock, fields: dict[str, bytes]) -> Iterator[Event]:
-    """Note members of a delta that nobody reads: on the part, or in the block while it waits to be whole."""
+def _note_fields(block: _OpenBlock, fields: dict[str, bytes]) -> None:
+    """Note members of a delta that nobody reads, for when the block is whole: they may be text in pieces."""
     for pointer, raw in fields.items():
-        value = decode(raw)
-        known = block.fields.get(pointer)
-        if isinstance(known, str) and isinstance(value, str):
-            value = known + value
-        block.fields[pointer] = value
-        if block.index >= 0:
-            yield PartNative(block.index, NAME, pointer, encode(value))
+        block.fields.setdefault(pointer, []).append(decode(raw))
+
+
+def _joined(pieces: list[Any]) -> Any:
+    """Put the pieces of a member together: texts go on, and of anything else the last counts."""
+    texts: list[str] = []
+    for piece in reversed(pieces):
+        if not isinstance(piece, str):
+            break
+        texts.append(piece)
+    return "".join(reversed(texts)) if texts else pieces[-1]
 
 
 def _whole(block: _OpenBlock, raw: bytes) -> bytes:
@@ -330,8 +336,9 @@ def _whole(block: _OpenBlock, raw: bytes) -> bytes:
     members = {name: bytes(value) for name, value in decode_object(raw).items()}
     if grown:
         members["input"] = grown.encode() if is_json(grown) else encode(grown)
-    for pointer, value in block.fields.items():
+    for pointer, pieces in block.fields.items():
         name = unescape(pointer[1:])
+        value = _joined(pieces)
         known = decode(members[name]) if name in members else None
         members[name] = encode(known + value if isinstance(known, str) and isinstance(value, str) else value)
     return with_members(b"{}", members)

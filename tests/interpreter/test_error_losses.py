@@ -1,0 +1,95 @@
+"""What an upstream's error says and the client's does not is booked; what the client's can say is carried."""
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+
+from conformance.recordings import errors
+from dragoman.core.problems import Problem
+from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.translate import translate_error
+from laws.documents import DIALECTS, leaves
+from shelf import needs_shelf
+
+QUOTA = {
+    "code": 429,
+    "message": "Quota",
+    "status": "RESOURCE_EXHAUSTED",
+    "details": [
+        {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "21.5s"},
+        {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": "a", "quotaMetric": "m"}]},
+    ],
+}
+WRONG = {"message": "bad", "type": "invalid_request_error", "param": "messages[2].content", "code": "invalid_value"}
+BUSY = {"type": "error", "error": {"type": "overloaded_error", "message": "Over"}, "request_id": "req_1"}
+
+
+def translated(body: Any, status: int, source: str, client: str) -> tuple[dict[str, Any], list[str], dict[str, str]]:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    reply = translate_error(status, {}, raw, source, client)
+    return json.loads(reply.body), [loss.where for loss in reply.losses], reply.headers
+
+
+@pytest.mark.parametrize("client", ["chat", "responses", "messages"])
+def test_googles_details_are_booked_but_for_the_wait_that_is_told(client):
+    _, lost, headers = translated({"error": QUOTA}, 429, "gemini", client)
+    details = "/error/details/1"
+    assert lost == [f"{details}/@type", f"{details}/violations/0/quotaId", f"{details}/violations/0/quotaMetric"]
+    assert headers["retry-after"] == "22"
+    assert headers.get("retry-after-ms") == (None if client == "messages" else "21500")
+
+
+def test_the_parameter_at_fault_is_carried_where_the_client_has_a_place_for_it():
+    told, lost, _ = translated({"error": WRONG}, 400, "chat", "responses")
+    assert (told["error"]["param"], lost) == ("messages[2].content", ["/error/code"])
+    told, lost, _ = translated({"error": WRONG}, 400, "chat", "gemini")
+    assert told["error"]["details"][0]["fieldViolations"][0]["field"] == "messages[2].content"
+    assert lost == ["/error/code"]
+    assert translated({"error": WRONG}, 400, "chat", "messages")[1] == ["/error/code", "/error/param"]
+
+
+@pytest.mark.parametrize("client", ["chat", "responses", "gemini"])
+def test_the_id_of_a_request_is_booked_where_no_error_names_it(client):
+    assert translated(BUSY, 529, "messages", client)[1] == ["/request_id"]
+
+
+def test_a_message_that_is_json_is_told_as_its_text():
+    body = {"detail": [{"loc": ["body", "model"], "msg": "field required"}]}
+    assert translated(body, 422, "chat", "messages")[1] == []
+
+
+def test_a_page_of_a_proxy_is_booked_whole_and_nothing_is_not():
+    assert translated(b"<html>oops</html>", 502, "chat", "messages")[1] == [""]
+    assert translated(b" ", 502, "chat", "messages")[1] == []
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_an_error_in_the_clients_own_dialect_keeps_its_bytes_and_loses_nothing(name):
+    written = dialect_named(name).build_error(Problem("rate_limit", "slow", retry_after=2.5)).body
+    body = written.replace(b'{"', b'{ "', 1).replace(b"}", b',"novel":[1e999]}', 1)
+    reply = translate_error(429, {}, body, name, name)
+    assert (reply.body, reply.losses) == (body, ())
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_page_of_a_proxy_is_no_error_of_the_clients_dialect(name):
+    reply = translate_error(502, {}, b"<html>", name, name)
+    assert json.loads(reply.body)["error"]["message"]
+    assert reply.losses == ()
+
+
+@needs_shelf
+@pytest.mark.parametrize(("source", "client"), list(itertools.permutations(DIALECTS, 2)))
+def test_every_leaf_of_a_recorded_error_is_told_or_booked_or_is_a_word_for_its_kind(source, client):
+    words = dialect_named(source).error_words
+    for recorded in errors(source):
+        reply = translate_error(recorded.status, recorded.headers, recorded.body, source, client)
+        booked = {loss.where for loss in reply.losses}
+        told = reply.body.decode() + json.dumps(reply.headers)
+        for where, value in leaves(json.loads(recorded.body)) if recorded.body.startswith(b"{") else ():
+            if value in (None, "", [], {}) or value in words or value in (recorded.status, str(recorded.status)):
+                continue
+            text = json.dumps(value, ensure_ascii=False).strip('"')
+            assert where in booked or text in told or where.endswith("/retryDelay"), (recorded.id, where)

@@ -1,0 +1,100 @@
+"""What only a vendor's server keeps: a request that is not whole without it is refused abroad and passes at home."""
+
+import json
+
+import pytest
+
+from dragoman.core.problems import Problem
+from dragoman.dialects.record import Call
+from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter import translate
+from dragoman.interpreter.recall import Recall
+from dragoman.interpreter.translate import translate_request
+from interpreter.workbench import encoded
+
+MODELS = {"chat": "gpt-4.1", "responses": "gpt-4.1", "messages": "claude-opus-5-5", "gemini": "gemini-3.8-flash"}
+ASKED = {"role": "user", "content": "q"}
+CONTENTS = [{"role": "user", "parts": [{"text": "q"}]}]
+RESULT = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "21C"}]}
+CONTINUED = {"max_tokens": 50, "thread": {"type": "continue", "previous_message_id": "msg_1"}, "messages": [RESULT]}
+WHY = "only the server of its own vendor keeps what this refers to: send that itself"
+KEPT = [
+    ("messages", CONTINUED, "/thread/previous_message_id"),
+    ("messages", CONTINUED | {"thread": {"type": "continue"}}, "/thread/type"),
+    ("responses", {"input": "q", "conversation": "conv_1"}, "/conversation"),
+    ("responses", {"input": "q", "conversation": {"id": "conv_1"}}, "/conversation/id"),
+    ("responses", {"prompt": {"id": "pmpt_1", "variables": {"a": "b"}}}, "/prompt/id"),
+    ("responses", {"input": "q", "prompt": {"id": "pmpt_1"}}, "/prompt/id"),
+    ("responses", {"input": "q", "prompt": {"id": "pmpt_1", "variables": {"n": 10**400}}}, "/prompt/id"),
+    ("responses", {"input": [ASKED, {"type": "item_reference", "id": "fc_1"}]}, "/input/1/id"),
+    ("responses", {"input": [{"id": "msg_1"}, ASKED]}, "/input/0/id"),
+    ("gemini", {"contents": CONTENTS, "cachedContent": "cachedContents/1"}, "/cachedContent"),
+    ("gemini", {"contents": CONTENTS, "cached_content": "cachedContents/1"}, "/cached_content"),
+    ("gemini", {"contents": CONTENTS, "continuationToken": "t"}, "/continuationToken"),
+    ("gemini", {"contents": CONTENTS, "continuation_token": "t"}, "/continuation_token"),
+    ("gemini", {"request": {"contents": CONTENTS, "cachedContent": "c"}}, "/request/cachedContent"),
+]
+
+
+def refused(body, source, target):
+    with pytest.raises(Problem) as caught:
+        translate_request(Call(encoded(body), "m"), source, target, model=MODELS[target])
+    return caught.value
+
+
+@pytest.mark.parametrize(("source", "body", "where"), KEPT)
+def test_a_request_that_stands_on_what_its_vendor_keeps_is_refused_with_the_place_that_refers_to_it(
+    source, body, where
+):
+    for target in MODELS.keys() - {source}:
+        problem = refused(body, source, target)
+        assert (problem.kind, problem.message, problem.where) == ("unsupported", WHY, where)
+
+
+@pytest.mark.parametrize(("source", "body", "where"), KEPT[:-1])
+def test_such_a_request_passes_in_its_own_dialect(source, body, where):
+    told = translate_request(Call(encoded(body), "m"), source, source)
+    assert (told.call.body, told.losses) == (encoded(body), ())
+    dialect = dialect_named(source)
+    again = dialect.parse_request(dialect.render_request(dialect.parse_request(Call(encoded(body), "m")), None))
+    assert [reference.where for reference in again.references] == ([where] if not where.startswith("/input") else [])
+
+
+def test_a_thread_that_cannot_go_on_is_refused_with_the_word_at_which_clients_send_everything():
+    problem = refused(CONTINUED, "messages", "chat")
+    error = json.loads(dialect_named("messages").build_error(problem).body)["error"]
+    assert (error["type"], error["details"]) == (
+        "invalid_request_error",
+        {"error_code": "thread_unsupported_request"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "body", "lost"),
+    [
+        ("messages", CONTINUED | {"thread": {"type": "create"}, "messages": [ASKED]}, ["/thread/type"]),
+        ("messages", CONTINUED | {"thread": None, "messages": [ASKED]}, []),
+        ("responses", {"input": "q", "conversation": None, "prompt": None}, []),
+        ("responses", {"input": "q", "prompt": {"variables": {"a": "b"}}}, ["/prompt/variables/a"]),
+        (
+            "responses",
+            {"input": [ASKED, {"type": "item_reference", "id": "rs_1"}, ASKED]},
+            ["/input/1/id", "/input/1/type"],
+        ),
+        ("gemini", {"contents": CONTENTS, "cachedContent": "", "continuationToken": None}, ["/cachedContent"]),
+    ],
+)
+def test_what_says_everything_itself_or_refers_to_nothing_of_use_is_translated(source, body, lost):
+    told = translate_request(Call(encoded(body), "m"), source, "chat", model="gpt-4.1")
+    assert "q" in json.dumps(json.loads(told.call.body)["messages"])
+    assert [loss.where for loss in told.losses if loss.kind == "dropped"] == lost
+
+
+def test_a_refusal_is_the_same_however_often_the_conversation_came_before(monkeypatch):
+    monkeypatch.setattr(translate, "RECALL", Recall(least=10))
+    turns = [ASKED, {"role": "assistant", "content": "a"}] * 20
+    body = {"input": [*turns, {"type": "item_reference", "id": "fc_1"}, *turns, ASKED], "previous_response_id": "r"}
+    places = [refused(body, "responses", "chat").where for _ in range(3)]
+    assert places == ["/previous_response_id"] * 3
+    del body["previous_response_id"]
+    assert [refused(body, "responses", "chat").where for _ in range(3)] == ["/input/40/id"] * 3

@@ -1,0 +1,135 @@
+"""Media types as people write them, and as targets know them."""
+
+import json
+from base64 import b64encode
+
+import pytest
+
+from dragoman.core.parts import Inline, Link, Media, Plain, Text
+from dragoman.dialects.record import Call
+from dragoman.interpreter.media import fit_media
+from dragoman.interpreter.translate import translate_request
+from dragoman.simulator.apis import APIS
+from dragoman.simulator.rule import Situation, Violation
+from dragoman.simulator.signatures import Signer
+from interpreter.workbench import booked, fitting_for, said
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="  # a PNG
+MODELS = {"messages": "claude-opus-5", "gemini": "gemini-3.8-flash", "responses": "gpt-5.2"}
+
+
+def fitted(target, kind, media_type, source=None, **changes):
+    fitting = fitting_for(target, MODELS.get(target, "gpt-4.1"), source="messages", **changes)
+    part = Media(kind=kind, media_type=media_type, source=source or Inline("QUJD"), where="/p")
+    return fit_media(part, said("user"), fitting), booked(fitting)
+
+
+def shown(url, target):
+    """What a picture in Chat becomes, what was booked, and what the target's stand-in says to it."""
+    content = [{"type": "image_url", "image_url": {"url": url}}]
+    body = {"model": "m", "messages": [{"role": "user", "content": content}]}
+    told = translate_request(Call(json.dumps(body).encode(), "m"), "chat", target, model=MODELS[target])
+    verdict = APIS[target].accept(told.call.body, Situation(model=MODELS[target], recorded=True), Signer())
+    return told.call.body.decode(), booked(told.losses), verdict
+
+
+@pytest.mark.parametrize("target", MODELS)
+@pytest.mark.parametrize("head", ["image/x-png", "image/PNG", "image/png;charset=utf-8", "image/png ; CHARSET=x"])
+def test_a_picture_of_a_type_that_is_only_written_oddly_is_shown(head, target):
+    body, losses, verdict = shown(f"data:{head};base64,{PIXEL}", target)
+    assert PIXEL in body
+    assert "image/png" in body
+    assert losses == []
+    assert not isinstance(verdict, Violation)
+
+
+@pytest.mark.parametrize("target", MODELS)
+@pytest.mark.parametrize(
+    ("said_type", "known"),
+    [
+        ("image/jpg", "image/jpeg"),
+        ("image/pjpeg", "image/jpeg"),
+        ("IMAGE/JPG", "image/jpeg"),
+        ("image/x-webp", "image/webp"),
+    ],
+)
+def test_a_name_that_was_never_registered_is_the_registered_one(said_type, known, target):
+    part, losses = fitted(target, "image", said_type)
+    assert isinstance(part, Media)
+    assert (part.media_type, losses) == (known, [])
+
+
+def test_what_another_type_is_called_does_not_make_it_taken():
+    part, losses = fitted("messages", "image", "image/x-icon")
+    assert part == Text(text="[image left out: the target takes no image of this type]")
+    assert losses == [("dropped", "/p")]
+
+
+def test_a_pdf_by_an_older_name_is_one():
+    part, losses = fitted("messages", "document", "application/x-pdf; charset=binary")
+    assert isinstance(part, Media)
+    assert (part.media_type, losses) == ("application/pdf", [])
+
+
+@pytest.mark.parametrize(
+    ("said_type", "known"), [("audio/vnd.wave", "audio/wav"), ("audio/x-mp3", "audio/mpeg"), ("audio/mp3", "audio/mp3")]
+)
+def test_a_sound_is_called_what_the_target_knows(said_type, known):
+    part, losses = fitted("chat", "audio", said_type, media=frozenset({"audio"}))
+    assert isinstance(part, Media)
+    assert (part.media_type, losses) == (known, [])
+
+
+def test_a_target_that_takes_any_sound_is_told_its_rate():
+    part, losses = fitted("gemini", "audio", "audio/L16;rate=24000")
+    assert isinstance(part, Media)
+    assert (part.media_type, losses) == ("audio/L16;rate=24000", [])
+
+
+def test_a_parameter_that_says_something_is_booked_where_it_is_lost():
+    part, losses = fitted("messages", "image", "image/png;name=a.png")
+    assert isinstance(part, Media)
+    assert (part.media_type, losses) == ("image/png", [("approximated", "/p/source/media_type")])
+
+
+@pytest.mark.parametrize(
+    ("media_type", "charset", "losses"),
+    [
+        ("text/plain;charset=utf-8", "utf-8", []),
+        ('text/plain; Charset="ISO-8859-1"', "iso-8859-1", []),
+        ("Text/CSV; charset=utf-16", "utf-16", [("approximated", "/p/source/media_type")]),
+    ],
+)
+def test_text_is_read_in_the_charset_it_names(media_type, charset, losses):
+    data = Inline(b64encode("Größe".encode(charset)).decode())
+    part, found = fitted("messages", "document", media_type, data)
+    assert isinstance(part, Media)
+    assert (part.source, part.media_type, found) == (Plain("Größe"), "text/plain", losses)
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "no-such-charset"])
+def test_text_that_is_not_in_its_charset_is_no_text(charset):
+    part, losses = fitted("messages", "document", f"text/plain;charset={charset}", Inline("/w=="))
+    assert part == Text(text="[document left out: the target takes no document of this type]")
+    assert losses == [("dropped", "/p")]
+
+
+def test_claude_fetches_by_https_only_and_the_rest_is_left_out_and_booked():
+    body, losses, verdict = shown("http://a.example/x.png", "messages")
+    assert "[image left out: the target fetches nothing by http:]" in body
+    assert losses == [("dropped", "/messages/0/content/0/image_url/url"), ("dropped", "/messages/0/content/0/type")]
+    assert not isinstance(verdict, Violation)
+
+
+@pytest.mark.parametrize("target", ["gemini", "responses"])
+def test_others_fetch_by_http_too(target):
+    body, losses, _ = shown("http://a.example/x.png", target)
+    assert "http://a.example/x.png" in body
+    assert losses == []
+
+
+@pytest.mark.parametrize("target", MODELS)
+def test_the_scheme_of_a_link_is_written_small(target):
+    part, losses = fitted(target, "image", "", Link("HTTPS://A.example/X.png"))
+    assert isinstance(part, Media)
+    assert (part.source, losses) == (Link("https://A.example/X.png"), [])
