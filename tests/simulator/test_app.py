@@ -260,7 +260,7 @@ def test_tokens_are_counted(simulator, path, body, member):
 def test_models_are_listed_in_each_vendors_shape(simulator):
     openai = httpx2.get(simulator.base_url + "/v1/models", headers={"authorization": "Bearer k"}).json()
     anthropic = httpx2.get(simulator.base_url + "/v1/models", headers=KEYS).json()
-    google = httpx2.get(simulator.base_url + "/v1beta/models").json()
+    google = httpx2.get(simulator.base_url + "/v1beta/models", headers={"x-goog-api-key": "k"}).json()
     assert openai["object"] == "list"
     assert anthropic["data"][0]["type"] == "model"
     assert google["models"][0]["name"].startswith("models/")

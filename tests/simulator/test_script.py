@@ -79,6 +79,11 @@ def test_a_step_with_a_condition_applies_again_and_again_unless_told_how_often(t
     assert [steps(received()).text for _ in range(4)] == ["a", "a", "b", "b"]
 
 
+def test_a_step_may_be_a_refusal(tmp_path):
+    steps = script(tmp_path, '[[step]]\nrefusal = "I will not."\n')
+    assert steps(received()) == Answer(refusal="I will not.", end="stop")
+
+
 def test_a_step_may_be_a_fault(tmp_path):
     steps = script(tmp_path, '[[step]]\nfault = "429,retry-after=1"\n')
     assert steps(received()) == read_fault("429,retry-after=1")
@@ -114,6 +119,8 @@ def test_a_date_that_is_expected_is_told_like_any_other_value(tmp_path):
         ('[[step]]\nend = "banana"', "banana"),
         ('[[step]]\nfault = "burn"', "not a fault: 'burn'"),
         ('[[step]]\nfault = "429"\ntext = "a"', "says nothing beside it"),
+        ('[[step]]\nfault = "429"\nrefusal = "No."', "says nothing beside it"),
+        ('[[step]]\nrefusal = "No."\ntext = "a"', "instead of a text"),
         ('[[step]]\nexpect = { "temperature" = 1 }', "begins with a slash"),
         ("[[step]\n", "line 1"),
         ("[[steps]]\n", "step"),

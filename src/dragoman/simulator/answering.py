@@ -19,7 +19,6 @@ from dragoman.simulator import model
 from dragoman.simulator.api import Accepted, Occasion, Pace, Refusal, Told
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.faults import Fault, UnknownFault, read_fault, split_model
-from dragoman.simulator.keys import given_key, is_accepted
 from dragoman.simulator.recordings import SSE
 from dragoman.simulator.routes import Route
 from dragoman.simulator.rule import Situation, Violation
@@ -74,8 +73,6 @@ class Answering:
     async def told(self) -> Told | None:
         """Return what is to be sent; None if that has been done."""
         request, settings = self._request, self._settings
-        if not is_accepted(request, settings.key):
-            raise Refused(self._unaccepted())
         self._fault = self._asked_fault(request.header("x-dragoman-fault") or self._written_fault or settings.fault)
         if await self._went_wrong():
             return None
@@ -94,13 +91,6 @@ class Answering:
             return Told(200, _JSON, self._api.compact(accepted, self._occasion(), tokens))
         await self._answer(accepted)
         return None
-
-    def _unaccepted(self) -> Refusal:
-        """Say what a caller is told who may not ask."""
-        api, route = self._api, self._route
-        if api.bad_token is not None and (route.vertex or route.wrapped):
-            return api.bad_token
-        return api.no_key if api.no_key is not None and not given_key(self._request) else api.bad_key
 
     def _asked_fault(self, written: str) -> Fault | None:
         if not written:
@@ -148,12 +138,12 @@ class Answering:
         if self._envelope is not None:
             opened = self._envelope.opened(body)
             if isinstance(opened, Violation):
-                raise _refused(opened)
+                raise refused(opened)
             name, body = opened
         if api.checks_headers is not None and not route.vertex:
             missing = api.checks_headers(dict(self._request.headers))
             if missing is not None:
-                raise _refused(missing)
+                raise refused(missing)
         memory = self._simulator.memory_of(api.name)
         if memory is not None:
             joined = memory.joined(body, recorded=self._settings.recorded)
@@ -171,7 +161,7 @@ class Answering:
         )
         accepted = api.accept(body, situation, self._simulator.signer)
         if isinstance(accepted, Violation):
-            raise _refused(accepted)
+            raise refused(accepted)
         return accepted
 
     async def _answer(self, accepted: Accepted) -> None:
@@ -273,7 +263,8 @@ def in_array(request: Request, route: Route) -> bool:
     return route.stream and APIS[route.api].array is not None and request.query.get("alt") != "sse"
 
 
-def _refused(violation: Violation) -> Refused:
+def refused(violation: Violation) -> Refused:
+    """Make a refusal of what is wrong."""
     return Refused(
         Refusal(status=violation.status, message=violation.message, where=violation.where, rule=violation.rule)
     )

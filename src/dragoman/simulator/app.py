@@ -8,12 +8,13 @@ from msgspec import Struct, structs
 
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import Headers, Request
-from dragoman.simulator import auxiliary
-from dragoman.simulator.answering import Answering, Refused, in_array
+from dragoman.simulator import auxiliary, keys
+from dragoman.simulator.answering import Answering, Refused, in_array, refused
 from dragoman.simulator.api import Memory, Refusal, Told
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.model.usage import PrefixMemory
 from dragoman.simulator.routes import Route, api_of, route_of
+from dragoman.simulator.rule import Violation
 from dragoman.simulator.settings import Settings
 from dragoman.simulator.signatures import Signer
 
@@ -65,9 +66,9 @@ class Simulator:
         """Answer one request."""
         request = exchange.request
         route = route_of(request.method, request.path) or self._recorded_route(request)
-        api = route.api if route is not None and route.api else api_of(request.path)
+        api = auxiliary.asked_api(request, route) if route is not None else api_of(request.path)
         try:
-            told = await self._told(exchange, route)
+            told = await self._told(exchange, route, api)
         except Refused as refused:
             told = APIS[api].refuse(refused.refusal)
             if route is not None and in_array(request, route):
@@ -86,11 +87,14 @@ class Simulator:
             return None
         return Route(api=api_of(request.path), operation="generate")
 
-    async def _told(self, exchange: Exchange, route: Route | None) -> Told | None:
+    async def _told(self, exchange: Exchange, route: Route | None, api: str) -> Told | None:
         """Return what is to be sent; None if that has been done."""
         request = exchange.request
         if route is None:
-            raise Refused(Refusal(status=404, message=f"Not found: {request.method} {request.path}", rule="path"))
+            raise Refused(_nowhere(request))
+        unaccepted = keys.unaccepted(request, route, APIS[api], self.settings.key)
+        if unaccepted is not None:
+            raise Refused(unaccepted)
         match route.operation:
             case "generate" | "count" | "compact":
                 return await Answering(self, exchange, route).told()
@@ -103,7 +107,10 @@ class Simulator:
                     raise Refused(told)
                 return told
             case _:
-                return auxiliary.told(request, route)
+                told = auxiliary.told(request, route)
+                if isinstance(told, Violation):
+                    raise refused(told)
+                return told
 
     def note(self, request: Request, api: str, status: int, rule: str = "") -> None:
         """Remember what came in; the oldest is forgotten when it gets too much."""
@@ -121,3 +128,12 @@ class Simulator:
                 rule=rule,
             )
         )
+
+
+def _nowhere(request: Request) -> Refusal:
+    """Say that nobody has such a path; of a socket, that it is not spoken, upon which clients ask again over HTTP."""
+    # That it wishes for another protocol is not passed on by the server; the key of its handshake is.
+    if request.path == "/v1/responses" and request.header("sec-websocket-key"):
+        message = "WebSocket connections are not supported: send the request over HTTP."
+        return Refusal(status=426, message=message, rule="path")
+    return Refusal(status=404, message=f"Not found: {request.method} {request.path}", rule="path")

@@ -10,7 +10,8 @@ from dragoman.http.message import Request
 from dragoman.simulator import catalogue
 from dragoman.simulator.api import Told
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.routes import Route
+from dragoman.simulator.routes import Route, api_of
+from dragoman.simulator.rule import Violation
 
 _JSON = {"content-type": "application/json"}
 _GRANTS = frozenset({"refresh_token", "authorization_code", "urn:ietf:params:oauth:grant-type:jwt-bearer"})
@@ -20,7 +21,16 @@ def _told(value: Any, status: int = 200) -> Told:
     return Told(status, _JSON, msgspec.json.encode(value))
 
 
-def told(request: Request, route: Route) -> Told:
+def asked_api(request: Request, route: Route) -> str:
+    """Return whose API is asked: of a path that several vendors have, the headers tell."""
+    if route.api or route.operation not in {"models", "model"}:
+        return route.api or api_of(request.path)
+    if _is_google(request, route):
+        return "gemini"
+    return "messages" if request.header("anthropic-version") else "chat"
+
+
+def told(request: Request, route: Route) -> Told | Violation:
     """Answer what needs no model."""
     match route.operation:
         case "models":
@@ -29,7 +39,8 @@ def told(request: Request, route: Route) -> Told:
             return _told(_model(request, route))
         case "code_assist":
             code_assist = import_module("dragoman.simulator.apis.gemini.code_assist")
-            return Told(200, _JSON, code_assist.told(route.action, route.id, request.body))
+            told = code_assist.told(route.action, route.id, request.body)
+            return told if isinstance(told, Violation) else Told(200, _JSON, told)
         case "token":
             return _token(request.body)
         case "rules":

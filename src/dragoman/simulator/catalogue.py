@@ -37,11 +37,12 @@ def openai_models() -> dict[str, Any]:
 
 def anthropic_model(name: str) -> dict[str, Any]:
     """Return a model as Anthropic lists it."""
-    from dragoman.simulator.apis.messages.models import model_of  # noqa: PLC0415  only who asks pays for loading it
+    # Only who asks pays for loading these.
+    from dragoman.simulator.apis.messages.capabilities import told_of  # noqa: PLC0415
+    from dragoman.simulator.apis.messages.models import model_of  # noqa: PLC0415
 
-    limits = {"max_input_tokens": model_of(name).most_input, "max_tokens": model_of(name).most_output}
     shown = ANTHROPIC.get(name, name)
-    return {"type": "model", "id": name, "display_name": shown, "created_at": _CREATED_AT, **limits}
+    return {"type": "model", "id": name, "display_name": shown, "created_at": _CREATED_AT, **told_of(model_of(name))}
 
 
 def anthropic_models() -> dict[str, Any]:
@@ -52,6 +53,8 @@ def anthropic_models() -> dict[str, Any]:
 
 def gemini_model(name: str) -> dict[str, Any]:
     """Return a model as Google lists it."""
+    from dragoman.simulator.apis.gemini.generation import generation_of  # noqa: PLC0415  only who asks pays for it
+
     return {
         "name": f"models/{name}",
         "version": "001",
@@ -60,6 +63,7 @@ def gemini_model(name: str) -> dict[str, Any]:
         "inputTokenLimit": 1_048_576,
         "outputTokenLimit": 65_536,
         "supportedGenerationMethods": _METHODS,
+        "thinking": generation_of(name).thinks,
         "temperature": 1,
         "topP": 0.95,
         "topK": 64,

@@ -3,8 +3,12 @@
 import hmac
 
 from dragoman.http.message import Request
+from dragoman.simulator.api import Api, Refusal
+from dragoman.simulator.routes import Route
 
 INVALID = "invalid"
+_OPEN = frozenset({"health", "rules", "requests", "token"})
+"""What no vendor asks a key for: they are the simulator's own, or where tokens come from."""
 
 
 def given_key(request: Request) -> str:
@@ -21,3 +25,12 @@ def is_accepted(request: Request, wanted: str) -> bool:
     if wanted:
         return hmac.compare_digest(given.encode(), wanted.encode())
     return bool(given) and not given.startswith(INVALID)
+
+
+def unaccepted(request: Request, route: Route, api: Api, wanted: str) -> Refusal | None:
+    """Say what a caller is told who may not ask; None for one who may."""
+    if route.operation in _OPEN or is_accepted(request, wanted):
+        return None
+    if api.bad_token is not None and (route.vertex or route.wrapped):
+        return api.bad_token
+    return api.no_key if api.no_key is not None and not given_key(request) else api.bad_key

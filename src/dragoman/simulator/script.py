@@ -93,6 +93,8 @@ class Step(Struct, forbid_unknown_fields=True):
     expect: dict[str, Any] = field(default_factory=dict[str, Any])
     """What the request must hold, by JSON pointer."""
     text: str = ""
+    refusal: str = ""
+    """What is said instead of an answer."""
     thought: str = ""
     calls: list[ScriptedCall] = field(default_factory=list[ScriptedCall])
     end: AnswerEnd | None = None
@@ -104,10 +106,12 @@ class Step(Struct, forbid_unknown_fields=True):
         astray = [pointer for pointer in self.expect if pointer and not pointer.startswith("/")]
         if astray:
             raise ValueError(f"not a JSON pointer: {astray[0]!r}; one begins with a slash")
+        if self.refusal and (self.text or self.calls):
+            raise ValueError("a step with a refusal says it instead of a text and calls")
         if self.fault is None:
             return
         read_fault(self.fault)
-        if self.text or self.thought or self.calls or self.end is not None:
+        if self.text or self.refusal or self.thought or self.calls or self.end is not None:
             raise ValueError("a step with a fault says nothing beside it")
 
 
@@ -189,4 +193,4 @@ def _reply(step: Step) -> Answer | Fault:
         for number, call in enumerate(step.calls, 1)
     )
     end: AnswerEnd = step.end or ("calls" if calls else "stop")
-    return Answer(text=step.text, thought=step.thought, calls=calls, end=end)
+    return Answer(text=step.text, refusal=step.refusal, thought=step.thought, calls=calls, end=end)

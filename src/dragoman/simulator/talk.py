@@ -96,7 +96,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     text: str = ""
     refusal: str = ""
-    """What it says instead of an answer, of which only OpenAI's APIs have a word: a script may say so."""
+    """What it says instead of an answer, if a script says so: Google has no word for it, and shows it as text."""
     thought: str = ""
     calls: tuple[Call, ...] = ()
     end: AnswerEnd = "stop"

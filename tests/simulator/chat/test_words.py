@@ -254,6 +254,24 @@ CASES = [
         "Invalid schema for function 'find': In context=('properties', 'query'), array schema missing items.",
     ),
     (
+        schema_of(properties={"query": {"type": {"x": 1}}}),
+        "tools[0].function.parameters",
+        "invalid_function_parameters",
+        "Invalid schema for function 'find': {'x': 1} is not valid under any of the given schemas.",
+    ),
+    (
+        schema_of(properties={"query": {"type": "string", "format": []}}),
+        "tools[0].function.parameters",
+        "invalid_function_parameters",
+        "Invalid schema for function 'find': [] is not of type 'string'.",
+    ),
+    (
+        {"functions": [{"name": "f", "parameters": {"type": "object", "properties": {"a": []}}}]},
+        "functions[0].parameters",
+        "invalid_function_parameters",
+        "Invalid schema for function 'f': [] is not of type 'object', 'boolean'.",
+    ),
+    (
         person(strict=True, schema={"type": "object", "properties": {}}),
         "response_format",
         None,

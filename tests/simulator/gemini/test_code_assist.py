@@ -4,7 +4,8 @@ import httpx2
 import pytest
 
 import shelf
-from dragoman.simulator.apis.gemini import load_code_assist, onboard_user, unwrapped
+from dragoman.simulator.apis.gemini import unwrapped
+from dragoman.simulator.apis.gemini.code_assist import told
 from dragoman.simulator.rule import Violation
 from simulator.gemini.asking import NEW, accepted, asking, situation, user
 
@@ -67,26 +68,60 @@ def test_an_envelope_that_is_none_is_refused(body, rule):
 @shelf.needs_shelf
 def test_a_user_on_board_is_told_the_tier_and_the_project():
     [path] = shelf.samples("code_assist", "load_code_assist.request.json")
-    told = json.loads(load_code_assist(path.read_bytes()))
+    answer = json.loads(told("loadCodeAssist", "", path.read_bytes()))
     [sample] = shelf.samples("code_assist", "load_code_assist.response.json")
-    assert told.keys() == json.loads(sample.read_bytes()).keys()
-    assert told["currentTier"]["id"] == "standard-tier"
-    assert told["cloudaicompanionProject"] == "my-gcp-project"
+    assert answer.keys() == json.loads(sample.read_bytes()).keys()
+    assert answer["currentTier"]["id"] == "standard-tier"
+    assert answer["cloudaicompanionProject"] == "my-gcp-project"
 
 
 def test_a_new_user_is_told_the_tiers_and_comes_on_board_at_once():
-    told = json.loads(load_code_assist(b'{"cloudaicompanionProject": "new-one"}'))
-    assert "currentTier" not in told
-    assert [tier["id"] for tier in told["allowedTiers"] if tier["isDefault"]] == ["standard-tier"]
-    operation = json.loads(onboard_user(b'{"tierId": "standard-tier", "cloudaicompanionProject": "new-one"}'))
+    answer = json.loads(told("loadCodeAssist", "", b'{"cloudaicompanionProject": "new-one"}'))
+    assert "currentTier" not in answer
+    assert [tier["id"] for tier in answer["allowedTiers"] if tier["isDefault"]] == ["standard-tier"]
+    asked = b'{"tierId": "standard-tier", "cloudaicompanionProject": "new-one"}'
+    operation = json.loads(told("onboardUser", "", asked))
     assert operation["done"] is True
     assert operation["response"]["cloudaicompanionProject"]["id"] == "new-one"
 
 
 def test_a_user_without_a_project_gets_one():
-    for body in (b"{}", b"not json"):
-        assert json.loads(load_code_assist(body))["cloudaicompanionProject"] == "simulated-project"
-        assert json.loads(onboard_user(body))["response"]["cloudaicompanionProject"]["id"] == "simulated-project"
+    for body in (b"{}", b"", b'{"cloudaicompanionProject": null}'):
+        assert json.loads(told("loadCodeAssist", "", body))["cloudaicompanionProject"] == "simulated-project"
+        operation = json.loads(told("onboardUser", "", body))
+        assert operation["response"]["cloudaicompanionProject"]["id"] == "simulated-project"
+
+
+@pytest.mark.parametrize("method", ["loadCodeAssist", "onboardUser", "retrieveUserQuota", "recordCodeAssistMetrics"])
+@pytest.mark.parametrize(
+    "body",
+    [b"[]", b"1", b'{"a": "\xff"}', b"not json", b'{"a":' * 2000, b'{"cloudaicompanionProject": {}}'],
+    ids=["a list", "a number", "not UTF-8", "not JSON", "too deep", "no text"],
+)
+def test_a_call_that_is_no_message_is_refused_with_googles_error(simulator, method, body):
+    reply = httpx2.post(
+        f"{simulator.base_url}/v1internal:{method}", content=body, headers={"authorization": "Bearer t"}
+    )
+    assert reply.status_code == 400
+    assert reply.json()["error"]["status"] == "INVALID_ARGUMENT"
+    assert reply.headers["x-dragoman-rule"] in {"gemini.json", "gemini.type"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", ":loadCodeAssist"),
+        ("POST", ":onboardUser"),
+        ("POST", ":fetchAdminControls"),
+        ("GET", ":getCodeAssistGlobalUserSetting"),
+        ("GET", "/operations/onboard.p"),
+    ],
+)
+@pytest.mark.parametrize("headers", [{}, {"authorization": "Bearer invalid"}], ids=["none", "invalid"])
+def test_who_comes_on_board_has_a_token(simulator, method, path, headers):
+    reply = httpx2.request(method, f"{simulator.base_url}/v1internal{path}", headers=headers)
+    assert (reply.status_code, reply.json()["error"]["status"]) == (401, "UNAUTHENTICATED")
+    assert reply.headers["x-dragoman-rule"] == "key"
 
 
 def post(simulator, method, body, query=""):
@@ -135,7 +170,8 @@ def test_what_the_cli_asks_beside_answers_is_answered(simulator):
     assert post(simulator, "recordCodeAssistMetrics", {"project": "p", "metrics": []}).json() == {}
     opted = {"cloudaicompanionProject": "p", "freeTierDataCollectionOptin": True}
     assert post(simulator, "setCodeAssistGlobalUserSetting", opted).json() == opted
-    asked = httpx2.get(f"{simulator.base_url}/v1internal:getCodeAssistGlobalUserSetting")
+    url = f"{simulator.base_url}/v1internal:getCodeAssistGlobalUserSetting"
+    asked = httpx2.get(url, headers={"authorization": "Bearer t"})
     assert asked.json()["freeTierDataCollectionOptin"] is False
 
 

@@ -2,9 +2,10 @@ import json
 
 import pytest
 
+from dragoman.simulator.apis.gemini import API, unwrapped
 from dragoman.simulator.apis.gemini.shape import read_request
 from dragoman.simulator.rule import Violation
-from simulator.gemini.asking import user
+from simulator.gemini.asking import SIGNER, situation, user
 
 
 def read(body, *, vertex=False):
@@ -149,8 +150,6 @@ def test_what_does_not_fit_is_told_in_googles_words(body, fault, where, words):
         {"generationConfig": {"topK": {}}},
         {"generationConfig": {"maxOutputTokens": 1.5}},
         {"generationConfig": {"seed": "seven"}},
-        {"labels": {"a": 1}},
-        {"labels": "a"},
         {"contents": [{"parts": [{"inlineData": {"data": 5}}]}]},
         {"contents": [{"parts": [{"inlineData": {"data": "abcde"}}]}]},
         {"contents": [None]},
@@ -160,6 +159,26 @@ def test_what_does_not_fit_is_told_in_googles_words(body, fault, where, words):
 )
 def test_wrong_types_are_refused(body):
     assert told(body).rule in {"gemini.type", "gemini.enum"}
+
+
+@pytest.mark.parametrize("number", [10**400, "1" * 5000, "1e999"], ids=["digits", "text", "power"])
+def test_a_number_too_large_to_be_one_is_refused(number):
+    for config in ({"temperature": number}, {"maxOutputTokens": number}, {"responseSchema": {"minimum": number}}):
+        assert told({"generationConfig": config}).rule == "gemini.bounds"
+
+
+def test_a_body_nested_too_deeply_is_refused_in_an_envelope_too():
+    for depth in range(900, 1000):
+        body = b'{"contents": [{"role": "user", "parts": [%b1%b]}]}' % (b"[" * depth, b"]" * depth)
+        found = API.accept(body, situation(), SIGNER)
+        assert found.rule in {"gemini.json", "gemini.type"}
+        opened = unwrapped(b'{"model": "m", "request": %b}' % body)
+        assert isinstance(opened, tuple) or opened.rule == "gemini.json"
+
+
+@pytest.mark.parametrize("labels", [{"a": 1}, "a"])
+def test_labels_are_texts_by_name(labels):
+    assert told({"labels": labels}, vertex=True).rule == "gemini.type"
 
 
 def test_what_is_not_json_is_refused():
@@ -178,6 +197,8 @@ def test_what_is_not_json_is_refused():
         ({"contents": [{"parts": [{"functionCall": {"name": "f", "willContinue": True}}]}]}, True),
         ({"tools": [{"retrieval": {}}]}, True),
         ({"modelArmorConfig": {}}, True),
+        ({"labels": {"team": "sky"}}, True),
+        ({"serviceTier": "flex"}, False),
         ({"toolConfig": {"includeServerSideToolInvocations": True}}, False),
         ({"contents": [{"parts": [{"toolCall": {"id": "a"}}]}]}, False),
         ({"contents": [{"parts": [{"functionResponse": {"willContinue": True}}]}]}, False),

@@ -4,6 +4,7 @@ import httpx2
 import pytest
 
 from dragoman.simulator.apis.gemini import API, stream_array, unwrapped, wrapped
+from dragoman.simulator.talk import Answer
 from simulator.gemini.asking import (
     ANSWERS,
     NEW,
@@ -99,6 +100,17 @@ def test_a_stream_is_of_the_sdks_types_and_says_the_answer(name, kind, pace):
         types.GenerateContentResponse.model_validate(json.loads(frame[6:]))
     answered = client(lambda _: httpx2.Response(200, content=b"".join(frames)))
     check(name, list(answered.models.generate_content_stream(model="m", contents="x")))
+
+
+@pytest.mark.parametrize(("end", "finish"), [("stop", "STOP"), ("filtered", "SAFETY")])
+def test_a_refusal_is_said_as_text(end, finish):
+    answer = Answer(text="Well.", refusal="I will not.", end=end, usage=USAGE)
+    whole = types.GenerateContentResponse.model_validate(json.loads(API.whole(answer, given(), occasion())))
+    frames = [json.loads(frame[6:]) for frame in API.stream(answer, given(), occasion())]
+    streamed = [types.GenerateContentResponse.model_validate(frame) for frame in frames]
+    for replies in ([whole], streamed):
+        assert told(replies)[0] == "Well.\n\nI will not."
+        assert told(replies)[3] == finish
 
 
 @pytest.mark.parametrize("kind", SITUATIONS)

@@ -82,6 +82,11 @@ def wordy(count):
     return {"type": "object", "properties": {"it": {"type": "string", "enum": words}}}
 
 
+def shown_by_result(uri):
+    shown = [{"fileData": {"mimeType": "application/pdf", "fileUri": uri}}]
+    return asking(user("a"), model(call(signature=SKIP)), user(result(parts=shown)))
+
+
 def configured(**config):
     return {"contents": [user("Hi.")], "generationConfig": config}
 
@@ -234,6 +239,17 @@ def configured(**config):
             "Please ensure that the number of function response parts is equal to the number of function call parts of",
         ),
         (
+            asking(user("a"), model(call(signature=SKIP), call()), user(result()), user(result())),
+            None,
+            "Please ensure that the number of function response parts is equal to the number of function call parts of",
+        ),
+        (shown_by_result("gs://bucket/a.pdf"), None, "Unsupported file uri: gs://bucket/a.pdf"),
+        (
+            shown_by_result("https://generativelanguage.googleapis.com/v1beta/files/a"),
+            situation(vertex=True),
+            "it has an unsupported file uri",
+        ),
+        (
             asking(user("a"), model(call(signature=SKIP, id="1")), user(result(id="2"))),
             None,
             "Please ensure that every function response has the id and the name of its function call",
@@ -265,7 +281,9 @@ def test_what_is_wrong_is_said_in_googles_words(body, given, words):
         ({"contents": [user("a"), model("b")]}, situation("gemini-3.5-flash")),
         (asking(user("a"), model(call()), user(result(), "And?")), situation(OLD)),
         (asking(user("a"), model(call(signature=SKIP, id="1")), user(result())), situation()),
-        (asking(user("a"), model(call(signature=SKIP), call()), user(result()), user(result())), situation()),
+        (asking(user("a"), model(call(), call()), user(result()), user(result())), situation(OLD)),
+        (shown_by_result("https://generativelanguage.googleapis.com/v1beta/files/a"), situation()),
+        (shown_by_result("gs://bucket/a.pdf"), situation(vertex=True)),
         (asking(user("a"), model(call(signature=SKIP)), {**user(result()), "role": "function"}), situation()),
         (asking(user("a"), model(call(signature=SKIP)), {**user(result()), "role": "model"}), situation()),
         (asking(tools=[{"functionDeclarations": [WEATHER]}, {"googleSearch": {}}]), situation(vertex=True)),
@@ -295,6 +313,15 @@ def test_strictness_follows_the_generation():
         assert refused(ending, situation(name)).rule == "gemini.last-turn"
     for name in ("gemini-2.5-pro", "gemini-3-flash-preview", "gemini-3.5-flash", "models/gemini-pro-latest"):
         accepted(ending, situation(name))
+
+
+def test_results_apart_are_refused_from_gemini_3_on():
+    apart = asking(user("a"), model(call(signature=SKIP), call()), user(result()), user(result()))
+    for name in ("gemini-3-flash", NEW):
+        found = refused(apart, situation(name))
+        assert (found.rule, found.where) == ("gemini.results-together", "/contents/3/parts/0")
+    accepted(apart, situation(OLD))
+    accepted(asking(user("a"), model(call(signature=SKIP), call()), user(result(), result())))
 
 
 def test_the_place_of_a_fault_is_a_pointer():

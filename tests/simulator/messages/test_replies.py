@@ -35,11 +35,13 @@ ANSWERS = {
     "stop sequence": Answer(text="It is", stopped_by="END", usage=USAGE),
     "filtered": Answer(text="I can", end="filtered", usage=USAGE),
     "malformed call": Answer(text="Hm.", end="malformed_call", usage=USAGE),
+    "refused": Answer(refusal="I will not do that.", usage=USAGE),
     "nothing": Answer(usage=USAGE),
 }
 ENDS = {"call": "tool_use", "calls": "tool_use", "no arguments": "tool_use", "length": "max_tokens"} | {
     "stop sequence": "stop_sequence",
     "filtered": "refusal",
+    "refused": "refusal",
 }
 BODIES = {
     "newest": asks(tools=[WEATHER]),
@@ -200,6 +202,12 @@ def test_white_space_between_quotations_is_no_block_of_its_own():
     answer = Answer(text=f"{PAGE.quote} {OTHER.quote}\n", query="weather", sources=(PAGE, OTHER), usage=USAGE)
     texts = [block["text"] for block in json.loads(whole(answer, BODIES["newest"]))["content"] if "text" in block]
     assert texts == [PAGE.quote, f" {OTHER.quote}"]
+
+
+def test_a_refusal_is_said_and_explained():
+    reply = json.loads(whole(Answer(text="Well.", refusal="I will not.", usage=USAGE), BODIES["newest"]))
+    assert [block["text"] for block in reply["content"]] == ["Well.", "I will not."]
+    assert reply["stop_details"] == {"type": "refusal", "category": None, "explanation": "I will not."}
 
 
 def test_an_id_that_a_script_gave_is_kept_and_a_neutral_one_is_not():

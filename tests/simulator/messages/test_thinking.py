@@ -128,6 +128,38 @@ def test_a_caller_may_ask_that_thoughts_of_other_conversations_be_dropped():
     accepted({**moved, "thinking": {"type": "adaptive", **binding}}, SIGNER)
 
 
+@pytest.mark.parametrize("other", ["claude-sonnet-5-5", "claude-fable-5-1", "never-heard-of"])
+def test_the_newest_models_leave_out_a_thought_of_another_model_and_refuse_none(other):
+    body = asks(tools=[WEATHER], system="Be brief.")
+    switched = answered({**body, "system": "Other.", "model": other}, reply_to(body))
+    accepted(switched, SIGNER)
+    assert "input_transformations" not in reply_to(switched)
+
+
+def test_with_the_beta_a_reply_tells_of_thoughts_of_another_model():
+    older = asks(tools=[WEATHER], model="claude-opus-4-8", thinking={"type": "adaptive"})
+    switched = {**answered(older, reply_to(older)), "model": NEWEST}
+    found = accepted(switched, SIGNER, betas=("thinking-binding-controls-2026-08-01",))
+    occasion = Occasion(id="2" * 24, created=1, signer=SIGNER)
+    told = json.loads(API.whole(THINKING, found, occasion))["input_transformations"]
+    dropped = {"type": "thinking_dropped", "path": "messages.1.content.0", "reason": "model_binding_mismatch"}
+    assert told == [dropped]
+
+
+def test_a_thought_of_the_same_model_is_bound_to_its_conversation_under_another_name():
+    body = asks(tools=[WEATHER], system="Be brief.")
+    moved = answered({**body, "system": "Other.", "model": f"{NEWEST}-20260901"}, reply_to(body))
+    assert refused(moved, SIGNER).rule == "messages.thinking-prefix"
+
+
+def test_a_signature_without_its_last_token_is_refused():
+    body = asks(tools=[WEATHER])
+    once = answered(body, reply_to(body))
+    thought = once["messages"][1]["content"][0]
+    thought["signature"] = thought["signature"][:144]
+    assert refused(once, SIGNER).rule == "messages.thinking-signature"
+
+
 def test_thoughts_are_left_out_where_the_model_does_so_and_still_come_back():
     body = asks(tools=[WEATHER])
     reply = reply_to(body)

@@ -246,3 +246,30 @@ def test_numbers_keep_to_their_bounds():
     scale = function("set_volume", "Set the volume", ("level",), level={**NUMBER, "minimum": 0, "maximum": 10})
     assert called("set the volume of room 300 to level 7", scale) == [("set_volume", {"level": 7})]
     assert called("set the volume to 300", scale)[0][1]["level"] in range(11)
+
+
+TIMER = function("set_timer", "Set a timer.", ("minutes",), minutes=INTEGER, label=TEXT)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        'Set a timer for 25 minutes labelled "tea".',
+        'Set a timer for 25 minutes labeled "tea".',
+        'Set a timer for 25 minutes: "tea".',
+        "Set a timer for 25 minutes called tea.",
+    ],
+)
+def test_what_is_quoted_or_called_so_is_the_label_nobody_demands(prompt):
+    assert called(prompt, TIMER) == [("set_timer", {"minutes": 25, "label": "tea"})]
+
+
+def test_without_a_quotation_there_is_no_label():
+    assert called("Set a timer for 25 minutes.", TIMER) == [("set_timer", {"minutes": 25})]
+
+
+def test_a_quotation_goes_to_what_is_demanded_before_it_goes_elsewhere():
+    find = function("find_page", "Find a page.", ("query",), query=TEXT, title=TEXT, language=TEXT)
+    assert called('Find a page for "dragons".', find) == [("find_page", {"query": "dragons"})]
+    asked = 'Find a page for "dragons" titled "Fire".'
+    assert called(asked, find) == [("find_page", {"query": "dragons", "title": "Fire"})]

@@ -40,7 +40,7 @@ def usage_of(ask: Ask, answer: Answer, memory: "PrefixMemory | None" = None) -> 
         input_tokens = sum(count for count, _ in parts)
         cached = memory.recall(ask.model, parts)
     thought = text_tokens(answer.thought)
-    output = thought + text_tokens(answer.text) + sum(map(call_tokens, answer.calls))
+    output = thought + text_tokens(answer.text + answer.refusal) + sum(map(call_tokens, answer.calls))
     return Usage(input=input_tokens, output=output, cached=cached, thought=thought)
 
 

@@ -22,9 +22,9 @@ from dragoman.simulator.apis.chat.write import silenced, whole
 from dragoman.simulator.apis.openai.headers import of_answer
 from dragoman.simulator.apis.openai.keys import BAD_KEY, NO_KEY
 from dragoman.simulator.rule import Json, Rule, Situation, Violation, first_violation
-from dragoman.simulator.shape import Shaped
+from dragoman.simulator.shape import Misshapen, Shaped
 from dragoman.simulator.signatures import Signer
-from dragoman.wire.json import decode, encode
+from dragoman.wire.json import Malformed, decode, encode
 from dragoman.wire.pointer import split
 
 RULES: tuple[Rule[ChatRequest], ...] = (
@@ -46,8 +46,19 @@ _NO_COUNT = (
 )
 
 
+_NOT_JSON = Violation(say(Misshapen("json", "", "", "")), rule="chat.json")
+
+
 def accept(body: bytes, situation: Situation, _: Signer) -> Accepted | Violation:
     """Judge a request; Chat Completions has no signatures to judge."""
+    try:
+        return _judged(body, situation)
+    except (Malformed, RecursionError):
+        # The shape stops at the first fault; what stands behind it may be no JSON at all.
+        return _NOT_JSON
+
+
+def _judged(body: bytes, situation: Situation) -> Accepted | Violation:
     request = _SHAPE.read(body)
     if isinstance(request, Violation):
         return _with_value(request, body)

@@ -18,7 +18,8 @@ class Family(Struct, frozen=True, kw_only=True):
 
     generation: tuple[int, int]
     efforts: tuple[str, ...] = ()
-    """Words of `reasoning_effort`; a family without any does not reason."""
+    """Words of `reasoning_effort`; a family without any does not reason. GPT-5.6 knows `max` on Responses only: probes
+    of both endpoints agree."""
     default_effort: str = "none"
     tools: ToolPolicy = "any"
     custom_tools: bool = True
@@ -70,7 +71,6 @@ _FAMILIES: tuple[tuple[re.Pattern[str], Family], ...] = tuple(
         ),
     )
 )
-_NOWHERE = re.compile(r"no-such|non-existent|does-not-exist")
 _COMPLETIONS_ONLY = re.compile(r"gpt-3\.5-turbo-instruct|davinci-002|babbage-002")
 _RESPONSES_ONLY = re.compile(r"(?:gpt-5|gpt-6|o1|o3).*-(?:pro|codex|deep-research)(?:-|$)|codex-mini|computer-use")
 
@@ -101,11 +101,6 @@ def is_search_model(model: str) -> bool:
 def is_audio_model(model: str) -> bool:
     """Tell whether a model hears and speaks."""
     return "audio" in model
-
-
-def is_unknown(model: str) -> bool:
-    """Tell whether a name shall not exist."""
-    return _NOWHERE.match(model) is not None
 
 
 def is_for_completions(model: str) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Any
 
+from dragoman.simulator.absent import SAYS, is_absent
 from dragoman.simulator.apis.chat import changes, models, words
 from dragoman.simulator.apis.chat.models import effort_of, family_of
 from dragoman.simulator.apis.chat.rules_messages import PROBED
@@ -43,7 +44,7 @@ def _each(*mutators: Mutate) -> Mutate:
 
 
 def _check_exists(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    if models.is_unknown(body.model):
+    if is_absent(body.model):
         message = f"The model `{body.model}` does not exist or you do not have access to it."
         yield Violation(message, "", 404)
 
@@ -192,7 +193,7 @@ _SCHEMA = {"type": "json_schema", "json_schema": {"name": "person", "schema": {"
 EXISTENCE_RULES: tuple[Rule[ChatRequest], ...] = (
     Rule(
         "chat.model-unknown",
-        "A model whose name starts with no-such, non-existent or does-not-exist does not exist.",
+        SAYS,
         "recorded: openai_chat/newrelic-python-agent-0010",
         _check_exists,
         _renamed("no-such-model"),

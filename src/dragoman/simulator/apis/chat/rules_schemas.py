@@ -85,6 +85,17 @@ def _break_items(body: Json, _: Random) -> Iterable[Json]:
             yield changes.put(body, (*path, *inner), {"type": "array"})
 
 
+def _break_keywords(body: Json, _: Random) -> Iterable[Json]:
+    within: tuple[Json, ...] = ({"type": {"x": 1}}, {"type": "text"}, {"type": "string", "format": []})
+    outside: tuple[Json, ...] = ({"properties": []}, {"required": None}, {"$defs": {"one": []}})
+    for path, schema in changes.schemas(body):
+        for inner in _inner(schema, _is_plain):
+            for wrong in within:
+                yield changes.put(body, (*path, *inner), wrong)
+        for wrong in outside:
+            yield changes.put(body, path, {**schema, **wrong})
+
+
 def _breaking(wanted: Callable[[Json], bool], *changed: Callable[[Json], Json]) -> Mutate:
     """Make a mutator of strict schemas: each wanted schema within one is changed in each way."""
 
@@ -109,7 +120,12 @@ def _with(**members: Any) -> Callable[[Json], Json]:
 
 
 def _forbidding(keyword: str) -> Callable[[Json], Json]:
-    values: dict[str, Any] = {"allOf": [{"type": "string"}], "oneOf": [{"type": "string"}], "uniqueItems": True}
+    values: dict[str, Any] = {
+        "allOf": [{"type": "string"}],
+        "oneOf": [{"type": "string"}],
+        **dict.fromkeys(("minProperties", "maxProperties"), 1),
+        "uniqueItems": True,
+    }
     return _with(**{keyword: values.get(keyword, {})})
 
 
@@ -178,6 +194,13 @@ RULES: tuple[Rule[ChatRequest], ...] = (
         "A schema is of type object, without oneOf, anyOf, allOf, enum and not at its root; an empty one is none.",
         "wire/openai_chat.md section 3; root combinators of functions that are not strict: reported in public issues",
         _break_root,
+    ),
+    _rule(
+        "malformed",
+        "chat.schema-malformed",
+        "A schema is one: types have known names, and what stands at a keyword is of the kind it wants.",
+        "reported in public issues: [] is not of type 'object', 'boolean', for functions that are not strict too",
+        _break_keywords,
     ),
     _rule(
         "items",

@@ -6,15 +6,16 @@ what was in it to Vertex's rules, for that is the request Code Assist passes on.
 
 import msgspec
 
+from dragoman.simulator.absent import is_absent
 from dragoman.simulator.api import Accepted, Api, Envelope
-from dragoman.simulator.apis.gemini.code_assist import counted, load_code_assist, onboard_user, unwrapped, wrapped
+from dragoman.simulator.apis.gemini.code_assist import counted, unwrapped, wrapped
 from dragoman.simulator.apis.gemini.errors import BAD_KEY, BAD_TOKEN, NO_KEY, fail, refuse
-from dragoman.simulator.apis.gemini.generation import NO_SUCH, generation_of
+from dragoman.simulator.apis.gemini.generation import generation_of
 from dragoman.simulator.apis.gemini.heard import Heard, heard_in
 from dragoman.simulator.apis.gemini.proto import Surface
 from dragoman.simulator.apis.gemini.read import asked
 from dragoman.simulator.apis.gemini.rules import NOTES, RULES
-from dragoman.simulator.apis.gemini.shape import read_request
+from dragoman.simulator.apis.gemini.shape import not_json, read_request
 from dragoman.simulator.apis.gemini.stream import stream, stream_array
 from dragoman.simulator.apis.gemini.turns import turns_of
 from dragoman.simulator.apis.gemini.write import silenced, whole
@@ -23,8 +24,6 @@ from dragoman.simulator.signatures import Signer
 
 __all__ = [
     "API",
-    "load_code_assist",
-    "onboard_user",
     "stream_array",
     "unwrapped",
     "wrapped",
@@ -32,8 +31,15 @@ __all__ = [
 
 
 def _accept(body: bytes, situation: Situation, signer: Signer) -> Accepted | Violation:
+    try:
+        return _judged(body, situation, signer)
+    except RecursionError as error:
+        return not_json(error)
+
+
+def _judged(body: bytes, situation: Situation, signer: Signer) -> Accepted | Violation:
     model = situation.model.rpartition("/")[2]
-    if model.startswith(NO_SUCH):
+    if is_absent(model):
         return _no_model(model, situation)
     surface = _surface(situation)
     request = read_request(body, surface, counting=situation.counting)

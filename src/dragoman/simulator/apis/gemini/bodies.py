@@ -6,12 +6,13 @@ from typing import Any
 
 from dragoman.simulator.apis.gemini.proto import camel, items_of
 from dragoman.simulator.apis.gemini.shape import FunctionCall, Part
-from dragoman.simulator.apis.gemini.turns import signed_content
+from dragoman.simulator.apis.gemini.signing import sign
 from dragoman.simulator.rule import Json
 from dragoman.simulator.signatures import Signer
 
 SIGNER = Signer()
-"""Mutators sign with the default seed."""
+MODEL = "gemini-3.8-flash"
+"""Mutators sign with the default seed, as this model does."""
 WEATHER: Json = {"name": "look_up_weather", "description": "Tells the weather.", "parameters": {"type": "OBJECT"}}
 
 
@@ -137,11 +138,11 @@ def responses(body: Json) -> list[Json]:
     ]
 
 
-def token_for(part: Json, occasion: str) -> str:
+def token_for(part: Json, occasion: str, model: str = MODEL) -> str:
     """Sign a part."""
     call = get(part, "function_call")
     shaped = Part(function_call=FunctionCall(name=call["name"], args=call.get("args")) if call is not None else None)
-    return SIGNER.issue(signed_content(shaped), occasion)
+    return sign(shaped, model, SIGNER, occasion)
 
 
 def signed(body: Json) -> Json:

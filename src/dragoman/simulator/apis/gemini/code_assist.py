@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from dragoman.simulator.apis.gemini.proto import Fields, Message, Reader, members_of
-from dragoman.simulator.apis.gemini.shape import RULES
+from dragoman.simulator.apis.gemini.shape import RULES, not_json
 from dragoman.simulator.catalogue import GEMINI
 from dragoman.simulator.rule import Violation
 
@@ -42,8 +42,8 @@ class _Reply(Struct):
 
 
 class _Asked(Struct):
-    cloudaicompanionProject: str = ""  # noqa: N815  Google's name
-    freeTierDataCollectionOptin: bool = False  # noqa: N815  Google's name
+    cloudaicompanionProject: str | None = None  # noqa: N815  Google's name
+    freeTierDataCollectionOptin: bool | None = None  # noqa: N815  Google's name
 
 
 class _Count(Struct):
@@ -58,6 +58,13 @@ def unwrapped(body: bytes) -> tuple[str, bytes] | Violation:
 
     Only a request to count tokens names its model within.
     """
+    try:
+        return _opened(body)
+    except RecursionError as error:
+        return not_json(error)
+
+
+def _opened(body: bytes) -> tuple[str, bytes] | Violation:
     envelope = _READER.read(body, RULES)
     if isinstance(envelope, Violation):
         return envelope
@@ -93,13 +100,17 @@ def counted(count: bytes) -> bytes:
     return msgspec.json.encode(msgspec.json.decode(count, type=_Count))
 
 
-def told(action: str, operation: str, body: bytes) -> bytes:
+def told(action: str, operation: str, body: bytes) -> bytes | Violation:
     """Answer a call that is not for an answer of the model; an operation is asked for by its name."""
+    asked = _asked(body or b"{}")
+    if isinstance(asked, Violation):
+        return asked
+    project = asked.cloudaicompanionProject or ""
     match action:
         case "loadCodeAssist":
-            return load_code_assist(body)
+            return _load_code_assist(project)
         case "onboardUser":
-            return onboard_user(body)
+            return _onboard_user(project or _PROJECT)
         case "operation":
             return _onboarded(operation.removeprefix("operations/").removeprefix("onboard."))
         case "retrieveUserQuota":
@@ -110,26 +121,22 @@ def told(action: str, operation: str, body: bytes) -> bytes:
         case "fetchAdminControls":
             return msgspec.json.encode({"adminControlsApplicable": False})
         case "getCodeAssistGlobalUserSetting" | "setCodeAssistGlobalUserSetting":
-            asked = _asked(body)
-            project = asked.cloudaicompanionProject or _PROJECT
-            setting = {"freeTierDataCollectionOptin": asked.freeTierDataCollectionOptin}
-            return msgspec.json.encode({"cloudaicompanionProject": project, **setting})
+            setting = {"freeTierDataCollectionOptin": bool(asked.freeTierDataCollectionOptin)}
+            return msgspec.json.encode({"cloudaicompanionProject": project or _PROJECT, **setting})
         case _:
             return b"{}"
 
 
-def load_code_assist(body: bytes) -> bytes:
-    """Answer `loadCodeAssist`: which tier the user is on, and with which project."""
-    project = _asked(body).cloudaicompanionProject
+def _load_code_assist(project: str) -> bytes:
+    """Tell which tier the user is on, and with which project."""
     if project.startswith("new"):
         tiers = [{**_TIER, "isDefault": True, "userDefinedCloudaicompanionProject": True}, _FREE]
         return msgspec.json.encode({"allowedTiers": tiers})
     return msgspec.json.encode({"currentTier": _TIER, "cloudaicompanionProject": project or _PROJECT})
 
 
-def onboard_user(body: bytes) -> bytes:
-    """Answer `onboardUser`: an operation, mostly one that is done at once."""
-    project = _asked(body).cloudaicompanionProject or _PROJECT
+def _onboard_user(project: str) -> bytes:
+    """Tell of an operation, mostly one that is done at once."""
     if project.startswith("new-slow"):
         return msgspec.json.encode({"name": _OPERATION + project, "done": False})
     return _onboarded(project)
@@ -140,8 +147,16 @@ def _onboarded(project: str) -> bytes:
     return msgspec.json.encode({"name": _OPERATION + project, "done": True, "response": response})
 
 
-def _asked(body: bytes) -> _Asked:
+def _asked(body: bytes) -> _Asked | Violation:
+    """Read what a call is about; of its other members nobody has told what they may be."""
     try:
-        return msgspec.json.decode(body, type=_Asked)
-    except msgspec.MsgspecError:
-        return _Asked()
+        document = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return not_json(error)
+    if members_of(document) is None:
+        words = 'Invalid JSON payload received. Unknown name "": Root element must be a message.'
+        return Violation(words, rule=f"{RULES}.type")
+    try:
+        return msgspec.convert(document, _Asked)
+    except msgspec.ValidationError as error:
+        return Violation(f"Invalid value: {error}", rule=f"{RULES}.type")

@@ -18,7 +18,6 @@ _ALIASES = {
     "gemini-pro-vision": "gemini-1.0-pro",
 }
 _BUDGETS = {"pro": (128, 32_768), "flash": (0, 24_576), "flash-lite": (512, 24_576)}
-NO_SUCH = "no-such"
 
 
 class Generation(Struct, frozen=True):
@@ -76,13 +75,19 @@ class Generation(Struct, frozen=True):
         return _BUDGETS.get(self.family) if self.number == (2, 5) else None
 
 
+def known_as(model: str) -> str:
+    """Return a model's name without what stands before it in a path; of an alias, the name it stands for."""
+    name = model.rpartition("/")[2]
+    return _ALIASES.get(name, name)
+
+
 @lru_cache(maxsize=1024)
 def generation_of(model: str) -> Generation:
     """Read a model's name, with or without what stands before it in a path."""
-    name = model.rpartition("/")[2]
+    name = known_as(model)
     if name.startswith("gemma"):
         return Generation((2, 0), "gemma")
-    found = _NAME.match(_ALIASES.get(name, name))
+    found = _NAME.match(name)
     if found is None:
         return Generation()
     return Generation((int(found["major"]), int(found["minor"] or 0)), found["family"] or "")

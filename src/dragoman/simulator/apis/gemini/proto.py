@@ -5,6 +5,7 @@ numbers, numbers as strings. It is strict where Google is: unknown names, types,
 A member marked `STUDIO`, `VERTEX` or `NOT_V1` is unknown to the other surfaces.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from types import NoneType, UnionType
@@ -311,7 +312,10 @@ def _number(value: Any, kind: str) -> float:
         return value
     if not isinstance(value, str) or not _NUMBER.fullmatch(value):
         raise _invalid("type", kind, value)
-    return float(value) if set(value) & set(".eE") else int(value)
+    try:
+        return float(value) if set(value) & set(".eE") else int(value)
+    except ValueError:  # it has more digits than Python reads
+        raise _invalid("bounds", kind, value) from None
 
 
 def _integer_of(kind: str) -> Read:
@@ -329,7 +333,16 @@ def _integer_of(kind: str) -> Read:
 
 
 def _float_of(kind: str) -> Read:
-    return lambda value: float(_number(value, kind))
+    def read(value: Any) -> float:
+        try:
+            number = float(_number(value, kind))
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            raise _invalid("bounds", kind, value)
+        return number
+
+    return read
 
 
 def _bytes(value: Any) -> str:

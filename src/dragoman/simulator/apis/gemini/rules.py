@@ -128,7 +128,7 @@ NOTES = (*_SHAPE, *(RuleNote(rule.name, rule.says, rule.source, rule.mutate) for
 UNBROKEN = frozenset({"gemini.json", "gemini.model", "gemini.envelope"})
 """Rules no change of a JSON body breaks: the body is JSON, the model stands in the path, an envelope around it."""
 
-_NEW = Situation(model="gemini-3.8-flash", recorded=True)
+_NEW = Situation(model=bodies.MODEL, recorded=True)
 _OLD = Situation(model="gemini-2.5-pro", recorded=True)
 _VERTEX = Situation(model="gemini-2.5-flash", recorded=True, vertex=True)
 CIRCUMSTANCES: dict[str, Situation] = {
@@ -147,6 +147,7 @@ CIRCUMSTANCES: dict[str, Situation] = {
     "gemini.first-turn": _NEW,
     "gemini.last-turn": _NEW,
     "gemini.result-last": _NEW,
+    "gemini.results-together": _NEW,
     "gemini.result-match": _NEW,
     "gemini.penalties": _NEW,
     "gemini.candidates": _NEW,
@@ -157,9 +158,10 @@ CIRCUMSTANCES: dict[str, Situation] = {
     "gemini.thoughts": Situation(model="gemini-2.5-flash", recorded=True),
     "gemini.signature-missing": _NEW,
     "gemini.signature-altered": _NEW,
-    "gemini.signature-foreign": Situation(model="gemini-3.8-flash"),
+    "gemini.signature-foreign": Situation(model=bodies.MODEL),
     "gemini.continuation-token": Situation(model="gemini-4-argon"),
     "gemini.signature-moved": _NEW,
+    "gemini.signature-model": _NEW,
     "gemini.signature-twice": _NEW,
 }
 """Where a rule holds that does not hold for every model and surface: its mutators break it there."""

@@ -40,6 +40,19 @@ def _parts(heard: Heard) -> Iterator[Placed]:
         yield from turn.parts
 
 
+def _files(heard: Heard) -> Iterator[tuple[str, str, FileData]]:
+    """Yield the files that are shown, also by results: where each stands, the path of its part, itself."""
+    for placed in _parts(heard):
+        path = f"contents[{placed.content}].parts[{placed.index}]"
+        if placed.part.file_data is not None:
+            yield f"{placed.where}/fileData", path, placed.part.file_data
+        result = placed.part.function_response
+        for index, one in enumerate(result.parts or [] if result is not None else []):
+            if one.file_data is not None:
+                where = f"{placed.where}/functionResponse/parts/{index}/fileData"
+                yield where, f"{path}.function_response.parts[{index}]", one.file_data
+
+
 def _contents(heard: Heard) -> Iterator[tuple[int, Content]]:
     yield from enumerate(heard.request.contents or [])
 
@@ -103,18 +116,13 @@ def _media(heard: Heard, _: Situation) -> Iterator[Violation]:
 
 
 def _file(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for placed in _parts(heard):
-        file: FileData | None = placed.part.file_data
-        if file is None:
-            continue
-        where = f"{placed.where}/fileData/fileUri"
+    for where, path, file in _files(heard):
         if not file.file_uri:
-            path = f"contents[{placed.content}].parts[{placed.index}].file_data.file_uri"
-            yield Violation(field(path, "file_uri must not be empty."), where)
+            yield Violation(field(f"{path}.file_data.file_uri", "file_uri must not be empty."), f"{where}/fileUri")
         elif file.file_uri.startswith("gs://") and not heard.vertex:
-            yield Violation(f"Unsupported file uri: {file.file_uri}", where)
+            yield Violation(f"Unsupported file uri: {file.file_uri}", f"{where}/fileUri")
         elif file.mime_type is not None and not _seen(heard, file.mime_type):
-            yield Violation(_media_words(heard, file.mime_type), f"{placed.where}/fileData/mimeType")
+            yield Violation(_media_words(heard, file.mime_type), f"{where}/mimeType")
 
 
 def _system(heard: Heard, _: Situation) -> Iterator[Violation]:
@@ -160,10 +168,9 @@ def _cached(heard: Heard, _: Situation) -> Iterator[Violation]:
 
 
 def _uploaded(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for placed in _parts(heard):
-        file = placed.part.file_data
-        if heard.vertex and file is not None and _UPLOADED.match(file.file_uri):
-            yield Violation(unable(f"it has an unsupported file uri: {file.file_uri}."), f"{placed.where}/fileData")
+    for where, _path, file in _files(heard) if heard.vertex else ():
+        if _UPLOADED.match(file.file_uri):
+            yield Violation(unable(f"it has an unsupported file uri: {file.file_uri}."), where)
 
 
 def _length(heard: Heard, situation: Situation) -> Iterator[Violation]:
@@ -333,8 +340,8 @@ RULES: tuple[HeardRule, ...] = (
     ),
     Rule(
         "gemini.file-data",
-        "A file has a URI; Cloud Storage is for Vertex alone.",
-        "wire/gemini.md sections 2 and 13; the words are ours",
+        "A file has a URI, in a result too; Cloud Storage is for Vertex alone.",
+        "wire/gemini.md sections 2 and 13; the words are ours; a file in a result: gemini/pydantic-ai-0141",
         _file,
         _bad_files,
     ),

@@ -13,7 +13,8 @@ from dragoman.simulator.apis.gemini import bodies
 from dragoman.simulator.apis.gemini.continuation import place_of
 from dragoman.simulator.apis.gemini.heard import Heard, HeardRule
 from dragoman.simulator.apis.gemini.shape import read_request
-from dragoman.simulator.apis.gemini.turns import Placed, current_turn, signed_content, turns_of
+from dragoman.simulator.apis.gemini.signing import is_of, judge
+from dragoman.simulator.apis.gemini.turns import Placed, current_turn, turns_of
 from dragoman.simulator.rule import Json, Rule, Situation, Violation
 from dragoman.simulator.signatures import Verdict
 
@@ -43,7 +44,7 @@ def _signed(heard: Heard) -> Iterator[tuple[Placed, str]]:
 def _judged(heard: Heard) -> Iterator[tuple[Placed, str, Verdict]]:
     for placed, token in _signed(heard):
         padded = token + "=" * (-len(token) % 4)
-        yield placed, token, heard.signer.judge(padded, signed_content(placed.part))
+        yield placed, padded, judge(padded, placed.part, heard.signer)
 
 
 def _missing_words(heard: Heard, placed: Placed, name: str) -> str:
@@ -84,6 +85,12 @@ def _foreign(heard: Heard, situation: Situation) -> Iterator[Violation]:
 def _moved(heard: Heard, _: Situation) -> Iterator[Violation]:
     for placed, _token, verdict in _judged(heard):
         if verdict == "moved":
+            yield Violation(_INVALID, f"{placed.where}/thoughtSignature")
+
+
+def _other_model(heard: Heard, _: Situation) -> Iterator[Violation]:
+    for placed, token, verdict in _judged(heard):
+        if verdict == "genuine" and not is_of(token, heard.model, heard.signer):
             yield Violation(_INVALID, f"{placed.where}/thoughtSignature")
 
 
@@ -149,6 +156,13 @@ def _with_moved(body: Json, _: Random) -> Iterable[Json]:
         yield changed
 
 
+def _with_other_model(body: Json, _: Random) -> Iterable[Json]:
+    changed = bodies.signed(body)
+    for number, part in enumerate(bodies.calls(changed)[-1:]):
+        bodies.put(part, "thought_signature", bodies.token_for(part, f"mutated {number}", "gemini-3-pro-preview"))
+        yield changed
+
+
 def _with_twice(body: Json, _: Random) -> Iterable[Json]:
     changed = bodies.signed(body)
     contents = bodies.contents(changed)
@@ -191,7 +205,7 @@ RULES: tuple[HeardRule, ...] = (
     Rule(
         "gemini.signature-foreign",
         "From Gemini 3 on a thought signature was issued here, unless the request is a recording.",
-        "wire/gemini.md section 6 (a signature of another model)",
+        "wire/gemini.md section 6 (a corrupted signature)",
         _foreign,
         _with_foreign,
     ),
@@ -201,6 +215,13 @@ RULES: tuple[HeardRule, ...] = (
         "wire/gemini.md section 6",
         _moved,
         _with_moved,
+    ),
+    Rule(
+        "gemini.signature-model",
+        "From Gemini 3 on a thought signature comes back to the model that issued it, on whichever surface.",
+        "wire/gemini.md section 6",
+        _other_model,
+        _with_other_model,
     ),
     Rule(
         "gemini.signature-twice",

@@ -61,6 +61,14 @@ def _count(heard: Heard, _: Situation) -> Iterator[Violation]:
             yield Violation(_COUNT, turn.calls[0][0].where)
 
 
+def _together(heard: Heard, _: Situation) -> Iterator[Violation]:
+    for _turn, following in _pairs(heard) if heard.generation.signs else ():
+        places = [placed for placed, _result in (following.results if following is not None else [])]
+        apart = next((placed for placed in places if placed.content != places[0].content), None)
+        if apart is not None:
+            yield Violation(_COUNT, apart.where)
+
+
 def _match(heard: Heard, _: Situation) -> Iterator[Violation]:
     if not heard.generation.exact:
         return
@@ -128,6 +136,17 @@ def _miscounted(body: Json, _: Random) -> Iterable[Json]:
             return
 
 
+def _apart(body: Json, _: Random) -> Iterable[Json]:
+    for index, content in enumerate(bodies.contents(bodies.copied(body))):
+        results = bodies.parts(content)
+        if len(results) > 1 and all(bodies.get(part, "function_response") is not None for part in results):
+            changed = bodies.copied(body)
+            split = [{"role": "user", "parts": parts} for parts in (results[:1], results[1:])]
+            bodies.contents(changed)[index : index + 1] = split
+            yield changed
+            return
+
+
 def _mismatched(body: Json, _: Random) -> Iterable[Json]:
     for name in ("id", "name"):
         changed = bodies.copied(body)
@@ -188,6 +207,13 @@ RULES: tuple[HeardRule, ...] = (
         "wire/gemini.md section 5",
         _count,
         _miscounted,
+    ),
+    Rule(
+        "gemini.results-together",
+        "From Gemini 3 on the results of one turn's calls stand in one content.",
+        "wire/gemini.md section 5; older ones take them apart: gemini/crewai-0007",
+        _together,
+        _apart,
     ),
     Rule(
         "gemini.result-match",

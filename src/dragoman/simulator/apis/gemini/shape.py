@@ -312,8 +312,8 @@ class GenerateContentRequest(Message):
     safety_settings: list[SafetySetting] | None = None
     generation_config: GenerationConfig | None = None
     cached_content: str | None = None
-    labels: dict[str, str] | None = None
-    service_tier: Annotated[str, Words("ServiceTier", _TIERS)] | None = None
+    labels: Annotated[dict[str, str], VERTEX] | None = None
+    service_tier: Annotated[str, Words("ServiceTier", _TIERS), STUDIO] | None = None
     continuation_token: Bytes | None = None
     store: Annotated[bool, STUDIO] | None = None
     model_armor_config: Annotated[ModelArmorConfig, VERTEX] | None = None
@@ -329,6 +329,11 @@ class CountTokensRequest(Message):
     system_instruction: Annotated[Content, VERTEX] | None = None
     tools: Annotated[list[Tool], VERTEX] | None = None
     generation_config: Annotated[GenerationConfig, VERTEX] | None = None
+
+
+def not_json(error: Exception) -> Violation:
+    """Say that a body is no JSON that can be read."""
+    return Violation(f"Invalid JSON payload received. {error}", rule=f"{RULES}.json")
 
 
 _SURFACES: tuple[Surface, ...] = ("studio", "vertex", "vertex v1")

@@ -37,6 +37,7 @@ def stream_array(frames: Iterable[bytes]) -> Iterator[bytes]:
 
 def chunks(answer: Answer, accepted: Accepted, occasion: Occasion) -> Iterator[Json]:
     """Yield the chunks of a stream."""
+    answer = write.outspoken(answer)
     if write.blocked(answer):
         yield write.prompt_blocked(answer, accepted, occasion)
         return

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from dragoman.simulator.api import Accepted, Occasion
 from dragoman.simulator.apis.gemini.continuation import hop
@@ -15,7 +16,7 @@ from dragoman.simulator.apis.gemini.grounding import grounding
 from dragoman.simulator.apis.gemini.heard import heard_in
 from dragoman.simulator.apis.gemini.read import ENUM, thinks
 from dragoman.simulator.apis.gemini.shape import FunctionCall, Part
-from dragoman.simulator.apis.gemini.turns import signed_content
+from dragoman.simulator.apis.gemini.signing import sign
 from dragoman.simulator.talk import Answer, Call, Usage
 
 Json = dict[str, Any]
@@ -34,6 +35,7 @@ _MALFORMED = "Malformed function call: print(default_api."
 
 def whole(answer: Answer, accepted: Accepted, occasion: Occasion) -> bytes:
     """Write a whole reply, indented as Google sends it."""
+    answer = outspoken(answer)
     if blocked(answer):
         reply = prompt_blocked(answer, accepted, occasion)
     else:
@@ -45,6 +47,13 @@ def whole(answer: Answer, accepted: Accepted, occasion: Occasion) -> bytes:
         }
         reply = chunk(candidate, answer.usage, accepted, occasion)
     return msgspec.json.format(msgspec.json.encode(reply), indent=2) + b"\n"
+
+
+def outspoken(answer: Answer) -> Answer:
+    """Say a refusal as text: Google has nothing else for it."""
+    if not answer.refusal:
+        return answer
+    return structs.replace(answer, text="\n\n".join(filter(None, (answer.text, answer.refusal))), refusal="")
 
 
 def silenced(reply: bytes) -> bytes:
@@ -141,7 +150,7 @@ def server_calls(answer: Answer, accepted: Accepted, occasion: Occasion) -> list
         {"toolResponse": {**named, "response": {"results": found}}},
     ]
     for part in shown:
-        part["thoughtSignature"] = _signature(Part(), occasion, next(iter(part)))
+        part["thoughtSignature"] = _signature(Part(), accepted, occasion, next(iter(part)))
     return shown
 
 
@@ -150,7 +159,7 @@ def text_signature(answer: Answer, accepted: Accepted, occasion: Occasion) -> Js
     heard = heard_in(accepted)
     if answer.end != "stop" or answer.calls or not heard.generation.signs or not thinks(heard):
         return {}
-    return {"thoughtSignature": _signature(Part(), occasion, "text")}
+    return {"thoughtSignature": _signature(Part(), accepted, occasion, "text")}
 
 
 def call_part(number: int, answer: Answer, accepted: Accepted, occasion: Occasion) -> Json:
@@ -184,11 +193,11 @@ def call_signature(number: int, answer: Answer, accepted: Accepted, occasion: Oc
         return {}
     call = answer.calls[number]
     part = Part(function_call=FunctionCall(name=call.name, args=arguments(call)))
-    return {"thoughtSignature": _signature(part, occasion, f"call {number}")}
+    return {"thoughtSignature": _signature(part, accepted, occasion, f"call {number}")}
 
 
-def _signature(part: Part, occasion: Occasion, place: str) -> str:
-    return occasion.signer.issue(signed_content(part), f"{occasion.id} {place}")
+def _signature(part: Part, accepted: Accepted, occasion: Occasion, place: str) -> str:
+    return sign(part, heard_in(accepted).model, occasion.signer, f"{occasion.id} {place}")
 
 
 def arguments(call: Call) -> Json:

@@ -9,6 +9,8 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from dragoman.simulator.absent import is_absent
+
 _NEWEST = (99, 0)
 _FAMILY_FIRST = re.compile(r"claude-(?P<family>[a-z]+)-(?P<major>\d{1,2})(?:[-.](?P<minor>\d{1,2}))?(?!\d)")
 _VERSION_FIRST = re.compile(r"claude-(?P<major>\d)(?:[-.](?P<minor>\d))?(?:-(?P<family>[a-z]+))?(?!\d)")
@@ -28,7 +30,12 @@ class Model(Struct, frozen=True, kw_only=True):
     @property
     def exists(self) -> bool:
         """Whether the vendor has it."""
-        return not self.name.startswith("no-such")
+        return not is_absent(self.name)
+
+    @property
+    def line(self) -> str:
+        """What it is called on every platform, of whichever date."""
+        return self.name if self.version == _NEWEST else f"{self.family} {self.version}"
 
     @property
     def newest(self) -> bool:

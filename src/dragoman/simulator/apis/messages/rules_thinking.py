@@ -12,6 +12,7 @@ from dragoman.simulator.apis.messages.blocks import (
     WebSearchLocation,
     WebSearchToolResult,
 )
+from dragoman.simulator.apis.messages.models import Model, model_of
 from dragoman.simulator.apis.messages.mutations import changed, ends_with, onto, with_exchange
 from dragoman.simulator.apis.messages.reading import Placed, Reading
 from dragoman.simulator.apis.messages.ruling import rule
@@ -38,6 +39,7 @@ _NOT_FIRST = (
     "set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To "
     "avoid this requirement, disable `thinking`."
 )
+_BINDS = "claude-opus-5-5"
 _BOUND = "Invalid `signature` in `thinking` block. The block is bound to a different conversation"
 
 
@@ -70,9 +72,9 @@ def thinking_first(reading: Reading, _: Situation) -> Iterator[Violation]:
         yield Violation(f"{first.path}.type: {words}", first.where)
 
 
-def _thought(words: str = "Hm.", signed: str = "Hm.", prefix: str = "", occasion: str = "mutation") -> Json:
+def _thought(words: str = "Hm.", signed: str = "Hm.", bound: tuple[str, Model] | None = None) -> Json:
     """Sign as a simulator does that was given no seed."""
-    return {"type": "thinking", "thinking": words, "signature": sign(signed, prefix, Signer(), occasion)}
+    return {"type": "thinking", "thinking": words, "signature": sign(signed, bound, Signer(), "mutation")}
 
 
 def _with_answer(body: Json, *blocks: Json) -> Iterator[Json]:
@@ -124,8 +126,9 @@ def _repeated(body: Json, _: Random) -> Iterator[Json]:
 
 
 def _bound(body: Json, _: Random) -> Iterator[Json]:
-    for moved in onto(body, "claude-opus-5-5"):
-        yield from _with_answer(moved, _thought(prefix="another conversation"), _WORDS)
+    bound = ("another conversation", model_of(_BINDS))
+    for moved in onto(body, _BINDS):
+        yield from _with_answer(moved, _thought(bound=bound), _WORDS)
 
 
 def _sealed(reading: Reading) -> Iterator[tuple[str, str, str, str]]:

@@ -1,9 +1,10 @@
 """How thoughts are signed and judged.
 
-A signature is one token over the words of the thought. The newest models bind it to the conversation too: a second
-token over everything before it follows the first. What the vendor does not count as a change is left out of that:
-breakpoints of the cache, other thoughts, deferred tools, the order of members, and the line that Claude Code puts
-before its instructions.
+A signature is one token over the words of the thought. The newest models bind it to the conversation and to
+themselves too: a second token over everything before it, and a third over the model, follow the first. What the vendor
+does not count as a change is left out of that: breakpoints of the cache, other thoughts, deferred tools, the order of
+members, and the line that Claude Code puts before its instructions. A thought of another model is no error: the newest
+ones leave it out.
 """
 
 import hashlib
@@ -14,30 +15,40 @@ from typing import Any
 import msgspec
 
 from dragoman.simulator.apis.messages.blocks import RedactedThinking, Thinking
+from dragoman.simulator.apis.messages.models import Model
 from dragoman.simulator.apis.messages.reading import Placed, Reading
 from dragoman.simulator.signatures import Signer, Verdict
 
 _TOKEN = 72
 """Characters of one token."""
 REDACTED = "redacted"
+BINDING = "thinking-binding-controls-"
+"""The beta in which a reply tells of the thoughts that were left out."""
 _BILLING = "x-anthropic-billing-header:"
 
 
-def sign(words: str, prefix: str, signer: Signer, occasion: str) -> str:
-    """Sign the words of a thought, and the conversation before it unless `prefix` is empty."""
+def sign(words: str, bound: tuple[str, Model] | None, signer: Signer, occasion: str) -> str:
+    """Sign the words of a thought, and what it is bound to: the conversation before it and the model."""
     token = signer.issue(words, occasion)
-    return token + signer.issue(prefix, f"{occasion} prefix") if prefix else token
+    if bound is None:
+        return token
+    prefix, model = bound
+    return token + signer.issue(prefix, f"{occasion} prefix") + signer.issue(model.line, f"{occasion} model")
 
 
 def judge_words(signature: str, words: str, signer: Signer) -> Verdict:
     """Tell whether a signature is for these words; words put into a thought that came without are ignored."""
-    token, bound = signature[:_TOKEN], signature[_TOKEN:]
+    token, *bound = _tokens(signature)
     verdict = signer.judge(token, words)
     if verdict == "moved" and signer.judge(token, "") == "genuine":
         verdict = "genuine"
-    if verdict != "foreign" and bound and signer.judge(bound, "") in {"altered", "foreign"}:
+    if verdict != "foreign" and (len(bound) not in {0, 2} or any(signer.judge(one, "") != "moved" for one in bound)):
         return "altered"
     return verdict
+
+
+def _tokens(signature: str) -> list[str]:
+    return [signature[at : at + _TOKEN] for at in range(0, len(signature), _TOKEN)] or [""]
 
 
 def thoughts(reading: Reading) -> Iterator[tuple[int, Placed, str, str]]:
@@ -64,9 +75,19 @@ def bound_elsewhere(reading: Reading, signer: Signer) -> Iterator[Placed]:
     found = list(thoughts(reading)) if reading.model.newest else []
     before = prefixes(reading) if found else []
     for number, placed, signature, _words in found:
-        bound = signature[_TOKEN:]
-        if bound and signer.judge(bound, before[number]) == "moved":
+        if _is_own(signature, reading, signer) and signer.judge(_tokens(signature)[1], before[number]) == "moved":
             yield placed
+
+
+def thought_elsewhere(reading: Reading, signer: Signer) -> Iterator[Placed]:
+    """Return the thoughts of ours that another model had: the newest models leave them out."""
+    for _number, placed, signature, words in thoughts(reading) if reading.model.newest else ():
+        if not _is_own(signature, reading, signer) and judge_words(signature, words, signer) == "genuine":
+            yield placed
+
+
+def _is_own(signature: str, reading: Reading, signer: Signer) -> bool:
+    return signer.judge(signature[2 * _TOKEN :], reading.model.line) == "genuine"
 
 
 def prefixes(reading: Reading) -> list[str]:

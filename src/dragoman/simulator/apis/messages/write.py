@@ -11,8 +11,16 @@ from msgspec.json import encode
 from dragoman.simulator.api import Accepted, Occasion
 from dragoman.simulator.apis.messages.blocks import Text
 from dragoman.simulator.apis.messages.read import arguments_text
-from dragoman.simulator.apis.messages.reading import Reading
-from dragoman.simulator.apis.messages.signing import REDACTED, bound_elsewhere, prefixes, seal, sign
+from dragoman.simulator.apis.messages.reading import Placed, Reading
+from dragoman.simulator.apis.messages.signing import (
+    BINDING,
+    REDACTED,
+    bound_elsewhere,
+    prefixes,
+    seal,
+    sign,
+    thought_elsewhere,
+)
 from dragoman.simulator.apis.messages.usage import searched, silent, usage
 from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Answer, Call, Source
@@ -24,6 +32,7 @@ _ENDS = {
     "filtered": "refusal",
     "malformed_call": "end_turn",
 }
+_FILTERED = "This request was declined by a filter."
 _NEUTRAL = re.compile(r"[0-9a-f]{24}|")
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
 TRIGGER = "ANTHROPIC_MAGIC_STRING_TRIGGER_REDACTED_THINKING"
@@ -45,14 +54,9 @@ def reading_of(accepted: Accepted) -> Reading:
 
 def opening(reading: Reading, occasion: Occasion) -> Json:
     """Return what a reply says of itself, and of thoughts that were left out of the request."""
-    dropped = [
-        {
-            "type": "thinking_dropped",
-            "path": placed.where.strip("/").replace("/", "."),
-            "reason": "prefix_binding_mismatch",
-        }
-        for placed in bound_elsewhere(reading, occasion.signer)
-    ]
+    dropped = [_dropped(placed, "prefix") for placed in bound_elsewhere(reading, occasion.signer)]
+    if any(beta.startswith(BINDING) for beta in reading.betas or ()):
+        dropped += [_dropped(placed, "model") for placed in thought_elsewhere(reading, occasion.signer)]
     return {
         "model": reading.model.name,
         "id": mint("msg", reading, occasion, ""),
@@ -62,12 +66,19 @@ def opening(reading: Reading, occasion: Occasion) -> Json:
     }
 
 
+def _dropped(placed: Placed, binding: str) -> Json:
+    path = placed.where.strip("/").replace("/", ".")
+    return {"type": "thinking_dropped", "path": path, "reason": f"{binding}_binding_mismatch"}
+
+
 def ending(answer: Answer, reading: Reading) -> Json:
     """Return why a reply ends."""
     reason = "stop_sequence" if answer.stopped_by and answer.end == "stop" else _ENDS[answer.end]
+    if answer.refusal:
+        reason = "refusal"
     if silent(reading):
         reason = "max_tokens"
-    refused = {"type": "refusal", "category": None, "explanation": "This request was declined by a filter."}
+    refused = {"type": "refusal", "category": None, "explanation": answer.refusal or _FILTERED}
     return {
         "stop_reason": reason,
         "stop_sequence": answer.stopped_by or None if reason == "stop_sequence" else None,
@@ -91,16 +102,18 @@ def blocks(answer: Answer, reading: Reading, occasion: Occasion) -> Iterator[Jso
         yield from _search(answer, reading, occasion)
     if answer.text:
         yield from _cited(answer.text, answer.sources, occasion)
+    if answer.refusal:
+        yield {"type": "text", "text": answer.refusal}
     for number, call in enumerate(answer.calls):
         yield _call(call, number, reading, occasion)
 
 
 def _thought(words: str, reading: Reading, occasion: Occasion) -> Json:
-    prefix = prefixes(reading)[-1] if reading.model.newest else ""
+    bound = (prefixes(reading)[-1], reading.model) if reading.model.newest else None
     if _is_sealed(reading):
-        return {"type": "redacted_thinking", "data": sign(REDACTED, prefix, occasion.signer, occasion.id)}
+        return {"type": "redacted_thinking", "data": sign(REDACTED, bound, occasion.signer, occasion.id)}
     shown = words if reading.shows_thinking else ""
-    return {"type": "thinking", "thinking": shown, "signature": sign(shown, prefix, occasion.signer, occasion.id)}
+    return {"type": "thinking", "thinking": shown, "signature": sign(shown, bound, occasion.signer, occasion.id)}
 
 
 def _is_sealed(reading: Reading) -> bool:

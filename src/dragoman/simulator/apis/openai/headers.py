@@ -26,6 +26,8 @@ def of_refusal(refusal: Refusal, body: bytes) -> dict[str, str]:
     if refusal.retry_after is not None:
         headers["retry-after"] = str(math.ceil(refusal.retry_after))
         headers["retry-after-ms"] = str(math.ceil(refusal.retry_after * 1000))
+    if refusal.status == 426:
+        headers["upgrade"] = "HTTP/1.1"
     if refusal.rule:
         headers["x-dragoman-rule"] = refusal.rule
     return headers

@@ -8,10 +8,12 @@ from typing import Any, Literal, cast
 
 from msgspec import Struct
 
+from dragoman.simulator.apis.openai.keywords import misused
 from dragoman.simulator.rule import Json
 
 Topic = Literal[
     "root",
+    "malformed",
     "items",
     "additional-properties",
     "required",
@@ -99,6 +101,8 @@ def complaints(schema: Json, *, strict: bool) -> Iterator[Complaint]:
     """Judge a schema in every respect."""
     yield from _root(schema)
     for way, node in nodes(schema):
+        for words in misused(node):
+            yield Complaint("malformed", words)
         if "array" in types_of(node) and "items" not in node and "prefixItems" not in node:
             yield Complaint("items", "array schema missing items.", way)
         if strict:
@@ -143,8 +147,7 @@ def _strict_object(way: Way, node: Json) -> Iterator[Complaint]:
         yield Complaint(
             "additional-properties", "'additionalProperties' is required to be supplied and to be false.", way
         )
-    properties = cast("Json", node.get("properties") or {})
-    required = cast("list[Any]", node.get("required") or [])
+    properties, required = _map(node, "properties"), _list(node, "required")
     known = {name for name in required if isinstance(name, str)}
     absent = [name for name in properties if name not in known]
     extra = [name for name in known if name not in properties]
@@ -159,11 +162,10 @@ def _limits(schema: Json) -> Iterator[Complaint]:
     deepest = properties = values = characters = longest = 0
     for way, node in nodes(schema):
         deepest = max(deepest, _depth(way))
-        named = cast("Json", node.get("properties") or {})
-        listed = cast("list[Any]", node.get("enum") or [])
+        named, listed = _map(node, "properties"), _list(node, "enum")
         properties += len(named)
         values += len(listed)
-        texts = [*named, *cast("Json", node.get("$defs") or {}), *listed, node.get("const")]
+        texts = [*named, *_map(node, "$defs"), *listed, node.get("const")]
         characters += sum(len(text) for text in texts if isinstance(text, str))
         if len(listed) > LONG_ENUM:
             longest = max(longest, sum(len(value) for value in listed if isinstance(value, str)))
@@ -197,6 +199,18 @@ def _depth(way: Way) -> int:
     return depth
 
 
+def _map(node: Json, keyword: str) -> Json:
+    """Return what stands at a keyword that wants an object; nothing for anything else."""
+    inside = node.get(keyword)
+    return cast("Json", inside) if isinstance(inside, dict) else {}
+
+
+def _list(node: Json, keyword: str) -> list[Any]:
+    """Return what stands at a keyword that wants an array; nothing for anything else."""
+    inside = node.get(keyword)
+    return cast("list[Any]", inside) if isinstance(inside, list) else []
+
+
 def made_strict(schema: Json | None) -> Json | None:
     """Make a schema strict as Responses does where `strict` is not given; None if that cannot be."""
     if schema is None:
@@ -212,9 +226,13 @@ def _closed(schema: Any, *, root: bool = False) -> Json | None:
     changed: Json = dict(given)
     if "object" in types_of(given) or "properties" in given:
         # An object that may hold anything cannot be closed: it would hold nothing.
-        if given.get("additionalProperties") not in {None, False} or ("properties" not in given and not root):
+        is_open = given.get("additionalProperties") is not None and given["additionalProperties"] is not False
+        if is_open or ("properties" not in given and not root):
             return None
-        properties = cast("Json", given.get("properties") or {})
+        properties = given.get("properties", {})
+        if not isinstance(properties, dict):
+            return None
+        properties = cast("Json", properties)
         changed |= {"properties": properties, "required": list(properties), "additionalProperties": False}
     for word in _MAPS:
         if isinstance(changed.get(word), dict):
@@ -223,7 +241,10 @@ def _closed(schema: Any, *, root: bool = False) -> Json | None:
                 return None
     if "items" in given:
         changed["items"] = _closed(given["items"])
+        if changed["items"] is None:
+            return None
     if isinstance(given.get("anyOf"), list):
         changed["anyOf"] = [_closed(inner) for inner in cast("list[Any]", given["anyOf"])]
-    is_open = ("items" in given and changed["items"] is None) or None in (changed.get("anyOf") or ())
-    return None if is_open else changed
+        if None in changed["anyOf"]:
+            return None
+    return changed

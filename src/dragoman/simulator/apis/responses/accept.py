@@ -15,6 +15,7 @@ from dragoman.simulator.apis.responses.models import model_of
 from dragoman.simulator.apis.responses.notes import NOTES
 from dragoman.simulator.apis.responses.read import ask_of
 from dragoman.simulator.apis.responses.shape import Request, read_body
+from dragoman.simulator.apis.responses.words import NOT_JSON
 from dragoman.simulator.rule import Json, Rule, Situation, Violation, first_violation
 from dragoman.simulator.signatures import Signer
 
@@ -75,7 +76,14 @@ def _foreign(document: Json, situation: Situation) -> Violation | None:
 
 
 def accept(body: bytes, situation: Situation, signer: Signer) -> Accepted | Violation:
-    """Read a request, or say what is wrong with it."""
+    """Read a request, or say what is wrong with it; one nested so deeply that it cannot be read is no JSON."""
+    try:
+        return _judged(body, situation, signer)
+    except RecursionError:
+        return Violation(NOT_JSON, rule="responses.json")
+
+
+def _judged(body: bytes, situation: Situation, signer: Signer) -> Accepted | Violation:
     read = read_body(body)
     if isinstance(read, Violation):
         return read

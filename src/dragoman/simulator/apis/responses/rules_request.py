@@ -6,6 +6,7 @@ from random import Random
 
 from msgspec import UNSET
 
+from dragoman.simulator.absent import SAYS, is_absent
 from dragoman.simulator.apis.openai.schemas import complaints
 from dragoman.simulator.apis.responses.changes import OBJECT, changed, on_model, stands_alone
 from dragoman.simulator.apis.responses.rules_items import shown
@@ -39,7 +40,7 @@ def _drop_model(body: Json, _: Random) -> Iterator[Json]:
 
 def _unknown_model(request: Request, _: Situation) -> Iterator[Violation]:
     name = request.body.model
-    if isinstance(name, str) and (not name or name.startswith("no-such")):
+    if isinstance(name, str) and (not name or is_absent(name)):
         yield Violation(f"The requested model '{name}' does not exist.", "/model")
 
 
@@ -210,7 +211,7 @@ RULES: tuple[Rule[Request], ...] = (
     Rule("responses.model", "A model is named, unless a stored prompt names one.", _MEASURED, _no_model, _drop_model),
     Rule(
         "responses.model-found",
-        "The model exists; names that start with no-such do not.",
+        SAYS,
         "recorded: openai_responses/mirascope-0003",
         _unknown_model,
         _rename_model,

@@ -121,7 +121,13 @@ def _odden_schema(body: Json, _: Random) -> Iterator[Json]:
         {**closed, "properties": {"a": {"$ref": "#/$defs/b", "description": "See there."}}, "$defs": {"b": text}},
         _deep(11),
     ]
-    loosely: list[Json] = [{"type": "array", "items": text}, {}, {**closed, "properties": {"a": {"type": "array"}}}]
+    loosely: list[Json] = [
+        {"type": "array", "items": text},
+        {},
+        {**closed, "properties": {"a": {"type": "array"}}},
+        {**closed, "properties": {"a": {"type": {"x": 1}}}},
+        {**closed, "required": None},
+    ]
     for schema in strictly:
         yield with_tool(body, {"type": "function", "name": "odd_tool", "parameters": schema, "strict": True})
     for schema in loosely:

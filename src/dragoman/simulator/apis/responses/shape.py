@@ -275,7 +275,7 @@ def _marked(item: Any) -> Any:
     kind = known.get("type")
     if kind is None and "role" not in known and "id" in known:
         return {**known, "type": "item_reference"}
-    if kind not in {None, "message"} or (kind is None and "role" not in known):
+    if kind not in (None, "message") or (kind is None and "role" not in known):
         return known
     return {**known, "type": OUTPUT_MESSAGE if known.get("role") == "assistant" else INPUT_MESSAGE}
 

@@ -58,6 +58,10 @@ _KINDS_OF_FORMATS = {
 }
 STRONG = frozenset({"url", "email", "path", "datetime", "date", "time", "place"})
 """Kinds of parameters that may take a fact of their kind though nobody asked for them by name."""
+QUOTABLE = frozenset(
+    stems("label title name caption heading note memo comment message text content body description summary subject")
+)
+"""What the last word of a parameter's name is if it may take what was quoted and nothing else has taken."""
 TOPICAL = frozenset({"query", "text", "code", "name", "", "id"})
 """Kinds of parameters that may hold what the whole clause is about."""
 

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from dragoman.simulator.model.filling.evidence import label
+from dragoman.simulator.model.filling.evidence import QUOTABLE, Evidence, label
 from dragoman.simulator.model.filling.need import ABSENT, FITTING, NAMED, NEEDED
+from dragoman.simulator.model.filling.scalars import fits_text
 from dragoman.simulator.model.schemas.node import Node, absorb, copied
 from dragoman.simulator.model.schemas.patterns import written
 from dragoman.simulator.model.schemas.validity import fits_pattern
@@ -30,6 +31,8 @@ def fill_object(filling: "Filling", node: Node) -> Json:
         making.require_all()
         if not making.follow_dependents():
             break
+    if filling.evidence is not None and filling.optional:
+        making.from_quotations(filling.evidence)
     if filling.chance is not None and filling.is_shallow():
         making.at_random(filling.chance)
     making.reach_least()
@@ -58,6 +61,18 @@ class _Making:
                 value = self._filling.value(self._node_of(name), label(name), need)
                 if value is not ABSENT and not self._is_full(name):
                     self._values[name] = value
+
+    def from_quotations(self, evidence: Evidence) -> None:
+        """Put what was quoted, and nothing else has taken, where a name or a text may stand."""
+        node = self._node
+        for name in [name for name in node.properties if name not in self._values and name not in node.unwanted]:
+            inner = self._node_of(name)
+            plain = inner.types == ["string"] and inner.allowed is None and not inner.format
+            if not plain or QUOTABLE.isdisjoint(label(name).stems[-1:]) or self._is_full(name):
+                continue
+            fact = evidence.of_kind("quoted", lambda fact, inner=inner: fits_text(inner, str(fact.value)))
+            if fact is not None:
+                self._values[name] = str(fact.value)
 
     def require_all(self) -> None:
         """Fill what must be there."""

@@ -139,6 +139,7 @@ DIRECTIONS = {
         ("to destination target end arrival until recipient", frozenset({"to", "into", "until"})),
         ("name username", frozenset({"named", "called"})),
         ("title", frozenset({"titled", "called", "named"})),
+        ("label", frozenset({"labelled", "labeled", "called", "named"})),
         ("subject topic", frozenset({"about", "on"})),
         ("message body content text", frozenset({"saying", "says", "say"})),
         ("author owner artist", frozenset({"by"})),

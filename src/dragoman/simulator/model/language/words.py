@@ -13,6 +13,7 @@ _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPACED = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]{2,}")
 _ENDINGS = ("ations", "ation", "ators", "ator", "ions", "ion", "ings", "ing", "ers", "er", "ors", "or", "ed")
+_VOWELS = frozenset("aeiouy")
 _SHORTEST = 4
 """Letters that must be left before an ending is taken off: "string" is not a way of "str"."""
 
@@ -59,5 +60,7 @@ def stem(word: str) -> str:
 
 
 def _single(plain: str) -> str:
-    """Take back the doubling of "running" and "cancelled"."""
+    """Take back the doubling of "running" and "cancelled", but not that of "calling" and "spelling"."""
+    if plain.endswith("ell") and not _VOWELS.isdisjoint(plain[:-3]):
+        return plain[:-1]
     return plain[:-1] if plain[-1:] == plain[-2:-1] and plain[-1:] not in "sl" else plain.removesuffix("e")

@@ -1,0 +1,70 @@
+"""What is told to clients who would rather speak over a socket, and who ask with a wrong key for what is kept."""
+
+import httpx2
+import pytest
+
+from dragoman.simulator import Answer
+
+SOCKET = {
+    "authorization": "Bearer k",
+    "connection": "Upgrade",
+    "upgrade": "websocket",
+    "sec-websocket-version": "13",
+    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+    "openai-beta": "responses_websockets=2026-02-06",
+}
+
+
+def test_a_client_that_wants_a_socket_is_told_to_use_http(simulator):
+    told = httpx2.get(simulator.base_url + "/v1/responses", headers=SOCKET, timeout=10)
+    assert (told.status_code, told.headers["upgrade"]) == (426, "HTTP/1.1")
+    assert told.headers["x-dragoman-rule"] == "path"
+    assert "over HTTP" in told.json()["error"]["message"]
+
+
+def test_without_wanting_a_socket_there_is_nothing_to_get(simulator):
+    told = httpx2.get(simulator.base_url + "/v1/responses", headers={"authorization": "Bearer k"}, timeout=10)
+    assert told.status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/responses/resp_1"),
+        ("DELETE", "/v1/responses/resp_1"),
+        ("POST", "/v1/responses/resp_1/cancel"),
+        ("GET", "/v1/responses/resp_1/input_items"),
+        ("POST", "/v1/conversations"),
+        ("GET", "/v1/conversations/conv_1"),
+        ("GET", "/v1/conversations/conv_1/items"),
+        ("GET", "/v1/chat/completions"),
+        ("GET", "/v1/chat/completions/chatcmpl-1"),
+        ("DELETE", "/v1/chat/completions/chatcmpl-1"),
+    ],
+)
+def test_who_asks_for_what_is_kept_needs_a_key_that_is_accepted(simulator, method, path):
+    statuses = [
+        httpx2.request(method, simulator.base_url + path, headers=headers, timeout=10).status_code
+        for headers in ({}, {"authorization": "Bearer invalid-key"}, {"authorization": "Bearer k"})
+    ]
+    assert statuses[:2] == [401, 401]
+    assert statuses[2] in {200, 404}
+
+
+def test_a_scripted_refusal_is_told_as_one(simulate):
+    running = simulate(script=lambda _: Answer(refusal="I will not."))
+    asked = {"chat/completions": {"messages": [{"role": "user", "content": "Hi."}]}, "responses": {"input": "Hi."}}
+    told = {
+        path: httpx2.post(
+            f"{running.base_url}/v1/{path}",
+            json={"model": "gpt-4.1", **body},
+            headers={"authorization": "Bearer k"},
+            timeout=10,
+        ).json()
+        for path, body in asked.items()
+    }
+    message = told["chat/completions"]["choices"][0]["message"]
+    assert (message["refusal"], message["content"]) == ("I will not.", None)
+    assert told["responses"]["output"][-1]["content"] == [{"type": "refusal", "refusal": "I will not."}]
+    assert told["chat/completions"]["usage"]["completion_tokens"] == 3
+    assert told["responses"]["usage"]["output_tokens"] == 3
