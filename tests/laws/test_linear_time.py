@@ -15,6 +15,7 @@ FLOOR = 0.01
 WORST = 8
 """Times the time for four times the size; sixteen would be quadratic."""
 ATTEMPTS = 4
+pytestmark = pytest.mark.slow
 CASES = [(s, kind, t) for s in DIALECTS for kind in STREAMS[s] for t in DIALECTS if s != t]
 
 

@@ -24,7 +24,7 @@ MODELS = {
     "messages": ("claude-opus-5-5", "claude-haiku-4-5"),
     "gemini": ("gemini-3.8-flash", "gemini-2.5-flash"),
 }
-MUTATED = 1000
+MUTATED = 500
 ODD: tuple[Any, ...] = (None, True, 0, -1.5, 10**30, "", "x", [], {}, [[]], [{}], {"a": 1}, {"type": []}, {"type": {}})
 KEYWORDS = (
     *("type", "properties", "required", "items", "enum", "const", "anyOf", "oneOf", "allOf", "not", "$ref", "$defs"),

