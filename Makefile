@@ -18,7 +18,7 @@ help:
 	@echo "make test       the fast tests"
 	@echo "make test-slow  every test, slow ones included"
 	@echo "make check      ruff check, ruff format --check, pyright"
-	@echo "make run        translate a sample request (there is no gateway yet)"
+	@echo "make run        the gateway on 127.0.0.1:8741; the simulator answers where no key is set"
 	@echo "make bench      speed; make mutate: mutation test (SEED, COUNT)"
 	@echo "make fuzz       the laws with EXAMPLES generated values each, then a million mutated documents"
 	@echo "make losses     regenerate docs/losses.md; make rules: docs/rules.md"
@@ -57,8 +57,7 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 run: $(STAMP)
-	@echo "There is no gateway yet; this is a translation of examples/weather.chat.json from Chat to Gemini:"
-	$(BIN)/dragoman translate request --from chat --to gemini --model gemini-3-flash < examples/weather.chat.json
+	$(BIN)/dragoman serve
 
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from dragoman import __version__
-from dragoman.cli import simulate, translate
+from dragoman.cli import serve, simulate, translate
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -14,6 +14,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="dragoman", description="Interpret tool calling between LLM APIs.")
     parser.add_argument("--version", action="version", version=f"dragoman {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    serve.add_to(verbs)
     translate.add_to(verbs)
     simulate.add_to(verbs)
     options = parser.parse_args(arguments)

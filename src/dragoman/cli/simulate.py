@@ -5,7 +5,9 @@ import contextlib
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dragoman.cli.loop import runner
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
@@ -48,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         settings = _settings(options)
         with contextlib.suppress(KeyboardInterrupt):
-            _loop_runner()(_serve(options, settings))
+            runner()(_serve(options, settings))
     except ModuleNotFoundError as error:
         if error.name != "httptools":
             raise
@@ -81,17 +83,6 @@ def _settings(options: argparse.Namespace) -> "Settings":
         script=read_script(options.script) if options.script else None,
         recordings=Recordings.read(options.recording) if options.recording else None,
     )
-
-
-def _loop_runner() -> Any:
-    """Return what runs a coroutine, on uvloop where that is installed."""
-    try:
-        import uvloop  # noqa: PLC0415  an extra
-    except ImportError:
-        import asyncio  # noqa: PLC0415  not for other verbs
-
-        return asyncio.run
-    return uvloop.run
 
 
 async def _serve(options: argparse.Namespace, settings: "Settings") -> None:

@@ -18,6 +18,7 @@ Kind = Literal[
     "cancelled",
     "internal",
     "malformed_reply",
+    "unreachable",
     "policy",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -38,6 +39,7 @@ DEFAULT_STATUS: dict[Kind, int] = {
     "cancelled": 499,
     "internal": 500,
     "malformed_reply": 502,
+    "unreachable": 502,
     "policy": 403,
 }
 

@@ -152,6 +152,8 @@ class Context(Struct, frozen=True):
     request: Request | None = None
     undo: Undo = NO_UNDO
     form: str = ""
+    now: int | None = None
+    """The time a reply is said to be made at that tells none itself, in seconds since 1970."""
 
     @property
     def salt(self) -> str:
@@ -204,6 +206,8 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
         return Rendered(body)
     ledger = Ledger(here.reply_pointers, body)
     response = here.parse_response(body)
+    if response.created is None:
+        response = structs.replace(response, created=context.now)
     if here is not there or context.undo is not NO_UNDO:
         response = _fitted(response, here, there, context, ledger)
     return Rendered(there.build_response(response, context.client_request()), ledger.losses(), response)
@@ -343,6 +347,8 @@ class StreamTranslator:
                     straight = event if place == event.index else PartDelta(place, event.text, event.piece)
                     told.append(encode(straight))
                     continue
+            if type(event) is Started and event.created is None:
+                event = structs.replace(event, created=self._context.now)  # noqa: PLW2901  the same, made at a time
             for restored in self._restorer.feed(event):
                 for ordered in self._sequencer.feed(restored):
                     fitted = fitter.feed(ordered) if fitter is not None else (ordered,)

@@ -15,7 +15,7 @@ def spliced(body: bytes, name: str, raw: bytes) -> bytes:
 
     A name that stands twice is set twice: readers differ on which of the two counts.
     """
-    places = [(start, end) for found, start, end in _members(body) if found == name]
+    places = [(start, end) for found, _, start, end in _members(body) if found == name]
     if places:
         for start, end in reversed(places):
             body = body[:start] + raw + body[end:]
@@ -28,8 +28,22 @@ def spliced(body: bytes, name: str, raw: bytes) -> bytes:
     return head + comma + encode(name) + b":" + raw + body[end:]
 
 
-def _members(body: bytes) -> Iterator[tuple[str, int, int]]:
-    """Iterate the members of a JSON object: name, start and end of the value."""
+def removed(body: bytes, name: str) -> bytes:
+    """Return `body` without the top-level member `name`, and every other byte as it was."""
+    for found, key, _, end in reversed(list(_members(body))):
+        if found != name:
+            continue
+        after = _skip(body, end)
+        if body[after : after + 1] == b",":
+            body = body[:key] + body[_skip(body, after + 1) :]
+        else:
+            before = body[:key].rstrip()
+            body = before.removesuffix(b",") + body[end:]
+    return body
+
+
+def _members(body: bytes) -> Iterator[tuple[str, int, int, int]]:
+    """Iterate the members of a JSON object: name, where that starts, start and end of the value."""
     position = _skip(body, 0)
     if body[position : position + 1] != b"{":
         raise Malformed("expected a JSON object")
@@ -40,7 +54,7 @@ def _members(body: bytes) -> Iterator[tuple[str, int, int]]:
             break
         start = _skip(body, _skip(body, key.end()) + 1)
         end = _value_end(body, start)
-        yield decode(key.group()), start, end
+        yield decode(key.group()), key.start(), start, end
         position = _skip(body, end)
         if body[position : position + 1] == b",":
             position = _skip(body, position + 1)

@@ -90,6 +90,7 @@ WRITTEN = {
     "cancelled": (499, "server_error", "cancelled"),
     "internal": (500, "server_error", None),
     "malformed_reply": (502, "server_error", "malformed_reply"),
+    "unreachable": (502, "server_error", None),
     "policy": (403, "invalid_request_error", "content_policy_violation"),
 }
 KEPT = {

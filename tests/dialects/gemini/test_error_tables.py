@@ -70,6 +70,7 @@ WRITTEN = {
     "cancelled": (499, "CANCELLED"),
     "internal": (500, "INTERNAL"),
     "malformed_reply": (502, "UNAVAILABLE"),
+    "unreachable": (503, "UNAVAILABLE"),
 }
 
 

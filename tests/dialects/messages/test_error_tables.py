@@ -58,6 +58,7 @@ WRITTEN = {
     "cancelled": (499, "api_error"),
     "internal": (500, "api_error"),
     "malformed_reply": (502, "api_error"),
+    "unreachable": (502, "api_error"),
     "policy": (403, "permission_error"),
 }
 

@@ -89,6 +89,7 @@ WRITTEN = {
     "cancelled": (499, "server_error", "server_error"),
     "internal": (500, "server_error", "server_error"),
     "malformed_reply": (502, "server_error", "server_error"),
+    "unreachable": (502, "server_error", "server_error"),
     "policy": (403, "invalid_request_error", "invalid_prompt"),
 }
 

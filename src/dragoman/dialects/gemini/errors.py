@@ -64,6 +64,7 @@ WRITTEN: dict[Kind, tuple[int, str]] = {
     "cancelled": (499, "CANCELLED"),
     "internal": (500, "INTERNAL"),
     "malformed_reply": (502, "UNAVAILABLE"),
+    "unreachable": (503, "UNAVAILABLE"),
 }
 _RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
 _BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"

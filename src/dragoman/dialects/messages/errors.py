@@ -49,6 +49,7 @@ _TYPES: dict[Kind, str] = {
     "context_length": "invalid_request_error",
     "cancelled": "api_error",
     "malformed_reply": "api_error",
+    "unreachable": "api_error",
     "policy": "permission_error",
 }
 _STATUSES: dict[Kind, int] = {
@@ -67,6 +68,7 @@ _STATUSES: dict[Kind, int] = {
     "cancelled": 499,
     "internal": 500,
     "malformed_reply": 502,
+    "unreachable": 502,
     "policy": 403,
 }
 _KEPT_STATUSES: dict[Kind, range] = {"invalid_request": range(400, 500), "internal": range(500, 600)}

@@ -91,6 +91,7 @@ _WORDS: dict[Kind, tuple[int, str, str | None]] = {
     "cancelled": (499, "server_error", "server_error"),
     "internal": (500, "server_error", "server_error"),
     "malformed_reply": (502, "server_error", "server_error"),
+    "unreachable": (502, "server_error", "server_error"),
     "policy": (403, "invalid_request_error", "invalid_prompt"),
 }
 ERROR_WORDS = frozenset({"error", "invalid_request_error", "server_error", *_CODES, *_TYPES})

@@ -1,0 +1,237 @@
+"""The configuration: a file, or else the environment, and what is wrong with it.
+
+Every error names the file, the key in it and what would be right there.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+T = TypeVar("T")
+Kind = Literal[
+    "gemini",
+    "vertex-gemini",
+    "code-assist",
+    "anthropic",
+    "vertex-anthropic",
+    "openai",
+    "openai-responses",
+    "simulator",
+]
+_IN_PROJECTS = frozenset({"vertex-gemini", "vertex-anthropic"})
+LISTEN = "127.0.0.1:8741"
+_FILE = "dragoman.toml"
+_VARIABLE = "DRAGOMAN_CONFIG"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_PLACE_IN_ERROR = re.compile(r" - at `\$?(.*?)`$")
+
+
+class ConfigError(ValueError):
+    """The configuration cannot be used as it is."""
+
+    def __init__(self, file: str, key: str, message: str) -> None:
+        super().__init__(f"{file}: {key}: {message}" if key else f"{file}: {message}")
+
+
+class Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of the file: a key nobody reads is an error, not a surprise."""
+
+
+class KeyTable(Table, frozen=True):
+    """A key that is let in, and what it may do."""
+
+    key: str
+    name: str = ""
+    models: tuple[str, ...] = ()
+    concurrency: int = 0
+
+
+class LimitsTable(Table, frozen=True):
+    """How much of a client is borne."""
+
+    body: int = 64 << 20
+    head: int = 64 << 10
+    idle: float = 75.0
+
+
+class RetriesTable(Table, frozen=True):
+    """How often what may pass is tried again, and how long the waits before are."""
+
+    most: int = 2
+    first_wait: float = 0.5
+    longest_wait: float = 8.0
+    longest_asked: float = 20.0
+
+
+class ServerTable(Table, frozen=True):
+    """Where to listen, who may come in."""
+
+    listen: str = LISTEN
+    keys: tuple[str | KeyTable, ...] = ()
+    hosts: tuple[str, ...] = ()
+    """Names by which clients may call the server, beside its own."""
+    strict: bool = False
+    limits: LimitsTable = LimitsTable()
+    retries: RetriesTable = RetriesTable()
+    hold: float = 10.0
+    """Seconds a stream waits for its first event before the client is told that it begins."""
+    heartbeat: float = 15.0
+
+
+class UpstreamTable(Table, frozen=True):
+    """A place where models live."""
+
+    kind: Kind
+    base_url: str = ""
+    api_key: str = ""
+    project: str = ""
+    """Google Cloud's project, for what runs there."""
+    location: str = "global"
+    credentials: str = ""
+    """A file with Google's credentials; without one the usual places are looked at."""
+    client_id: str = ""
+    client_secret: str = ""
+    """The OAuth client of a grant that names none."""
+    access_token: str = ""
+    """A token of Google's that somebody else keeps fresh, instead of credentials."""
+    connect: float = 10.0
+    first_byte: float = 600.0
+    idle: float = 300.0
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    """What is configured, with every reference to the environment followed."""
+
+    server: ServerTable = ServerTable()
+    upstreams: Mapping[str, UpstreamTable] = {}
+    models: Mapping[str, tuple[str, ...]] = {}
+    source: str = "the environment"
+
+
+def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Config:
+    """Read the configuration: the file that is named, or the one that lies here, or none."""
+    named = path or (Path(environment[_VARIABLE]) if environment.get(_VARIABLE) else None)
+    if named is None and not Path(_FILE).is_file():
+        return Config(upstreams=found_in(environment))
+    file = named or Path(_FILE)
+    try:
+        document = tomllib.loads(file.read_text())
+    except OSError as error:
+        raise ConfigError(str(file), "", f"cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(str(file), "", f"is no TOML: {error}") from None
+    return _Reader(str(file), environment).read(document)
+
+
+def found_in(environment: Mapping[str, str]) -> dict[str, UpstreamTable]:
+    """Return the upstreams whose usual keys are set; the simulator where there is none."""
+    found: dict[str, UpstreamTable] = {}
+    if key := environment.get("GEMINI_API_KEY"):
+        found["gemini"] = UpstreamTable(kind="gemini", api_key=key)
+    if key := environment.get("ANTHROPIC_API_KEY"):
+        found["anthropic"] = UpstreamTable(kind="anthropic", api_key=key)
+    if key := environment.get("OPENAI_API_KEY"):
+        found["openai"] = UpstreamTable(kind="openai-responses", api_key=key)
+    if project := environment.get("GOOGLE_CLOUD_PROJECT"):
+        location = environment.get("GOOGLE_CLOUD_LOCATION") or "global"
+        found["vertex"] = UpstreamTable(kind="vertex-gemini", project=project, location=location)
+        found["vertex-claude"] = UpstreamTable(kind="vertex-anthropic", project=project, location=location)
+    return found or {"simulator": UpstreamTable(kind="simulator")}
+
+
+class _Reader:
+    """Reads one file."""
+
+    def __init__(self, file: str, environment: Mapping[str, str]) -> None:
+        self._file = file
+        self._environment = environment
+
+    def read(self, document: dict[str, Any]) -> Config:
+        known = {"server", "upstreams", "models"}
+        for name in document:
+            if name not in known:
+                raise self._error(name, f"there is no such table; there are {', '.join(sorted(known))}")
+        server = self._table("server", document.get("server", {}), ServerTable)
+        upstreams = {
+            name: self._upstream(name, table) for name, table in self._tables(document, "upstreams").items()
+        } or found_in(self._environment)
+        models = {name: self._targets(name, said, upstreams) for name, said in self._tables(document, "models").items()}
+        server = msgspec.structs.replace(server, keys=tuple(map(self._key, range(len(server.keys)), server.keys)))
+        return Config(server=server, upstreams=upstreams, models=models, source=self._file)
+
+    def _tables(self, document: dict[str, Any], name: str) -> dict[str, Any]:
+        try:
+            return msgspec.convert(document.get(name, {}), dict[str, Any])
+        except msgspec.ValidationError:
+            raise self._error(name, "must be a table") from None
+
+    def _table(self, key: str, table: Any, kind: type[T]) -> T:
+        try:
+            return msgspec.convert(table, kind)
+        except msgspec.ValidationError as error:
+            words = str(error)
+            place = _PLACE_IN_ERROR.search(words)
+            inner = place.group(1) if place else ""
+            raise self._error(key + inner, _PLACE_IN_ERROR.sub("", words)) from None
+
+    def _upstream(self, name: str, table: Any) -> UpstreamTable:
+        key = f"upstreams.{name}"
+        if not _NAME.fullmatch(name):
+            raise self._error(key, "a name has letters, digits, `_`, `.` and `-` only")
+        read = self._table(key, table, UpstreamTable)
+        if read.kind in _IN_PROJECTS and not read.project:
+            raise self._error(f"{key}.project", "a Google Cloud project must be named")
+        return msgspec.structs.replace(
+            read,
+            api_key=self._secret(f"{key}.api_key", read.api_key),
+            access_token=self._secret(f"{key}.access_token", read.access_token),
+            client_secret=self._secret(f"{key}.client_secret", read.client_secret),
+        )
+
+    def _key(self, at: int, said: str | KeyTable) -> KeyTable:
+        key = f"server.keys[{at}]"
+        table = KeyTable(key=said) if isinstance(said, str) else said
+        secret = self._secret(key, table.key)
+        if not secret:
+            raise self._error(key, "an empty key would let everybody in")
+        return msgspec.structs.replace(table, key=secret, name=table.name or f"key-{at + 1}")
+
+    def _secret(self, key: str, said: str) -> str:
+        """Follow a reference to the environment."""
+        if not said.startswith("env:"):
+            return said
+        variable = said.removeprefix("env:")
+        if not self._environment.get(variable):
+            raise self._error(key, f"the environment has no {variable}: set it, or write the value here")
+        return self._environment[variable]
+
+    def _targets(self, name: str, said: Any, upstreams: Mapping[str, UpstreamTable]) -> tuple[str, ...]:
+        key = f'models."{name}"'
+        try:
+            read = msgspec.convert(said, str | tuple[str, ...])
+        except msgspec.ValidationError:
+            read = ()
+        targets = (read,) if isinstance(read, str) else read
+        if not targets:
+            raise self._error(key, 'must be "upstream/model", or a list of such')
+        if name.count("*") > 1:
+            raise self._error(key, "a pattern has one `*` only")
+        for target in targets:
+            place, slash, model = target.partition("/")
+            if not slash or not model:
+                raise self._error(key, f'{target!r} must be "upstream/model"')
+            if place not in upstreams:
+                known = ", ".join(upstreams)
+                raise self._error(key, f"there is no upstream {place!r}; there are {known}")
+            if "*" in model and "*" not in name:
+                raise self._error(key, "a `*` in the target needs one in the name")
+        return targets
+
+    def _error(self, key: str, message: str) -> ConfigError:
+        return ConfigError(self._file, key, message)

@@ -1,0 +1,50 @@
+"""What a client asks, before anything of it is translated: only what the way to an upstream depends on is read."""
+
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.problems import Problem
+from dragoman.dialects.record import Call
+from dragoman.http.message import Headers
+
+Framing = Literal["sse", "array"]
+
+
+class Ask(Struct, frozen=True, kw_only=True):
+    """A request for an answer."""
+
+    dialect: str
+    call: Call
+    """The client's bytes, its name for the model, and whether it wants a stream."""
+    framing: Framing = "sse"
+    """How a stream is framed; only Gemini has a choice."""
+    strict: bool = False
+    headers: Headers = ()
+    """The client's headers that an upstream of the same dialect may see."""
+
+
+class _Head(Struct):
+    """The members of a body that choose the way; a body may have any others."""
+
+    model: str | None = None
+    stream: bool | None = None
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+
+
+def named_in(body: bytes) -> Call:
+    """Read a body that names its model and whether it is to be streamed."""
+    try:
+        head = _HEAD.decode(body)
+    except msgspec.ValidationError as error:
+        words, _, where = str(error).partition(" - at `$")
+        pointer = where.rstrip("`").replace(".", "/")
+        raise Problem("invalid_request", f"{words} at {pointer or 'the root'}", where=pointer) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Problem("invalid_request", f"the body is no JSON: {error}") from None
+    if not head.model:
+        raise Problem("invalid_request", "you must provide a model parameter", where="/model")
+    return Call(body, head.model, bool(head.stream))

@@ -1,0 +1,73 @@
+"""One attempt at one upstream, from the client's original bytes to the head of a good reply.
+
+Whatever goes wrong is a `Problem` in the client's terms. A refusal of our own credentials is ours to mend: the client
+is told of a bad gateway, never that its own key is wrong.
+"""
+
+from time import time
+
+from msgspec import Struct
+
+from dragoman.core.problems import Problem
+from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.ask import Ask
+from dragoman.gateway.route import Target
+from dragoman.http.client import Client, Incoming
+from dragoman.http.link import Failure, TooSlow, Untrusted
+from dragoman.interpreter.faults import as_fault
+from dragoman.interpreter.translate import Context, Translation, translate_request
+
+_REFUSED_KEY = frozenset({401, 403})
+_GOOD = range(200, 300)
+
+
+class Reached(Struct, frozen=True):
+    """A good reply has begun."""
+
+    target: Target
+    translation: Translation
+    incoming: Incoming
+
+    @property
+    def context(self) -> Context:
+        """What the reply is an answer to."""
+        return Context(self.translation.request, self.translation.undo, now=int(time()))
+
+
+async def reach(ask: Ask, target: Target, client: Client) -> Reached:
+    """Translate a request and send it; return when the upstream has begun a good reply."""
+    upstream = target.upstream
+    renamed = target.model if target.model != ask.call.model else ""
+    translation = translate_request(
+        ask.call, ask.dialect, upstream.dialect, model=renamed, strict=ask.strict, form=upstream.form
+    )
+    outgoing = await upstream.generate(translation.call, ask.headers if upstream.dialect == ask.dialect else ())
+    try:
+        incoming = await client.ask(outgoing, target.deadlines)
+        if incoming.status in _GOOD:
+            return Reached(target, translation, incoming)
+        body = await incoming.read()
+    except Failure as failure:
+        raise told(failure, upstream.name) from None
+    raise refused(incoming, body, target, ask.dialect)
+
+
+def told(failure: Failure, name: str) -> Problem:
+    """Say why an upstream could not be asked, without where it is: that is nobody's business but the operator's."""
+    match failure:
+        case TooSlow():
+            return Problem("timeout", f"the upstream {name} did not answer in time")
+        case Untrusted():
+            return Problem("internal", f"the upstream {name} cannot prove who it is", status=502, code="untrusted")
+        case _:
+            return Problem("unreachable", f"the upstream {name} cannot be reached or broke off")
+
+
+def refused(incoming: Incoming, body: bytes, target: Target, client: str) -> Problem:
+    """Return an upstream's error in the client's terms."""
+    here, there = dialect_named(target.upstream.dialect), dialect_named(client)
+    problem = here.parse_error(incoming.status, dict(incoming.headers), body)
+    if incoming.status in _REFUSED_KEY:
+        words = f"the upstream {target.upstream.name} refuses the gateway's credentials: {problem.message}"
+        return Problem("internal", words, status=502, code="credentials")
+    return as_fault(problem, here.issuer, there.issuer)

@@ -1,0 +1,70 @@
+"""How many tokens a request has: by the upstream's own counter, or else an estimate that says what it is."""
+
+from dragoman.core.problems import Problem
+from dragoman.dialects.record import Call
+from dragoman.gateway.ask import Ask
+from dragoman.gateway.attempt import refused, told
+from dragoman.gateway.record import Record
+from dragoman.gateway.route import Target
+from dragoman.http.client import Client
+from dragoman.http.link import Failure
+from dragoman.interpreter.translate import translate_request
+from dragoman.wire import json
+from dragoman.wire.lookup import lookup
+
+_BYTES_PER_TOKEN = 4
+_GOOD = range(200, 300)
+_NOT_COUNTED = frozenset({404, 405, 501})
+"""Statuses of a compatible server that has no counter."""
+_FORMS: dict[str, tuple[str, dict[str, str]]] = {
+    "messages": ("input_tokens", {}),
+    "responses": ("input_tokens", {"object": "response.input_tokens"}),
+    "gemini": ("totalTokens", {}),
+}
+"""By dialect, the member that is the count, and what stands before it."""
+_WHOLE_REQUEST = "generateContentRequest"
+
+
+async def count(ask: Ask, target: Target, client: Client, record: Record) -> tuple[bytes, bool]:
+    """Return what a client that asks for a count is told, and whether that is an estimate."""
+    upstream = target.upstream
+    translation = translate_request(
+        ask.call, ask.dialect, upstream.dialect, model=target.model, strict=ask.strict, form=upstream.form
+    )
+    record.losses = translation.losses
+    outgoing = await upstream.count(translation.call, ask.headers if upstream.dialect == ask.dialect else ())
+    counted = None
+    if outgoing is not None:
+        try:
+            incoming = await client.ask(outgoing, target.deadlines)
+            body = await incoming.read()
+        except Failure as failure:
+            raise told(failure, upstream.name) from None
+        if incoming.status in _GOOD:
+            counted = _read(body, _FORMS[upstream.dialect][0])
+        elif incoming.status not in _NOT_COUNTED:
+            raise refused(incoming, body, target, ask.dialect)
+    member, before = _FORMS[ask.dialect]
+    tokens = len(translation.call.body) // _BYTES_PER_TOKEN if counted is None else counted
+    return json.encode({**before, member: tokens}), counted is None
+
+
+def unwrapped(call: Call) -> Call:
+    """Take a request out of the member that Gemini's counter has for a whole one."""
+    try:
+        members = json.decode_object(call.body)
+    except json.Malformed as error:
+        raise Problem("invalid_request", error.message, where=error.where) from None
+    whole = members.get(_WHOLE_REQUEST)
+    return call if whole is None else Call(bytes(whole), call.model)
+
+
+def _read(body: bytes, member: str) -> int:
+    try:
+        found = lookup(body, f"/{member}")
+        tokens = json.decode(found[1]) if found is not None else None
+    except json.Malformed:
+        tokens = None
+    if not isinstance(tokens, int):
+        raise Problem("malformed_reply", "the upstream's count is no number")
+    return tokens

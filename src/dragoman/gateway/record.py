@@ -1,0 +1,51 @@
+"""What happened to one request: where it went, what it cost, what was lost, how it ended."""
+
+from time import monotonic, time
+from typing import Literal
+from uuid import uuid4
+
+from msgspec import Struct, field
+
+from dragoman.core.losses import Loss
+from dragoman.core.problems import Problem
+from dragoman.core.response import Usage
+
+Outcome = Literal["open", "answered", "refused", "failed", "left"]
+"""`refused` before an upstream answered, `failed` after that, `left` when the client did not wait."""
+
+
+def _fresh_id() -> str:
+    return f"ex_{uuid4().hex}"
+
+
+class Record(Struct, kw_only=True):
+    """One exchange, filled in as it goes on."""
+
+    id: str = field(default_factory=_fresh_id)
+    owner: str = ""
+    dialect: str = ""
+    model: str = ""
+    stream: bool = False
+    upstream: str = ""
+    upstream_model: str = ""
+    tries: int = 0
+    status: int = 0
+    outcome: Outcome = "open"
+    began: float = field(default_factory=time)
+    clock: float = field(default_factory=monotonic)
+    first: float | None = None
+    """Seconds until the client was sent the first byte of an answer."""
+    seconds: float | None = None
+    losses: tuple[Loss, ...] = ()
+    usage: Usage | None = None
+    finish: str = ""
+    problem: Problem | None = None
+
+    def note_first(self) -> None:
+        """An answer begins."""
+        if self.first is None:
+            self.first = monotonic() - self.clock
+
+    def close(self) -> None:
+        """It is over."""
+        self.seconds = monotonic() - self.clock

@@ -1,0 +1,96 @@
+"""The story of one request: find its upstreams, try them in turn, hand the reply to the client.
+
+Nothing is sent to the client before the first real event of a reply, so a fault before it has its true status and may
+be tried again, here or at the next upstream. After it an error is told in the stream.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from dragoman.core.problems import Problem
+from dragoman.gateway.ask import Ask
+from dragoman.gateway.attempt import Reached, reach
+from dragoman.gateway.counting import count
+from dragoman.gateway.delivery import Stream, send_whole
+from dragoman.gateway.record import Record
+from dragoman.gateway.retries import Budget, Patience, may_pass, wait_before
+from dragoman.gateway.route import Routes, Target
+from dragoman.http.client import Client
+from dragoman.http.exchange import Exchange
+
+Observer = Callable[[Record], None]
+"""Is told of every exchange when it is over."""
+
+
+class Manner(Struct, frozen=True, kw_only=True):
+    """How upstreams are waited for."""
+
+    patience: Patience = Patience()
+    hold: float = 10.0
+    """Seconds a stream waits for its first event before the client is told that it begins."""
+    heartbeat: float = 15.0
+
+
+class Relay:
+    """Answers requests by asking upstreams."""
+
+    def __init__(self, routes: Routes, client: Client, manner: Manner | None = None) -> None:
+        self.routes = routes
+        self._client = client
+        self._manner = manner or Manner()
+        self._budget = Budget()
+
+    async def answer(self, ask: Ask, exchange: Exchange, record: Record) -> None:
+        """Answer a request, or raise the `Problem` for which that cannot be done."""
+        targets = self.routes.of(ask.call.model)
+        self._budget.earn()
+        tried = 0
+        while True:
+            tried += 1
+            try:
+                await self._round(targets, ask, exchange, record)
+            except Problem as problem:
+                wait = None if exchange.started else wait_before(problem, tried, self._manner.patience)
+                if wait is None or not self._budget.spend():
+                    raise
+                await asyncio.sleep(wait)
+            else:
+                return
+
+    async def count(self, ask: Ask, record: Record) -> tuple[bytes, bool]:
+        """Count the tokens of a request where it would be answered first."""
+        target = self.routes.of(ask.call.model)[0]
+        record.tries = 1
+        record.upstream, record.upstream_model = target.upstream.name, target.model
+        return await count(ask, target, self._client, record)
+
+    async def _round(self, targets: tuple[Target, ...], ask: Ask, exchange: Exchange, record: Record) -> None:
+        """Try each upstream once; raise what the last one said."""
+        for at, target in enumerate(targets):
+            record.tries += 1
+            record.upstream, record.upstream_model = target.upstream.name, target.model
+            try:
+                await self._deliver(await self._reach(ask, target, record), ask, exchange, record)
+            except Problem as problem:
+                if exchange.started or at + 1 == len(targets) or not may_pass(problem):
+                    raise
+            else:
+                return
+
+    async def _reach(self, ask: Ask, target: Target, record: Record) -> Reached:
+        reached = await reach(ask, target, self._client)
+        record.losses = reached.translation.losses
+        return reached
+
+    async def _deliver(self, reached: Reached, ask: Ask, exchange: Exchange, record: Record) -> None:
+        try:
+            if ask.call.stream:
+                await Stream(reached, ask, exchange, record).send(self._manner.hold, self._manner.heartbeat)
+            else:
+                await send_whole(reached, ask, exchange, record)
+        except BaseException:
+            reached.incoming.close()
+            raise
+        reached.incoming.leave()

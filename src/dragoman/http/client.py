@@ -1,0 +1,196 @@
+"""Ask servers over HTTP/1.1, keeping connections for the next request.
+
+A kept connection that turns out to be closed before a byte of the reply came is replaced once by a fresh one: the
+server had given it up before the request. Nothing else is sent twice here.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from functools import cached_property
+
+from msgspec import Struct
+
+from dragoman.http.link import Broken, Failure, Link, NotReached, Stale, TooSlow, Untrusted
+from dragoman.http.message import Headers
+from dragoman.http.origin import Origin
+from dragoman.http.proxies import Proxies, tunnel
+
+_MOST_KEPT = 64
+_LONGEST_KEPT = 30.0
+"""Seconds a connection is kept unused; most servers close theirs after a minute."""
+_LARGEST_WHOLE = 64 << 20
+
+
+class Deadlines(Struct, frozen=True, kw_only=True):
+    """Seconds to wait for a connection, for the first byte of a reply, and between its bytes."""
+
+    connect: float = 10.0
+    first_byte: float = 600.0
+    idle: float = 300.0
+
+
+class Outgoing(Struct, frozen=True):
+    """A request to send."""
+
+    origin: Origin
+    method: str
+    target: str
+    headers: Headers = ()
+    body: bytes = b""
+
+
+class Incoming:
+    """A reply: its head, and its body as it comes. Whoever has it must take all of it, or `close` it."""
+
+    def __init__(self, link: Link, keep: Callable[[Link], None]) -> None:
+        self.status = link.status
+        self.headers = link.headers
+        self._link = link
+        self._keep = keep
+        self._over = False
+
+    def header(self, name: str, default: str = "") -> str:
+        """Return the first header called `name`, in lower case."""
+        return next((value for known, value in self.headers if known == name), default)
+
+    async def piece(self) -> bytes:
+        """Return the next bytes; nothing means that the body is whole."""
+        if self._over:
+            return b""
+        try:
+            piece = await self._link.piece()
+        except BaseException:
+            self.close()
+            raise
+        if not piece:
+            self._over = True
+            self._keep(self._link)
+        return piece
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Go through the body as it comes."""
+        while piece := await self.piece():
+            yield piece
+
+    async def read(self, most: int = _LARGEST_WHOLE) -> bytes:
+        """Return the whole body."""
+        held: list[bytes] = []
+        size = 0
+        while piece := await self.piece():
+            held.append(piece)
+            size += len(piece)
+            if size > most:
+                self.close()
+                raise Broken(f"the reply is larger than {most} bytes")
+        return held[0] if len(held) == 1 else b"".join(held)
+
+    def leave(self) -> None:
+        """Take no more of it: all that matters has come. The connection is kept if the rest is short."""
+        if not self._over:
+            self._over = True
+            self._link.drain(self._keep)
+
+    def close(self) -> None:
+        """Take no more of it. What has not come yet ends with the connection."""
+        if not self._over:
+            self._over = True
+            self._link.abort()
+
+
+class Client:
+    """Asks servers, and keeps connections to them."""
+
+    def __init__(self, proxies: Proxies | None = None, trust: ssl.SSLContext | None = None) -> None:
+        self._kept: dict[Origin, list[Link]] = {}
+        self._proxies = proxies or Proxies()
+        self._given = trust
+
+    @cached_property
+    def _trust(self) -> ssl.SSLContext:
+        # Reading the certificates takes long, and a client of local servers needs none.
+        return self._given or ssl.create_default_context()
+
+    async def ask(self, request: Outgoing, deadlines: Deadlines) -> Incoming:
+        """Send a request and return its reply as soon as the head is there."""
+        link = self._take(request.origin)
+        if link is not None:
+            try:
+                return await self._asked(link, request, deadlines)
+            except Stale:
+                pass
+        return await self._asked(await self._connected(request.origin, deadlines.connect), request, deadlines)
+
+    async def close(self) -> None:
+        """Give up the connections that are kept."""
+        for links in self._kept.values():
+            for link in links:
+                link.abort()
+        self._kept.clear()
+
+    async def _asked(self, link: Link, request: Outgoing, deadlines: Deadlines) -> Incoming:
+        try:
+            link.ask(self._head(request), request.body, deadlines.first_byte)
+            await link.answered(deadlines.idle)
+        except BaseException:
+            link.abort()
+            raise
+        return Incoming(link, lambda link: self._keep(request.origin, link))
+
+    def _head(self, request: Outgoing) -> bytes:
+        origin = request.origin
+        proxy = self._proxies.of(origin)
+        plain = proxy is not None and not origin.secure
+        target = origin.url + request.target if plain else request.target
+        lines = [f"{request.method} {target} HTTP/1.1", f"host: {origin.authority}"]
+        lines += [f"{name}: {value}" for name, value in request.headers]
+        if plain and proxy is not None and proxy.credentials:
+            lines.append(f"proxy-authorization: {proxy.credentials}")
+        if request.body or request.method not in {"GET", "HEAD", "DELETE"}:
+            lines.append(f"content-length: {len(request.body)}")
+        head = "\r\n".join(lines)
+        if head.count("\n") != len(lines) - 1 or "\0" in head:
+            raise ValueError("a header or path must be one line")
+        return f"{head}\r\n\r\n".encode("latin-1")
+
+    def _take(self, origin: Origin) -> Link | None:
+        kept = self._kept.get(origin)
+        while kept:
+            link = kept.pop()
+            if link.reusable and asyncio.get_running_loop().time() - link.since < _LONGEST_KEPT:
+                return link
+            link.abort()
+        return None
+
+    def _keep(self, origin: Origin, link: Link) -> None:
+        kept = self._kept.setdefault(origin, [])
+        if link.reusable and not link.transport.is_closing() and len(kept) < _MOST_KEPT:
+            kept.append(link)
+        else:
+            link.transport.close()
+
+    async def _connected(self, origin: Origin, seconds: float) -> Link:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._connect(origin)
+        except TimeoutError:
+            raise TooSlow(f"{origin.authority} did not take a connection within {seconds:g} seconds") from None
+        except ssl.SSLError as error:
+            raise Untrusted(f"no trusted connection to {origin.authority}: {error}") from None
+        except Failure:
+            raise
+        except OSError as error:
+            raise NotReached(f"{origin.authority} cannot be reached: {error.strerror or error}") from None
+
+    async def _connect(self, origin: Origin) -> Link:
+        loop = asyncio.get_running_loop()
+        proxy = self._proxies.of(origin)
+        trust = self._trust if origin.secure else None
+        if proxy is None:
+            _, link = await loop.create_connection(Link, origin.host, origin.port, ssl=trust)
+            return link
+        if trust is None:
+            secured = self._trust if proxy.origin.secure else None
+            _, link = await loop.create_connection(Link, proxy.origin.host, proxy.origin.port, ssl=secured)
+            return link
+        return await tunnel(proxy, origin, trust)

@@ -1,0 +1,102 @@
+"""Proxies by the environment's word: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, in either case."""
+
+import asyncio
+import ssl
+from base64 import b64encode
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from msgspec import Struct
+
+from dragoman.http.link import Link, NotReached
+from dragoman.http.origin import Origin, split
+
+_LONGEST_HEAD = 16 << 10
+
+
+class Proxy(Struct, frozen=True):
+    """A proxy and how one is let in there."""
+
+    origin: Origin
+    credentials: str = ""
+
+
+class Proxies:
+    """Which proxy stands before a server."""
+
+    def __init__(self) -> None:
+        found = getproxies()
+        self._by_scheme = {scheme: _read(url) for scheme, url in found.items() if scheme in {"http", "https", "all"}}
+        self._known: dict[Origin, Proxy | None] = {}
+
+    def of(self, origin: Origin) -> Proxy | None:
+        """Return the proxy for a server; None if it is asked directly."""
+        if not self._by_scheme:
+            return None
+        if origin not in self._known:
+            proxy = self._by_scheme.get(origin.scheme) or self._by_scheme.get("all")
+            self._known[origin] = None if proxy_bypass(f"{origin.host}:{origin.port}") else proxy
+        return self._known[origin]
+
+
+def _read(url: str) -> Proxy:
+    parts = urlsplit(url if "://" in url else f"http://{url}")
+    host = f"[{parts.hostname}]" if parts.hostname and ":" in parts.hostname else parts.hostname or ""
+    port = f":{parts.port}" if parts.port else ""
+    origin, _ = split(f"{parts.scheme}://{host}{port}")
+    if parts.username is None:
+        return Proxy(origin)
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return Proxy(origin, f"Basic {b64encode(pair.encode()).decode()}")
+
+
+async def tunnel(proxy: Proxy, origin: Origin, trust: ssl.SSLContext) -> Link:
+    """Connect to a server through a proxy that passes bytes on, and speak TLS with the server itself."""
+    loop = asyncio.get_running_loop()
+    secured = ssl.create_default_context() if proxy.origin.secure else None
+    transport, opening = await loop.create_connection(_Opening, proxy.origin.host, proxy.origin.port, ssl=secured)
+    host = f"[{origin.host}]" if ":" in origin.host else origin.host
+    lines = [f"CONNECT {host}:{origin.port} HTTP/1.1", f"host: {host}:{origin.port}"]
+    if proxy.credentials:
+        lines.append(f"proxy-authorization: {proxy.credentials}")
+    try:
+        transport.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
+        _check_opened(await opening.opened, proxy)
+        link = Link()
+        upgraded = await loop.start_tls(transport, link, trust, server_hostname=origin.host)
+    except BaseException:
+        transport.abort()
+        raise
+    if upgraded is None:
+        raise NotReached(f"the proxy {proxy.origin.authority} closed the tunnel")
+    link.connection_made(upgraded)
+    return link
+
+
+def _check_opened(line: bytes, proxy: Proxy) -> None:
+    if line.split(b" ", 2)[1:2] != [b"200"]:
+        raise NotReached(f"the proxy {proxy.origin.authority} refuses: {line.decode('latin-1').strip()}")
+
+
+class _Opening(asyncio.Protocol):
+    """Waits for a proxy's word."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self.opened: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes up to the end of the head; a tunnel has nothing behind it before we speak."""
+        self._head += data
+        if self.opened.done():
+            return
+        if b"\r\n\r\n" in self._head:
+            self.opened.set_result(self._head.partition(b"\r\n")[0])
+        elif len(self._head) > _LONGEST_HEAD:
+            self.opened.set_exception(NotReached("the proxy does not speak HTTP"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The proxy hung up."""
+        del exc
+        if not self.opened.done():
+            self.opened.set_exception(NotReached("the proxy hung up"))

@@ -1,0 +1,103 @@
+"""Who may come in: one function for every way a key can be shown.
+
+Keys are kept as hashes and compared in constant time. Where none is configured, any is accepted, and none is needed;
+the server listens on loopback then. A `host` that is none of ours is refused before anything else: a page in a browser
+may be made to reach loopback by a name of its own.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from msgspec import Struct
+
+from dragoman.core.problems import Problem
+from dragoman.http.message import Request
+
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+NOBODY = "local"
+
+
+class Key(Struct, frozen=True, kw_only=True):
+    """A key that is let in, by its hash."""
+
+    hash: str
+    name: str
+    models: tuple[str, ...] = ()
+    """Patterns of the models it may ask for; empty for all."""
+    concurrency: int = 0
+    """How many requests it may have open at once; 0 for any number."""
+
+    def allows(self, model: str) -> bool:
+        """Tell whether the key may ask for a model."""
+        return not self.models or any(fnmatchcase(model, pattern) for pattern in self.models)
+
+
+ANYBODY = Key(hash="", name=NOBODY)
+
+
+def hashed(secret: str) -> str:
+    """Return what is kept of a key."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class Access:
+    """Decides who may come in."""
+
+    def __init__(self, keys: Iterable[Key], hosts: Iterable[str] = ()) -> None:
+        self._keys = tuple(keys)
+        self._hosts = frozenset(host.lower() for host in hosts)
+
+    def admit(self, request: Request, *, anybody: bool = False) -> Key:
+        """Return whose request this is, or raise the `Problem` for which it is not let in."""
+        self._check_host(request)
+        if anybody or not self._keys:
+            return ANYBODY
+        shown = _shown(request)
+        if not shown:
+            raise Problem("authentication", "no API key was given")
+        if len(shown) > 1:
+            raise Problem("authentication", "two different API keys were given")
+        wanted = hashed(shown.pop())
+        found = [key for key in self._keys if hmac.compare_digest(key.hash, wanted)]
+        if not found:
+            raise Problem("authentication", "the API key is not known here")
+        return found[0]
+
+    def _check_host(self, request: Request) -> None:
+        hosts = [value for name, value in request.headers if name == "host"]
+        if len(hosts) != 1:
+            raise Problem("invalid_request", "a request needs one host header")
+        host = _without_port(hosts[0].strip().lower())
+        if self._hosts and host not in self._hosts:
+            raise Problem("permission", f"this server is not called {hosts[0]!r}", status=403)
+
+
+def own_names(listened: str, others: Iterable[str]) -> frozenset[str]:
+    """Return the host names a server is called by; none for one that cannot know them all."""
+    if listened in {"0.0.0.0", "::"}:  # noqa: S104  compared, not bound
+        return frozenset(others)
+    return frozenset({*_LOOPBACK, listened.lower(), *others})
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.rpartition(":")[0] if host.count(":") == 1 else host
+
+
+def _shown(request: Request) -> set[str]:
+    """Return every key a request shows, whichever way its vendor's clients do."""
+    shown: set[str] = set()
+    for name, value in request.headers:
+        if name == "authorization":
+            scheme, _, token = value.partition(" ")
+            shown.add(token.strip() if scheme.lower() == "bearer" else value)
+        elif name in {"x-api-key", "x-goog-api-key"}:
+            shown.add(value.strip())
+    if "key=" in request.target:
+        key = request.query.get("key")
+        if key:
+            shown.add(key)
+    return shown - {""}

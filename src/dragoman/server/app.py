@@ -1,0 +1,160 @@
+"""The server: every request comes in here and leaves answered, in the client's own dialect."""
+
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from dragoman.core.problems import Problem
+from dragoman.dialects.record import Call, ErrorReply
+from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.ask import Ask, named_in
+from dragoman.gateway.counting import unwrapped
+from dragoman.gateway.flatten import flattened
+from dragoman.gateway.record import Record
+from dragoman.gateway.relay import Observer, Relay
+from dragoman.gateway.retries import client_may_retry
+from dragoman.gateway.telling import headers_of
+from dragoman.http.exchange import Exchange, Gone
+from dragoman.http.message import Headers, Request
+from dragoman.server import auxiliary
+from dragoman.server.access import Access, Key
+from dragoman.server.paths import Path, dialect_of, path_of
+
+_PASSED = frozenset({"anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "x-goog-request-params"})
+"""Headers by which a vendor's clients choose how it behaves. Credentials are never among them."""
+_JSON = {"content-type": "application/json"}
+_MOST_KEPT = 1000
+
+
+class App:
+    """Answers every request."""
+
+    def __init__(
+        self, relay: Relay, access: Access, *, strict: bool = False, observers: Sequence[Observer] = ()
+    ) -> None:
+        self._relay = relay
+        self._access = access
+        self._strict = strict
+        self._observers = tuple(observers)
+        self._open: Counter[str] = Counter()
+        self._kept: OrderedDict[str, Record] = OrderedDict()
+
+    async def handle(self, exchange: Exchange) -> None:
+        """Answer one request."""
+        request = exchange.request
+        path = path_of(request.method, request.path)
+        record = Record(dialect=(path.dialect if path else "") or dialect_of(request.path, dict(request.headers)))
+        try:
+            key = self._access.admit(request, anybody=path is not None and path.operation == "health")
+            record.owner = key.name
+            await self._answer(exchange, path, key, record)
+        except Problem as problem:
+            record.problem = problem
+            await self._tell(problem, exchange, record)
+        except Gone:
+            record.outcome = "left"
+            raise
+        except asyncio.CancelledError:
+            record.outcome = "left"
+            raise
+        finally:
+            self._close(record)
+
+    async def _answer(self, exchange: Exchange, path: Path | None, key: Key, record: Record) -> None:
+        request = exchange.request
+        if request.header("sec-websocket-key"):
+            # With this status clients that prefer a WebSocket turn to HTTP at once.
+            told = dialect_named(record.dialect).build_error(Problem("unsupported", "use HTTP here, not a WebSocket"))
+            await exchange.send(426, told.headers, told.body)
+            return
+        if path is None:
+            raise Problem("not_found", f"there is no {request.method} {request.path} here", code="unknown_url")
+        match path.operation:
+            case "health":
+                await exchange.send(*auxiliary.health())
+            case "generate":
+                await self._generate(exchange, path, key, record)
+            case "count":
+                await self._count(exchange, path, key, record)
+            case "models" | "model":
+                names = [name for name in self._relay.routes.names if key.allows(name)]
+                await exchange.send(*auxiliary.models(record.dialect, names, path.model))
+            case "exchange":
+                await exchange.send(*auxiliary.exchange(self._kept.get(path.name), path.name, key))
+            case _:
+                raise Problem("not_found", f"{request.path} is not served here")
+
+    async def _generate(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
+        ask = self._asked(exchange.request, path)
+        record.model, record.stream = ask.call.model, ask.call.stream
+        if not key.allows(ask.call.model):
+            raise Problem("permission", f"this key may not ask for the model {ask.call.model!r}")
+        if key.concurrency and self._open[key.name] >= key.concurrency:
+            raise Problem("rate_limit", f"this key has {key.concurrency} requests open already", retry_after=1)
+        self._open[key.name] += 1
+        task = asyncio.current_task()
+        if task is not None:
+            exchange.when_gone(task.cancel)
+        try:
+            await self._relay.answer(ask, exchange, record)
+        finally:
+            self._open[key.name] -= 1
+
+    async def _count(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
+        ask = self._asked(exchange.request, path)
+        if path.google:
+            ask = structs.replace(ask, call=unwrapped(ask.call))
+        record.model = ask.call.model
+        if not key.allows(ask.call.model):
+            raise Problem("permission", f"this key may not ask for the model {ask.call.model!r}")
+        body, estimated = await self._relay.count(ask, record)
+        record.status, record.outcome = 200, "answered"
+        labelled = {**_JSON, "x-dragoman-estimate": "true"} if estimated else _JSON
+        await exchange.send(200, headers_of(record, labelled), body)
+
+    def _asked(self, request: Request, path: Path) -> Ask:
+        if path.in_url:
+            call = Call(request.body, path.model, path.stream)
+        else:
+            call = named_in(request.body)
+            if path.wrapped:
+                call = Call(request.body, call.model, path.stream)
+            elif path.flat:
+                call = flattened(call)
+        in_items = path.google and path.stream and request.query.get("alt") != "sse"
+        return Ask(
+            dialect=path.dialect,
+            call=call,
+            framing="array" if in_items else "sse",
+            strict=self._strict or request.header("x-dragoman-strict").lower() == "true",
+            headers=passed(request.headers),
+        )
+
+    async def _tell(self, problem: Problem, exchange: Exchange, record: Record) -> None:
+        """Send an error as the client's vendor would; nothing more can be said once an answer has begun."""
+        record.outcome = "failed" if record.upstream else "refused"
+        if exchange.started:
+            exchange.cut()
+            return
+        reply: ErrorReply = dialect_named(record.dialect).build_error(problem)
+        record.status = reply.status
+        headers = headers_of(record, reply.headers)
+        if record.tries and not client_may_retry(problem, record.tries):
+            headers["x-should-retry"] = "false"
+        await exchange.send(reply.status, headers, reply.body)
+
+    def _close(self, record: Record) -> None:
+        record.close()
+        if record.model:
+            self._kept[record.id] = record
+            if len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+        for observer in self._observers:
+            observer(record)
+
+
+def passed(headers: Headers) -> Headers:
+    """Return the headers that may go to an upstream of the client's own dialect."""
+    return tuple(header for header in headers if header[0] in _PASSED)

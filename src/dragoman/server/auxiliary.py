@@ -1,0 +1,89 @@
+"""What is answered without asking an upstream: health, lists of models, what happened to an exchange."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dragoman.core.problems import Problem
+from dragoman.gateway.record import Record
+from dragoman.server.access import Key
+from dragoman.wire import json
+
+Told = tuple[int, dict[str, str], bytes]
+_JSON = {"content-type": "application/json"}
+_SINCE = 1767225600
+"""A list needs a date for each model; nobody here knows the true one."""
+_SINCE_WORDS = "2026-01-01T00:00:00Z"
+
+
+def health() -> Told:
+    """Say that we are here."""
+    return 200, _JSON, b'{"status":"ok"}'
+
+
+def models(dialect: str, names: Sequence[str], wanted: str) -> Told:
+    """List the models, or show one, as the client's vendor does."""
+    wanted = wanted.removeprefix("models/")
+    if wanted and wanted not in names:
+        raise Problem("not_found", f"there is no model {wanted!r}", code="model_not_found")
+    row, whole = _LISTS[dialect]
+    return 200, _JSON, json.encode(row(wanted) if wanted else whole([row(name) for name in names]))
+
+
+def _openai(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": _SINCE, "owned_by": "dragoman"}
+
+
+def _messages(name: str) -> dict[str, Any]:
+    return {"type": "model", "id": name, "display_name": name, "created_at": _SINCE_WORDS}
+
+
+def _gemini(name: str) -> dict[str, Any]:
+    methods = ["generateContent", "streamGenerateContent", "countTokens"]
+    return {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}
+
+
+def _openai_list(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"object": "list", "data": rows}
+
+
+def _messages_list(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    ids = [row["id"] for row in rows] or [None]
+    return {"data": rows, "has_more": False, "first_id": ids[0], "last_id": ids[-1]}
+
+
+def _gemini_list(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"models": rows}
+
+
+_LISTS = {
+    "chat": (_openai, _openai_list),
+    "responses": (_openai, _openai_list),
+    "messages": (_messages, _messages_list),
+    "gemini": (_gemini, _gemini_list),
+}
+
+
+def exchange(record: Record | None, name: str, key: Key) -> Told:
+    """Show what happened to an exchange, to who asked for it."""
+    if record is None or record.owner != key.name:
+        raise Problem("not_found", f"there is no exchange {name!r}")
+    problem = record.problem
+    shown: dict[str, Any] = {
+        "id": record.id,
+        "dialect": record.dialect,
+        "model": record.model,
+        "stream": record.stream,
+        "upstream": record.upstream,
+        "upstream_model": record.upstream_model,
+        "tries": record.tries,
+        "status": record.status,
+        "outcome": record.outcome,
+        "began": record.began,
+        "first_byte_seconds": record.first,
+        "seconds": record.seconds,
+        "finish": record.finish,
+        "usage": record.usage,
+        "losses": record.losses,
+        "problem": None if problem is None else {"kind": problem.kind, "message": problem.message},
+    }
+    return 200, _JSON, json.encode(shown)

@@ -1,0 +1,95 @@
+"""What a path asks for, and in which dialect."""
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+Operation = Literal["generate", "count", "models", "model", "health", "exchange", "assist"]
+
+
+class Path(Struct, frozen=True, kw_only=True):
+    """What a path means."""
+
+    dialect: str = ""
+    """Whose errors a client wants there; where several may ask, the headers decide."""
+    operation: Operation
+    model: str = ""
+    stream: bool = False
+    google: bool = False
+    """Google's own way: a stream is an array unless events are asked for, and a count may hold a whole request."""
+    flat: bool = False
+    """Tools stand flat there, but clients write them nested too."""
+    in_url: bool = False
+    """The model stands in the path, and whether the answer is streamed."""
+    wrapped: bool = False
+    """Requests and replies stand in Code Assist's envelope."""
+    name: str = ""
+
+
+_FIXED: dict[tuple[str, str], Path] = {
+    ("POST", "/v1/chat/completions"): Path(dialect="chat", operation="generate"),
+    ("POST", "/v1/responses"): Path(dialect="responses", operation="generate", flat=True),
+    ("POST", "/v1/messages"): Path(dialect="messages", operation="generate"),
+    ("POST", "/v1/messages/count_tokens"): Path(dialect="messages", operation="count"),
+    ("POST", "/v1/responses/input_tokens"): Path(dialect="responses", operation="count", flat=True),
+    ("GET", "/v1/models"): Path(operation="models"),
+    ("GET", "/health"): Path(operation="health"),
+}
+_VERSION = r"/(?:v1|v1beta|v1beta1|v1alpha)"
+_PLACE = r"(?:/projects/[^/]+/locations/[^/]+)?/publishers/google"
+_VERB = r":(?P<verb>generateContent|streamGenerateContent|countTokens)"
+_GEMINI = re.compile(rf"{_VERSION}(?:{_PLACE})?/models/(?P<model>.+){_VERB}")
+_ASSIST = re.compile(r"/v1internal:(?P<verb>\w+)")
+_GENERATING = {"generateContent", "streamGenerateContent"}
+_MODELS = re.compile(rf"{_VERSION}(?:{_PLACE})?/models(?:/(?P<model>.+))?")
+_EXCHANGE = re.compile(r"/v1/exchanges/(?P<name>[^/]+)")
+
+
+def path_of(method: str, path: str) -> Path | None:
+    """Return what a path means; None for one that nobody serves."""
+    found = _FIXED.get((method, path))
+    if found is not None:
+        return found
+    return _posted(path) if method == "POST" else _looked_at(path) if method in {"GET", "HEAD"} else None
+
+
+def _posted(path: str) -> Path | None:
+    asked = _GEMINI.fullmatch(path)
+    if asked is not None:
+        verb = asked["verb"]
+        return Path(
+            dialect="gemini",
+            operation="generate" if verb in _GENERATING else "count",
+            model=asked["model"],
+            stream=verb.startswith("stream"),
+            google=True,
+            in_url=True,
+        )
+    wrapped = _ASSIST.fullmatch(path)
+    if wrapped is None:
+        return None
+    verb = wrapped["verb"]
+    operation: Operation = "generate" if verb in _GENERATING else "count" if verb == "countTokens" else "assist"
+    stream = verb.startswith("stream")
+    return Path(dialect="gemini", operation=operation, stream=stream, google=True, wrapped=True, name=verb)
+
+
+def _looked_at(path: str) -> Path | None:
+    exchange = _EXCHANGE.fullmatch(path)
+    if exchange is not None:
+        return Path(operation="exchange", name=exchange["name"])
+    models = _MODELS.fullmatch(path)
+    if models is None:
+        return None
+    dialect = "" if path.startswith("/v1/models") else "gemini"
+    return Path(dialect=dialect, operation="model" if models["model"] else "models", model=models["model"] or "")
+
+
+def dialect_of(path: str, headers: dict[str, str]) -> str:
+    """Tell whose errors a client wants where the path alone does not say."""
+    if "x-goog-api-key" in headers or "x-goog-api-client" in headers or "/v1beta" in path or "v1internal" in path:
+        return "gemini"
+    if "anthropic-version" in headers or path.startswith("/v1/messages"):
+        return "messages"
+    return "responses" if path.startswith("/v1/responses") else "chat"

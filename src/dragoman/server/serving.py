@@ -1,0 +1,99 @@
+"""Build the server from its configuration and let it run."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from dragoman.config import Config, ConfigError
+from dragoman.gateway.relay import Manner, Observer, Relay
+from dragoman.gateway.retries import Patience
+from dragoman.gateway.route import Place, Places, Routes
+from dragoman.http.client import Client, Deadlines
+from dragoman.http.connection import Limits
+from dragoman.http.server import Server, listening
+from dragoman.server.access import Access, Key, hashed, own_names
+from dragoman.server.app import App
+from dragoman.server.places import place
+
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class Running:
+    """A gateway that listens."""
+
+    def __init__(self, server: Server, app: App, simulated: tuple[str, ...]) -> None:
+        self.host, self.port = server.address
+        self.app = app
+        self.simulated = simulated
+        """The upstreams that are played by the simulator."""
+
+    @property
+    def base_url(self) -> str:
+        """Where it listens."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+
+@asynccontextmanager
+async def running(
+    config: Config, *, port: int | None = None, observers: Sequence[Observer] = (), grace: float = 20.0
+) -> AsyncGenerator[Running]:
+    """Run a gateway as long as the block does, on another port than the configured one if that is given."""
+    host, configured = listen_address(config)
+    async with AsyncExitStack() as stack:
+        client = Client()
+        stack.push_async_callback(client.close)
+        places: dict[str, Place] = {}
+        for name, table in config.upstreams.items():
+            places[name] = await place(name, table, client, stack)
+        kinds = {name: table.kind for name, table in config.upstreams.items()}
+        deadlines = {
+            name: Deadlines(connect=table.connect, first_byte=table.first_byte, idle=table.idle)
+            for name, table in config.upstreams.items()
+        }
+        routes = Routes(Places(places, kinds, deadlines), config.models)
+        relay = Relay(routes, client, _manner(config))
+        app = App(relay, _access(config, host), strict=config.server.strict, observers=observers)
+        limits = config.server.limits
+        held = Limits(body=limits.body, head=limits.head, idle=limits.idle)
+        server = await stack.enter_async_context(
+            listening(app.handle, host, configured if port is None else port, held, grace=grace)
+        )
+        yield Running(server, app, tuple(name for name, kind in kinds.items() if kind == "simulator"))
+
+
+def listen_address(config: Config) -> tuple[str, int]:
+    """Return host and port; an address that others can reach needs a key."""
+    host, colon, port = config.server.listen.rpartition(":")
+    host = host.strip("[]")
+    if not colon or not host or not port.isdecimal():
+        raise ConfigError(config.source, "server.listen", f"{config.server.listen!r} must be host:port")
+    if host not in _LOOPBACK and not config.server.keys:
+        raise ConfigError(
+            config.source, "server.keys", f"listening on {host} lets others in: add a key, or listen on 127.0.0.1"
+        )
+    return host, int(port)
+
+
+def _manner(config: Config) -> Manner:
+    server, retries = config.server, config.server.retries
+    patience = Patience(
+        retries=retries.most,
+        first_wait=retries.first_wait,
+        longest_wait=retries.longest_wait,
+        longest_asked=retries.longest_asked,
+    )
+    return Manner(patience=patience, hold=server.hold, heartbeat=server.heartbeat)
+
+
+def _access(config: Config, host: str) -> Access:
+    keys = [
+        Key(
+            hash=table.key.removeprefix("sha256:") if table.key.startswith("sha256:") else hashed(table.key),
+            name=table.name,
+            models=table.models,
+            concurrency=table.concurrency,
+        )
+        for table in config.server.keys
+        if not isinstance(table, str)
+    ]
+    return Access(keys, own_names(host, config.server.hosts))

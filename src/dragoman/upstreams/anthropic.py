@@ -1,0 +1,37 @@
+"""Anthropic's own API."""
+
+from dragoman.dialects.record import Call
+from dragoman.http.client import Outgoing
+from dragoman.http.message import Headers
+from dragoman.upstreams.place import Site, only
+
+BASE_URL = "https://api.anthropic.com"
+_VERSION = ("anthropic-version", "2023-06-01")
+"""The newer version takes no sampling fields, also from models that have them."""
+COUNTED = frozenset({"model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "mcp_servers"})
+
+
+class Anthropic:
+    """A server with `/v1/messages` below its base."""
+
+    kind = "anthropic"
+    form = ""
+    dialect = "messages"
+
+    def __init__(self, name: str, base_url: str, api_key: str, agent: str) -> None:
+        self.name = name
+        keys: Headers = (("x-api-key", api_key),) if api_key else ()
+        self._site = Site((base_url or BASE_URL).rstrip("/").removesuffix("/v1"), keys, agent)
+
+    async def generate(self, call: Call, passed: Headers) -> Outgoing:
+        return self._site.post("/v1/messages", call.body, _versioned(passed))
+
+    async def count(self, call: Call, passed: Headers) -> Outgoing | None:
+        return self._site.post("/v1/messages/count_tokens", only(call.body, COUNTED), _versioned(passed))
+
+    async def other(self, method: str, target: str, headers: Headers, body: bytes) -> Outgoing:
+        return self._site.send(method, target, _versioned(headers), body)
+
+
+def _versioned(headers: Headers) -> Headers:
+    return headers if any(name == _VERSION[0] for name, _ in headers) else (_VERSION, *headers)

@@ -1,0 +1,101 @@
+"""Code Assist: Gemini in an envelope, for accounts with a licence, which has its own project for each of them.
+
+The project is found out once: the account's, or the one its set-up makes. An account that may not use the service gets
+the reasons Google gives. Which OAuth client is asked with is the user's own choice; we bring none.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from dragoman.core.problems import Problem
+from dragoman.dialects.record import Call
+from dragoman.http.client import Outgoing
+from dragoman.http.message import Headers
+from dragoman.upstreams.google_tokens import Tokens
+from dragoman.upstreams.place import Site
+from dragoman.wire import json
+from dragoman.wire.splice import spliced
+
+BASE_URL = "https://cloudcode-pa.googleapis.com"
+_METADATA = {"ideType": "IDE_UNSPECIFIED", "platform": "PLATFORM_UNSPECIFIED", "pluginType": "GEMINI"}
+_POLLS = 24
+_BETWEEN_POLLS = 5.0
+
+Send = Callable[[Outgoing], Awaitable[dict[str, Any]]]
+"""Ask for a JSON object; raises the `Problem` that came instead."""
+
+
+class CodeAssist:
+    """Gemini as Code Assist has it."""
+
+    kind = "code-assist"
+    dialect = "gemini"
+    form = "code_assist"
+
+    def __init__(  # noqa: PLR0913  an account there is all of this
+        self, name: str, base_url: str, *, project: str, tokens: Tokens, agent: str, send: Send
+    ) -> None:
+        self.name = name
+        self._tokens = tokens
+        self._site = Site(base_url or BASE_URL, (), agent)
+        self._send = send
+        self._configured = project
+        self._project: str | None = None
+        self._lock = asyncio.Lock()
+
+    async def generate(self, call: Call, passed: Headers) -> Outgoing:
+        verb = "streamGenerateContent?alt=sse" if call.stream else "generateContent"
+        project = await self._found_project()
+        return await self._post(verb, spliced(call.body, "project", json.encode(project)), passed)
+
+    async def count(self, call: Call, passed: Headers) -> Outgoing | None:
+        inner = json.decode_object(json.decode_object(call.body)["request"])
+        asked = {"model": f"models/{call.model}", "contents": inner["contents"]}
+        return await self._post("countTokens", json.encode({"request": asked}), passed)
+
+    async def other(self, method: str, target: str, headers: Headers, body: bytes) -> Outgoing:
+        bearer = ("authorization", f"Bearer {await self._tokens.token()}")
+        return self._site.send(method, target, (bearer, *headers), body)
+
+    async def _post(self, verb: str, body: bytes, passed: Headers = ()) -> Outgoing:
+        bearer = ("authorization", f"Bearer {await self._tokens.token()}")
+        return self._site.post(f"/v1internal:{verb}", body, (bearer, *passed))
+
+    async def _found_project(self) -> str:
+        if self._project is None:
+            async with self._lock:
+                if self._project is None:
+                    self._project = await self._discover()
+        return self._project
+
+    async def _discover(self) -> str:
+        """Ask which project the account has, and have one set up where it may and has none."""
+        known = {"cloudaicompanionProject": self._configured} if self._configured else {}
+        loaded = await self._send(await self._post("loadCodeAssist", json.encode({**known, "metadata": _METADATA})))
+        if loaded.get("currentTier"):
+            project = self._configured or loaded.get("cloudaicompanionProject")
+            if not project:
+                raise self._unusable("its licence needs a Google Cloud project: set `project`")
+            return project
+        tier = next((tier for tier in loaded.get("allowedTiers") or () if tier.get("isDefault")), None)
+        if tier is None:
+            reasons = [str(tier.get("reasonMessage") or "") for tier in loaded.get("ineligibleTiers") or ()]
+            raise self._unusable("; ".join(filter(None, reasons)) or "no tier is open to it")
+        asked = {"tierId": tier.get("id"), **known, "metadata": _METADATA}
+        operation = await self._send(await self._post("onboardUser", json.encode(asked)))
+        return await self._set_up(operation)
+
+    async def _set_up(self, operation: dict[str, Any]) -> str:
+        for _ in range(_POLLS):
+            if operation.get("done"):
+                made: dict[str, Any] = operation.get("response") or {}
+                project: dict[str, Any] = made.get("cloudaicompanionProject") or {}
+                return project.get("id") or self._configured
+            await asyncio.sleep(_BETWEEN_POLLS)
+            operation = await self._send(await self.other("GET", f"/v1internal/{operation.get('name')}", (), b""))
+        raise self._unusable("its set-up did not end")
+
+    def _unusable(self, why: str) -> Problem:
+        words = f"the account of the upstream {self.name} cannot use Code Assist: {why}"
+        return Problem("internal", words, status=502, code="credentials")

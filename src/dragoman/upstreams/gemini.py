@@ -1,0 +1,45 @@
+"""The Gemini API of AI Studio."""
+
+import re
+
+from dragoman.dialects.record import Call
+from dragoman.http.client import Outgoing
+from dragoman.http.message import Headers
+from dragoman.upstreams.place import Site, in_path
+from dragoman.wire.json import encode
+from dragoman.wire.splice import spliced
+
+BASE_URL = "https://generativelanguage.googleapis.com"
+_VERSIONED = re.compile(r"(?P<base>.*)(?P<version>/v1(?:beta|beta1|alpha)?)")
+_DEFAULT_VERSION = "/v1beta"
+
+
+class Gemini:
+    """A server with `/v1beta/models/MODEL:generateContent` below its base; a base may name another version."""
+
+    kind = "gemini"
+    form = ""
+    dialect = "gemini"
+
+    def __init__(self, name: str, base_url: str, api_key: str, agent: str) -> None:
+        self.name = name
+        base = (base_url or BASE_URL).rstrip("/")
+        versioned = _VERSIONED.fullmatch(base)
+        self._version = versioned["version"] if versioned else _DEFAULT_VERSION
+        keys: Headers = (("x-goog-api-key", api_key),) if api_key else ()
+        self._site = Site(versioned["base"] if versioned else base, keys, agent)
+
+    async def generate(self, call: Call, passed: Headers) -> Outgoing:
+        verb = "streamGenerateContent?alt=sse" if call.stream else "generateContent"
+        return self._site.post(self._path(call, verb), call.body, passed)
+
+    async def count(self, call: Call, passed: Headers) -> Outgoing | None:
+        named = encode(f"models/{call.model.removeprefix('models/')}")
+        body = b'{"generateContentRequest":' + spliced(call.body, "model", named) + b"}"
+        return self._site.post(self._path(call, "countTokens"), body, passed)
+
+    async def other(self, method: str, target: str, headers: Headers, body: bytes) -> Outgoing:
+        return self._site.send(method, target, headers, body)
+
+    def _path(self, call: Call, verb: str) -> str:
+        return f"{self._version}/models/{in_path(call.model.removeprefix('models/'))}:{verb}"

@@ -1,0 +1,137 @@
+"""Access tokens for Google's clouds, through google-auth: application default credentials, or a file.
+
+Refreshing talks to a server and signs with a key, so it runs beside the loop, once at a time, and well before a token
+ends.
+"""
+
+import asyncio
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from dragoman.core.problems import Problem
+from dragoman.wire import json
+
+_GRANTS = "https://oauth2.googleapis.com/token"
+SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
+_EARLY = 300.0
+"""Seconds before its end at which a token is replaced; google-auth itself calls it expired some minutes before."""
+_UNKNOWN_LIFE = 600.0
+
+
+class Tokens(Protocol):
+    """Gives an access token that is good now."""
+
+    async def token(self) -> str:
+        """Return the token."""
+        ...
+
+
+class FixedToken:
+    """A token that somebody else keeps fresh."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    async def token(self) -> str:
+        return self._token
+
+
+class GoogleTokens:
+    """Tokens of one account."""
+
+    def __init__(self, load: Callable[[], Any], name: str) -> None:
+        self._load = load
+        self._name = name
+        self._credentials: Any = None
+        self._token = ""
+        self._until = 0.0
+        self._lock = asyncio.Lock()
+
+    async def token(self) -> str:
+        if time.monotonic() < self._until:
+            return self._token
+        async with self._lock:
+            if time.monotonic() >= self._until:
+                self._token, life = await asyncio.to_thread(self._refresh)
+                self._until = time.monotonic() + max(life - _EARLY, 1.0)
+        return self._token
+
+    def _refresh(self) -> tuple[str, float]:
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415  an extra
+
+        try:
+            if self._credentials is None:
+                self._credentials = self._load()
+            self._credentials.refresh(_transport)
+        except (GoogleAuthError, json.Malformed, ValueError, OSError) as error:
+            words = f"the upstream {self._name} has no usable Google credentials: {error}"
+            raise Problem("internal", words, status=502, code="credentials") from None
+        expiry = self._credentials.expiry
+        life = expiry.timestamp() - time.time() if expiry is not None and expiry.tzinfo else _UNKNOWN_LIFE
+        return self._credentials.token, life
+
+
+def default_credentials() -> Any:
+    """Find the credentials that Google's own tools would use here."""
+    google_auth: Any = import_module("google.auth")  # an extra, and not typed
+    return google_auth.default(scopes=SCOPES)[0]
+
+
+def credentials_file(path: str, client_id: str = "", client_secret: str = "") -> Any:
+    """Read a service account's key or a user's grant.
+
+    A grant that names no OAuth client, such as a command line keeps, is used with the client of the configuration.
+    """
+    document: dict[str, Any] = json.decode(Path(path).read_bytes())
+    match document:
+        case {"type": "service_account"}:
+            service_account: Any = import_module("google.oauth2.service_account")  # an extra, and not typed
+            return service_account.Credentials.from_service_account_info(document, scopes=SCOPES)
+        case {"refresh_token": str(refresh_token)}:
+            oauth: Any = import_module("google.oauth2.credentials")
+            return oauth.Credentials(
+                None,
+                refresh_token=refresh_token,
+                token_uri=document.get("token_uri") or _GRANTS,
+                client_id=document.get("client_id") or client_id,
+                client_secret=document.get("client_secret") or client_secret,
+            )
+        case _:
+            raise ValueError(f"{path} is neither a service account's key nor a user's grant")
+
+
+class _Answer:
+    """What google-auth wants of an answer."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], data: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self.data = data
+
+
+def _transport(
+    url: str,
+    method: str = "GET",
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    timeout: float | None = None,
+    **_: Any,
+) -> _Answer:
+    """Ask for google-auth: it wants a library of its own for this otherwise."""
+    if not url.startswith(("https://", "http://")):
+        raise ValueError(f"{url!r} is no http(s) address")
+    request = urllib.request.Request(url, body, dict(headers or {}), method=method)  # noqa: S310  checked above
+    try:
+        with urllib.request.urlopen(request, timeout=timeout or 30) as answer:  # noqa: S310
+            return _Answer(answer.status, dict(answer.headers), answer.read())
+    except urllib.error.HTTPError as error:
+        return _Answer(error.code, dict(error.headers), error.read())
+    except urllib.error.URLError as error:
+        from google.auth.exceptions import TransportError  # noqa: PLC0415  an extra
+
+        raise TransportError(str(error.reason)) from None

@@ -1,0 +1,79 @@
+"""What every upstream is: a dialect, and how a call in it becomes an HTTP request there.
+
+Destinations and credentials come from the configuration alone. Of a client's headers only those pass by which a
+vendor's own clients choose how it behaves, and only to an upstream of the same dialect.
+"""
+
+from typing import Protocol
+from urllib.parse import quote
+
+from dragoman.dialects.record import Call
+from dragoman.http.client import Outgoing
+from dragoman.http.message import Headers
+from dragoman.http.origin import split
+from dragoman.wire.json import decode_object, encode
+
+JSON = ("content-type", "application/json")
+
+
+class Upstream(Protocol):
+    """A place where models live."""
+
+    @property
+    def name(self) -> str:
+        """What the configuration calls it."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """Which sort of place it is."""
+        ...
+
+    @property
+    def dialect(self) -> str:
+        """The name of the dialect spoken there."""
+        ...
+
+    @property
+    def form(self) -> str:
+        """The envelope a request stands in there; "" for none."""
+        ...
+
+    async def generate(self, call: Call, passed: Headers) -> Outgoing:
+        """Address a request for an answer; `passed` are the client's headers that go with it."""
+        ...
+
+    async def count(self, call: Call, passed: Headers) -> Outgoing | None:
+        """Address a request to count tokens; None if nobody counts there."""
+        ...
+
+    async def other(self, method: str, target: str, headers: Headers, body: bytes) -> Outgoing:
+        """Address a request for any other endpoint of the vendor, by the vendor's own path."""
+        ...
+
+
+class Site:
+    """The address of an upstream, and the headers that every request there has."""
+
+    def __init__(self, base_url: str, headers: Headers, agent: str) -> None:
+        self.origin, self.prefix = split(base_url)
+        self._headers: Headers = (("user-agent", agent), ("accept-encoding", "identity"), *headers)
+        self._posting: Headers = (*self._headers, JSON)
+
+    def post(self, path: str, body: bytes, passed: Headers = ()) -> Outgoing:
+        """Send JSON to a path below the base."""
+        return Outgoing(self.origin, "POST", self.prefix + path, (*self._posting, *passed), body)
+
+    def send(self, method: str, target: str, headers: Headers, body: bytes) -> Outgoing:
+        """Send anything to a path below the base."""
+        return Outgoing(self.origin, method, self.prefix + target, (*self._headers, *headers), body)
+
+
+def only(body: bytes, names: frozenset[str]) -> bytes:
+    """Return a JSON object with some of its members only: an endpoint that counts takes fewer than one that answers."""
+    return encode({name: raw for name, raw in decode_object(body).items() if name in names})
+
+
+def in_path(model: str) -> str:
+    """Return a model's name as one segment of a path."""
+    return quote(model, safe="@:.")

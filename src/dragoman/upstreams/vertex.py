@@ -1,0 +1,87 @@
+"""Google's Vertex AI: Gemini and Claude by project and location, with Google's credentials."""
+
+from dragoman.core.problems import Problem
+from dragoman.dialects.record import Call
+from dragoman.http.client import Outgoing
+from dragoman.http.message import Headers
+from dragoman.upstreams.anthropic import COUNTED
+from dragoman.upstreams.google_tokens import Tokens
+from dragoman.upstreams.place import Site, in_path, only
+from dragoman.wire.json import encode
+from dragoman.wire.splice import removed, spliced
+
+_REGIONS = frozenset({"us", "eu"})
+_COUNTED = frozenset({"contents", "systemInstruction", "tools", "generationConfig"})
+_CLAUDE_VERSION = encode("vertex-2023-10-16")
+
+
+def base_url_of(location: str) -> str:
+    """Return the server for a location: a region, a multi-region or the whole world."""
+    if location == "global":
+        return "https://aiplatform.googleapis.com"
+    if location in _REGIONS:
+        return f"https://aiplatform.{location}.rep.googleapis.com"
+    return f"https://{location}-aiplatform.googleapis.com"
+
+
+class Vertex:
+    """What Gemini and Claude have in common there."""
+
+    form = ""
+
+    def __init__(  # noqa: PLR0913  an account there is all of this
+        self, name: str, base_url: str, *, project: str, location: str, tokens: Tokens, agent: str
+    ) -> None:
+        self.name = name
+        self._place = f"/projects/{in_path(project)}/locations/{in_path(location)}/publishers"
+        self._tokens = tokens
+        self._site = Site(base_url or base_url_of(location), (), agent)
+
+    async def _post(self, path: str, body: bytes, passed: Headers) -> Outgoing:
+        bearer = ("authorization", f"Bearer {await self._tokens.token()}")
+        return self._site.post(path, body, (bearer, *passed))
+
+    async def other(self, method: str, target: str, headers: Headers, body: bytes) -> Outgoing:
+        bearer = ("authorization", f"Bearer {await self._tokens.token()}")
+        return self._site.send(method, target, (bearer, *headers), body)
+
+
+class VertexGemini(Vertex):
+    """Gemini there. The older version of its API has no ids on calls."""
+
+    kind = "vertex-gemini"
+    dialect = "gemini"
+
+    async def generate(self, call: Call, passed: Headers) -> Outgoing:
+        verb = "streamGenerateContent?alt=sse" if call.stream else "generateContent"
+        return await self._post(self._path(call, verb), call.body, passed)
+
+    async def count(self, call: Call, passed: Headers) -> Outgoing | None:
+        return await self._post(self._path(call, "countTokens"), only(call.body, _COUNTED), passed)
+
+    def _path(self, call: Call, verb: str) -> str:
+        return f"/v1beta1{self._place}/google/models/{in_path(call.model.removeprefix('models/'))}:{verb}"
+
+
+class VertexAnthropic(Vertex):
+    """Claude there: the model stands in the path, the version of the API in the body."""
+
+    kind = "vertex-anthropic"
+    dialect = "messages"
+
+    async def generate(self, call: Call, passed: Headers) -> Outgoing:
+        verb = "streamRawPredict" if call.stream else "rawPredict"
+        if not call.model:
+            raise Problem("invalid_request", "a model must be named", where="/model")
+        path = f"/v1{self._place}/anthropic/models/{in_path(call.model)}:{verb}"
+        body = spliced(removed(call.body, "model"), "anthropic_version", _CLAUDE_VERSION)
+        return await self._post(path, body, _without_version(passed))
+
+    async def count(self, call: Call, passed: Headers) -> Outgoing | None:
+        path = f"/v1{self._place}/anthropic/models/count-tokens:rawPredict"
+        body = spliced(only(call.body, COUNTED), "anthropic_version", _CLAUDE_VERSION)
+        return await self._post(path, body, _without_version(passed))
+
+
+def _without_version(headers: Headers) -> Headers:
+    return tuple(header for header in headers if header[0] != "anthropic-version")

@@ -1,0 +1,105 @@
+"""What a configuration says, and what is said of a wrong one."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.config import ConfigError, load
+
+FULL = """
+[server]
+listen = "127.0.0.1:9000"
+keys = ["env:OURS", { key = "sha256:ab", name = "ci", models = ["gemini-*"], concurrency = 2 }]
+strict = true
+
+[upstreams.gemini]
+kind = "gemini"
+api_key = "env:GEMINI_API_KEY"
+
+[upstreams.local]
+kind = "openai"
+base_url = "http://127.0.0.1:11434/v1"
+
+[models]
+"gemini-3-flash" = "gemini/gemini-3-flash"
+"local-*" = "local/*"
+"fast" = ["gemini/gemini-3-flash", "local/qwen3"]
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    file = tmp_path / "dragoman.toml"
+    file.write_text(text)
+    return file
+
+
+def test_a_file_says_where_to_listen_who_may_come_in_and_where_models_are(tmp_path):
+    config = load(written(tmp_path, FULL), {"OURS": "secret", "GEMINI_API_KEY": "g"})
+    assert config.server.listen == "127.0.0.1:9000"
+    assert config.server.strict
+    assert [(key.key, key.name, key.models, key.concurrency) for key in config.server.keys] == [
+        ("secret", "key-1", (), 0),
+        ("sha256:ab", "ci", ("gemini-*",), 2),
+    ]
+    assert config.upstreams["gemini"].api_key == "g"
+    assert config.upstreams["local"].base_url == "http://127.0.0.1:11434/v1"
+    assert config.models["fast"] == ("gemini/gemini-3-flash", "local/qwen3")
+
+
+def test_the_variable_names_the_file(tmp_path):
+    file = written(tmp_path, '[upstreams.a]\nkind = "anthropic"\n')
+    assert load(environment={"DRAGOMAN_CONFIG": str(file)}).upstreams["a"].kind == "anthropic"
+
+
+def test_without_a_file_upstreams_appear_from_their_keys(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = load(environment={"GEMINI_API_KEY": "g", "ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"})
+    assert {name: table.kind for name, table in config.upstreams.items()} == {
+        "gemini": "gemini",
+        "anthropic": "anthropic",
+        "openai": "openai-responses",
+    }
+
+
+def test_without_any_key_the_simulator_answers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert load(environment={}).upstreams["simulator"].kind == "simulator"
+
+
+def test_a_file_without_upstreams_is_like_no_file_in_that(tmp_path):
+    config = load(written(tmp_path, "[server]\nstrict = true\n"), {"GEMINI_API_KEY": "g"})
+    assert list(config.upstreams) == ["gemini"]
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "words"),
+    [
+        ("[sever]\n", "sever", "there is no such table"),
+        ("[server]\nlistn = 1\n", "server", "unknown field `listn`"),
+        ("[server]\nstrict = 1\n", "server.strict", "Expected `bool`"),
+        ('[server]\nkeys = [""]\n', "server.keys[0]", "empty key"),
+        ('[server]\nkeys = ["env:NONE"]\n', "server.keys[0]", "no NONE"),
+        ('[upstreams.a]\nkind = "x"\n', "upstreams.a.kind", "Invalid enum value 'x'"),
+        ("[upstreams.a]\n", "upstreams.a", "missing required field `kind`"),
+        ('[upstreams."a/b"]\nkind = "gemini"\n', "upstreams.a/b", "letters, digits"),
+        ('[upstreams.a]\nkind = "gemini"\napi_key = "env:NONE"\n', "upstreams.a.api_key", "set it"),
+        ('[upstreams.a]\nkind = "gemini"\n[models]\nm = "b/x"\n', 'models."m"', "there is no upstream 'b'"),
+        ('[upstreams.a]\nkind = "gemini"\n[models]\nm = "a"\n', 'models."m"', "upstream/model"),
+        ('[upstreams.a]\nkind = "gemini"\n[models]\nm = "a/*"\n', 'models."m"', "needs one in the name"),
+        ('[upstreams.a]\nkind = "gemini"\n[models]\n"*m*" = "a/x"\n', 'models."*m*"', "one `*` only"),
+        ('[upstreams.a]\nkind = "gemini"\n[models]\nm = []\n', 'models."m"', "must be"),
+        ("models = 1\n", "models", "must be a table"),
+        ("[server\n", "", "is no TOML"),
+    ],
+)
+def test_an_error_names_the_file_the_key_and_what_would_be_right(tmp_path, text, key, words):
+    file = written(tmp_path, text)
+    with pytest.raises(ConfigError) as told:
+        load(file, {})
+    assert str(told.value).startswith(f"{file}: {key}")
+    assert words in str(told.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path / "none.toml", {})

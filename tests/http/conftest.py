@@ -1,0 +1,32 @@
+"""Both event loops for the tests of the client."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import uvloop
+
+from dragoman.http.client import Client
+from http_peers import Steps
+
+LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
+
+
+@pytest.fixture(params=LOOPS, ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Callable[[Steps], Any]:
+    """Run steps on either loop, with a client of their own."""
+
+    async def limited(steps: Steps) -> Any:
+        client = Client()
+        try:
+            return await asyncio.wait_for(steps(client), 20)
+        finally:
+            await client.close()
+            await asyncio.sleep(0.01)
+
+    def running(steps: Steps) -> Any:
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            return runner.run(limited(steps))
+
+    return running

@@ -1,0 +1,304 @@
+"""The client, speaking to real servers on real sockets."""
+
+import asyncio
+
+import pytest
+
+from dragoman.http.client import Client, Deadlines, Outgoing
+from dragoman.http.exchange import Exchange
+from dragoman.http.link import Broken, NotReached, TooSlow
+from dragoman.http.origin import Origin
+from dragoman.http.server import Server, listening
+from http_peers import QUICK, Peer, at, echo
+
+
+def test_a_request_arrives_whole_and_its_reply_comes_back_whole(run):
+    async def steps(client: Client) -> None:
+        async with listening(echo, grace=0.1) as server:
+            incoming = await client.ask(at(server, "/path?q=1", b"body"), QUICK)
+            body = await incoming.read()
+            host, port = server.address
+        assert (incoming.status, incoming.header("x-one")) == (200, "1")
+        assert body == f"POST /path?q=1 b {host}:{port} body".encode()
+
+    run(steps)
+
+
+def test_a_connection_is_used_again_when_its_reply_was_taken_whole(run):
+    connections: set[int] = set()
+
+    async def handler(exchange: Exchange) -> None:
+        connections.add(exchange._transport.get_extra_info("peername")[1])
+        await exchange.send(200, {}, b"x")
+
+    async def steps(client: Client) -> None:
+        async with listening(handler, grace=0.1) as server:
+            for _ in range(5):
+                await (await client.ask(at(server), QUICK)).read()
+
+    run(steps)
+    assert len(connections) == 1
+
+
+def test_replies_that_come_at_once_have_connections_of_their_own(run):
+    async def handler(exchange: Exchange) -> None:
+        await asyncio.sleep(0.05)
+        await exchange.send(200, {}, exchange.request.body)
+
+    async def one(client: Client, server: Server, number: int) -> bytes:
+        return await (await client.ask(at(server, body=b"%d" % number), QUICK)).read()
+
+    async def steps(client: Client) -> list[bytes]:
+        async with listening(handler, grace=0.1) as server:
+            return await asyncio.gather(*(one(client, server, number) for number in range(20)))
+
+    assert run(steps) == [b"%d" % number for number in range(20)]
+
+
+def test_pieces_are_handed_on_as_they_come(run):
+    go_on = asyncio.Event()
+
+    async def handler(exchange: Exchange) -> None:
+        exchange.start(200, {})
+        await exchange.write(b"one")
+        await go_on.wait()
+        await exchange.write(b"two")
+        await exchange.end()
+
+    async def steps(client: Client) -> None:
+        async with listening(handler, grace=0.1) as server:
+            incoming = await client.ask(at(server), QUICK)
+            assert await incoming.piece() == b"one"
+            go_on.set()
+            assert await incoming.piece() == b"two"
+            assert await incoming.piece() == b""
+            assert await incoming.piece() == b""
+
+    run(steps)
+
+
+def test_a_kept_connection_that_the_server_gave_up_is_replaced_once(run):
+    served: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        await writer.drain()
+        if len(served) == 1:
+            await reader.readuntil(b"\r\n\r\n")  # hears the second request and hangs up without a word
+        writer.close()
+
+    async def steps(client: Client) -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        asked = Outgoing(Origin("http", "127.0.0.1", server.sockets[0].getsockname()[1]), "GET", "/")
+        assert await (await client.ask(asked, QUICK)).read() == b"ok"
+        assert await (await client.ask(asked, QUICK)).read() == b"ok"
+        server.close()
+
+    run(steps)
+    assert len(served) == 2
+
+
+def test_a_fresh_connection_that_says_nothing_is_not_tried_again(run):
+    async def steps(client: Client) -> int:
+        peer = Peer()
+        async with peer as asked:
+            with pytest.raises(NotReached):
+                await client.ask(asked, QUICK)
+        return peer.connections
+
+    assert run(steps) == 1
+
+
+def test_nobody_there_is_not_reached(run):
+    async def steps(client: Client) -> None:
+        async with listening(echo, grace=0.1) as server:
+            asked = at(server)
+        with pytest.raises(NotReached, match="cannot be reached"):
+            await client.ask(asked, QUICK)
+
+    run(steps)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ((b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf",), "middle"),
+        ((b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n",), "middle"),
+        ((b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n",), "no HTTP"),
+    ],
+    ids=["shorter than said", "no last chunk", "no chunk at all"],
+)
+def test_a_reply_that_breaks_off_is_broken_and_never_whole(run, said, words):
+    async def steps(client: Client) -> None:
+        async with Peer(*said) as asked:
+            with pytest.raises(Broken, match=words):
+                await (await client.ask(asked, QUICK)).read()
+
+    run(steps)
+
+
+def test_what_is_no_http_is_broken(run):
+    async def steps(client: Client) -> None:
+        async with Peer(b"220 smtp.example.com ESMTP\r\n") as asked:
+            with pytest.raises(Broken):
+                await client.ask(asked, QUICK)
+
+    run(steps)
+
+
+def test_a_reply_without_a_length_ends_with_its_connection(run):
+    async def steps(client: Client) -> bytes:
+        async with Peer(b"HTTP/1.1 200 OK\r\n\r\nall ", b"of it") as asked:
+            return await (await client.ask(asked, QUICK)).read()
+
+    assert run(steps) == b"all of it"
+
+
+def test_word_that_a_reply_will_follow_is_not_taken_for_it(run):
+    async def steps(client: Client) -> tuple[int, bytes]:
+        said = (b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\nok")
+        async with Peer(*said) as asked:
+            incoming = await client.ask(asked, QUICK)
+            return incoming.status, await incoming.read()
+
+    assert run(steps) == (201, b"ok")
+
+
+def test_a_server_that_does_not_answer_is_too_slow(run):
+    async def steps(client: Client) -> None:
+        async with Peer(close=False) as asked:
+            with pytest.raises(TooSlow, match="no reply"):
+                await client.ask(asked, QUICK)
+
+    run(steps)
+
+
+def test_a_reply_that_comes_to_a_halt_is_too_slow_but_one_that_drips_is_not(run):
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+
+    async def drip(exchange: Exchange) -> None:
+        exchange.start(200, {})
+        for _ in range(6):
+            await exchange.write(b".")
+            await asyncio.sleep(0.1)
+        await exchange.end()
+
+    async def steps(client: Client) -> bytes:
+        async with Peer(head, b"1\r\nx\r\n", close=False) as asked:
+            incoming = await client.ask(asked, QUICK)
+            assert await incoming.piece() == b"x"
+            with pytest.raises(TooSlow, match="halt"):
+                await incoming.piece()
+        async with listening(drip, grace=0.1) as server:
+            return await (await client.ask(at(server), QUICK)).read()
+
+    assert run(steps) == b"......"
+
+
+def test_closing_a_reply_hangs_up_on_the_server(run):
+    left = asyncio.Event()
+
+    async def handler(exchange: Exchange) -> None:
+        exchange.start(200, {})
+        await exchange.write(b"x")
+        await exchange.wait_gone()
+        left.set()
+
+    async def steps(client: Client) -> None:
+        async with listening(handler, grace=0.1) as server:
+            incoming = await client.ask(at(server), QUICK)
+            incoming.close()
+            await asyncio.wait_for(left.wait(), 1)
+
+    run(steps)
+
+
+def test_the_end_of_a_reply_that_is_left_goes_by_and_the_connection_is_kept(run):
+    connections: set[int] = set()
+
+    async def handler(exchange: Exchange) -> None:
+        connections.add(exchange._transport.get_extra_info("peername")[1])
+        exchange.start(200, {})
+        await exchange.write(b"all that matters")
+        await asyncio.sleep(0.05)
+        await exchange.write(b"the rest")
+        await exchange.end()
+
+    async def steps(client: Client) -> None:
+        async with listening(handler, grace=0.1) as server:
+            for _ in range(3):
+                incoming = await client.ask(at(server), QUICK)
+                assert await incoming.piece() == b"all that matters"
+                incoming.leave()
+                assert await incoming.piece() == b""
+                await asyncio.sleep(0.15)
+
+    run(steps)
+    assert len(connections) == 1
+
+
+@pytest.mark.parametrize("rest", [b"", bytes(3 << 20)], ids=["that never comes", "that is long"])
+def test_a_rest_is_not_waited_for(run, rest):
+    left = asyncio.Event()
+
+    async def handler(exchange: Exchange) -> None:
+        exchange.start(200, {})
+        await exchange.write(b"x")
+        await exchange.write(rest)
+        await exchange.wait_gone()
+        left.set()
+
+    async def steps(client: Client) -> None:
+        async with listening(handler, grace=0.1) as server:
+            incoming = await client.ask(at(server), QUICK)
+            await incoming.piece()
+            incoming.leave()
+            await asyncio.wait_for(left.wait(), 3)
+
+    run(steps)
+
+
+def test_a_reply_nobody_takes_is_not_read_without_end(run):
+    sent = 0
+
+    async def handler(exchange: Exchange) -> None:
+        nonlocal sent
+        exchange.start(200, {})
+        for _ in range(2000):
+            await exchange.write(bytes(1 << 16))
+            sent += 1
+        await exchange.end()
+
+    async def steps(client: Client) -> int:
+        async with listening(handler, grace=0.1) as server:
+            incoming = await client.ask(at(server), Deadlines())
+            await asyncio.sleep(0.5)
+            held = sent
+            total = len(await incoming.read(1 << 30))
+            assert total == 2000 << 16
+            return held
+
+    assert run(steps) < 500
+
+
+def test_a_whole_reply_has_a_limit(run):
+    async def handler(exchange: Exchange) -> None:
+        await exchange.send(200, {}, bytes(1000))
+
+    async def steps(client: Client) -> None:
+        async with listening(handler, grace=0.1) as server:
+            with pytest.raises(Broken, match="larger"):
+                await (await client.ask(at(server), QUICK)).read(999)
+
+    run(steps)
+
+
+def test_a_header_cannot_become_two(run):
+    async def steps(client: Client) -> None:
+        async with listening(echo, grace=0.1) as server:
+            asked = Outgoing(at(server).origin, "POST", "/", (("x-a", "b\r\nx-evil: 1"),))
+            with pytest.raises(ValueError, match="one line"):
+                await client.ask(asked, QUICK)
+
+    run(steps)

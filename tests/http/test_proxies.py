@@ -1,0 +1,66 @@
+"""Which way a request goes, and what is an address."""
+
+import pytest
+
+from dragoman.http.client import Client, Outgoing
+from dragoman.http.link import NotReached
+from dragoman.http.origin import Origin, split
+from dragoman.http.server import listening
+from http_peers import QUICK, Peer, at, echo
+
+
+def test_a_proxy_of_the_environment_is_asked_for_the_whole_address(run, monkeypatch):
+    async def steps(_: Client) -> bytes:
+        peer = Peer(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+        async with peer as asked:
+            monkeypatch.setenv("http_proxy", f"http://me:secret@127.0.0.1:{asked.origin.port}")
+            far = Outgoing(Origin("http", "far.example.com", 80), "GET", "/there")
+            proxied = Client()
+            await (await proxied.ask(far, QUICK)).read()
+            await proxied.close()
+        return peer.heard
+
+    heard = run(steps)
+    assert heard.startswith(b"GET http://far.example.com/there HTTP/1.1\r\nhost: far.example.com\r\n")
+    assert b"proxy-authorization: Basic bWU6c2VjcmV0\r\n" in heard
+
+
+def test_no_proxy_is_heeded(run, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+    async def steps(client: Client) -> int:
+        async with listening(echo, grace=0.1) as server:
+            return (await client.ask(at(server), QUICK)).status
+
+    assert run(steps) == 200
+
+
+def test_a_proxy_that_refuses_a_tunnel_is_not_reached(run, monkeypatch):
+    async def steps(_: Client) -> bytes:
+        peer = Peer(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+        async with peer as asked:
+            monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{asked.origin.port}")
+            with pytest.raises(NotReached, match="407"):
+                await Client().ask(Outgoing(Origin("https", "far.example.com", 443), "GET", "/"), QUICK)
+        return peer.heard
+
+    assert run(steps).startswith(b"CONNECT far.example.com:443 HTTP/1.1\r\n")
+
+
+@pytest.mark.parametrize(
+    ("url", "origin", "rest"),
+    [
+        ("https://api.example.com/v1/", Origin("https", "api.example.com", 443), "/v1"),
+        ("http://[::1]:8080", Origin("http", "::1", 8080), ""),
+        ("http://host/a?b=c", Origin("http", "host", 80), "/a?b=c"),
+    ],
+)
+def test_an_address_is_split(url, origin, rest):
+    assert split(url) == (origin, rest)
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "nothing", "http://", "http://user:pw@host", "http://host/#x"])
+def test_what_is_no_address_is_refused(url):
+    with pytest.raises(ValueError, match="address"):
+        split(url)

@@ -1,0 +1,132 @@
+"""A gateway over loopback, with simulators behind it."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Generator
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from dragoman.config import Config, RetriesTable, ServerTable, UpstreamTable
+from dragoman.gateway.record import Record
+from dragoman.server.serving import Running, running
+from dragoman.simulator.serving import Running as Simulated
+from dragoman.simulator.serving import in_thread
+
+
+class Gateway:
+    """A gateway that runs, the simulator it asks, and what it has told its observers."""
+
+    def __init__(self, base_url: str, simulator: Simulated, records: list[Record]) -> None:
+        self.base_url = base_url
+        self.simulator = simulator
+        self.records = records
+        self._clients = ExitStack()
+
+    def open(self, client: Any) -> Any:
+        """Keep a client until the gateway is closed."""
+        return self._clients.enter_context(client)
+
+    def close(self) -> None:
+        """Close every client."""
+        self._clients.close()
+
+
+def upstreams(base_url: str) -> dict[str, UpstreamTable]:
+    """Every kind of upstream, played by one simulator."""
+    return {
+        "gemini": UpstreamTable(kind="gemini", base_url=base_url, api_key="k"),
+        "anthropic": UpstreamTable(kind="anthropic", base_url=base_url, api_key="k"),
+        "openai": UpstreamTable(kind="openai", base_url=f"{base_url}/v1", api_key="k"),
+        "responses": UpstreamTable(kind="openai-responses", base_url=f"{base_url}/v1", api_key="k"),
+        "vertex": UpstreamTable(kind="vertex-gemini", base_url=base_url, project="p", access_token="t"),  # noqa: S106
+        "vertex-claude": UpstreamTable(kind="vertex-anthropic", base_url=base_url, project="p", access_token="t"),  # noqa: S106
+        "assist": UpstreamTable(kind="code-assist", base_url=base_url, access_token="t"),  # noqa: S106
+    }
+
+
+@contextmanager
+def serving(simulator: Simulated, **server: Any) -> Generator[Gateway]:
+    """Run a gateway that asks a simulator."""
+    records: list[Record] = []
+    models = {
+        "gem": ("gemini/gemini-3.8-flash",),
+        "claude": ("anthropic/claude-opus-4-8",),
+        "gpt": ("openai/gpt-5.2",),
+        "resp": ("responses/gpt-5.2",),
+        "vgem": ("vertex/gemini-3.8-flash",),
+        "vclaude": ("vertex-claude/claude-opus-4-8",),
+        "assist": ("assist/gemini-3.8-flash",),
+    }
+    models |= server.pop("models", {})
+    given = server.pop("upstreams", {})
+    tables = upstreams(simulator.base_url) | {
+        name: structs.replace(table, base_url=table.base_url or simulator.base_url, api_key=table.api_key or "k")
+        for name, table in given.items()
+    }
+    quick = RetriesTable(first_wait=0.01)
+    table = ServerTable(**{"listen": "127.0.0.1:0", "retries": quick, **server})
+    config = Config(server=table, upstreams=tables, models=models)
+
+    with in_background(lambda: running(config, observers=[records.append], grace=0.5)) as started:
+        gateway = Gateway(started.base_url, simulator, records)
+        try:
+            yield gateway
+        finally:
+            gateway.close()
+
+
+@contextmanager
+def in_background(start: Callable[[], AbstractAsyncContextManager[Running]]) -> Generator[Running]:
+    """Run a gateway in a thread of its own."""
+    begun: list[Running | BaseException] = []
+    ready = threading.Event()
+    stop: list[Callable[[], object]] = []
+
+    async def serve() -> None:
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        stop.append(lambda: loop.call_soon_threadsafe(ended.set))
+        async with start() as gateway:
+            begun.append(gateway)
+            ready.set()
+            await ended.wait()
+
+    def run() -> None:
+        try:
+            asyncio.run(serve())
+        except BaseException as error:  # noqa: BLE001  told to the thread that waits
+            begun.append(error)
+            ready.set()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    ready.wait()
+    first = begun[0]
+    if isinstance(first, BaseException):
+        raise first
+    try:
+        yield first
+    finally:
+        stop[0]()
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def gateway() -> Generator[Gateway]:
+    """A gateway that runs as long as the tests do."""
+    with in_thread() as simulator, serving(simulator) as running_gateway:
+        yield running_gateway
+
+
+@pytest.fixture
+def serve() -> Generator[Callable[..., Gateway]]:
+    """Start gateways with settings of their own."""
+    with ExitStack() as stack:
+
+        def start(*, simulate: dict[str, Any] | None = None, **server: Any) -> Gateway:
+            return stack.enter_context(serving(stack.enter_context(in_thread(**(simulate or {}))), **server))
+
+        yield start

@@ -1,0 +1,87 @@
+"""Who is let in, by whichever header the vendor's clients use, and who is not."""
+
+import httpx2
+import pytest
+
+from dragoman.config import Config, ConfigError, KeyTable, ServerTable
+from dragoman.server.serving import listen_address
+
+BODY = {"model": "gem", "messages": [{"role": "user", "content": "hello"}]}
+KEYS = (KeyTable(key="secret-one", name="one"), KeyTable(key="secret-two", name="two", models=("gem*",), concurrency=1))
+
+
+@pytest.fixture
+def locked(serve):
+    return serve(keys=KEYS)
+
+
+def posted(gateway, headers, body=None, path="/v1/chat/completions"):
+    return httpx2.post(f"{gateway.base_url}{path}", json=body or BODY, headers=headers)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"authorization": "Bearer secret-one"}, {"x-api-key": "secret-one"}, {"x-goog-api-key": "secret-one"}],
+)
+def test_a_key_is_taken_in_any_vendors_header(locked, headers):
+    assert posted(locked, headers).status_code == 200
+
+
+def test_a_key_is_taken_in_the_query(locked):
+    assert posted(locked, {}, path="/v1/chat/completions?key=secret-one").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"authorization": "Bearer wrong"},
+        {"authorization": "secret"},
+        {"x-api-key": ""},
+        {"x-api-key": "secret-one", "authorization": "Bearer secret-two"},
+    ],
+)
+def test_no_key_a_wrong_one_or_two_are_refused_in_the_clients_dialect(locked, headers):
+    told = posted(locked, headers)
+    assert told.status_code == 401
+    assert told.json()["error"]["type"] in {"invalid_request_error", "authentication_error"}
+    assert not locked.simulator.requests
+
+
+def test_a_key_asks_only_for_the_models_it_may(locked):
+    key = {"x-api-key": "secret-two"}
+    assert posted(locked, key).status_code == 200
+    assert posted(locked, key, {**BODY, "model": "gpt"}).status_code == 403
+    assert httpx2.get(f"{locked.base_url}/v1/models", headers=key).json()["data"][0]["id"] == "gem"
+    assert len(httpx2.get(f"{locked.base_url}/v1/models", headers=key).json()["data"]) == 1
+
+
+def test_an_exchange_is_shown_to_its_owner_only(locked):
+    told = posted(locked, {"x-api-key": "secret-one"})
+    name = told.headers["x-dragoman-exchange"]
+    shown = httpx2.get(f"{locked.base_url}/v1/exchanges/{name}", headers={"x-api-key": "secret-one"}).json()
+    assert (shown["upstream"], shown["outcome"], shown["tries"]) == ("gemini", "answered", 1)
+    assert httpx2.get(f"{locked.base_url}/v1/exchanges/{name}", headers={"x-api-key": "secret-two"}).status_code == 404
+
+
+@pytest.mark.parametrize("host", ["evil.test", "127.0.0.1.evil.test", ""])
+def test_a_name_that_is_not_ours_is_refused_before_anything_else(gateway, host):
+    told = posted(gateway, {"host": host})
+    assert told.status_code in {400, 403}
+
+
+def test_health_needs_no_key(locked):
+    assert httpx2.get(f"{locked.base_url}/health").json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:1", "192.168.0.1:1", "[::]:1"])
+def test_others_are_let_in_only_with_a_key(listen):
+    with pytest.raises(ConfigError, match="add a key"):
+        listen_address(Config(server=ServerTable(listen=listen)))
+    assert listen_address(Config(server=ServerTable(listen=listen, keys=KEYS)))[1] == 1
+
+
+@pytest.mark.parametrize("listen", ["8741", "localhost", ":1", "host:x"])
+def test_an_address_needs_a_host_and_a_port(listen):
+    with pytest.raises(ConfigError, match="host:port"):
+        listen_address(Config(server=ServerTable(listen=listen)))

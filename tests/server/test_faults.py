@@ -1,0 +1,155 @@
+"""What a client hears when an upstream fails: its own SDK's error, with the right status, and never a false success."""
+
+import anthropic
+import openai
+import pytest
+
+from dragoman.config import UpstreamTable
+from oracles.clients import genai
+from server.conftest import Gateway
+
+MODELS = {"gem": "gemini-3.8-flash", "claude": "claude-opus-4-8", "gpt": "gpt-5.2", "resp": "gpt-5.2"}
+ROUTES = {"gem": "gemini", "claude": "anthropic", "gpt": "openai", "resp": "responses"}
+
+
+def asked(gateway: Gateway, client: str, model: str, *, streamed: bool) -> str:
+    """Ask for words with an official SDK and return all of them."""
+    base = gateway.base_url
+    match client:
+        case "chat":
+            sdk = gateway.open(openai.OpenAI(base_url=f"{base}/v1", api_key="any", max_retries=0))
+            messages = [{"role": "user", "content": "hello"}]
+            if not streamed:
+                return sdk.chat.completions.create(model=model, messages=messages).choices[0].message.content
+            chunks = sdk.chat.completions.create(model=model, messages=messages, stream=True)
+            return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+        case "responses":
+            sdk = gateway.open(openai.OpenAI(base_url=f"{base}/v1", api_key="any", max_retries=0))
+            if not streamed:
+                return sdk.responses.create(model=model, input="hello", store=False).output_text
+            with sdk.responses.stream(model=model, input="hello", store=False) as stream:
+                return stream.get_final_response().output_text
+        case "messages":
+            sdk = gateway.open(anthropic.Anthropic(base_url=base, api_key="any", max_retries=0))
+            messages = [{"role": "user", "content": "hello"}]
+            if not streamed:
+                return sdk.messages.create(model=model, max_tokens=200, messages=messages).content[-1].text
+            with sdk.messages.stream(model=model, max_tokens=200, messages=messages) as stream:
+                return stream.get_final_text()
+        case _:
+            sdk = gateway.open(genai.Client(api_key="any", http_options={"base_url": base}))
+            if not streamed:
+                return sdk.models.generate_content(model=model, contents="hello").text
+            chunks = sdk.models.generate_content_stream(model=model, contents="hello")
+            return "".join(chunk.text or "" for chunk in chunks)
+
+
+def faulty(model: str, fault: str) -> str:
+    """Return a model's name by which the simulator fails."""
+    return f"{ROUTES[model]}/{MODELS[model]}~{fault}"
+
+
+ERRORS = (openai.APIError, anthropic.APIError, genai.errors.APIError)
+STATUSES = {
+    "400": {400},
+    "404": {404},
+    "401": {502},
+    "429,retry-after=50": {429},
+    "503": {503, 529},
+    "500": {502},
+}
+CLIENTS = ["chat", "responses", "messages", "gemini"]
+
+
+def status_of(error: Exception) -> int:
+    return getattr(error, "status_code", None) or getattr(error, "code", 0)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("fault", STATUSES)
+def test_an_upstreams_status_reaches_the_client_as_its_sdks_own_error(gateway, client, model, streamed, fault):
+    with pytest.raises(ERRORS) as told:
+        asked(gateway, client, faulty(model, fault), streamed=streamed)
+    assert status_of(told.value) in STATUSES[fault]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("fault", ["cut", "eof", "stream-error", "bad-json"])
+def test_a_stream_that_breaks_is_an_error_in_every_sdk(gateway, client, model, fault):
+    with pytest.raises(ERRORS):
+        asked(gateway, client, faulty(model, fault), streamed=True)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("fault", ["html", "empty", "bad-json", "reset"])
+def test_what_is_no_reply_is_a_bad_gateway(gateway, client, model, fault):
+    with pytest.raises(ERRORS) as told:
+        asked(gateway, client, faulty(model, fault), streamed=False)
+    assert status_of(told.value) in {502, 503}
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_a_fault_that_passes_is_tried_again_and_never_seen_by_the_client(serve, streamed):
+    gateway = serve()
+    assert "simulator" in asked(gateway, "chat", faulty("gem", "503,times=1"), streamed=streamed)
+    assert [seen.status for seen in gateway.simulator.requests] == [503, 200]
+    assert (gateway.records[-1].tries, gateway.records[-1].outcome) == (2, "answered")
+
+
+def test_the_next_upstream_is_asked_when_one_fails(serve):
+    gateway = serve(models={"both": ("gemini/gemini-3.8-flash~503", "anthropic/claude-opus-4-8")})
+    assert "simulator" in asked(gateway, "chat", "both", streamed=True)
+    assert [seen.api for seen in gateway.simulator.requests] == ["gemini", "messages"]
+
+
+def test_a_request_that_is_wrong_is_wrong_everywhere(serve):
+    gateway = serve(models={"both": ("gemini/gemini-3.8-flash~400", "anthropic/claude-opus-4-8")})
+    with pytest.raises(openai.BadRequestError):
+        asked(gateway, "chat", "both", streamed=False)
+    assert len(gateway.simulator.requests) == 1
+
+
+def test_tries_come_to_an_end_and_the_client_is_told_not_to_add_its_own(serve):
+    gateway = serve()
+    with pytest.raises(openai.InternalServerError) as told:
+        asked(gateway, "chat", faulty("gem", "503"), streamed=False)
+    assert len(gateway.simulator.requests) == 3
+    assert told.value.response.headers["x-should-retry"] == "false"
+
+
+def test_an_upstream_that_is_always_down_gets_few_requests_more_for_it(serve):
+    gateway = serve()
+    for _ in range(40):
+        with pytest.raises(openai.InternalServerError):
+            asked(gateway, "chat", faulty("gem", "503"), streamed=False)
+    assert len(gateway.simulator.requests) < 40 * 2
+
+
+def test_an_upstream_that_is_not_there_is_a_bad_gateway_and_its_address_is_not_told(serve):
+    gateway = serve(
+        upstreams={"nobody": UpstreamTable(kind="openai", base_url="http://127.0.0.1:9/v1", api_key="hush")}
+    )
+    with pytest.raises(openai.InternalServerError) as told:
+        asked(gateway, "chat", "nobody/gpt", streamed=False)
+    assert told.value.status_code == 502
+    assert "127.0.0.1" not in told.value.response.text
+    assert "hush" not in told.value.response.text
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_an_upstream_that_hangs_is_a_timeout(serve, streamed):
+    slow = {"slow": UpstreamTable(kind="gemini", base_url="", first_byte=0.2)}
+    gateway = serve(upstreams=slow)
+    with pytest.raises(anthropic.APIStatusError) as told:
+        asked(gateway, "messages", "slow/gemini-3.8-flash~hang", streamed=streamed)
+    assert told.value.status_code == 504
+
+
+def test_a_stream_that_stalls_ends_in_an_error(serve):
+    gateway = serve(upstreams={"slow": UpstreamTable(kind="anthropic", base_url="", idle=0.2)})
+    with pytest.raises(openai.APIError, match="in time"):
+        asked(gateway, "chat", "slow/claude-opus-4-8~stall,after=4", streamed=True)

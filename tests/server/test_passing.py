@@ -1,0 +1,122 @@
+"""The same dialect on both sides means the same bytes; what must change is told in the headers."""
+
+import asyncio
+import json
+import time
+
+import httpx2
+import pytest
+
+from dragoman.config import UpstreamTable
+from dragoman.http.exchange import Exchange
+from dragoman.http.server import listening
+
+PLAIN = b'{ "model" : "MODEL",\n "messages":[{"role":"user","content":"caf\\u00e9 \xc3\xa9"}], "max_completion_tokens" : 100 }'
+
+
+def test_a_request_in_the_upstreams_dialect_is_passed_on_byte_for_byte(gateway):
+    body = PLAIN.replace(b"MODEL", b"openai/gpt-5.2")
+    told = httpx2.post(f"{gateway.base_url}/v1/chat/completions", content=body)
+    assert told.status_code == 200
+    assert gateway.simulator.requests[-1].body == PLAIN.replace(b"MODEL", b"gpt-5.2")
+
+
+WHOLE = (
+    b'{ "id":"c", "object" : "chat.completion","model":"m","created":1,"x_new":{"a":1.0},"choices":[\n{"index":0,'
+    b'"message":{"role":"assistant","content":"caf\\u00e9"},"finish_reason":"stop"}]}\n'
+)
+STREAM = (
+    b': a comment\r\n\r\ndata:{"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"hi"},"new":1.0}]}\n\n'
+    b'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+)
+
+
+@pytest.mark.parametrize(("streamed", "said"), [(False, WHOLE), (True, STREAM)], ids=["whole", "streamed"])
+def test_a_reply_in_the_clients_dialect_is_passed_on_byte_for_byte(serve, streamed, said):
+    async def upstream(exchange: Exchange) -> None:
+        await exchange.send(200, {"content-type": "text/event-stream" if streamed else "application/json"}, said)
+
+    async def steps() -> bytes:
+        async with listening(upstream, grace=0.1) as server:
+            host, port = server.address
+            gateway = serve(upstreams={"mine": UpstreamTable(kind="openai", base_url=f"http://{host}:{port}/v1")})
+            body = {"model": "mine/m", "stream": streamed, "messages": [{"role": "user", "content": "x"}]}
+            async with httpx2.AsyncClient() as client:
+                return (await client.post(f"{gateway.base_url}/v1/chat/completions", json=body)).content
+
+    assert asyncio.run(steps()) == said
+
+
+def test_what_cannot_be_said_is_counted_and_listed_in_a_header_and_refused_in_strict_mode(gateway):
+    asked = {"model": "gem", "messages": [{"role": "user", "content": "hello"}], "logit_bias": {"1": 1}}
+    told = httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=asked)
+    assert told.status_code == 200
+    assert "dropped /logit_bias" in told.headers["x-dragoman-losses"]
+    assert told.headers["x-dragoman-upstream"] == "gemini"
+    before = len(gateway.simulator.requests)
+    strict = {"x-dragoman-strict": "true"}
+    refused = httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=asked, headers=strict)
+    assert refused.status_code == 400
+    assert "/logit_bias" in refused.text
+    assert len(gateway.simulator.requests) == before
+
+
+def test_a_gemini_client_that_does_not_ask_for_events_gets_one_array(gateway):
+    asked = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
+    for model in ("gem", "claude", "gpt", "resp"):
+        url = f"{gateway.base_url}/v1beta/models/{model}:streamGenerateContent"
+        told = httpx2.post(url, json=asked)
+        assert told.headers["content-type"].startswith("application/json")
+        chunks = told.json()
+        text = "".join(part.get("text", "") for chunk in chunks for part in chunk["candidates"][0]["content"]["parts"])
+        assert "simulator" in text
+        assert chunks[-1]["candidates"][0]["finishReason"] == "STOP"
+
+
+def test_a_reply_that_tells_no_time_is_made_now(gateway):
+    asked = {"model": "gem", "messages": [{"role": "user", "content": "hello"}]}
+    told = httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=asked).json()
+    assert abs(told["created"] - time.time()) < 100
+
+
+def test_headers_that_choose_behaviour_reach_an_upstream_of_the_same_dialect_and_keys_do_not(gateway):
+    asked = {"model": "claude", "max_tokens": 10, "messages": [{"role": "user", "content": "hello"}]}
+    headers = {"anthropic-version": "2026-10-21", "x-api-key": "mine", "cookie": "mine"}
+    httpx2.post(f"{gateway.base_url}/v1/messages", json=asked, headers=headers)
+    seen = gateway.simulator.requests[-1]
+    assert dict(seen.headers)["anthropic-version"] == "2026-10-21"
+    assert dict(seen.headers)["user-agent"].startswith("dragoman/")
+    assert "mine" not in str(seen.headers)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_a_client_that_leaves_ends_the_request_upstream_at_once(serve, streamed):
+    left = asyncio.Event()
+    gone: list[float] = []
+
+    async def upstream(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        while await reader.read(65536):
+            pass
+        gone.append(time.monotonic())
+        left.set()
+        writer.close()
+
+    async def steps() -> None:
+        server = await asyncio.start_server(upstream, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        table = UpstreamTable(kind="openai", base_url=f"http://127.0.0.1:{port}/v1")
+        gateway = serve(upstreams={"mine": table})
+        host, _, number = gateway.base_url.removeprefix("http://").partition(":")
+        body = json.dumps({"model": "mine/m", "stream": streamed, "messages": [{"role": "user", "content": "x"}]})
+        _, writer = await asyncio.open_connection(host, int(number))
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\ncontent-length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body.encode())
+        await asyncio.sleep(0.2)
+        began = time.monotonic()
+        writer.transport.abort()
+        await asyncio.wait_for(left.wait(), 5)
+        assert gone[0] - began < 1
+        server.close()
+
+    asyncio.run(steps())

@@ -1,0 +1,103 @@
+"""What each path means."""
+
+import httpx2
+import pytest
+
+from dragoman.server.paths import dialect_of, path_of
+
+PLACE = "/projects/p/locations/l/publishers/google"
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta", "v1beta1", "v1alpha"])
+@pytest.mark.parametrize("place", ["", PLACE, "/publishers/google"])
+@pytest.mark.parametrize(("verb", "stream"), [("generateContent", False), ("streamGenerateContent", True)])
+def test_gemini_is_asked_under_every_version_with_or_without_a_place(version, place, verb, stream):
+    path = path_of("POST", f"/{version}{place}/models/gemini-3:{verb}")
+    assert path is not None
+    assert (path.dialect, path.operation, path.model, path.stream) == ("gemini", "generate", "gemini-3", stream)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "dialect", "operation"),
+    [
+        ("POST", "/v1/chat/completions", "chat", "generate"),
+        ("POST", "/v1/responses", "responses", "generate"),
+        ("POST", "/v1/messages", "messages", "generate"),
+        ("POST", "/v1/messages/count_tokens", "messages", "count"),
+        ("POST", "/v1beta/models/m:countTokens", "gemini", "count"),
+        ("POST", "/v1internal:generateContent", "gemini", "generate"),
+        ("POST", "/v1internal:countTokens", "gemini", "count"),
+        ("GET", "/v1/models", "", "models"),
+        ("GET", "/v1/models/gpt", "", "model"),
+        ("GET", "/v1beta/models", "gemini", "models"),
+        ("GET", "/v1beta/models/gem", "gemini", "model"),
+        ("GET", "/v1/exchanges/ex_1", "", "exchange"),
+        ("HEAD", "/v1/models/gpt", "", "model"),
+    ],
+)
+def test_a_path_has_its_dialect_and_its_operation(method, path, dialect, operation):
+    found = path_of(method, path)
+    assert found is not None
+    assert (found.dialect, found.operation) == (dialect, operation)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/v1/chat/completions"),
+        ("POST", "/v1/chat/completions/"),
+        ("POST", "/v2/messages"),
+        ("PUT", "/v1/models"),
+    ],
+)
+def test_other_paths_mean_nothing(method, path):
+    assert path_of(method, path) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "dialect"),
+    [
+        ("/v1/models", {}, "chat"),
+        ("/v1/models", {"anthropic-version": "2023-06-01"}, "messages"),
+        ("/v1/models", {"x-goog-api-key": "k"}, "gemini"),
+        ("/v1/responses/x", {}, "responses"),
+        ("/v1beta/files", {}, "gemini"),
+    ],
+)
+def test_where_a_path_does_not_say_the_headers_tell_the_dialect(path, headers, dialect):
+    assert dialect_of(path, headers) == dialect
+
+
+def test_models_are_listed_in_the_shape_of_whoever_asks(gateway):
+    base = gateway.base_url
+    assert {row["id"] for row in httpx2.get(f"{base}/v1/models").json()["data"]} >= {"gem", "gpt"}
+    anthropic = httpx2.get(f"{base}/v1/models", headers={"anthropic-version": "2023-06-01"}).json()
+    assert anthropic["data"][0]["type"] == "model"
+    assert anthropic["has_more"] is False
+    assert "models/gem" in {row["name"] for row in httpx2.get(f"{base}/v1beta/models").json()["models"]}
+    assert httpx2.get(f"{base}/v1beta/models/gem").json()["name"] == "models/gem"
+    assert httpx2.get(f"{base}/v1/models/none").status_code == 404
+
+
+def test_a_websocket_is_refused_in_the_way_that_makes_clients_turn_to_http(gateway):
+    headers = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-key": "x3JJHMbDL1EzLkh9GBhXDw=="}
+    told = httpx2.get(f"{gateway.base_url}/v1/responses", headers=headers)
+    assert told.status_code == 426
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        ("/v1/chat/completions", b"{", "no JSON"),
+        ("/v1/chat/completions", b"[]", "Expected"),
+        ("/v1/chat/completions", b'{"model":1}', "/model"),
+        ("/v1/chat/completions", b"{}", "model"),
+        ("/v1/messages", b'{"model":"gem","messages":1}', "array"),
+        ("/v1/responses", b"[" * 5000, "array"),
+        ("/v1beta/models/gpt:generateContent", b"nonsense", ""),
+    ],
+)
+def test_a_body_that_is_wrong_is_refused_in_the_clients_dialect(gateway, path, body, words):
+    told = httpx2.post(gateway.base_url + path, content=body)
+    assert told.status_code == 400
+    assert words in told.json()["error"]["message"] + str(told.json()["error"].get("param"))

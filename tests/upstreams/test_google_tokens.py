@@ -1,0 +1,84 @@
+"""Google's credentials: what a file holds becomes a token, once, and a bad one is told as ours to mend."""
+
+import asyncio
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from dragoman.core.problems import Problem
+from dragoman.simulator.serving import in_thread
+from dragoman.upstreams.google_tokens import FixedToken, GoogleTokens, credentials_file, default_credentials
+
+
+def granted(tmp_path: Path, token_uri: str, **members: str) -> str:
+    """Write a user's grant, as Google's own tools do."""
+    file = tmp_path / "credentials.json"
+    grant = {"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"}
+    file.write_text(json.dumps({**grant, "token_uri": token_uri, **members}))
+    return str(file)
+
+
+def asked(tokens: GoogleTokens, times: int) -> list[str]:
+    async def steps() -> list[str]:
+        return await asyncio.gather(*(tokens.token() for _ in range(times)))
+
+    return asyncio.run(steps())
+
+
+def test_a_file_becomes_a_token_which_is_asked_for_once(tmp_path):
+    with in_thread() as simulator:
+        file = granted(tmp_path, f"{simulator.base_url}/token")
+        found = asked(GoogleTokens(partial(credentials_file, file), "vertex"), 10)
+        assert len(set(found)) == 1
+        assert found[0]
+        assert [seen.target for seen in simulator.requests] == ["/token"]
+
+
+def test_a_grant_without_a_client_is_used_with_the_one_that_is_configured(tmp_path):
+    with in_thread() as simulator:
+        file = tmp_path / "oauth_creds.json"
+        file.write_text(json.dumps({"refresh_token": "r", "token_uri": f"{simulator.base_url}/token"}))
+        assert asked(GoogleTokens(partial(credentials_file, str(file), "mine", "hush"), "assist"), 1)[0]
+        assert b"client_id=mine" in simulator.requests[0].body
+
+
+def account(tmp_path: Path, token_uri: str) -> str:
+    """Write a service account's key."""
+    key = rsa.generate_private_key(65537, 2048)
+    text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    file = tmp_path / "account.json"
+    members = {"type": "service_account", "client_email": "a@b", "private_key": text, "token_uri": token_uri}
+    file.write_text(json.dumps(members))
+    return str(file)
+
+
+def test_a_service_accounts_key_is_read_from_a_file_or_the_usual_place(tmp_path, monkeypatch):
+    with in_thread() as simulator:
+        file = account(tmp_path, f"{simulator.base_url}/token")
+        assert asked(GoogleTokens(partial(credentials_file, file), "vertex"), 1)[0]
+        monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
+        assert asked(GoogleTokens(default_credentials, "vertex"), 1)[0]
+
+
+@pytest.mark.parametrize("text", ["{}", "no JSON", '{"type":"authorized_user"}'])
+def test_a_file_that_is_none_is_ours_to_mend(tmp_path, text):
+    file = tmp_path / "credentials.json"
+    file.write_text(text)
+    with pytest.raises(Problem) as told:
+        asked(GoogleTokens(partial(credentials_file, str(file)), "vertex"), 1)
+    assert (told.value.status, told.value.code) == (502, "credentials")
+    assert "the upstream vertex" in told.value.message
+
+
+def test_a_server_that_cannot_be_reached_is_told(tmp_path):
+    file = granted(tmp_path, "http://127.0.0.1:9/token")
+    with pytest.raises(Problem, match="no usable Google credentials"):
+        asked(GoogleTokens(partial(credentials_file, file), "vertex"), 1)
+
+
+def test_a_fixed_token_is_given_as_it_is():
+    assert asyncio.run(FixedToken("t").token()) == "t"
