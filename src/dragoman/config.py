@@ -109,6 +109,8 @@ class Config(Struct, frozen=True, kw_only=True):
     """What is configured, with every reference to the environment followed."""
 
     server: ServerTable = ServerTable()
+    keys: tuple[KeyTable, ...] = ()
+    """Those of the server, each with a name."""
     upstreams: Mapping[str, UpstreamTable] = {}
     models: Mapping[str, tuple[str, ...]] = {}
     source: str = "the environment"
@@ -162,8 +164,8 @@ class _Reader:
             name: self._upstream(name, table) for name, table in self._tables(document, "upstreams").items()
         } or found_in(self._environment)
         models = {name: self._targets(name, said, upstreams) for name, said in self._tables(document, "models").items()}
-        server = msgspec.structs.replace(server, keys=tuple(map(self._key, range(len(server.keys)), server.keys)))
-        return Config(server=server, upstreams=upstreams, models=models, source=self._file)
+        keys = tuple(self._key(at, said) for at, said in enumerate(server.keys))
+        return Config(server=server, keys=keys, upstreams=upstreams, models=models, source=self._file)
 
     def _tables(self, document: dict[str, Any], name: str) -> dict[str, Any]:
         try:

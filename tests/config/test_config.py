@@ -1,5 +1,6 @@
 """What a configuration says, and what is said of a wrong one."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def test_a_file_says_where_to_listen_who_may_come_in_and_where_models_are(tmp_pa
     config = load(written(tmp_path, FULL), {"OURS": "secret", "GEMINI_API_KEY": "g"})
     assert config.server.listen == "127.0.0.1:9000"
     assert config.server.strict
-    assert [(key.key, key.name, key.models, key.concurrency) for key in config.server.keys] == [
+    assert [(key.key, key.name, key.models, key.concurrency) for key in config.keys] == [
         ("secret", "key-1", (), 0),
         ("sha256:ab", "ci", ("gemini-*",), 2),
     ]
@@ -103,3 +104,12 @@ def test_an_error_names_the_file_the_key_and_what_would_be_right(tmp_path, text,
 def test_a_file_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         load(tmp_path / "none.toml", {})
+
+
+def test_the_documented_file_is_one(tmp_path):
+    document = (Path(__file__).parents[2] / "docs" / "gateway.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```toml\n(.*?)^```", document, re.MULTILINE | re.DOTALL)
+    config = load(written(tmp_path, block), {"DRAGOMAN_KEY": "k", "GEMINI_API_KEY": "g"})
+    assert [key.name for key in config.keys] == ["key-1", "ci"]
+    assert set(config.upstreams) == {"gemini", "local"}
+    assert config.models["fast"] == ("gemini/gemini-3-flash", "local/qwen3")

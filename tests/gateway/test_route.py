@@ -15,9 +15,12 @@ UPSTREAMS = {
 }
 
 
+KINDS = {"google": "gemini", "claude": "anthropic", "local": "openai"}
+
+
 def routes(models=None, names=tuple(UPSTREAMS)) -> Routes:
     places = {name: (lambda _, name=name: UPSTREAMS[name]) for name in names}
-    return Routes(Places(places, {name: UPSTREAMS[name].kind for name in names}), models or {})
+    return Routes(Places(places, {name: KINDS[name] for name in names}), models or {})
 
 
 def found(routed: Routes, model: str) -> list[str]:

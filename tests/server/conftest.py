@@ -1,9 +1,7 @@
 """A gateway over loopback, with simulators behind it."""
 
-import asyncio
-import threading
 from collections.abc import Callable, Generator
-from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -11,7 +9,8 @@ from msgspec import structs
 
 from dragoman.config import Config, RetriesTable, ServerTable, UpstreamTable
 from dragoman.gateway.record import Record
-from dragoman.server.serving import Running, running
+from dragoman.http.background import in_background
+from dragoman.server.serving import running
 from dragoman.simulator.serving import Running as Simulated
 from dragoman.simulator.serving import in_thread
 
@@ -67,51 +66,16 @@ def serving(simulator: Simulated, **server: Any) -> Generator[Gateway]:
         for name, table in given.items()
     }
     quick = RetriesTable(first_wait=0.01)
+    keys = server.pop("keys", ())
     table = ServerTable(**{"listen": "127.0.0.1:0", "retries": quick, **server})
-    config = Config(server=table, upstreams=tables, models=models)
+    config = Config(server=table, keys=keys, upstreams=tables, models=models)
 
-    with in_background(lambda: running(config, observers=[records.append], grace=0.5)) as started:
+    with in_background(lambda: running(config, observers=[records.append], grace=0.5), "gateway") as started:
         gateway = Gateway(started.base_url, simulator, records)
         try:
             yield gateway
         finally:
             gateway.close()
-
-
-@contextmanager
-def in_background(start: Callable[[], AbstractAsyncContextManager[Running]]) -> Generator[Running]:
-    """Run a gateway in a thread of its own."""
-    begun: list[Running | BaseException] = []
-    ready = threading.Event()
-    stop: list[Callable[[], object]] = []
-
-    async def serve() -> None:
-        ended = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        stop.append(lambda: loop.call_soon_threadsafe(ended.set))
-        async with start() as gateway:
-            begun.append(gateway)
-            ready.set()
-            await ended.wait()
-
-    def run() -> None:
-        try:
-            asyncio.run(serve())
-        except BaseException as error:  # noqa: BLE001  told to the thread that waits
-            begun.append(error)
-            ready.set()
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    ready.wait()
-    first = begun[0]
-    if isinstance(first, BaseException):
-        raise first
-    try:
-        yield first
-    finally:
-        stop[0]()
-        thread.join()
 
 
 @pytest.fixture(scope="session")

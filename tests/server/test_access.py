@@ -78,7 +78,7 @@ def test_health_needs_no_key(locked):
 def test_others_are_let_in_only_with_a_key(listen):
     with pytest.raises(ConfigError, match="add a key"):
         listen_address(Config(server=ServerTable(listen=listen)))
-    assert listen_address(Config(server=ServerTable(listen=listen, keys=KEYS)))[1] == 1
+    assert listen_address(Config(server=ServerTable(listen=listen), keys=KEYS))[1] == 1
 
 
 @pytest.mark.parametrize("listen", ["8741", "localhost", ":1", "host:x"])

@@ -7,9 +7,9 @@ import httpx2
 import pytest
 
 from dragoman.config import Config, load
+from dragoman.http.background import in_background
 from dragoman.server.serving import running
 from oracles.clients import genai
-from server.conftest import in_background
 
 README = Path(__file__).parents[2] / "README.md"
 BLOCKS = re.findall(r"^```python gateway\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
@@ -20,7 +20,7 @@ def unconfigured(tmp_path, monkeypatch):
     """A gateway as a newcomer starts it: no file, no key."""
     monkeypatch.chdir(tmp_path)
     config: Config = load(environment={})
-    with in_background(lambda: running(config, port=0, grace=0.2)) as gateway:
+    with in_background(lambda: running(config, port=0, grace=0.2), "gateway") as gateway:
         yield gateway
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 
 import strategies
 from dragoman.wire.json import Malformed
-from dragoman.wire.splice import spliced
+from dragoman.wire.splice import removed, spliced
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,26 @@ def test_each_member_can_be_set_to_itself(text):
 def test_what_is_not_an_object_is_malformed(body):
     with pytest.raises(Malformed):
         spliced(body, "model", b"1")
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'{"model":"x","a":1}', b'{"a":1}'),
+        (b'{"a":1, "model" : "x" }', b'{"a":1 }'),
+        (b'{"model":"x"}', b"{}"),
+        (b'{"a":1,"model":{"model":[2,"}"]},"b":[3]}', b'{"a":1,"b":[3]}'),
+        (b'{"model":1,"a":{"model":2},"model":3}', b'{"a":{"model":2}}'),
+        (b'{"a":1}', b'{"a":1}'),
+    ],
+)
+def test_a_member_that_is_taken_out_leaves_every_other_byte(body, expected):
+    assert removed(body, "model") == expected
+
+
+@given(strategies.json_texts())
+def test_what_is_left_says_the_same_without_the_member(text):
+    value = json.loads(text)
+    for name in value:
+        left = {key: item for key, item in value.items() if key != name}
+        assert json.loads(removed(text.encode(), name)) == left

@@ -14,11 +14,11 @@ from dragoman.gateway.ask import Ask
 from dragoman.gateway.route import Target
 from dragoman.http.client import Client, Incoming
 from dragoman.http.link import Failure, TooSlow, Untrusted
+from dragoman.http.message import Headers
 from dragoman.interpreter.faults import as_fault
 from dragoman.interpreter.translate import Context, Translation, translate_request
 
 _REFUSED_KEY = frozenset({401, 403})
-_GOOD = range(200, 300)
 
 
 class Reached(Struct, frozen=True):
@@ -37,19 +37,30 @@ class Reached(Struct, frozen=True):
 async def reach(ask: Ask, target: Target, client: Client) -> Reached:
     """Translate a request and send it; return when the upstream has begun a good reply."""
     upstream = target.upstream
-    renamed = target.model if target.model != ask.call.model else ""
-    translation = translate_request(
-        ask.call, ask.dialect, upstream.dialect, model=renamed, strict=ask.strict, form=upstream.form
-    )
-    outgoing = await upstream.generate(translation.call, ask.headers if upstream.dialect == ask.dialect else ())
+    translation = translated(ask, target)
+    outgoing = await upstream.generate(translation.call, passed(ask, target))
     try:
         incoming = await client.ask(outgoing, target.deadlines)
-        if incoming.status in _GOOD:
+        if incoming.good:
             return Reached(target, translation, incoming)
         body = await incoming.read()
     except Failure as failure:
         raise told(failure, upstream.name) from None
     raise refused(incoming, body, target, ask.dialect)
+
+
+def translated(ask: Ask, target: Target) -> Translation:
+    """Say a request in the upstream's dialect; every attempt begins with the client's own bytes."""
+    upstream = target.upstream
+    renamed = target.model if target.model != ask.call.model else ""
+    return translate_request(
+        ask.call, ask.dialect, upstream.dialect, model=renamed, strict=ask.strict, form=upstream.form
+    )
+
+
+def passed(ask: Ask, target: Target) -> Headers:
+    """Return the client's headers that the upstream may see: another vendor's would only puzzle it."""
+    return ask.headers if target.upstream.dialect == ask.dialect else ()
 
 
 def told(failure: Failure, name: str) -> Problem:

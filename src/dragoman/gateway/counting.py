@@ -3,17 +3,15 @@
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.gateway.ask import Ask
-from dragoman.gateway.attempt import refused, told
+from dragoman.gateway.attempt import passed, refused, told, translated
 from dragoman.gateway.record import Record
 from dragoman.gateway.route import Target
 from dragoman.http.client import Client
 from dragoman.http.link import Failure
-from dragoman.interpreter.translate import translate_request
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 
 _BYTES_PER_TOKEN = 4
-_GOOD = range(200, 300)
 _NOT_COUNTED = frozenset({404, 405, 501})
 """Statuses of a compatible server that has no counter."""
 _FORMS: dict[str, tuple[str, dict[str, str]]] = {
@@ -28,11 +26,9 @@ _WHOLE_REQUEST = "generateContentRequest"
 async def count(ask: Ask, target: Target, client: Client, record: Record) -> tuple[bytes, bool]:
     """Return what a client that asks for a count is told, and whether that is an estimate."""
     upstream = target.upstream
-    translation = translate_request(
-        ask.call, ask.dialect, upstream.dialect, model=target.model, strict=ask.strict, form=upstream.form
-    )
+    translation = translated(ask, target)
     record.losses = translation.losses
-    outgoing = await upstream.count(translation.call, ask.headers if upstream.dialect == ask.dialect else ())
+    outgoing = await upstream.count(translation.call, passed(ask, target))
     counted = None
     if outgoing is not None:
         try:
@@ -40,7 +36,7 @@ async def count(ask: Ask, target: Target, client: Client, record: Record) -> tup
             body = await incoming.read()
         except Failure as failure:
             raise told(failure, upstream.name) from None
-        if incoming.status in _GOOD:
+        if incoming.good:
             counted = _read(body, _FORMS[upstream.dialect][0])
         elif incoming.status not in _NOT_COUNTED:
             raise refused(incoming, body, target, ask.dialect)

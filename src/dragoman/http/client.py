@@ -6,7 +6,7 @@ server had given it up before the request. Nothing else is sent twice here.
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from functools import cached_property
 
 from msgspec import Struct
@@ -20,6 +20,7 @@ _MOST_KEPT = 64
 _LONGEST_KEPT = 30.0
 """Seconds a connection is kept unused; most servers close theirs after a minute."""
 _LARGEST_WHOLE = 64 << 20
+_GOOD = range(200, 300)
 
 
 class Deadlines(Struct, frozen=True, kw_only=True):
@@ -50,6 +51,11 @@ class Incoming:
         self._keep = keep
         self._over = False
 
+    @property
+    def good(self) -> bool:
+        """Tell whether the server did what it was asked to."""
+        return self.status in _GOOD
+
     def header(self, name: str, default: str = "") -> str:
         """Return the first header called `name`, in lower case."""
         return next((value for known, value in self.headers if known == name), default)
@@ -67,11 +73,6 @@ class Incoming:
             self._over = True
             self._keep(self._link)
         return piece
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """Go through the body as it comes."""
-        while piece := await self.piece():
-            yield piece
 
     async def read(self, most: int = _LARGEST_WHOLE) -> bytes:
         """Return the whole body."""

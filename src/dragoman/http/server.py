@@ -24,6 +24,12 @@ class Server:
         host, port, *_ = self._server.sockets[0].getsockname()
         return host, port
 
+    @property
+    def base_url(self) -> str:
+        """Where it listens, as an address that clients take."""
+        host, port = self.address
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
     async def close(self, grace: float = 5.0) -> None:
         """Take no more connections, give open answers some time, then break them off."""
         self._server.close()

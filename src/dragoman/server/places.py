@@ -23,7 +23,6 @@ from dragoman.upstreams.vertex import VertexAnthropic, VertexGemini
 from dragoman.wire import json
 
 AGENT = f"dragoman/{__version__}"
-_GOOD = range(200, 300)
 _KEYED: dict[str, Callable[[str, str, str, str], Upstream]] = {
     "gemini": Gemini,
     "anthropic": Anthropic,
@@ -37,11 +36,12 @@ async def place(name: str, table: UpstreamTable, client: Client, stack: AsyncExi
     """Make one upstream; what it needs beside the gateway lives as long as `stack`."""
     if table.kind == "simulator":
         return await _simulated(name, table, stack)
-    upstream = _upstream(name, table, client)
+    upstream = make_upstream(name, table, client)
     return lambda _: upstream
 
 
-def _upstream(name: str, table: UpstreamTable, client: Client) -> Upstream:
+def make_upstream(name: str, table: UpstreamTable, client: Client) -> Upstream:
+    """Make an upstream that is not the simulator."""
     keyed = _KEYED.get(table.kind)
     if keyed is not None:
         return keyed(name, table.base_url, table.api_key, AGENT)
@@ -68,7 +68,7 @@ async def _asked(name: str, client: Client, deadlines: Deadlines, outgoing: Outg
         body = await incoming.read()
     except Failure as failure:
         raise told(failure, name) from None
-    if incoming.status not in _GOOD:
+    if not incoming.good:
         problem = dialect_named("gemini").parse_error(incoming.status, dict(incoming.headers), body)
         words = f"the upstream {name} could not be set up: {problem.message}"
         raise Problem("internal", words, status=502, code="credentials")

@@ -21,16 +21,10 @@ class Running:
     """A gateway that listens."""
 
     def __init__(self, server: Server, app: App, simulated: tuple[str, ...]) -> None:
-        self.host, self.port = server.address
+        self.base_url = server.base_url
         self.app = app
         self.simulated = simulated
         """The upstreams that are played by the simulator."""
-
-    @property
-    def base_url(self) -> str:
-        """Where it listens."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
 
 
 @asynccontextmanager
@@ -67,7 +61,7 @@ def listen_address(config: Config) -> tuple[str, int]:
     host = host.strip("[]")
     if not colon or not host or not port.isdecimal():
         raise ConfigError(config.source, "server.listen", f"{config.server.listen!r} must be host:port")
-    if host not in _LOOPBACK and not config.server.keys:
+    if host not in _LOOPBACK and not config.keys:
         raise ConfigError(
             config.source, "server.keys", f"listening on {host} lets others in: add a key, or listen on 127.0.0.1"
         )
@@ -93,7 +87,6 @@ def _access(config: Config, host: str) -> Access:
             models=table.models,
             concurrency=table.concurrency,
         )
-        for table in config.server.keys
-        if not isinstance(table, str)
+        for table in config.keys
     ]
     return Access(keys, own_names(host, config.server.hosts))

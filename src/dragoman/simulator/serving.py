@@ -1,12 +1,11 @@
 """Run a simulator on loopback, for as long as a block of code runs."""
 
-import asyncio
-import threading
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Any
 
-from dragoman.http.server import listening
+from dragoman.http.background import in_background
+from dragoman.http.server import Server, listening
 from dragoman.simulator.app import Seen, Simulator
 from dragoman.simulator.settings import Settings
 
@@ -16,16 +15,11 @@ _GRACE = 0.5
 class Running:
     """A simulator that listens."""
 
-    def __init__(self, simulator: Simulator, host: str, port: int) -> None:
+    def __init__(self, simulator: Simulator, server: Server) -> None:
         self.simulator = simulator
-        self.host = host
-        self.port = port
-
-    @property
-    def base_url(self) -> str:
+        self.host, self.port = server.address
+        self.base_url = server.base_url
         """Where it listens; an OpenAI client wants `/v1` behind it."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
 
     @property
     def requests(self) -> Sequence[Seen]:
@@ -42,40 +36,9 @@ async def running(
         raise TypeError(f"told twice how to behave: by settings, and by {', '.join(options)}")
     simulator = Simulator(settings or Settings(**options))
     async with listening(simulator.handle, host, port, grace=_GRACE) as server:
-        yield Running(simulator, *server.address)
+        yield Running(simulator, server)
 
 
-@contextmanager
-def in_thread(settings: Settings | None = None, **options: Any) -> Generator[Running]:
+def in_thread(settings: Settings | None = None, **options: Any) -> AbstractContextManager[Running]:
     """Run a simulator beside a program that does not use asyncio; it takes what `running` takes."""
-    begun: list[Running | BaseException] = []
-    ready = threading.Event()
-    stop: list[Callable[[], object]] = []
-
-    async def serve() -> None:
-        ended = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        stop.append(lambda: loop.call_soon_threadsafe(ended.set))
-        async with running(settings, **options) as simulator:
-            begun.append(simulator)
-            ready.set()
-            await ended.wait()
-
-    def run() -> None:
-        try:
-            asyncio.run(serve())
-        except BaseException as error:  # noqa: BLE001  told to the thread that waits
-            begun.append(error)
-            ready.set()
-
-    thread = threading.Thread(target=run, name="dragoman simulator", daemon=True)
-    thread.start()
-    ready.wait()
-    first = begun[0]
-    if isinstance(first, BaseException):
-        raise first
-    try:
-        yield first
-    finally:
-        stop[0]()
-        thread.join()
+    return in_background(lambda: running(settings, **options), "dragoman simulator")

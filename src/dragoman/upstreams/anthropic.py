@@ -14,7 +14,6 @@ COUNTED = frozenset({"model", "messages", "system", "tools", "tool_choice", "thi
 class Anthropic:
     """A server with `/v1/messages` below its base."""
 
-    kind = "anthropic"
     form = ""
     dialect = "messages"
 
@@ -28,9 +27,6 @@ class Anthropic:
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:
         return self._site.post("/v1/messages/count_tokens", only(call.body, COUNTED), _versioned(passed))
-
-    async def other(self, method: str, target: str, headers: Headers, body: bytes) -> Outgoing:
-        return self._site.send(method, target, _versioned(headers), body)
 
 
 def _versioned(headers: Headers) -> Headers:

@@ -29,7 +29,6 @@ Send = Callable[[Outgoing], Awaitable[dict[str, Any]]]
 class CodeAssist:
     """Gemini as Code Assist has it."""
 
-    kind = "code-assist"
     dialect = "gemini"
     form = "code_assist"
 
@@ -54,13 +53,11 @@ class CodeAssist:
         asked = {"model": f"models/{call.model}", "contents": inner["contents"]}
         return await self._post("countTokens", json.encode({"request": asked}), passed)
 
-    async def other(self, method: str, target: str, headers: Headers, body: bytes) -> Outgoing:
-        bearer = ("authorization", f"Bearer {await self._tokens.token()}")
-        return self._site.send(method, target, (bearer, *headers), body)
-
     async def _post(self, verb: str, body: bytes, passed: Headers = ()) -> Outgoing:
-        bearer = ("authorization", f"Bearer {await self._tokens.token()}")
-        return self._site.post(f"/v1internal:{verb}", body, (bearer, *passed))
+        return self._site.post(f"/v1internal:{verb}", body, (await self._bearer(), *passed))
+
+    async def _bearer(self) -> tuple[str, str]:
+        return "authorization", f"Bearer {await self._tokens.token()}"
 
     async def _found_project(self) -> str:
         if self._project is None:
@@ -93,7 +90,9 @@ class CodeAssist:
                 project: dict[str, Any] = made.get("cloudaicompanionProject") or {}
                 return project.get("id") or self._configured
             await asyncio.sleep(_BETWEEN_POLLS)
-            operation = await self._send(await self.other("GET", f"/v1internal/{operation.get('name')}", (), b""))
+            operation = await self._send(
+                self._site.get(f"/v1internal/{operation.get('name')}", (await self._bearer(),))
+            )
         raise self._unusable("its set-up did not end")
 
     def _unusable(self, why: str) -> Problem:

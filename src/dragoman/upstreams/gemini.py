@@ -17,7 +17,6 @@ _DEFAULT_VERSION = "/v1beta"
 class Gemini:
     """A server with `/v1beta/models/MODEL:generateContent` below its base; a base may name another version."""
 
-    kind = "gemini"
     form = ""
     dialect = "gemini"
 
@@ -37,9 +36,6 @@ class Gemini:
         named = encode(f"models/{call.model.removeprefix('models/')}")
         body = b'{"generateContentRequest":' + spliced(call.body, "model", named) + b"}"
         return self._site.post(self._path(call, "countTokens"), body, passed)
-
-    async def other(self, method: str, target: str, headers: Headers, body: bytes) -> Outgoing:
-        return self._site.send(method, target, headers, body)
 
     def _path(self, call: Call, verb: str) -> str:
         return f"{self._version}/models/{in_path(call.model.removeprefix('models/'))}:{verb}"

@@ -6,7 +6,6 @@ from dragoman.http.message import Headers
 from dragoman.upstreams.place import Site, only
 
 BASE_URL = "https://api.openai.com/v1"
-_VERSION = "/v1"
 _COUNTED = frozenset(
     {"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text", "truncation"}
 )
@@ -19,7 +18,6 @@ class OpenAI:
 
     def __init__(self, name: str, base_url: str, api_key: str, agent: str, *, responses: bool = False) -> None:
         self.name = name
-        self.kind = "openai-responses" if responses else "openai"
         self.dialect = "responses" if responses else "chat"
         keys: Headers = (("authorization", f"Bearer {api_key}"),) if api_key else ()
         self._site = Site(base_url or BASE_URL, keys, agent)
@@ -33,6 +31,3 @@ class OpenAI:
         if not self._counts:
             return None
         return self._site.post("/responses/input_tokens", only(call.body, _COUNTED), passed)
-
-    async def other(self, method: str, target: str, headers: Headers, body: bytes) -> Outgoing:
-        return self._site.send(method, target.removeprefix(_VERSION), headers, body)

@@ -25,11 +25,6 @@ class Upstream(Protocol):
         ...
 
     @property
-    def kind(self) -> str:
-        """Which sort of place it is."""
-        ...
-
-    @property
     def dialect(self) -> str:
         """The name of the dialect spoken there."""
         ...
@@ -47,10 +42,6 @@ class Upstream(Protocol):
         """Address a request to count tokens; None if nobody counts there."""
         ...
 
-    async def other(self, method: str, target: str, headers: Headers, body: bytes) -> Outgoing:
-        """Address a request for any other endpoint of the vendor, by the vendor's own path."""
-        ...
-
 
 class Site:
     """The address of an upstream, and the headers that every request there has."""
@@ -64,9 +55,9 @@ class Site:
         """Send JSON to a path below the base."""
         return Outgoing(self.origin, "POST", self.prefix + path, (*self._posting, *passed), body)
 
-    def send(self, method: str, target: str, headers: Headers, body: bytes) -> Outgoing:
-        """Send anything to a path below the base."""
-        return Outgoing(self.origin, method, self.prefix + target, (*self._headers, *headers), body)
+    def get(self, path: str, headers: Headers) -> Outgoing:
+        """Ask for what stands at a path below the base."""
+        return Outgoing(self.origin, "GET", self.prefix + path, (*self._headers, *headers))
 
 
 def only(body: bytes, names: frozenset[str]) -> bytes:

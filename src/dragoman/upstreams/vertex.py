@@ -41,15 +41,10 @@ class Vertex:
         bearer = ("authorization", f"Bearer {await self._tokens.token()}")
         return self._site.post(path, body, (bearer, *passed))
 
-    async def other(self, method: str, target: str, headers: Headers, body: bytes) -> Outgoing:
-        bearer = ("authorization", f"Bearer {await self._tokens.token()}")
-        return self._site.send(method, target, (bearer, *headers), body)
-
 
 class VertexGemini(Vertex):
     """Gemini there. The older version of its API has no ids on calls."""
 
-    kind = "vertex-gemini"
     dialect = "gemini"
 
     async def generate(self, call: Call, passed: Headers) -> Outgoing:
@@ -66,7 +61,6 @@ class VertexGemini(Vertex):
 class VertexAnthropic(Vertex):
     """Claude there: the model stands in the path, the version of the API in the body."""
 
-    kind = "vertex-anthropic"
     dialect = "messages"
 
     async def generate(self, call: Call, passed: Headers) -> Outgoing:
