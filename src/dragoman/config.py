@@ -82,6 +82,9 @@ class ServerTable(Table, frozen=True):
     hold: float = 10.0
     """Seconds a stream waits for its first event before the client is told that it begins."""
     heartbeat: float = 15.0
+    log: str = "stderr"
+    """Where a line for each exchange goes: "stderr", "off", or a file."""
+    log_format: Literal["json", "text"] = "json"
 
 
 class UpstreamTable(Table, frozen=True):
@@ -114,6 +117,13 @@ class Config(Struct, frozen=True, kw_only=True):
     upstreams: Mapping[str, UpstreamTable] = {}
     models: Mapping[str, tuple[str, ...]] = {}
     source: str = "the environment"
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """Whatever must not be read anywhere: keys of upstreams and of clients."""
+        upstreams = self.upstreams.values()
+        shown = {secret for each in upstreams for secret in (each.api_key, each.access_token, each.client_secret)}
+        return frozenset({*shown, *(key.key for key in self.keys)} - {""})
 
 
 def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Config:

@@ -132,11 +132,3 @@ def test_a_port_that_is_taken_is_told(capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["simulate", "--port", str(taken.getsockname()[1])]) == 2
     assert "address already in use" in capsys.readouterr().err
-
-
-def test_what_is_missing_to_serve_is_told_by_name(capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "httptools", None)
-    for name in [name for name in sys.modules if name.startswith(("dragoman.http", "dragoman.simulator"))]:
-        monkeypatch.delitem(sys.modules, name)
-    assert main(["simulate", "--port", "0"]) == 2
-    assert "install dragoman[serve]" in capsys.readouterr().err

@@ -6,7 +6,7 @@ from typing import Any
 def runner() -> Any:
     """Return what runs a coroutine, on uvloop where that is installed."""
     try:
-        import uvloop  # noqa: PLC0415  an extra
+        import uvloop  # noqa: PLC0415  not on every system
     except ImportError:
         import asyncio  # noqa: PLC0415  not for other verbs
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
     from dragoman.config import Config
+    from dragoman.server.serving import Running
 
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
@@ -44,14 +45,23 @@ def run(options: argparse.Namespace) -> int:
 async def _serve(config: "Config") -> None:
     import asyncio  # noqa: PLC0415  not for other verbs
 
-    from dragoman.server.serving import running  # noqa: PLC0415  only for this verb
+    from dragoman.server import log  # noqa: PLC0415  only for this verb
+    from dragoman.server.serving import running  # noqa: PLC0415
 
-    async with running(config) as gateway:
-        sys.stdout.write(f"dragoman on {gateway.base_url}\n")
-        for name in gateway.simulated:
-            sys.stdout.write(f"upstream {name!r} is the simulator, not a model: set GEMINI_API_KEY or another key\n")
-        sys.stdout.flush()
-        stopped = asyncio.Event()
-        for name in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(name, stopped.set)
-        await stopped.wait()
+    with log.opened(config) as lines:
+        asyncio.get_running_loop().set_exception_handler(lines.loop_failed)
+        async with running(config, observers=[lines.ended]) as gateway:
+            await _until_told(gateway)
+
+
+async def _until_told(gateway: "Running") -> None:
+    import asyncio  # noqa: PLC0415  not for other verbs
+
+    sys.stdout.write(f"dragoman on {gateway.base_url}\n")
+    for name in gateway.simulated:
+        sys.stdout.write(f"upstream {name!r} is the simulator, not a model: set GEMINI_API_KEY or another key\n")
+    sys.stdout.flush()
+    stopped = asyncio.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(name, stopped.set)
+    await stopped.wait()

@@ -51,10 +51,6 @@ def run(options: argparse.Namespace) -> int:
         settings = _settings(options)
         with contextlib.suppress(KeyboardInterrupt):
             runner()(_serve(options, settings))
-    except ModuleNotFoundError as error:
-        if error.name != "httptools":
-            raise
-        return _fail("simulate needs httptools: install dragoman[serve]")
     except (ValueError, OSError) as error:
         return _fail(str(error))
     return 0

@@ -11,8 +11,9 @@ from msgspec import Struct
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.ask import Ask
+from dragoman.gateway.redact import credentials_of, without
 from dragoman.gateway.route import Target
-from dragoman.http.client import Client, Incoming
+from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.link import Failure, TooSlow, Untrusted
 from dragoman.http.message import Headers
 from dragoman.interpreter.faults import as_fault
@@ -46,7 +47,12 @@ async def reach(ask: Ask, target: Target, client: Client) -> Reached:
         body = await incoming.read()
     except Failure as failure:
         raise told(failure, upstream.name) from None
-    raise refused(incoming, body, target, ask.dialect)
+    raise refused(incoming, without_secrets(body, outgoing), target, ask.dialect)
+
+
+def without_secrets(body: bytes, outgoing: Outgoing) -> bytes:
+    """Return an upstream's words without our credentials: some repeat the key that they refuse."""
+    return without(body.decode("latin-1"), credentials_of(outgoing)).encode("latin-1")
 
 
 def translated(ask: Ask, target: Target) -> Translation:
@@ -78,7 +84,7 @@ def refused(incoming: Incoming, body: bytes, target: Target, client: str) -> Pro
     """Return an upstream's error in the client's terms."""
     here, there = dialect_named(target.upstream.dialect), dialect_named(client)
     problem = here.parse_error(incoming.status, dict(incoming.headers), body)
-    if incoming.status in _REFUSED_KEY:
+    if incoming.status in _REFUSED_KEY or problem.kind == "authentication":
         words = f"the upstream {target.upstream.name} refuses the gateway's credentials: {problem.message}"
         return Problem("internal", words, status=502, code="credentials")
     return as_fault(problem, here.issuer, there.issuer)

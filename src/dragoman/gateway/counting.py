@@ -3,7 +3,7 @@
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.gateway.ask import Ask
-from dragoman.gateway.attempt import passed, refused, told, translated
+from dragoman.gateway.attempt import passed, refused, told, translated, without_secrets
 from dragoman.gateway.record import Record
 from dragoman.gateway.route import Target
 from dragoman.http.client import Client
@@ -39,7 +39,7 @@ async def count(ask: Ask, target: Target, client: Client, record: Record) -> tup
         if incoming.good:
             counted = _read(body, _FORMS[upstream.dialect][0])
         elif incoming.status not in _NOT_COUNTED:
-            raise refused(incoming, body, target, ask.dialect)
+            raise refused(incoming, without_secrets(body, outgoing), target, ask.dialect)
     member, before = _FORMS[ask.dialect]
     tokens = len(translation.call.body) // _BYTES_PER_TOKEN if counted is None else counted
     return json.encode({**before, member: tokens}), counted is None

@@ -77,10 +77,13 @@ class Stream:
                     raise translator.problem
                 if not translator.begun:
                     continue
+                self._record.note_first()
                 self._begin()
                 told_now = b""
             else:
                 self._last = self._loop.time()
+                if translator.begun:
+                    self._record.note_first()
             await exchange.write(told_now)
         if not exchange.started:
             self._begin()
@@ -101,7 +104,6 @@ class Stream:
 
     def _begin(self) -> None:
         record = self._record
-        record.note_first()
         record.status = 200
         headers = headers_of(record, {"content-type": self._framer.kind, "cache-control": "no-cache"})
         self._exchange.start(200, headers)

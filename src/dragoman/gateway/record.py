@@ -24,6 +24,8 @@ class Record(Struct, kw_only=True):
     id: str = field(default_factory=_fresh_id)
     owner: str = ""
     dialect: str = ""
+    operation: str = ""
+    """What the path asks for; empty for a path that nobody serves."""
     model: str = ""
     stream: bool = False
     upstream: str = ""
@@ -34,12 +36,14 @@ class Record(Struct, kw_only=True):
     began: float = field(default_factory=time)
     clock: float = field(default_factory=monotonic)
     first: float | None = None
-    """Seconds until the client was sent the first byte of an answer."""
+    """Seconds until the client was sent the first of an answer; a sign of life is none."""
     seconds: float | None = None
     losses: tuple[Loss, ...] = ()
     usage: Usage | None = None
     finish: str = ""
     problem: Problem | None = None
+    crash: Exception | None = None
+    """What we did wrong ourselves."""
 
     def note_first(self) -> None:
         """An answer begins."""

@@ -5,7 +5,6 @@ be tried again, here or at the next upstream. After it an error is told in the s
 """
 
 import asyncio
-from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -19,9 +18,6 @@ from dragoman.gateway.retries import Budget, Patience, may_pass, wait_before
 from dragoman.gateway.route import Routes, Target
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
-
-Observer = Callable[[Record], None]
-"""Is told of every exchange when it is over."""
 
 
 class Manner(Struct, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ class Exchange:
     def __init__(self, request: Request, transport: asyncio.Transport, *, keeps_alive: bool, in_chunks: bool) -> None:
         self.request = request
         self.started = False
+        self.status = 0
         self.ended = False
         self.keeps_alive = keeps_alive
         self._transport = transport
@@ -133,6 +134,7 @@ class Exchange:
     def _head(self, status: int, fields: Iterable[tuple[str, str]]) -> None:
         self._heard()
         self.started = True
+        self.status = status
         lines = [f"{name}: {value}\r\n".encode("latin-1", "replace") for name, value in fields]
         if not self.keeps_alive:
             lines.append(b"connection: close\r\n")

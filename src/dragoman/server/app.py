@@ -1,8 +1,7 @@
 """The server: every request comes in here and leaves answered, in the client's own dialect."""
 
 import asyncio
-from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections import Counter
 
 from msgspec import structs
 
@@ -13,7 +12,7 @@ from dragoman.gateway.ask import Ask, named_in
 from dragoman.gateway.counting import unwrapped
 from dragoman.gateway.flatten import flattened
 from dragoman.gateway.record import Record
-from dragoman.gateway.relay import Observer, Relay
+from dragoman.gateway.relay import Relay
 from dragoman.gateway.retries import client_may_retry
 from dragoman.gateway.telling import headers_of
 from dragoman.http.exchange import Exchange, Gone
@@ -21,31 +20,30 @@ from dragoman.http.message import Headers, Request
 from dragoman.server import auxiliary
 from dragoman.server.access import Access, Key
 from dragoman.server.paths import Path, dialect_of, path_of
+from dragoman.server.watch import Watch
 
 _PASSED = frozenset({"anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "x-goog-request-params"})
 """Headers by which a vendor's clients choose how it behaves. Credentials are never among them."""
 _JSON = {"content-type": "application/json"}
-_MOST_KEPT = 1000
 
 
 class App:
     """Answers every request."""
 
-    def __init__(
-        self, relay: Relay, access: Access, *, strict: bool = False, observers: Sequence[Observer] = ()
-    ) -> None:
+    def __init__(self, relay: Relay, access: Access, watch: Watch, *, strict: bool = False) -> None:
         self._relay = relay
         self._access = access
         self._strict = strict
-        self._observers = tuple(observers)
+        self._watch = watch
         self._open: Counter[str] = Counter()
-        self._kept: OrderedDict[str, Record] = OrderedDict()
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request."""
         request = exchange.request
         path = path_of(request.method, request.path)
-        record = Record(dialect=(path.dialect if path else "") or dialect_of(request.path, dict(request.headers)))
+        dialect = (path.dialect if path else "") or dialect_of(request.path, dict(request.headers))
+        record = Record(dialect=dialect, operation=path.operation if path else "")
+        self._watch.observers.begin(record)
         try:
             key = self._access.admit(request, anybody=path is not None and path.operation == "health")
             record.owner = key.name
@@ -59,8 +57,16 @@ class App:
         except asyncio.CancelledError:
             record.outcome = "left"
             raise
+        except Exception as error:  # noqa: BLE001  a client is owed an answer in its own dialect even then
+            record.crash = error
+            record.problem = Problem("internal", f"the gateway failed; its log tells how, at {record.id}")
+            await self._tell(record.problem, exchange, record)
+        else:
+            if record.outcome == "open":
+                record.status, record.outcome = exchange.status, "answered"
         finally:
-            self._close(record)
+            record.close()
+            self._watch.observers.end(record)
 
     async def _answer(self, exchange: Exchange, path: Path | None, key: Key, record: Record) -> None:
         request = exchange.request
@@ -74,6 +80,9 @@ class App:
         match path.operation:
             case "health":
                 await exchange.send(*auxiliary.health())
+            case "metrics":
+                kind, text = await asyncio.to_thread(self._watch.metrics.text)
+                await exchange.send(200, {"content-type": kind}, text)
             case "generate":
                 await self._generate(exchange, path, key, record)
             case "count":
@@ -82,7 +91,7 @@ class App:
                 names = [name for name in self._relay.routes.names if key.allows(name)]
                 await exchange.send(*auxiliary.models(record.dialect, names, path.model))
             case "exchange":
-                await exchange.send(*auxiliary.exchange(self._kept.get(path.name), path.name, key))
+                await exchange.send(*await self._watch.kept.tell(path.name, key.name))
             case _:
                 raise Problem("not_found", f"{request.path} is not served here")
 
@@ -144,15 +153,6 @@ class App:
         if record.tries and not client_may_retry(problem, record.tries):
             headers["x-should-retry"] = "false"
         await exchange.send(reply.status, headers, reply.body)
-
-    def _close(self, record: Record) -> None:
-        record.close()
-        if record.model:
-            self._kept[record.id] = record
-            if len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
-        for observer in self._observers:
-            observer(record)
 
 
 def passed(headers: Headers) -> Headers:

@@ -1,11 +1,9 @@
-"""What is answered without asking an upstream: health, lists of models, what happened to an exchange."""
+"""What is answered without asking an upstream: health and lists of models."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from dragoman.core.problems import Problem
-from dragoman.gateway.record import Record
-from dragoman.server.access import Key
 from dragoman.wire import json
 
 Told = tuple[int, dict[str, str], bytes]
@@ -61,29 +59,3 @@ _LISTS = {
     "messages": (_messages, _messages_list),
     "gemini": (_gemini, _gemini_list),
 }
-
-
-def exchange(record: Record | None, name: str, key: Key) -> Told:
-    """Show what happened to an exchange, to who asked for it."""
-    if record is None or record.owner != key.name:
-        raise Problem("not_found", f"there is no exchange {name!r}")
-    problem = record.problem
-    shown: dict[str, Any] = {
-        "id": record.id,
-        "dialect": record.dialect,
-        "model": record.model,
-        "stream": record.stream,
-        "upstream": record.upstream,
-        "upstream_model": record.upstream_model,
-        "tries": record.tries,
-        "status": record.status,
-        "outcome": record.outcome,
-        "began": record.began,
-        "first_byte_seconds": record.first,
-        "seconds": record.seconds,
-        "finish": record.finish,
-        "usage": record.usage,
-        "losses": record.losses,
-        "problem": None if problem is None else {"kind": problem.kind, "message": problem.message},
-    }
-    return 200, _JSON, json.encode(shown)

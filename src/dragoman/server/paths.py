@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-Operation = Literal["generate", "count", "models", "model", "health", "exchange", "assist"]
+Operation = Literal["generate", "count", "models", "model", "health", "metrics", "exchange", "assist"]
 
 
 class Path(Struct, frozen=True, kw_only=True):
@@ -35,6 +35,7 @@ _FIXED: dict[tuple[str, str], Path] = {
     ("POST", "/v1/responses/input_tokens"): Path(dialect="responses", operation="count", flat=True),
     ("GET", "/v1/models"): Path(operation="models"),
     ("GET", "/health"): Path(operation="health"),
+    ("GET", "/metrics"): Path(operation="metrics"),
 }
 _VERSION = r"/(?:v1|v1beta|v1beta1|v1alpha)"
 _PLACE = r"(?:/projects/[^/]+/locations/[^/]+)?/publishers/google"

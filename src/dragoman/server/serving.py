@@ -4,7 +4,8 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from dragoman.config import Config, ConfigError
-from dragoman.gateway.relay import Manner, Observer, Relay
+from dragoman.gateway.observe import Observer
+from dragoman.gateway.relay import Manner, Relay
 from dragoman.gateway.retries import Patience
 from dragoman.gateway.route import Place, Places, Routes
 from dragoman.http.client import Client, Deadlines
@@ -13,6 +14,7 @@ from dragoman.http.server import Server, listening
 from dragoman.server.access import Access, Key, hashed, own_names
 from dragoman.server.app import App
 from dragoman.server.places import place
+from dragoman.server.watch import Watch
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -46,7 +48,7 @@ async def running(
         }
         routes = Routes(Places(places, kinds, deadlines), config.models)
         relay = Relay(routes, client, _manner(config))
-        app = App(relay, _access(config, host), strict=config.server.strict, observers=observers)
+        app = App(relay, _access(config, host), Watch(config, observers), strict=config.server.strict)
         limits = config.server.limits
         held = Limits(body=limits.body, head=limits.head, idle=limits.idle)
         server = await stack.enter_async_context(

@@ -1,0 +1,67 @@
+"""The last exchanges, for whoever wants to know what happened to a request of theirs."""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from dragoman.core.problems import Problem
+from dragoman.gateway.record import Record
+from dragoman.server.auxiliary import Told
+from dragoman.wire import json
+
+_MOST = 1000
+_JSON = {"content-type": "application/json"}
+Elsewhere = Callable[[str, str], Awaitable[bytes]]
+"""Asks the other workers for an exchange by its id and owner; nothing if none has it."""
+
+
+class Kept:
+    """The last exchanges of this process."""
+
+    def __init__(self, elsewhere: Elsewhere | None = None) -> None:
+        self._records: OrderedDict[str, Record] = OrderedDict()
+        self._elsewhere = elsewhere
+
+    def add(self, record: Record) -> None:
+        """Keep an exchange that is over, if it asked for a model."""
+        if record.model:
+            self._records[record.id] = record
+            if len(self._records) > _MOST:
+                self._records.popitem(last=False)
+
+    def find(self, name: str, owner: str) -> bytes:
+        """Return what happened to an exchange of this owner; nothing if it is not here."""
+        record = self._records.get(name)
+        return b"" if record is None or record.owner != owner else _shown(record)
+
+    async def tell(self, name: str, owner: str) -> Told:
+        """Show what happened to an exchange, here or at another worker, to who asked for it."""
+        found = self.find(name, owner)
+        if not found and self._elsewhere is not None:
+            found = await self._elsewhere(name, owner)
+        if not found:
+            raise Problem("not_found", f"there is no exchange {name!r}")
+        return 200, _JSON, found
+
+
+def _shown(record: Record) -> bytes:
+    problem = record.problem
+    shown: dict[str, Any] = {
+        "id": record.id,
+        "dialect": record.dialect,
+        "model": record.model,
+        "stream": record.stream,
+        "upstream": record.upstream,
+        "upstream_model": record.upstream_model,
+        "tries": record.tries,
+        "status": record.status,
+        "outcome": record.outcome,
+        "began": record.began,
+        "first_token_seconds": record.first,
+        "seconds": record.seconds,
+        "finish": record.finish,
+        "usage": record.usage,
+        "losses": record.losses,
+        "problem": None if problem is None else {"kind": problem.kind, "message": problem.message},
+    }
+    return json.encode(shown)

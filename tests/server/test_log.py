@@ -1,0 +1,237 @@
+"""One line an exchange, without what was said in it and without secrets."""
+
+import asyncio
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from dragoman.config import Config, ConfigError, KeyTable, ServerTable, UpstreamTable
+from dragoman.core.problems import Problem
+from dragoman.core.response import Usage
+from dragoman.gateway.record import Record
+from dragoman.http.background import in_background
+from dragoman.http.exchange import Exchange
+from dragoman.http.server import listening
+from dragoman.server import lines as lines_of
+from dragoman.server import log
+from dragoman.server.lines import Lines
+from dragoman.server.serving import running
+
+CANARY = "canary-of-what-was-said"
+CLIENT, UPSTREAM = "a-key-of-our-own-client", "the key that no pattern finds"
+
+
+def served(tmp_path, table, steps, **server):
+    """Run a gateway with a log, take some steps, and return the lines."""
+    file = tmp_path / "log"
+    settings = ServerTable(listen="127.0.0.1:0", log=str(file), **server)
+    config = Config(
+        server=settings,
+        keys=(KeyTable(key=CLIENT, name="one"),),
+        upstreams={"up": table},
+        models={"gem": ("up/gemini-3.8-flash",)},
+    )
+    with log.opened(config) as lines:
+        opened = lambda: running(config, observers=[lines.ended], grace=0.5)  # noqa: E731
+        with in_background(opened, "gateway") as gateway:
+            steps(gateway.base_url)
+    return file.read_text().splitlines()
+
+
+def asked(base, model="gem", **more):
+    body = {"model": model, "messages": [{"role": "user", "content": f"Say {CANARY}"}], **more}
+    headers = {"authorization": f"Bearer {CLIENT}"}
+    return httpx2.post(f"{base}/v1/chat/completions?key={CLIENT}", json=body, headers=headers)
+
+
+def test_every_exchange_has_a_line_that_says_what_became_of_it(tmp_path):
+    def steps(base):
+        told = asked(base, logit_bias={"1": 1})
+        assert CANARY in told.text
+        names.append(told.headers["x-dragoman-exchange"])
+        losses.append(int(told.headers["x-dragoman-losses"].partition(";")[0]))
+        asked(base, stream=True)
+        asked(base, model="nobody-has-this")
+        httpx2.get(f"{base}/health")
+
+    names: list[str] = []
+    losses: list[int] = []
+    told = served(tmp_path, UpstreamTable(kind="simulator"), steps)
+    whole, streamed, refused = map(json.loads, told)
+    place = {"owner": "one", "operation": "generate", "dialect": "chat", "model": "gem", "upstream": "up"}
+    assert {name: whole[name] for name in place} == place
+    assert whole["exchange"] == names[0]
+    assert (whole["upstream_model"], whole["status"], whole["outcome"]) == ("gemini-3.8-flash", 200, "answered")
+    assert (whole["tries"], whole["stream"], whole["finish"]) == (1, False, "stop")
+    assert whole["losses"] == losses[0] > 0
+    assert whole["tokens"]["input"] > 0 < whole["tokens"]["output"]
+    assert 0 < whole["first_ms"] <= whole["total_ms"] < 60_000
+    assert abs(time.time() - time.mktime(time.strptime(whole["time"][:19], "%Y-%m-%dT%H:%M:%S")) + time.timezone) < 60
+    assert streamed["stream"] is True
+    assert (refused["status"], refused["outcome"], refused["problem"]) == (404, "refused", "not_found")
+    assert "nobody-has-this" in refused["message"]
+
+
+def test_neither_what_was_said_nor_a_secret_is_in_the_log_or_in_errors(tmp_path):
+    async def leaky(exchange: Exchange) -> None:
+        shown = exchange.request.header("x-goog-api-key")
+        words = (
+            f"bad key {shown}, also sk-ant-api03-abcdefghijklmnop1234 and https://u:p4ssw0rd@h/?key=AIzaSyA1234567890"
+        )
+        body = json.dumps({"error": {"code": 401, "message": words, "status": "UNAUTHENTICATED"}}).encode()
+        await exchange.send(401, {"content-type": "application/json"}, body)
+
+    def steps(base):
+        told.append(asked(base).text)
+        told.append(asked(base, model=f"Bearer {CLIENT}").text)
+
+    told: list[str] = []
+    with in_background(lambda: listening(leaky), "leaky") as upstream:
+        table = UpstreamTable(kind="gemini", base_url=upstream.base_url, api_key=UPSTREAM)
+        lines = served(tmp_path, table, steps)
+    assert "refuses the gateway's credentials" in lines[0]
+    assert UPSTREAM not in told[0]
+    for line in lines:
+        for secret in (CANARY, CLIENT, UPSTREAM, "sk-ant", "p4ssw0rd", "AIza"):
+            assert secret not in line
+
+
+def test_a_line_can_be_for_people(tmp_path):
+    (line,) = served(tmp_path, UpstreamTable(kind="simulator"), asked, log_format="text")
+    assert "200 answered chat gem -> up/gemini-3.8-flash" in line
+    assert " tokens" in line
+    assert CANARY not in line
+
+
+def test_a_failure_of_our_own_is_answered_in_the_clients_dialect_and_told_with_its_traceback(tmp_path, monkeypatch):
+    def fails(*_, **__):
+        raise RuntimeError(f"broken at Bearer {UPSTREAM[:3]}x1234567 {CLIENT}")
+
+    monkeypatch.setattr("dragoman.gateway.relay.Relay.answer", fails)
+    told: list[httpx2.Response] = []
+    headers = {"x-api-key": CLIENT}
+
+    def steps(base):
+        told.append(httpx2.post(f"{base}/v1/messages", json={"model": "gem"}, headers=headers))
+        told.append(httpx2.post(f"{base}/v1beta/models/gem:generateContent", json={}, headers=headers))
+
+    crash, line, *_ = map(json.loads, served(tmp_path, UpstreamTable(kind="simulator"), steps))
+    assert [answer.status_code for answer in told] == [500, 500]
+    assert told[0].json()["error"]["type"] == "api_error"
+    assert told[1].json()["error"]["status"] == "INTERNAL"
+    assert "broken" not in told[0].text
+    assert (crash["event"], crash["exchange"], crash["error"]) == ("crash", line["exchange"], "RuntimeError")
+    assert "in fails" in crash["traceback"]
+    assert "x1234567" not in crash["traceback"]
+    assert CLIENT not in crash["traceback"]
+    assert (line["status"], line["outcome"], line["problem"]) == (500, "refused", "internal")
+
+
+def test_an_observer_that_fails_does_no_harm(serve, tmp_path):
+    reported: list[dict] = []
+    seen: list[Record] = []
+
+    def fails(record: Record) -> None:
+        raise RuntimeError(record.id)
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        config = Config(server=ServerTable(listen="127.0.0.1:0"), upstreams={"up": UpstreamTable(kind="simulator")})
+        async with running(config, observers=[fails, seen.append]) as gateway:
+            told = await asyncio.to_thread(asked, gateway.base_url, "gemini-3.8-flash")
+            assert told.status_code == 200
+
+    asyncio.run(main())
+    assert [str(context["exception"]) for context in reported] == [seen[0].id]
+
+
+def test_a_file_that_cannot_be_written_is_an_error_of_the_configuration(tmp_path):
+    config = Config(server=ServerTable(log=str(tmp_path / "no" / "log")), source="here.toml")
+    with pytest.raises(ConfigError, match=r"here\.toml: server\.log: .*cannot be written"), log.opened(config):
+        pass
+
+
+def lines_for(record: Record, **options) -> list[bytes]:
+    told: list[bytes] = []
+    log.Log(told.append, **options).ended(record)
+    return told
+
+
+def test_off_leaves_only_our_own_failures():
+    assert lines_for(Record(operation="generate"), crashes=True) == []
+    assert len(lines_for(Record(operation="generate", crash=ValueError("x")), crashes=True)) == 1
+    assert b"ValueError: x" in lines_for(Record(crash=ValueError("x")), crashes=True, form="text")[0]
+
+
+def test_health_has_a_line_only_when_it_fails():
+    assert lines_for(Record(operation="health")) == []
+    assert len(lines_for(Record(operation="health", problem=Problem("permission", "no")))) == 1
+
+
+def test_what_the_loop_tells_nobody_else_is_told():
+    told: list[bytes] = []
+    log.Log(told.append).loop_failed(None, {"message": "lost key=abcdefgh1234"})
+    assert json.loads(told[0])["message"] == "lost key=[redacted]"
+
+
+def test_a_line_for_people_tells_tries_losses_and_problems():
+    record = Record(
+        operation="generate", dialect="chat", model="m", stream=True, first=0.25, seconds=1.0, tries=3,
+        usage=Usage(input=1, output=2), problem=Problem("timeout", "too\nslow"),
+    )  # fmt: skip
+    assert b"1000 ms (first 250 ms) 1+2 tokens 3 tries timeout: too slow" in lines_for(record, form="text")[0]
+
+
+def test_a_file_that_is_moved_away_is_begun_anew(tmp_path):
+    file = tmp_path / "log"
+    lines = Lines(file)
+    lines.add(b"one")
+    until(lambda: file.read_text() == "one\n")
+    file.rename(tmp_path / "log.1")
+    lines.add(b"two")
+    lines.close()
+    assert ((tmp_path / "log.1").read_text(), file.read_text()) == ("one\n", "two\n")
+
+
+def until(true, seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_lines_that_nobody_takes_are_dropped_and_counted_and_hold_nobody_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines_of, "_MOST_WAITING", 10)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    ready = threading.Event()
+
+    def reader() -> None:
+        with pipe.open("rb") as file:
+            ready.wait()
+            read.append(file.read())
+
+    thread = threading.Thread(target=reader)
+    thread.start()
+    lines = Lines(pipe)
+    lines.add(b"x" * (1 << 20))
+    until(lines._waiting.empty)
+    for _ in range(100):
+        lines.add(b"y")
+    assert lines._dropped == 89
+    ready.set()
+    lines.close()
+    os.close(lines._file)
+    thread.join()
+    assert b'{"event":"dropped","lines":89}' in read[0]
+
+
+def test_a_log_is_read_by_nobody_else(tmp_path):
+    Lines(tmp_path / "log").close()
+    assert Path(tmp_path / "log").stat().st_mode & 0o077 == 0
