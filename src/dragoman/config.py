@@ -58,6 +58,8 @@ class LimitsTable(Table, frozen=True):
     body: int = 64 << 20
     head: int = 64 << 10
     idle: float = 75.0
+    head_seconds: float = 10.0
+    body_seconds: float = 30.0
 
 
 class RetriesTable(Table, frozen=True):

@@ -317,13 +317,6 @@ def test_an_answer_can_be_cut_and_a_connection_reset():
     assert run(handler, steps).endswith(b"1\r\nx\r\n5\r\nab")
 
 
-def test_a_silent_client_is_hung_up_on():
-    async def steps(server: Server) -> list[bytes]:
-        return [await said(server), await said(server, b"GET / HT")]
-
-    assert run(echo, steps, Limits(idle=0.1)) == [b"", b""]
-
-
 def test_a_server_that_closes_lets_an_answer_become_whole():
     async def handler(exchange: Exchange) -> None:
         exchange.start(200, {})

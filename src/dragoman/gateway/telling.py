@@ -4,7 +4,13 @@ from collections.abc import Mapping, Sequence
 
 from dragoman.core.losses import Loss
 from dragoman.gateway.record import Record
+from dragoman.wire.json import Malformed, encode
+from dragoman.wire.splice import spliced
 
+_IDS = {"chat": "x-request-id", "responses": "x-request-id", "messages": "request-id"}
+"""By dialect, the header from which its clients read what a request is called, for who asks about it."""
+_IDS_IN_ERRORS = {"messages": "request_id"}
+"""The same for the member of an error."""
 _LONGEST = 1024
 """Clients and proxies bear headers of some kilobytes in all."""
 
@@ -12,11 +18,25 @@ _LONGEST = 1024
 def headers_of(record: Record, kind: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of an answer; `kind` says what its body is."""
     headers = {**kind, "x-dragoman-exchange": record.id}
+    named = _IDS.get(record.dialect)
+    if named is not None:
+        headers[named] = record.id
     if record.upstream:
         headers["x-dragoman-upstream"] = record.upstream
     if record.losses:
         headers["x-dragoman-losses"] = listed(record.losses)
     return headers
+
+
+def signed(error: bytes, record: Record) -> bytes:
+    """Return an error that says which request it is about, where its dialect has a place for that."""
+    member = _IDS_IN_ERRORS.get(record.dialect)
+    if member is None:
+        return error
+    try:
+        return spliced(error, member, encode(record.id))
+    except Malformed:
+        return error
 
 
 def listed(losses: Sequence[Loss]) -> str:

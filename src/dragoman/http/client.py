@@ -11,6 +11,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from dragoman.http.encoding import BadEncoding, Inflater, TooLarge, is_plain
 from dragoman.http.link import Broken, Failure, Link, NotReached, Stale, TooSlow, Untrusted
 from dragoman.http.message import Headers
 from dragoman.http.origin import Origin
@@ -50,6 +51,9 @@ class Incoming:
         self._link = link
         self._keep = keep
         self._over = False
+        encoding = self.header("content-encoding")
+        # We ask for plain bodies; some servers do not listen.
+        self._inflater = None if is_plain(encoding) else Inflater(encoding)
 
     @property
     def good(self) -> bool:
@@ -66,6 +70,8 @@ class Incoming:
             return b""
         try:
             piece = await self._link.piece()
+            if self._inflater is not None:
+                piece = await self._inflated(self._inflater, piece)
         except BaseException:
             self.close()
             raise
@@ -73,6 +79,18 @@ class Incoming:
             self._over = True
             self._keep(self._link)
         return piece
+
+    async def _inflated(self, inflater: Inflater, piece: bytes) -> bytes:
+        """Return what bytes stand for; some stand for nothing yet, which must not look like the end."""
+        try:
+            while piece:
+                if plain := inflater.feed(piece):
+                    return plain
+                piece = await self._link.piece()
+            inflater.close()
+        except (BadEncoding, TooLarge) as error:
+            raise Broken(f"the reply cannot be unpacked: {error}") from None
+        return b""
 
     async def read(self, most: int = _LARGEST_WHOLE) -> bytes:
         """Return the whole body."""

@@ -1,24 +1,34 @@
 """One connection: bytes in, requests to the handler, one after the other.
 
 What cannot be a request is answered with its status and the connection ends. A client that sends more requests before
-the first is answered waits: they are read, a few of them, and answered in order.
+the first is answered waits: they are read, a few of them, and answered in order. A request has to come within its time:
+its head at once, its body at some speed, for a client that drips holds a place that others want.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import cast
+from typing import Literal, cast
 
 import httptools
 from msgspec import Struct
 
+from dragoman.http.encoding import ACCEPTED, BadEncoding, TooLarge, decoded, is_known
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.message import Headers, Request, status_line
 
 Handler = Callable[[Exchange], Awaitable[None]]
+Refusal = Callable[[int, Request], tuple[Headers, bytes]]
+"""Says a refusal in the client's own words: the status, and what is known of the request, to headers and body."""
 _MOST_WAITING = 8
+_MOST_HEADERS = 256
+_SLOWEST = 16 << 10
+"""Bytes a second at which a body may take longer than its time."""
+_LINGER = 2.0
+"""Seconds in which a client that was refused may send the rest: one that is cut off while it sends never reads why."""
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_FRAMING = frozenset({"expect", "content-length", "transfer-encoding", "content-encoding"})
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -27,22 +37,30 @@ class Limits(Struct, frozen=True, kw_only=True):
     body: int = 64 << 20
     head: int = 64 << 10
     idle: float = 75.0
-    """Seconds a connection may be silent between requests, or in the middle of one."""
+    """Seconds a connection may be silent between requests."""
+    head_seconds: float = 10.0
+    """Seconds in which the head of a request has to come; the first one's from when the client connects."""
+    body_seconds: float = 30.0
+    """Seconds in which its body has to come, unless it is a large one that comes fast."""
 
 
 class Connection(asyncio.Protocol):
     """A client."""
 
-    def __init__(self, handler: Handler, limits: Limits, connections: "set[Connection]") -> None:
+    def __init__(
+        self, handler: Handler, limits: Limits, connections: "set[Connection]", refusal: Refusal | None = None
+    ) -> None:
         self._handler = handler
         self._limits = limits
+        self._refusal = refusal
         self._connections = connections
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
         self._waiting: deque[tuple[Request, bool, bool]] = deque()
         self._exchange: Exchange | None = None
         self._task: asyncio.Task[None] | None = None
-        self._idle: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._since = 0.0
         self._refused = False
         self._leaving = False
         self.ended = asyncio.Event()
@@ -80,9 +98,14 @@ class Connection(asyncio.Protocol):
         """Take bytes."""
         if self._refused:
             return
-        if self._exchange is None:
-            self._watch()
+        before = self._stage
         self._parse(data)
+        if self._stage == "head" and not self._refused:
+            self._unread += len(data)
+            if self._unread > self._limits.head:
+                self._refuse(431)
+        if self._task is None and self._stage != before:
+            self._watch()
 
     def _parse(self, data: bytes) -> None:
         try:
@@ -108,42 +131,59 @@ class Connection(asyncio.Protocol):
     # What the parser tells
 
     def on_message_begin(self) -> None:
+        self._stage: Literal["quiet", "head", "body"] = "head"
         self._url = b""
         self._headers: list[tuple[str, str]] = []
         self._body: list[bytes] = []
+        self._encoding = ""
         self._body_size = 0
         self._head_size = 0
+        self._unread = 0
 
     def on_url(self, url: bytes) -> None:
         self._url += url
         self._grow_head(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
         self._grow_head(len(name) + len(value))
+        if self._stage == "head":  # what comes behind the body was not there when it was decided about
+            self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
+        self._stage = "body"
         if self._refused or self._parser.should_upgrade():
             return
-        expected = {name: value for name, value in self._headers if name in {"expect", "content-length"}}
-        length = expected.get("content-length", "0")
-        if length.isdecimal() and int(length) > self._limits.body:
+        framing = {name: value for name, value in self._headers if name in _FRAMING}
+        length = framing.get("content-length", "0")
+        self._encoding = framing.get("content-encoding", "")
+        if "transfer-encoding" in framing and not self._in_known_chunks(framing["transfer-encoding"]):
+            self._refuse(400)
+        elif length.isdecimal() and int(length) > self._limits.body:
             self._refuse(413)
-        elif expected.get("expect", "").lower() == "100-continue" and self._exchange is None:
+        elif self._encoding and not is_known(self._encoding):
+            self._refuse(415)
+        elif framing.get("expect", "").lower() == "100-continue" and self._exchange is None:
             self._transport.write(_CONTINUE)
 
+    def _in_known_chunks(self, coding: str) -> bool:
+        # Others on the way may read what is coded in another way, or by an old client, as ending elsewhere.
+        return coding.strip().lower() == "chunked" and self._parser.get_http_version() != "1.0"
+
     def on_body(self, body: bytes) -> None:
+        if self._refused:
+            return
         self._body.append(body)
         self._body_size += len(body)
         if self._body_size > self._limits.body:
             self._refuse(413)
 
     def on_message_complete(self) -> None:
-        if self._refused or self._parser.should_upgrade():
+        if self._parser.should_upgrade() and not self._refused:
             return
-        headers: Headers = tuple(self._headers)
-        method = self._parser.get_method().decode("ascii")
-        request = Request(method, self._url.decode("latin-1"), headers, b"".join(self._body))
+        self._stage = "quiet"
+        request = None if self._refused else self._read()
+        if request is None:
+            return
         in_chunks = self._parser.get_http_version() != "1.0"
         self._waiting.append((request, self._parser.should_keep_alive(), in_chunks))
         if self._task is None:
@@ -151,6 +191,21 @@ class Connection(asyncio.Protocol):
             self._task = self._loop.create_task(self._answer())
         elif len(self._waiting) > _MOST_WAITING:
             self._transport.pause_reading()
+
+    def _read(self) -> Request | None:
+        """Return the request that has come; None if its body is refused."""
+        body = b"".join(self._body)
+        self._body.clear()
+        if self._encoding:
+            try:
+                body = decoded(body, self._encoding, self._limits.body)
+            except TooLarge:
+                return self._refuse(413)
+            except BadEncoding:
+                return self._refuse(400)
+            self._headers = [header for header in self._headers if header[0] not in _FRAMING]
+        headers: Headers = tuple(self._headers)
+        return Request(self._parser.get_method().decode("ascii"), self._url.decode("latin-1"), headers, body)
 
     # The answers
 
@@ -196,7 +251,7 @@ class Connection(asyncio.Protocol):
 
     def _grow_head(self, size: int) -> None:
         self._head_size += size
-        if self._head_size > self._limits.head:
+        if self._head_size > self._limits.head or len(self._headers) > _MOST_HEADERS:
             self._refuse(431)
 
     def _refuse(self, status: int) -> None:
@@ -205,17 +260,48 @@ class Connection(asyncio.Protocol):
             return
         self._refused = True
         self._leaving = True
-        if self._exchange is None:
-            self._transport.write(status_line(status) + b"connection: close\r\ncontent-length: 0\r\n\r\n")
-            self._transport.close()
+        self._body.clear()
+        if self._exchange is not None or self._transport.is_closing():
+            return
+        self._stop_watching()
+        told, body = self._refusal(status, self._known()) if self._refusal is not None else ((), b"")
+        lines = "".join(f"{name}: {value}\r\n" for name, value in told).encode("latin-1", "replace")
+        if status == 415:
+            lines += f"accept-encoding: {ACCEPTED}\r\n".encode()
+        ending = f"connection: close\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+        self._transport.write(status_line(status) + lines + ending + body)
+        self._transport.write_eof()
+        self._timer = self._loop.call_later(_LINGER, self._transport.abort)
+
+    def _known(self) -> Request:
+        return Request("", self._url.decode("latin-1"), tuple(self._headers))
 
     def _watch(self) -> None:
-        """Hang up when nothing comes for too long."""
+        """Hang up when what is waited for takes too long."""
         self._stop_watching()
-        if not self._transport.is_closing():
-            self._idle = self._loop.call_later(self._limits.idle, self._transport.close)
+        if not self._transport.is_closing() and not self._refused:
+            self._since = self._loop.time()
+            self._timer = self._loop.call_later(self._patience(), self._look)
+
+    def _patience(self) -> float:
+        match self._stage:
+            case "quiet":
+                return self._limits.idle
+            case "head":
+                return self._limits.head_seconds
+            case _:
+                return self._limits.body_seconds + self._body_size / _SLOWEST
+
+    def _look(self) -> None:
+        left = self._since + self._patience() - self._loop.time()
+        if left > 0.001:  # bytes only grow the body's size, so that each costs nothing here
+            self._timer = self._loop.call_later(left, self._look)
+        elif self._stage == "body":
+            self._refuse(408)
+        else:
+            self._transport.close()
 
     def _stop_watching(self) -> None:
-        if self._idle is not None:
-            self._idle.cancel()
-            self._idle = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

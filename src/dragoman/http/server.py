@@ -5,7 +5,7 @@ import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 
-from dragoman.http.connection import Connection, Handler, Limits
+from dragoman.http.connection import Connection, Handler, Limits, Refusal
 
 _BACKLOG = 2048
 _LAST_PORT = 65_535
@@ -46,15 +46,17 @@ class Server:
             await asyncio.gather(*(connection.ended.wait() for connection in self._connections))
 
 
-async def listen(handler: Handler, host: str, port: int, limits: Limits | None = None) -> Server:
-    """Listen on `host` and `port`; port 0 is any that is free."""
+async def listen(
+    handler: Handler, host: str, port: int, limits: Limits | None = None, refusal: Refusal | None = None
+) -> Server:
+    """Listen on `host` and `port`; port 0 is any that is free. `refusal` says why something is no request."""
     if not 0 <= port <= _LAST_PORT:
         # uvloop would take another port instead.
         raise ValueError(f"a port is a number from 0 to {_LAST_PORT}, not {port}")
     connections: set[Connection] = set()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
-        lambda: Connection(handler, limits or Limits(), connections),
+        lambda: Connection(handler, limits or Limits(), connections, refusal),
         host,
         port,
         family=socket.AF_UNSPEC if ":" in host else socket.AF_INET,
@@ -64,11 +66,17 @@ async def listen(handler: Handler, host: str, port: int, limits: Limits | None =
 
 
 @asynccontextmanager
-async def listening(
-    handler: Handler, host: str = "127.0.0.1", port: int = 0, limits: Limits | None = None, *, grace: float = 5.0
+async def listening(  # noqa: PLR0913  all but one have defaults
+    handler: Handler,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    limits: Limits | None = None,
+    *,
+    refusal: Refusal | None = None,
+    grace: float = 5.0,
 ) -> AsyncGenerator[Server]:
     """Listen as long as the block runs."""
-    server = await listen(handler, host, port, limits)
+    server = await listen(handler, host, port, limits, refusal)
     try:
         yield server
     finally:

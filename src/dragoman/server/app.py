@@ -14,7 +14,7 @@ from dragoman.gateway.flatten import flattened
 from dragoman.gateway.record import Record
 from dragoman.gateway.relay import Relay
 from dragoman.gateway.retries import client_may_retry
-from dragoman.gateway.telling import headers_of
+from dragoman.gateway.telling import headers_of, signed
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.message import Headers, Request
 from dragoman.server import auxiliary
@@ -152,7 +152,7 @@ class App:
         headers = headers_of(record, reply.headers)
         if record.tries and not client_may_retry(problem, record.tries):
             headers["x-should-retry"] = "false"
-        await exchange.send(reply.status, headers, reply.body)
+        await exchange.send(reply.status, headers, signed(reply.body, record))
 
 
 def passed(headers: Headers) -> Headers:

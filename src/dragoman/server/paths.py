@@ -36,6 +36,7 @@ _FIXED: dict[tuple[str, str], Path] = {
     ("GET", "/v1/models"): Path(operation="models"),
     ("GET", "/health"): Path(operation="health"),
     ("GET", "/metrics"): Path(operation="metrics"),
+    ("GET", "/api/hello"): Path(dialect="messages", operation="health"),
 }
 _VERSION = r"/(?:v1|v1beta|v1beta1|v1alpha)"
 _PLACE = r"(?:/projects/[^/]+/locations/[^/]+)?/publishers/google"
@@ -49,7 +50,7 @@ _EXCHANGE = re.compile(r"/v1/exchanges/(?P<name>[^/]+)")
 
 def path_of(method: str, path: str) -> Path | None:
     """Return what a path means; None for one that nobody serves."""
-    found = _FIXED.get((method, path))
+    found = _FIXED.get(("GET" if method == "HEAD" else method, path))
     if found is not None:
         return found
     return _posted(path) if method == "POST" else _looked_at(path) if method in {"GET", "HEAD"} else None

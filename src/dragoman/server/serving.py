@@ -3,6 +3,8 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from msgspec import convert, to_builtins
+
 from dragoman.config import Config, ConfigError
 from dragoman.gateway.observe import Observer
 from dragoman.gateway.relay import Manner, Relay
@@ -14,6 +16,7 @@ from dragoman.http.server import Server, listening
 from dragoman.server.access import Access, Key, hashed, own_names
 from dragoman.server.app import App
 from dragoman.server.places import place
+from dragoman.server.refusing import refusal
 from dragoman.server.watch import Watch
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -49,10 +52,9 @@ async def running(
         routes = Routes(Places(places, kinds, deadlines), config.models)
         relay = Relay(routes, client, _manner(config))
         app = App(relay, _access(config, host), Watch(config, observers), strict=config.server.strict)
-        limits = config.server.limits
-        held = Limits(body=limits.body, head=limits.head, idle=limits.idle)
+        held = convert(to_builtins(config.server.limits), Limits)
         server = await stack.enter_async_context(
-            listening(app.handle, host, configured if port is None else port, held, grace=grace)
+            listening(app.handle, host, configured if port is None else port, held, refusal=refusal, grace=grace)
         )
         yield Running(server, app, tuple(name for name, kind in kinds.items() if kind == "simulator"))
 

@@ -1,0 +1,225 @@
+"""What is borne of a client: how slow, how much, how unclear. Whatever is beyond ends the connection, not the server."""
+
+import asyncio
+import gzip
+import zlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import uvloop
+
+from dragoman.http.connection import Limits, Refusal
+from dragoman.http.exchange import Exchange
+from dragoman.http.server import Server, listening
+
+Steps = Callable[[Server], Awaitable[Any]]
+QUICK = Limits(head_seconds=0.15, body_seconds=0.15, idle=0.4, head=4000, body=100_000)
+POST = b"POST / HTTP/1.1\r\nHost: a\r\n"
+
+
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """Run steps on either loop against a server that tells what it was sent."""
+
+    def running(steps: Steps, limits: Limits = QUICK, refusal: Refusal | None = None) -> Any:
+        async def whole() -> Any:
+            async with listening(echo, limits=limits, refusal=refusal, grace=0.1) as server, asyncio.timeout(20):
+                return await steps(server)
+
+        with asyncio.Runner(loop_factory=request.param) as runner:
+            return runner.run(whole())
+
+    return running
+
+
+async def echo(exchange: Exchange) -> None:
+    request = exchange.request
+    await exchange.send(200, {}, f"{[name for name, _ in request.headers]} ".encode() + request.body[:50])
+
+
+async def dripped(server: Server, begin: bytes, drip: bytes) -> tuple[bytes, float]:
+    """Begin with some bytes, go on with few at a time until hung up on; return what came and how long that took."""
+    loop = asyncio.get_running_loop()
+    reader, writer = await asyncio.open_connection(*server.address)
+    began = loop.time()
+    writer.write(begin)
+    answer = asyncio.ensure_future(reader.read())
+    while not answer.done():
+        await asyncio.wait([answer], timeout=0.03)
+        if drip and not answer.done():
+            writer.write(drip)
+    writer.close()
+    return answer.result(), loop.time() - began
+
+
+async def said(server: Server, *words: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection(*server.address)
+    for word in words:
+        writer.write(word)
+        await writer.drain()
+    told = await reader.read()
+    writer.close()
+    return told
+
+
+@pytest.mark.parametrize(
+    ("begin", "drip"),
+    [
+        (b"", b""),
+        (b"POST / HT", b""),
+        (b"GET / HTTP/1.1\r\n", b"X: y\r\n"),
+        (b"GET / HTTP/1.1\r\nX: ", b"y"),
+        (POST + b"Content-Length: 5000\r\n\r\n", b""),
+        (POST + b"Content-Length: 5000\r\n\r\n", b"x"),
+        (POST + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+        (POST + b"Transfer-Encoding: chunked\r\n\r\n1;", b"x"),
+    ],
+    ids=["nothing", "half a line", "headers", "a header", "no body", "body", "chunks", "extension of a chunk"],
+)
+def test_a_client_that_drips_is_hung_up_on_in_time(run, begin, drip):
+    told, seconds = run(lambda server: dripped(server, begin, drip))
+    assert told.startswith(b"HTTP/1.1 408") if b"\r\n\r\n" in begin else told == b""
+    assert 0.1 < seconds < 1
+
+
+def test_a_client_may_rest_between_requests_longer_than_within_one(run):
+    async def steps(server: Server) -> float:
+        loop = asyncio.get_running_loop()
+        reader, writer = await asyncio.open_connection(*server.address)
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        await reader.readuntil(b"['host'] ")
+        began = loop.time()
+        assert await reader.read() == b""
+        writer.close()
+        return loop.time() - began
+
+    assert 0.35 < run(steps) < 1
+
+
+def test_a_large_body_that_comes_fast_may_take_longer_than_its_time(run):
+    async def steps(server: Server) -> bytes:
+        reader, writer = await asyncio.open_connection(*server.address)
+        writer.write(POST + b"Connection: close\r\nContent-Length: 90000\r\n\r\n")
+        for _ in range(9):
+            await asyncio.sleep(0.05)
+            writer.write(bytes(10_000))
+        told = await reader.read()
+        writer.close()
+        return told
+
+    assert run(steps).startswith(b"HTTP/1.1 200")
+
+
+UNCLEAR = {
+    "two measures": b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "two measures, the other way": b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+    "two lengths": b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n12345",
+    "the same length twice": b"Content-Length: 5\r\nContent-Length: 5\r\n\r\n12345",
+    "lengths in a list": b"Content-Length: 5, 5\r\n\r\n12345",
+    "a length with a sign": b"Content-Length: +5\r\n\r\n12345",
+    "a length below nothing": b"Content-Length: -5\r\n\r\n",
+    "a length beyond numbers": b"Content-Length: 99999999999999999999999\r\n\r\n",
+    "unknown coding": b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "coding within chunks": b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "chunks within a coding": b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    "no number of a chunk": b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+    "a chunk longer than said": b"Transfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n",
+    "a chunk's size beyond numbers": b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nabc\r\n",
+    "a chunk's line without return": b"Transfer-Encoding: chunked\r\n\r\n3\nabc\r\n0\r\n\r\n",
+    "folded header": b"X: a\r\n b\r\n\r\n",
+    "space before the colon": b"X : a\r\n\r\n",
+    "no name": b": a\r\n\r\n",
+    "nothing in a value": b"X: a\0b\r\n\r\n",
+    "a return in a value": b"X: a\rB: c\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("words", UNCLEAR.values(), ids=UNCLEAR)
+def test_what_two_readers_could_read_in_two_ways_is_refused_and_nothing_after_it_is_read(run, words):
+    told = run(lambda server: said(server, POST + words + b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"))
+    assert told.startswith(b"HTTP/1.1 400")
+    assert told.count(b"HTTP/1.1") == 1
+
+
+def test_an_old_client_cannot_send_chunks(run):
+    words = b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    assert run(lambda server: said(server, words)).startswith(b"HTTP/1.1 400")
+
+
+def test_headers_behind_a_body_are_not_taken_for_headers(run):
+    words = POST + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Api-Key: late\r\n\r\n"
+    assert run(lambda server: said(server, words)).endswith(b"['host', 'connection', 'transfer-encoding'] ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [b"GET / HTTP/1.1\r\n" + b"a:b\r\n" * 300 + b"\r\n", b"GET / HTTP/1.1\r\nx: " + b"a" * 20_000],
+    ids=["too many", "one without end"],
+)
+def test_headers_have_limits_before_they_are_whole(run, words):
+    assert run(lambda server: said(server, words)).startswith(b"HTTP/1.1 431")
+
+
+def test_a_client_that_is_refused_while_it_sends_reads_why(run):
+    async def steps(server: Server) -> bytes:
+        return await said(server, POST + b"Content-Length: 3000000\r\n\r\n", bytes(3_000_000))
+
+    assert run(steps).startswith(b"HTTP/1.1 413")
+
+
+def test_a_refusal_is_said_in_the_clients_words(run):
+    def refusal(status, request):
+        return (("content-type", "text/plain"),), f"{status} for {request.path} {request.header('x-a')}".encode()
+
+    words = b"POST /there?a=b HTTP/1.1\r\nX-A: me\r\nContent-Length: 3000000\r\n\r\n"
+    told = run(lambda server: said(server, words), refusal=refusal)
+    assert told.startswith(b"HTTP/1.1 413")
+    assert told.endswith(b"content-length: 17\r\n\r\n413 for /there me")
+
+
+BODY = b'{"model":"m","text":"' + b"words and words " * 3000 + b'"}'
+RAW = zlib.compressobj(wbits=-15)
+PACKED = {
+    "gzip": gzip.compress(BODY),
+    "GZIP": gzip.compress(BODY),
+    "x-gzip": gzip.compress(BODY[:20]) + gzip.compress(BODY[20:]),
+    "deflate": zlib.compress(BODY),
+    "deflate ": RAW.compress(BODY) + RAW.flush(),
+    "identity": BODY,
+}
+
+
+def packed(encoding: str, body: bytes) -> bytes:
+    head = f"Content-Encoding: {encoding}\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    return POST + head.encode() + body
+
+
+@pytest.mark.parametrize("encoding", PACKED)
+def test_a_packed_body_is_unpacked_before_anybody_reads_it(run, encoding):
+    told = run(lambda server: said(server, packed(encoding, PACKED[encoding])))
+    assert told.endswith(b"['host', 'connection'] " + BODY[:50])
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body", "status"),
+    [
+        ("zstd", b"x", b"415"),
+        ("br", b"x", b"415"),
+        ("gzip, gzip", b"x", b"415"),
+        ("gzip", b"no gzip at all", b"400"),
+        ("gzip", gzip.compress(BODY)[:-10], b"400"),
+        ("deflate", b"\xff\xff\xff\xff", b"400"),
+        ("gzip", gzip.compress(bytes(200_000)), b"413"),
+    ],
+)
+def test_a_body_that_cannot_be_unpacked_is_refused(run, encoding, body, status):
+    told = run(lambda server: said(server, packed(encoding, body)))
+    assert told.startswith(b"HTTP/1.1 " + status)
+    assert (b"accept-encoding: gzip, deflate" in told) == (status == b"415")
+
+
+def test_a_bomb_is_refused_before_it_goes_off(run):
+    bomb = gzip.compress(bytes(60 << 20))
+    told = run(lambda server: said(server, packed("gzip", bomb)), limits=Limits())
+    assert told.startswith(b"HTTP/1.1 413")
