@@ -110,6 +110,17 @@ class UpstreamTable(Table, frozen=True):
     idle: float = 300.0
 
 
+class SessionsTable(Table, frozen=True):
+    """What is kept of conversations, and where."""
+
+    url: str = ""
+    """`sqlite:///file` or `postgresql://…`; empty for a file among the user's state."""
+    state: Literal["gateway", "upstream"] = "gateway"
+    """Who keeps what a Responses request asks to be kept."""
+    keep_days: float = 30.0
+    """How long a conversation that nobody goes on with is kept; 0 for ever."""
+
+
 class Config(Struct, frozen=True, kw_only=True):
     """What is configured, with every reference to the environment followed."""
 
@@ -118,6 +129,7 @@ class Config(Struct, frozen=True, kw_only=True):
     """Those of the server, each with a name."""
     upstreams: Mapping[str, UpstreamTable] = {}
     models: Mapping[str, tuple[str, ...]] = {}
+    sessions: SessionsTable = SessionsTable()
     source: str = "the environment"
 
     @property
@@ -167,7 +179,7 @@ class _Reader:
         self._environment = environment
 
     def read(self, document: dict[str, Any]) -> Config:
-        known = {"server", "upstreams", "models"}
+        known = {"server", "upstreams", "models", "sessions"}
         for name in document:
             if name not in known:
                 raise self._error(name, f"there is no such table; there are {', '.join(sorted(known))}")
@@ -177,7 +189,11 @@ class _Reader:
         } or found_in(self._environment)
         models = {name: self._targets(name, said, upstreams) for name, said in self._tables(document, "models").items()}
         keys = tuple(self._key(at, said) for at, said in enumerate(server.keys))
-        return Config(server=server, keys=keys, upstreams=upstreams, models=models, source=self._file)
+        sessions = self._table("sessions", document.get("sessions", {}), SessionsTable)
+        sessions = msgspec.structs.replace(sessions, url=self._secret("sessions.url", sessions.url))
+        return Config(
+            server=server, keys=keys, upstreams=upstreams, models=models, sessions=sessions, source=self._file
+        )
 
     def _tables(self, document: dict[str, Any], name: str) -> dict[str, Any]:
         try:

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from msgspec import structs
 
-from dragoman.config import Config, RetriesTable, ServerTable, UpstreamTable
+from dragoman.config import Config, RetriesTable, ServerTable, SessionsTable, UpstreamTable
 from dragoman.gateway.record import Record
 from dragoman.http.background import in_background
 from dragoman.server.serving import running
@@ -67,9 +68,16 @@ def serving(simulator: Simulated, **server: Any) -> Generator[Gateway]:
     }
     quick = RetriesTable(first_wait=0.01)
     keys = server.pop("keys", ())
+    server_sessions = server.pop("sessions", None)
     table = ServerTable(**{"listen": "127.0.0.1:0", "retries": quick, **server})
-    config = Config(server=table, keys=keys, upstreams=tables, models=models)
+    with ExitStack() as stack:
+        sessions = server_sessions or SessionsTable(url=f"sqlite:///{stack.enter_context(TemporaryDirectory())}/s.db")
+        config = Config(server=table, keys=keys, upstreams=tables, models=models, sessions=sessions)
+        yield stack.enter_context(_run(config, simulator, records))
 
+
+@contextmanager
+def _run(config: Config, simulator: Simulated, records: list[Record]) -> Generator[Gateway]:
     with in_background(lambda: running(config, observers=[records.append], grace=0.5), "gateway") as started:
         gateway = Gateway(started.base_url, simulator, records)
         try:

@@ -18,6 +18,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     dialect: str
     call: Call
     """The client's bytes, its name for the model, and whether it wants a stream."""
+    native: Call | None = None
+    """What an upstream of the same dialect is sent instead, where that is not the same."""
     framing: Framing = "sse"
     """How a stream is framed; only Gemini has a choice."""
     strict: bool = False

@@ -39,7 +39,9 @@ async def reach(ask: Ask, target: Target, client: Client) -> Reached:
     """Translate a request and send it; return when the upstream has begun a good reply."""
     upstream = target.upstream
     translation = translated(ask, target)
-    outgoing = await upstream.generate(translation.call, passed(ask, target))
+    outgoing = await upstream.generate(
+        translation.call, passed(ask, target), translated=upstream.dialect != ask.dialect
+    )
     try:
         incoming = await client.ask(outgoing, target.deadlines)
         if incoming.good:
@@ -59,9 +61,8 @@ def translated(ask: Ask, target: Target) -> Translation:
     """Say a request in the upstream's dialect; every attempt begins with the client's own bytes."""
     upstream = target.upstream
     renamed = target.model if target.model != ask.call.model else ""
-    return translate_request(
-        ask.call, ask.dialect, upstream.dialect, model=renamed, strict=ask.strict, form=upstream.form
-    )
+    call = ask.native if ask.native is not None and upstream.dialect == ask.dialect else ask.call
+    return translate_request(call, ask.dialect, upstream.dialect, model=renamed, strict=ask.strict, form=upstream.form)
 
 
 def passed(ask: Ask, target: Target) -> Headers:

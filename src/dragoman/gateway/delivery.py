@@ -2,11 +2,14 @@
 
 import asyncio
 
+from dragoman.core.events import Failed
+from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.ask import Ask
 from dragoman.gateway.attempt import Reached, told
 from dragoman.gateway.framing import framer
 from dragoman.gateway.record import Record
+from dragoman.gateway.sessions.keeping import Keeper
 from dragoman.gateway.telling import headers_of
 from dragoman.http.exchange import Exchange
 from dragoman.http.link import Failure
@@ -17,7 +20,9 @@ _BEAT = b"\n"
 """A blank line: the only heartbeat that no client stumbles over."""
 
 
-async def send_whole(reached: Reached, ask: Ask, exchange: Exchange, record: Record) -> None:
+async def send_whole(
+    reached: Reached, ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None = None
+) -> None:
     """Translate a whole reply and send it."""
     try:
         body = await reached.incoming.read()
@@ -29,9 +34,10 @@ async def send_whole(reached: Reached, ask: Ask, exchange: Exchange, record: Rec
     response = rendered.response or dialect_named(source).parse_response(body)
     record.losses = (*record.losses, *rendered.losses)
     record.usage, record.finish = response.usage, response.finish.reason
+    sent = rendered.body if keeper is None else await keeper.whole(rendered.body, response)
     record.status = 200
     record.note_first()
-    await exchange.send(200, headers_of(record, _JSON), rendered.body)
+    await exchange.send(200, headers_of(record, _JSON), sent)
     record.outcome = "answered"
 
 
@@ -42,10 +48,17 @@ class Stream:
     keep the connection alive while nothing else comes.
     """
 
-    def __init__(self, reached: Reached, ask: Ask, exchange: Exchange, record: Record) -> None:
+    def __init__(
+        self, reached: Reached, ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None = None
+    ) -> None:
         self._incoming = reached.incoming
         self._exchange = exchange
         self._record = record
+        self._keeper = keeper
+        if keeper is not None:
+            keeper.begin()
+        self._request = reached.translation.request
+        self._dialect = dialect_named(ask.dialect)
         self._translator = StreamTranslator(reached.target.upstream.dialect, ask.dialect, reached.context)
         self._framer = framer(ask.framing)
         self._held = b""
@@ -85,9 +98,10 @@ class Stream:
                 if translator.begun:
                     self._record.note_first()
             await exchange.write(told_now)
+        last = feed(await self._kept())
         if not exchange.started:
             self._begin()
-        await exchange.write(self._framer.close())
+        await exchange.write(last + self._framer.close())
         self._record.outcome = "failed" if translator.problem is not None else "answered"
         await exchange.end()
 
@@ -100,7 +114,21 @@ class Stream:
             if not self._exchange.started:
                 raise problem from None
             return self._translator.fail(problem)
-        return self._translator.feed(piece) if piece else self._translator.close()
+        told_now = self._translator.feed(piece) if piece else self._translator.close()
+        return told_now if self._keeper is None else self._keeper.passing(told_now)
+
+    async def _kept(self) -> bytes:
+        """Keep the answer if somebody wants that; return what the client has not heard of it yet."""
+        keeper = self._keeper
+        if keeper is None or self._translator.problem is not None:
+            return b"" if keeper is None else keeper.let_go()
+        try:
+            return await keeper.ended(self._request)
+        except Problem as problem:
+            if not self._exchange.started:
+                raise
+            self._translator.problem = problem
+            return self._dialect.encoder(self._request).feed(Failed(problem))
 
     def _begin(self) -> None:
         record = self._record

@@ -16,6 +16,7 @@ from dragoman.gateway.delivery import Stream, send_whole
 from dragoman.gateway.record import Record
 from dragoman.gateway.retries import Budget, Patience, may_pass, wait_before
 from dragoman.gateway.route import Routes, Target
+from dragoman.gateway.sessions.keeping import Keeper
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
 
@@ -38,7 +39,7 @@ class Relay:
         self._manner = manner or Manner()
         self._budget = Budget()
 
-    async def answer(self, ask: Ask, exchange: Exchange, record: Record) -> None:
+    async def answer(self, ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None = None) -> None:
         """Answer a request, or raise the `Problem` for which that cannot be done."""
         targets = self.routes.of(ask.call.model)
         self._budget.earn()
@@ -46,7 +47,7 @@ class Relay:
         while True:
             tried += 1
             try:
-                await self._round(targets, ask, exchange, record)
+                await self._round(targets, ask, exchange, record, keeper)
             except Problem as problem:
                 wait = None if exchange.started else wait_before(problem, tried, self._manner.patience)
                 if wait is None or not self._budget.spend():
@@ -62,13 +63,15 @@ class Relay:
         record.upstream, record.upstream_model = target.upstream.name, target.model
         return await count(ask, target, self._client, record)
 
-    async def _round(self, targets: tuple[Target, ...], ask: Ask, exchange: Exchange, record: Record) -> None:
+    async def _round(
+        self, targets: tuple[Target, ...], ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None
+    ) -> None:
         """Try each upstream once; raise what the last one said."""
         for at, target in enumerate(targets):
             record.tries += 1
             record.upstream, record.upstream_model = target.upstream.name, target.model
             try:
-                await self._deliver(await self._reach(ask, target, record), ask, exchange, record)
+                await self._deliver(await self._reach(ask, target, record), ask, exchange, record, keeper)
             except Problem as problem:
                 if exchange.started or at + 1 == len(targets) or not may_pass(problem):
                     raise
@@ -80,12 +83,15 @@ class Relay:
         record.losses = reached.translation.losses
         return reached
 
-    async def _deliver(self, reached: Reached, ask: Ask, exchange: Exchange, record: Record) -> None:
+    async def _deliver(
+        self, reached: Reached, ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None
+    ) -> None:
         try:
             if ask.call.stream:
-                await Stream(reached, ask, exchange, record).send(self._manner.hold, self._manner.heartbeat)
+                stream = Stream(reached, ask, exchange, record, keeper)
+                await stream.send(self._manner.hold, self._manner.heartbeat)
             else:
-                await send_whole(reached, ask, exchange, record)
+                await send_whole(reached, ask, exchange, record, keeper)
         except BaseException:
             reached.incoming.close()
             raise

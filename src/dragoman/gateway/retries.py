@@ -15,6 +15,8 @@ _PASSING: frozenset[Kind] = frozenset(
 )
 _LASTING = frozenset({"insufficient_quota", "credentials", "untrusted"})
 """Codes of problems that waiting does not mend."""
+_HOPELESS = frozenset({"conversation_diverged"})
+"""Codes of problems that come again however often the same is sent, though SDKs would try it."""
 _LONGEST_FOR_CLIENTS = 60.0
 
 
@@ -55,6 +57,8 @@ def may_pass(problem: Problem) -> bool:
 
 def client_may_retry(problem: Problem, tries: int) -> bool:
     """Tell whether the client's own tries make sense once ours are spent: they would multiply."""
+    if not tries:
+        return problem.code not in _HOPELESS
     return tries < 2 and may_pass(problem) and (problem.retry_after or 0.0) <= _LONGEST_FOR_CLIENTS
 
 

@@ -14,10 +14,14 @@ from dragoman.gateway.flatten import flattened
 from dragoman.gateway.record import Record
 from dragoman.gateway.relay import Relay
 from dragoman.gateway.retries import client_may_retry
+from dragoman.gateway.sessions.again import send_again
+from dragoman.gateway.sessions.desk import Desk
+from dragoman.gateway.sessions.native import native_call
+from dragoman.gateway.sessions.wanted import Wanted
 from dragoman.gateway.telling import headers_of, signed
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.message import Headers, Request
-from dragoman.server import auxiliary
+from dragoman.server import auxiliary, keeping
 from dragoman.server.access import Access, Key
 from dragoman.server.paths import Path, dialect_of, path_of
 from dragoman.server.watch import Watch
@@ -30,9 +34,10 @@ _JSON = {"content-type": "application/json"}
 class App:
     """Answers every request."""
 
-    def __init__(self, relay: Relay, access: Access, watch: Watch, *, strict: bool = False) -> None:
+    def __init__(self, relay: Relay, access: Access, watch: Watch, desk: Desk, *, strict: bool = False) -> None:
         self._relay = relay
         self._access = access
+        self._desk = desk
         self._strict = strict
         self._watch = watch
         self._open: Counter[str] = Counter()
@@ -90,13 +95,15 @@ class App:
             case "models" | "model":
                 names = [name for name in self._relay.routes.names if key.allows(name)]
                 await exchange.send(*auxiliary.models(record.dialect, names, path.model))
+            case "kept":
+                await keeping.answer(self._desk.store, path, key.name, exchange)
             case "exchange":
                 await exchange.send(*await self._watch.kept.tell(path.name, key.name))
             case _:
                 raise Problem("not_found", f"{request.path} is not served here")
 
     async def _generate(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
-        ask = self._asked(exchange.request, path)
+        ask, wanted = self._asked(exchange.request, path)
         record.model, record.stream = ask.call.model, ask.call.stream
         if not key.allows(ask.call.model):
             raise Problem("permission", f"this key may not ask for the model {ask.call.model!r}")
@@ -107,12 +114,24 @@ class App:
         if task is not None:
             exchange.when_gone(task.cancel)
         try:
-            await self._relay.answer(ask, exchange, record)
+            await self._answer_in(ask, wanted, exchange, record)
         finally:
             self._open[key.name] -= 1
 
+    async def _answer_in(self, ask: Ask, wanted: Wanted | None, exchange: Exchange, record: Record) -> None:
+        """Answer a request, in its conversation if it has one."""
+        opened = await self._desk.open(ask, exchange.request.headers, record.owner, wanted)
+        if opened is None:
+            await self._relay.answer(ask, exchange, record)
+        elif opened.again is not None:
+            await send_again(opened.again, ask, exchange, record)
+        else:
+            keeper = self._desk.keeper(opened)
+            await self._relay.answer(opened.ask, exchange, record, keeper)
+            await keeper.delivered()
+
     async def _count(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
-        ask = self._asked(exchange.request, path)
+        ask, _ = self._asked(exchange.request, path)
         if path.google:
             ask = structs.replace(ask, call=unwrapped(ask.call))
         record.model = ask.call.model
@@ -123,8 +142,11 @@ class App:
         labelled = {**_JSON, "x-dragoman-estimate": "true"} if estimated else _JSON
         await exchange.send(200, headers_of(record, labelled), body)
 
-    def _asked(self, request: Request, path: Path) -> Ask:
-        if path.in_url:
+    def _asked(self, request: Request, path: Path) -> tuple[Ask, Wanted | None]:
+        wanted = None
+        if path.in_session:
+            call, wanted = native_call(request.body)
+        elif path.in_url:
             call = Call(request.body, path.model, path.stream)
         else:
             call = named_in(request.body)
@@ -133,13 +155,14 @@ class App:
             elif path.flat:
                 call = flattened(call)
         in_items = path.google and path.stream and request.query.get("alt") != "sse"
-        return Ask(
+        ask = Ask(
             dialect=path.dialect,
             call=call,
             framing="array" if in_items else "sse",
             strict=self._strict or request.header("x-dragoman-strict").lower() == "true",
             headers=passed(request.headers),
         )
+        return ask, wanted
 
     async def _tell(self, problem: Problem, exchange: Exchange, record: Record) -> None:
         """Send an error as the client's vendor would; nothing more can be said once an answer has begun."""
@@ -150,7 +173,7 @@ class App:
         reply: ErrorReply = dialect_named(record.dialect).build_error(problem)
         record.status = reply.status
         headers = headers_of(record, reply.headers)
-        if record.tries and not client_may_retry(problem, record.tries):
+        if not client_may_retry(problem, record.tries):
             headers["x-should-retry"] = "false"
         await exchange.send(reply.status, headers, signed(reply.body, record))
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-Operation = Literal["generate", "count", "models", "model", "health", "metrics", "exchange", "assist"]
+Operation = Literal["generate", "count", "models", "model", "health", "metrics", "exchange", "assist", "kept"]
 
 
 class Path(Struct, frozen=True, kw_only=True):
@@ -25,6 +25,11 @@ class Path(Struct, frozen=True, kw_only=True):
     wrapped: bool = False
     """Requests and replies stand in Code Assist's envelope."""
     name: str = ""
+    action: str = ""
+    """What is asked about something that is kept."""
+    item: str = ""
+    in_session: bool = False
+    """The body names its conversation in a form of our own."""
 
 
 _FIXED: dict[tuple[str, str], Path] = {
@@ -33,6 +38,8 @@ _FIXED: dict[tuple[str, str], Path] = {
     ("POST", "/v1/messages"): Path(dialect="messages", operation="generate"),
     ("POST", "/v1/messages/count_tokens"): Path(dialect="messages", operation="count"),
     ("POST", "/v1/responses/input_tokens"): Path(dialect="responses", operation="count", flat=True),
+    ("POST", "/v1/gemini"): Path(dialect="gemini", operation="generate", in_session=True),
+    ("POST", "/v1/conversations"): Path(dialect="responses", operation="kept", action="conversations.create"),
     ("GET", "/v1/models"): Path(operation="models"),
     ("GET", "/health"): Path(operation="health"),
     ("GET", "/metrics"): Path(operation="metrics"),
@@ -46,6 +53,23 @@ _ASSIST = re.compile(r"/v1internal:(?P<verb>\w+)")
 _GENERATING = {"generateContent", "streamGenerateContent"}
 _MODELS = re.compile(rf"{_VERSION}(?:{_PLACE})?/models(?:/(?P<model>.+))?")
 _EXCHANGE = re.compile(r"/v1/exchanges/(?P<name>[^/]+)")
+_KEPT = re.compile(
+    r"/v1/(?P<room>responses|conversations)/(?P<name>[^/]+)(?P<below>/cancel|/input_items|/items)?(?:/(?P<item>[^/]+))?"
+)
+_ACTIONS = {
+    ("GET", "responses", "", False): "responses.retrieve",
+    ("DELETE", "responses", "", False): "responses.delete",
+    ("POST", "responses", "/cancel", False): "responses.cancel",
+    ("GET", "responses", "/input_items", False): "responses.input_items",
+    ("GET", "conversations", "", False): "conversations.retrieve",
+    ("POST", "conversations", "", False): "conversations.update",
+    ("DELETE", "conversations", "", False): "conversations.delete",
+    ("GET", "conversations", "/items", False): "conversations.items",
+    ("POST", "conversations", "/items", False): "conversations.add",
+    ("GET", "conversations", "/items", True): "conversations.item",
+    ("DELETE", "conversations", "/items", True): "conversations.remove",
+}
+"""By method, room, what stands below the name, and whether an item is named."""
 
 
 def path_of(method: str, path: str) -> Path | None:
@@ -53,7 +77,17 @@ def path_of(method: str, path: str) -> Path | None:
     found = _FIXED.get(("GET" if method == "HEAD" else method, path))
     if found is not None:
         return found
+    kept = _KEPT.fullmatch(path)
+    if kept is not None:
+        return _asked_of_kept(method, kept)
     return _posted(path) if method == "POST" else _looked_at(path) if method in {"GET", "HEAD"} else None
+
+
+def _asked_of_kept(method: str, found: re.Match[str]) -> Path | None:
+    action = _ACTIONS.get((method, found["room"], found["below"] or "", found["item"] is not None))
+    if action is None:
+        return None
+    return Path(dialect="responses", operation="kept", action=action, name=found["name"], item=found["item"] or "")
 
 
 def _posted(path: str) -> Path | None:

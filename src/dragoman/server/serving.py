@@ -15,6 +15,7 @@ from dragoman.http.connection import Limits
 from dragoman.http.server import Server, listening
 from dragoman.server.access import Access, Key, hashed, own_names
 from dragoman.server.app import App
+from dragoman.server.desks import open_desk
 from dragoman.server.places import place
 from dragoman.server.refusing import refusal
 from dragoman.server.watch import Watch
@@ -51,7 +52,8 @@ async def running(
         }
         routes = Routes(Places(places, kinds, deadlines), config.models)
         relay = Relay(routes, client, _manner(config))
-        app = App(relay, _access(config, host), Watch(config, observers), strict=config.server.strict)
+        desk = await stack.enter_async_context(open_desk(config))
+        app = App(relay, _access(config, host), Watch(config, observers), desk, strict=config.server.strict)
         held = convert(to_builtins(config.server.limits), Limits)
         server = await stack.enter_async_context(
             listening(app.handle, host, configured if port is None else port, held, refusal=refusal, grace=grace)

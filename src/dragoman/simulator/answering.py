@@ -186,6 +186,8 @@ class Answering:
         if self._is_asked("no-candidates"):
             whole = self._api.silenced(whole)
         whole = self._envelope.closed(whole) if self._envelope is not None else whole
+        if self._request.query.get("prettyPrint") == "false" and self._api.array is not None:
+            whole = msgspec.json.format(whole, indent=-1)
         self._simulator.note(self._request, self._api.name, 200)
         await send_whole(self._exchange, Told(200, self._headers(_JSON, occasion), whole), self._fault)
 

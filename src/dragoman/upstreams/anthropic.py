@@ -22,7 +22,7 @@ class Anthropic:
         keys: Headers = (("x-api-key", api_key),) if api_key else ()
         self._site = Site((base_url or BASE_URL).rstrip("/").removesuffix("/v1"), keys, agent)
 
-    async def generate(self, call: Call, passed: Headers) -> Outgoing:
+    async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:  # noqa: ARG002
         return self._site.post("/v1/messages", call.body, _versioned(passed))
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:

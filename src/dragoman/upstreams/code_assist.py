@@ -13,7 +13,7 @@ from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers
 from dragoman.upstreams.google_tokens import Tokens
-from dragoman.upstreams.place import Site
+from dragoman.upstreams.place import Site, generating
 from dragoman.wire import json
 from dragoman.wire.splice import spliced
 
@@ -43,8 +43,8 @@ class CodeAssist:
         self._project: str | None = None
         self._lock = asyncio.Lock()
 
-    async def generate(self, call: Call, passed: Headers) -> Outgoing:
-        verb = "streamGenerateContent?alt=sse" if call.stream else "generateContent"
+    async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
+        verb = generating(call, translated=translated)
         project = await self._found_project()
         return await self._post(verb, spliced(call.body, "project", json.encode(project)), passed)
 

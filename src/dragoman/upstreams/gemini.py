@@ -5,7 +5,7 @@ import re
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers
-from dragoman.upstreams.place import Site, in_path
+from dragoman.upstreams.place import Site, generating, in_path
 from dragoman.wire.json import encode
 from dragoman.wire.splice import spliced
 
@@ -28,8 +28,8 @@ class Gemini:
         keys: Headers = (("x-goog-api-key", api_key),) if api_key else ()
         self._site = Site(versioned["base"] if versioned else base, keys, agent)
 
-    async def generate(self, call: Call, passed: Headers) -> Outgoing:
-        verb = "streamGenerateContent?alt=sse" if call.stream else "generateContent"
+    async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
+        verb = generating(call, translated=translated)
         return self._site.post(self._path(call, verb), call.body, passed)
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:

@@ -24,7 +24,7 @@ class OpenAI:
         self._path = "/responses" if responses else "/chat/completions"
         self._counts = responses
 
-    async def generate(self, call: Call, passed: Headers) -> Outgoing:
+    async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:  # noqa: ARG002
         return self._site.post(self._path, call.body, passed)
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:

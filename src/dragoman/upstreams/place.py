@@ -34,8 +34,11 @@ class Upstream(Protocol):
         """The envelope a request stands in there; "" for none."""
         ...
 
-    async def generate(self, call: Call, passed: Headers) -> Outgoing:
-        """Address a request for an answer; `passed` are the client's headers that go with it."""
+    async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
+        """Address a request for an answer; `passed` are the client's headers that go with it.
+
+        A `translated` one is for us to read: what only lays it out for people can be left out.
+        """
         ...
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:
@@ -58,6 +61,13 @@ class Site:
     def get(self, path: str, headers: Headers) -> Outgoing:
         """Ask for what stands at a path below the base."""
         return Outgoing(self.origin, "GET", self.prefix + path, (*self._headers, *headers))
+
+
+def generating(call: Call, *, translated: bool) -> str:
+    """Return Gemini's verb for a request; a whole reply comes laid out for people unless that is said not to be."""
+    if call.stream:
+        return "streamGenerateContent?alt=sse"
+    return "generateContent?prettyPrint=false" if translated else "generateContent"
 
 
 def only(body: bytes, names: frozenset[str]) -> bytes:

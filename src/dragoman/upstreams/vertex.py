@@ -6,7 +6,7 @@ from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers
 from dragoman.upstreams.anthropic import COUNTED
 from dragoman.upstreams.google_tokens import Tokens
-from dragoman.upstreams.place import Site, in_path, only
+from dragoman.upstreams.place import Site, generating, in_path, only
 from dragoman.wire.json import encode
 from dragoman.wire.splice import removed, spliced
 
@@ -47,8 +47,8 @@ class VertexGemini(Vertex):
 
     dialect = "gemini"
 
-    async def generate(self, call: Call, passed: Headers) -> Outgoing:
-        verb = "streamGenerateContent?alt=sse" if call.stream else "generateContent"
+    async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
+        verb = generating(call, translated=translated)
         return await self._post(self._path(call, verb), call.body, passed)
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:
@@ -63,7 +63,7 @@ class VertexAnthropic(Vertex):
 
     dialect = "messages"
 
-    async def generate(self, call: Call, passed: Headers) -> Outgoing:
+    async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:  # noqa: ARG002
         verb = "streamRawPredict" if call.stream else "rawPredict"
         if not call.model:
             raise Problem("invalid_request", "a model must be named", where="/model")

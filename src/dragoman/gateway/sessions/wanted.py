@@ -1,0 +1,112 @@
+"""What a request asks the gateway to remember, or to go on from."""
+
+from collections.abc import Mapping
+
+from msgspec import Raw, Struct
+
+from dragoman.core.problems import Problem
+from dragoman.http.message import Headers
+from dragoman.wire import json
+
+_LONGEST_NAME = 256
+_HEADERS = frozenset({"x-dragoman-conversation", "x-stainless-retry-count", "idempotency-key"})
+_STORED = ("conversation", "previous_response_id", "store")
+"""Members of a Responses request that are about what is kept."""
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """Which conversation a request belongs to."""
+
+    conversation: str = ""
+    previous: str = ""
+    """The answer it goes on from."""
+    is_named: bool = False
+    """The answer can be asked for by its id."""
+    may_repeat: bool = False
+    """The client may send the whole history again."""
+    attempt: str = ""
+    """What the client calls this attempt, the same for each time it sends it."""
+    is_repeated: bool = False
+    """The client says that it has sent the same before."""
+    is_told: bool = False
+    """The answer says which conversation it belongs to."""
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the answer is to be kept."""
+        return self.is_named or bool(self.conversation)
+
+
+_NOTHING = Wanted()
+
+
+def asked_by_headers(headers: Headers) -> Wanted:
+    """Read what the headers ask for."""
+    said = {name: value for name, value in headers if name in _HEADERS}
+    if not said:
+        return _NOTHING
+    count = said.get("x-stainless-retry-count", "")
+    return Wanted(
+        conversation=checked_name(said.get("x-dragoman-conversation", ""), "x-dragoman-conversation"),
+        may_repeat=True,
+        attempt=said.get("idempotency-key", ""),
+        is_repeated=count.isdecimal() and int(count) > 0,
+    )
+
+
+def asked_by_body(members: Mapping[str, Raw], headers: Wanted) -> Wanted:
+    """Read what a Responses request asks for; what its body names goes before the header."""
+    conversation = _conversation(members.get("conversation"))
+    previous = _text(members, "previous_response_id")
+    if previous and (conversation or headers.conversation):
+        words = "'conversation' and 'previous_response_id' cannot be used together"
+        raise Problem("invalid_request", words, where="/previous_response_id", code="mutually_exclusive_parameters")
+    return Wanted(
+        conversation=conversation or headers.conversation,
+        previous=previous,
+        is_named=_is_stored(members),
+        may_repeat=bool(headers.conversation) and not conversation,
+        attempt=headers.attempt,
+        is_repeated=headers.is_repeated,
+    )
+
+
+def is_about_state(members: Mapping[str, Raw]) -> bool:
+    """Tell whether a Responses request says anything about what is kept."""
+    return any(name in members for name in _STORED)
+
+
+def checked_name(name: str, where: str) -> str:
+    """Return a name a client chose for a conversation, or refuse it."""
+    if len(name) > _LONGEST_NAME or not name.isprintable():
+        raise Problem(
+            "invalid_request", f"the name of a conversation has {_LONGEST_NAME} characters at most", where=where
+        )
+    return name
+
+
+def _conversation(raw: Raw | None) -> str:
+    said = json.decode(raw) if raw is not None else None
+    match said:
+        case None:
+            return ""
+        case str() | {"id": str()}:
+            return checked_name(said if isinstance(said, str) else str(said["id"]), "/conversation")
+        case _:
+            raise Problem("invalid_request", "a conversation is named by its id", where="/conversation")
+
+
+def _is_stored(members: Mapping[str, Raw]) -> bool:
+    raw = members.get("store")
+    said = json.decode(raw) if raw is not None else None
+    if said is not None and not isinstance(said, bool):
+        raise Problem("invalid_request", "store must be true or false", where="/store")
+    return said is not False
+
+
+def _text(members: Mapping[str, Raw], name: str) -> str:
+    raw = members.get(name)
+    said = json.decode(raw) if raw is not None else None
+    if said is not None and not isinstance(said, str):
+        raise Problem("invalid_request", f"{name} must be a string", where=f"/{name}")
+    return said or ""

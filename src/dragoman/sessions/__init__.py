@@ -1,0 +1,1 @@
+"""What the gateway keeps of conversations: turns, conversations, signatures. The bytes are the clients' own."""

@@ -1,0 +1,84 @@
+"""PostgreSQL: shared by any number of gateways. psycopg is known here only."""
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, LiteralString, TypeVar, cast
+
+import psycopg
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from dragoman.sessions.engine import Work, migrate
+from dragoman.sessions.values import Unavailable
+
+T = TypeVar("T")
+_CONNECTIONS = 8
+_WAIT_SECONDS = 5.0
+_MIGRATION_LOCK = 0x647261676F
+"""Only one gateway may make tables at a time."""
+
+
+class _Cursor:
+    def __init__(self, connection: "psycopg.Connection[tuple[Any, ...]]") -> None:
+        self._connection = connection
+
+    def run(self, statement: str, *values: Any) -> int:
+        return self._connection.execute(_said(statement), values).rowcount
+
+    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_said(statement), rows)
+
+    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._connection.execute(_said(statement), values).fetchall()
+
+
+def _said(statement: str) -> LiteralString:
+    # Every statement is a constant of ours; only the mark for values differs.
+    return cast("LiteralString", statement.replace("?", "%s"))
+
+
+class Postgres:
+    """A database behind a URL. One that is down when we start is waited for by whoever needs it."""
+
+    def __init__(self, url: str) -> None:
+        self._pool: ConnectionPool[psycopg.Connection[tuple[Any, ...]]] = ConnectionPool(
+            url,
+            min_size=0,
+            max_size=_CONNECTIONS,
+            timeout=_WAIT_SECONDS,
+            open=False,
+            check=ConnectionPool.check_connection,
+        )
+        self._threads = ThreadPoolExecutor(_CONNECTIONS, thread_name_prefix="sessions")
+        self._is_ready = False
+
+    async def read(self, work: Work[T]) -> T:
+        return await self._in_thread(work, lasting=True)
+
+    async def write(self, work: Work[T], *, lasting: bool = True) -> T:
+        return await self._in_thread(work, lasting=lasting)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._pool.close)
+        await asyncio.to_thread(self._threads.shutdown)
+
+    async def _in_thread(self, work: Work[T], *, lasting: bool) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._done, work, lasting)
+
+    def _done(self, work: Work[T], lasting: bool) -> T:
+        try:
+            self._pool.open()
+            with self._pool.connection() as connection:
+                cursor = _Cursor(connection)
+                if not self._is_ready:
+                    with connection.transaction():
+                        cursor.rows("SELECT pg_advisory_xact_lock(?)", _MIGRATION_LOCK)
+                        migrate(cursor, "BYTEA")
+                    self._is_ready = True
+                with connection.transaction():
+                    if not lasting:
+                        cursor.run("SET LOCAL synchronous_commit = off")
+                    return work(cursor)
+        except (psycopg.OperationalError, PoolTimeout) as error:
+            raise Unavailable(str(error)) from None

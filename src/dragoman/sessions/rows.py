@@ -1,0 +1,158 @@
+"""How values stand in the tables: read and written within one transaction."""
+
+import hashlib
+from time import time
+from typing import Any
+
+import msgspec
+
+from dragoman.sessions.engine import Cursor
+from dragoman.sessions.values import Conflict, Conversation, History, Item, Turn
+
+TURN = (
+    "key, parent, id, conversation, dialect, model, calls, digest, attempt, reply, status, created, delivered, settings"
+)
+_CHAIN = """WITH RECURSIVE chain (key, parent, depth) AS (
+    SELECT key, parent, 0 FROM turns WHERE key = ? AND owner = ?
+    UNION ALL
+    SELECT turns.key, turns.parent, chain.depth + 1 FROM turns JOIN chain ON turns.key = chain.parent)
+"""
+KEYS_OF_CHAIN = _CHAIN + "SELECT key FROM chain"  # noqa: S608
+_CALLS_OF_CHAIN = (
+    _CHAIN + "SELECT turns.calls FROM chain JOIN turns ON turns.key = chain.key ORDER BY chain.depth DESC"  # noqa: S608
+)
+_ITEMS_OF_CHAIN = (
+    _CHAIN + "SELECT items.id, items.body, items.said FROM chain JOIN items ON items.turn = chain.key "  # noqa: S608
+    "ORDER BY chain.depth DESC, items.place"
+)
+_CALLS = msgspec.json.Decoder(dict[str, str])
+
+
+def read_conversation(cursor: Cursor, owner: str, name: str) -> Conversation | None:
+    """Return a conversation."""
+    rows = cursor.rows(
+        "SELECT dialect, head, revision, metadata, created FROM conversations WHERE owner = ? AND id = ?", owner, name
+    )
+    if not rows:
+        return None
+    dialect, head, revision, metadata, created = rows[0]
+    return Conversation(
+        owner=owner,
+        id=name,
+        dialect=dialect,
+        head=head,
+        revision=revision,
+        metadata=bytes(metadata),
+        created=created,
+    )
+
+
+def advance(cursor: Cursor, now: Conversation) -> None:
+    """Write a conversation as it is now, if it is still at the revision it was read at."""
+    if now.revision:
+        changed = cursor.run(
+            "UPDATE conversations SET head = ?, metadata = ?, revision = revision + 1 "
+            "WHERE owner = ? AND id = ? AND revision = ?",
+            now.head,
+            now.metadata,
+            now.owner,
+            now.id,
+            now.revision,
+        )
+    else:
+        changed = cursor.run(
+            "INSERT INTO conversations (owner, id, dialect, head, revision, metadata, created) "
+            "VALUES (?, ?, ?, ?, 1, ?, ?) ON CONFLICT DO NOTHING",
+            now.owner,
+            now.id,
+            now.dialect,
+            now.head,
+            now.metadata,
+            now.created or int(time()),
+        )
+    if changed != 1:
+        raise Conflict(now.id)
+
+
+def read_history(cursor: Cursor, owner: str, key: str) -> History:
+    """Return all that was said up to the turn with this key."""
+    if not key:
+        return History()
+    turns = cursor.rows(_CALLS_OF_CHAIN, key, owner)
+    items = cursor.rows(_ITEMS_OF_CHAIN, key, owner)
+    rows = cursor.rows(f"SELECT {TURN} FROM turns WHERE key = ? AND owner = ?", key, owner)  # noqa: S608
+    if not rows:
+        return History()
+    last = read_turn(cursor, owner, rows[0])
+    calls: dict[str, str] = {}
+    for (said,) in turns:
+        calls |= _CALLS.decode(bytes(said))
+    return History(items=tuple(_item(row) for row in items), calls=calls, settings=last.settings, last=last)
+
+
+def _item(row: tuple[Any, ...]) -> Item:
+    name, body, said = row
+    return Item(name, bytes(body), bool(said))
+
+
+def read_turn(cursor: Cursor, owner: str, row: tuple[Any, ...]) -> Turn:
+    """Return a turn from a row of its columns."""
+    key, parent, name, conversation, dialect, model, calls, digest, attempt, reply, status, created, got, hashed = row
+    items = cursor.rows("SELECT id, body, said FROM items WHERE turn = ? ORDER BY place", key)
+    settings = cursor.rows("SELECT body FROM settings WHERE hash = ?", hashed)
+    return Turn(
+        owner=owner,
+        key=key,
+        parent=parent,
+        id=name,
+        conversation=conversation,
+        dialect=dialect,
+        model=model,
+        items=tuple(_item(item) for item in items),
+        settings=bytes(settings[0][0]) if settings else b"{}",
+        calls=_CALLS.decode(bytes(calls)),
+        digest=digest,
+        attempt=attempt,
+        reply=bytes(reply),
+        status=status,
+        created=created,
+        delivered=bool(got),
+    )
+
+
+def insert(cursor: Cursor, turn: Turn) -> None:
+    """Write a turn."""
+    # Most turns have the settings of the one before: what they are is kept once.
+    hashed = hashlib.sha256(turn.settings).hexdigest()
+    cursor.run("INSERT INTO settings (hash, body) VALUES (?, ?) ON CONFLICT DO NOTHING", hashed, turn.settings)
+    cursor.run(
+        f"INSERT INTO turns (owner, {TURN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        turn.owner,
+        turn.key,
+        turn.parent,
+        turn.id,
+        turn.conversation,
+        turn.dialect,
+        turn.model,
+        msgspec.json.encode(turn.calls),
+        turn.digest,
+        turn.attempt,
+        turn.reply,
+        turn.status,
+        turn.created or int(time()),
+        int(turn.delivered),
+        hashed,
+    )
+    insert_items(cursor, turn)
+
+
+def insert_items(cursor: Cursor, turn: Turn) -> None:
+    """Write what was said in a turn."""
+    rows = [(turn.key, place, turn.owner, item.id, int(item.said), item.body) for place, item in enumerate(turn.items)]
+    cursor.run_many("INSERT INTO items (turn, place, owner, id, said, body) VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def delete(cursor: Cursor, key: str) -> None:
+    """Forget a turn."""
+    cursor.run("DELETE FROM items WHERE turn = ?", key)
+    cursor.run("DELETE FROM turns WHERE key = ?", key)

@@ -1,0 +1,154 @@
+"""SQLite: one file, written by one thread.
+
+Whatever waits to be written is written in one transaction and synced once; a piece of work that fails is taken back
+alone. Several processes may share the file: the write-ahead log lets one write while the others read.
+"""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from dragoman.sessions.engine import Cursor, Work, migrate
+from dragoman.sessions.values import Unavailable
+
+T = TypeVar("T")
+_BUSY_SECONDS = 5.0
+_MOST_AT_ONCE = 64
+
+
+class _Job(Struct, frozen=True):
+    work: Work[Any]
+    done: "Future[Any]"
+    lasting: bool
+
+
+class _Cursor:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def run(self, statement: str, *values: Any) -> int:
+        return self._connection.execute(statement, values).rowcount
+
+    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        self._connection.executemany(statement, rows)
+
+    def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._connection.execute(statement, values).fetchall()
+
+
+class Sqlite:
+    """A file with everything in it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._readers = ThreadPoolExecutor(2, thread_name_prefix="sessions-read")
+        self._local = threading.local()
+        self._open: list[sqlite3.Connection] = []
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = self._connect()
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("BEGIN IMMEDIATE")
+            migrate(_Cursor(self._connection), "BLOB")
+            self._connection.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            raise Unavailable(str(error)) from None
+        self._writer = threading.Thread(target=self._write_all, name="sessions-write", daemon=True)
+        self._writer.start()
+
+    async def read(self, work: Work[T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
+
+    async def write(self, work: Work[T], *, lasting: bool = True) -> T:
+        done: Future[T] = Future()
+        self._jobs.put(_Job(work, done, lasting))
+        return await asyncio.wrap_future(done)
+
+    async def close(self) -> None:
+        self._jobs.put(None)
+        await asyncio.to_thread(self._writer.join)
+        await asyncio.to_thread(self._readers.shutdown)
+        for connection in self._open:
+            connection.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=64
+        )
+        self._open.append(connection)
+        return connection
+
+    def _read(self, work: Work[T]) -> T:
+        try:
+            connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+            if connection is None:
+                connection = self._local.connection = self._connect()
+            # One transaction, so that a history and its head are of one moment.
+            connection.execute("BEGIN")
+            try:
+                return work(_Cursor(connection))
+            finally:
+                connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise Unavailable(str(error)) from None
+
+    def _write_all(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            jobs = [job]
+            while not self._jobs.empty() and len(jobs) < _MOST_AT_ONCE:
+                following = self._jobs.get()
+                if following is None:
+                    self._jobs.put(None)
+                    break
+                jobs.append(following)
+            self._write_together(jobs)
+
+    def _write_together(self, jobs: list[_Job]) -> None:
+        cursor = _Cursor(self._connection)
+        told: list[Callable[[], None]] = []
+        try:
+            # Off the disk's cache with every commit that must last; the log alone keeps the file whole in any case.
+            cursor.run(f"PRAGMA synchronous = {'FULL' if any(job.lasting for job in jobs) else 'NORMAL'}")
+            cursor.run("BEGIN IMMEDIATE")
+            told = [self._tried(job, cursor) for job in jobs]
+            cursor.run("COMMIT")
+        except sqlite3.Error as error:
+            self._take_back()
+            for job in jobs:
+                _set(job.done.set_exception, Unavailable(str(error)), job.done)
+            return
+        for tell in told:
+            tell()
+
+    def _tried(self, job: _Job, cursor: Cursor) -> Callable[[], None]:
+        """Do one piece of work; return what tells how it went, once all is written."""
+        cursor.run("SAVEPOINT job")
+        try:
+            result = job.work(cursor)
+        except sqlite3.OperationalError:
+            raise  # the disk is full, or the file is gone: nothing of this transaction can be written
+        except Exception as error:  # noqa: BLE001  whatever it is belongs to who asked for the work
+            cursor.run("ROLLBACK TO job")
+            cursor.run("RELEASE job")
+            failure = error
+            return lambda: _set(job.done.set_exception, failure, job.done)
+        cursor.run("RELEASE job")
+        return lambda: _set(job.done.set_result, result, job.done)
+
+    def _take_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+
+def _set(tell: Callable[[Any], None], value: Any, done: "Future[Any]") -> None:
+    """Tell the result of work, unless nobody waits for it any more."""
+    if done.set_running_or_notify_cancel():
+        tell(value)

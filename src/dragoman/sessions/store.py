@@ -1,0 +1,224 @@
+"""The store: every question and every change is a function over one transaction, the same for every database.
+
+Everything has an owner, and is found by its owner only.
+"""
+
+from collections.abc import Mapping, Sequence
+from time import time
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from dragoman.sessions.engine import Cursor, Engine
+from dragoman.sessions.rows import (
+    KEYS_OF_CHAIN,
+    TURN,
+    advance,
+    delete,
+    insert,
+    insert_items,
+    read_conversation,
+    read_history,
+    read_turn,
+)
+from dragoman.sessions.values import Conversation, History, Turn
+
+_OLD = (
+    "SELECT key FROM turns WHERE created < ? "
+    "AND NOT EXISTS (SELECT 1 FROM turns AS later WHERE later.parent = turns.key) LIMIT 1000"
+)
+
+
+class Store:
+    """Turns and conversations."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def close(self) -> None:
+        """Let go of the database."""
+        await self._engine.close()
+
+    async def conversation(self, owner: str, name: str) -> Conversation | None:
+        """Find a conversation."""
+        return await self._engine.read(lambda cursor: read_conversation(cursor, owner, name))
+
+    async def opened(self, owner: str, name: str) -> tuple[Conversation, History] | None:
+        """Find a conversation and all that was said in it, both of one moment."""
+
+        def look(cursor: Cursor) -> tuple[Conversation, History] | None:
+            found = read_conversation(cursor, owner, name)
+            return None if found is None else (found, read_history(cursor, owner, found.head))
+
+        return await self._engine.read(look)
+
+    async def history(self, owner: str, turn: Turn) -> History:
+        """Return all that was said up to a turn."""
+        return await self._engine.read(lambda cursor: read_history(cursor, owner, turn.key))
+
+    async def turn(self, owner: str, name: str) -> Turn | None:
+        """Find a turn by what the client calls it; of two with one name the newer."""
+
+        def look(cursor: Cursor) -> Turn | None:
+            rows = cursor.rows(
+                f"SELECT {TURN} FROM turns WHERE owner = ? AND id = ? ORDER BY created DESC, key DESC LIMIT 1",  # noqa: S608
+                owner,
+                name,
+            )
+            return read_turn(cursor, owner, rows[0]) if rows else None
+
+        return await self._engine.read(look)
+
+    async def same(self, owner: str, parent: str, digest: str) -> Turn | None:
+        """Find a turn that goes on from another with the same question."""
+
+        def look(cursor: Cursor) -> Turn | None:
+            rows = cursor.rows(
+                f"SELECT {TURN} FROM turns WHERE parent = ? AND digest = ? AND owner = ? ORDER BY created DESC LIMIT 1",  # noqa: S608
+                parent,
+                digest,
+                owner,
+            )
+            return read_turn(cursor, owner, rows[0]) if rows else None
+
+        return await self._engine.read(look)
+
+    async def find_items(self, owner: str, names: Sequence[str]) -> dict[str, bytes]:
+        """Find items by their ids, wherever they were said."""
+
+        def look(cursor: Cursor) -> dict[str, bytes]:
+            found: dict[str, bytes] = {}
+            for name in names:
+                rows = cursor.rows("SELECT body FROM items WHERE owner = ? AND id = ? LIMIT 1", owner, name)
+                if rows:
+                    found[name] = bytes(rows[0][0])
+            return found
+
+        return await self._engine.read(look)
+
+    async def add(self, turn: Turn, conversation: Conversation | None = None) -> None:
+        """Keep a turn, as the newest of `conversation` if that is given; `Conflict` if it is not as it was then."""
+
+        def keep(cursor: Cursor) -> None:
+            insert(cursor, turn)
+            if conversation is not None:
+                advance(cursor, structs.replace(conversation, head=turn.key))
+
+        await self._engine.write(keep)
+
+    async def replace(self, turn: Turn) -> bool:
+        """Put what has become of a turn in its place; False if it is gone."""
+
+        def change(cursor: Cursor) -> bool:
+            found = cursor.run(
+                "UPDATE turns SET reply = ?, status = ?, calls = ? WHERE key = ? AND owner = ? AND status = ?",
+                turn.reply,
+                turn.status,
+                msgspec.json.encode(turn.calls),
+                turn.key,
+                turn.owner,
+                "in_progress",
+            )
+            if found:
+                cursor.run("DELETE FROM items WHERE turn = ?", turn.key)
+                insert_items(cursor, turn)
+            return bool(found)
+
+        return await self._engine.write(change)
+
+    async def save(self, conversation: Conversation) -> None:
+        """Keep a conversation as it is now; `Conflict` if somebody else has changed it."""
+        await self._engine.write(lambda cursor: advance(cursor, conversation))
+
+    async def delivered(self, turn: Turn) -> None:
+        """Note that the client has got its answer."""
+        await self._engine.write(
+            lambda cursor: cursor.run("UPDATE turns SET delivered = 1 WHERE key = ?", turn.key), lasting=False
+        )
+
+    async def forget_turn(self, turn: Turn) -> None:
+        """Forget a turn: its name and its answer at once, and what was said in it unless others go on from it."""
+
+        def forget(cursor: Cursor) -> None:
+            cursor.run("UPDATE turns SET id = '', reply = ? WHERE key = ?", b"", turn.key)
+            used = cursor.rows("SELECT 1 FROM turns WHERE parent = ? LIMIT 1", turn.key) or cursor.rows(
+                "SELECT 1 FROM conversations WHERE owner = ? AND head = ?", turn.owner, turn.key
+            )
+            if not used:
+                delete(cursor, turn.key)
+
+        await self._engine.write(forget)
+
+    async def forget_conversation(self, owner: str, name: str) -> bool:
+        """Forget a conversation, and all of it that cannot be asked for by another name; False if there is none."""
+
+        def forget(cursor: Cursor) -> bool:
+            found = cursor.run("DELETE FROM conversations WHERE owner = ? AND id = ?", owner, name)
+            nameless = cursor.rows(
+                "SELECT key FROM turns WHERE owner = ? AND conversation = ? AND id = ''", owner, name
+            )
+            for (key,) in nameless:
+                delete(cursor, key)
+            return bool(found)
+
+        return await self._engine.write(forget)
+
+    async def forget_item(self, conversation: Conversation, name: str) -> bool:
+        """Take an item out of a conversation; False if it is not in it."""
+
+        def forget(cursor: Cursor) -> bool:
+            keys = cursor.rows(KEYS_OF_CHAIN, conversation.head, conversation.owner)
+            found = sum(cursor.run("DELETE FROM items WHERE turn = ? AND id = ?", key, name) for (key,) in keys)
+            if found:
+                advance(cursor, conversation)
+            return bool(found)
+
+        return await self._engine.write(forget)
+
+    async def purge(self, before: float) -> int:
+        """Forget what nobody has gone on from since then; return how many turns that were."""
+
+        def forget(cursor: Cursor) -> int:
+            limit = int(before)
+            count = 0
+            # A turn is older than those that go on from it: what is old and goes nowhere is taken off from its end.
+            while keys := cursor.rows(_OLD, limit):
+                for (key,) in keys:
+                    cursor.run("DELETE FROM conversations WHERE head = ?", key)
+                    delete(cursor, key)
+                count += len(keys)
+            cursor.run("DELETE FROM signatures WHERE created < ?", limit)
+            cursor.run("DELETE FROM settings WHERE NOT EXISTS (SELECT 1 FROM turns WHERE turns.settings = hash)")
+            return count
+
+        return await self._engine.write(forget)
+
+    async def keep_signatures(self, owner: str, signed: Mapping[tuple[str, str], tuple[str, str]]) -> None:
+        """Keep issuer and value of signatures by the call's id and the digest of what it says."""
+        now = int(time())
+        rows = [(owner, call, digest, issuer, value, now) for (call, digest), (issuer, value) in signed.items()]
+        statement = (
+            "INSERT INTO signatures (owner, call, digest, issuer, value, created) VALUES (?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (owner, call, digest) DO UPDATE SET issuer = excluded.issuer, value = excluded.value, "
+            "created = excluded.created"
+        )
+        await self._engine.write(lambda cursor: cursor.run_many(statement, rows), lasting=False)
+
+    async def signatures(self, owner: str, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[Any, ...]]:
+        """Return issuer and value of the signatures that are known of calls."""
+
+        def look(cursor: Cursor) -> dict[tuple[str, str], tuple[Any, ...]]:
+            found: dict[tuple[str, str], tuple[Any, ...]] = {}
+            for call, digest in wanted:
+                rows = cursor.rows(
+                    "SELECT issuer, value FROM signatures WHERE owner = ? AND call = ? AND digest = ?",
+                    owner,
+                    call,
+                    digest,
+                )
+                if rows:
+                    found[call, digest] = rows[0]
+            return found
+
+        return await self._engine.read(look)

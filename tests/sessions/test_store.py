@@ -1,0 +1,214 @@
+"""What the store promises, on every database."""
+
+import asyncio
+from time import time
+from uuid import uuid4
+
+import pytest
+from msgspec import structs
+
+from dragoman.sessions.values import Conflict, Conversation, Item, Turn
+
+
+@pytest.fixture
+def owner():
+    return uuid4().hex
+
+
+def turn(owner, *said, **more):
+    items = tuple(Item(f"i-{text}", f'"{text}"'.encode(), said=at % 2 == 1) for at, text in enumerate(said))
+    return Turn(owner=owner, dialect="chat", items=items, **more)
+
+
+def told(history):
+    return [item.body.decode().strip('"') for item in history.items]
+
+
+async def begun(store, owner, name="c"):
+    first = turn(owner, "hi", "hello", conversation=name)
+    await store.add(first, Conversation(owner=owner, id=name, dialect="chat"))
+    return first
+
+
+def test_a_conversation_is_read_in_the_order_it_was_said(ask, owner):
+    async def do(store):
+        last = await begun(store, owner)
+        for number in range(5):
+            conversation, _ = await store.opened(owner, "c")
+            last = turn(owner, f"q{number}", f"a{number}", parent=last.key, conversation="c")
+            await store.add(last, conversation)
+        return await store.opened(owner, "c")
+
+    conversation, history = ask(do)
+    assert told(history) == ["hi", "hello", *(f"{kind}{number}" for number in range(5) for kind in "qa")]
+    assert conversation.revision == 6
+    assert history.last is not None
+    assert history.last.key == conversation.head
+
+
+def test_what_is_kept_is_there_when_the_store_is_opened_again(ask, owner):
+    ask(lambda store: begun(store, owner))
+    _, history = ask(lambda store: store.opened(owner, "c"))
+    assert told(history) == ["hi", "hello"]
+
+
+def test_of_two_turns_on_one_revision_the_second_is_a_conflict_and_leaves_nothing(ask, owner):
+    async def do(store):
+        first = await begun(store, owner)
+        seen = await store.conversation(owner, "c")
+        await store.add(turn(owner, "a", "b", parent=first.key), seen)
+        late = turn(owner, "x", "y", parent=first.key, id="late")
+        with pytest.raises(Conflict):
+            await store.add(late, seen)
+        return (await store.opened(owner, "c"))[1], await store.turn(owner, "late")
+
+    history, late = ask(do)
+    assert told(history) == ["hi", "hello", "a", "b"]
+    assert late is None
+
+
+def test_of_two_that_begin_one_conversation_the_second_is_a_conflict(ask, owner):
+    async def do(store):
+        await begun(store, owner)
+        with pytest.raises(Conflict):
+            await begun(store, owner)
+
+    ask(do)
+
+
+def test_of_many_writers_at_once_one_wins_each_revision(ask, owner):
+    async def do(store):
+        await begun(store, owner)
+
+        async def write(number):
+            while True:
+                conversation, history = await store.opened(owner, "c")
+                try:
+                    await store.add(turn(owner, f"w{number}", parent=history.last.key), conversation)
+                except Conflict:
+                    await asyncio.sleep(0)
+                else:
+                    return
+
+        await asyncio.gather(*(write(number) for number in range(20)))
+        return (await store.opened(owner, "c"))[1]
+
+    assert sorted(told(ask(do))[2:]) == sorted(f"w{number}" for number in range(20))
+
+
+def test_nothing_of_another_owner_is_found(ask, owner):
+    async def do(store):
+        first = await begun(store, owner)
+        named = turn(owner, "q", "a", id="resp_1")
+        await store.add(named)
+        other = uuid4().hex
+        return (
+            await store.opened(other, "c"),
+            await store.turn(other, "resp_1"),
+            await store.find_items(other, ["i-hi"]),
+            await store.history(other, first),
+            await store.same(other, "", ""),
+            await store.forget_conversation(other, "c"),
+        )
+
+    conversation, named, items, history, same, forgotten = ask(do)
+    assert (conversation, named, items, told(history), same, forgotten) == (None, None, {}, [], None, False)
+
+
+def test_a_turn_is_found_by_its_name_with_all_it_has(ask, owner):
+    kept = turn(
+        owner,
+        "q",
+        "a",
+        id="resp_2",
+        model="m",
+        settings=b'{"tools":[]}',
+        calls={"c1": "f"},
+        digest="d",
+        attempt="t",
+        reply=b"{}",
+        created=7,
+    )
+
+    async def do(store):
+        await store.add(kept)
+        return await store.turn(owner, "resp_2")
+
+    assert ask(do) == kept
+
+
+def test_a_branch_goes_on_from_any_turn(ask, owner):
+    async def do(store):
+        first = turn(owner, "1", "2", id="r1", calls={"c1": "f"})
+        left = turn(owner, "3", "4", id="r2", parent=first.key, calls={"c2": "g"})
+        right = turn(owner, "5", "6", id="r3", parent=first.key)
+        for one in (first, left, right):
+            await store.add(one)
+        return await store.history(owner, left), await store.history(owner, right)
+
+    left, right = ask(do)
+    assert (told(left), dict(left.calls)) == (["1", "2", "3", "4"], {"c1": "f", "c2": "g"})
+    assert (told(right), dict(right.calls)) == (["1", "2", "5", "6"], {"c1": "f"})
+
+
+def test_a_forgotten_turn_has_no_name_and_only_what_others_stand_on(ask, owner):
+    async def do(store):
+        first = turn(owner, "1", "2", id="r1")
+        second = turn(owner, "3", "4", id="r2", parent=first.key)
+        for one in (first, second):
+            await store.add(one)
+        await store.forget_turn(first)
+        gone = await store.turn(owner, "r1")
+        history = await store.history(owner, second)
+        await store.forget_turn(second)
+        return gone, told(history), await store.find_items(owner, ["i-3"])
+
+    assert ask(do) == (None, ["1", "2", "3", "4"], {})
+
+
+def test_an_item_can_be_taken_out_of_a_conversation(ask, owner):
+    async def do(store):
+        await begun(store, owner)
+        conversation = await store.conversation(owner, "c")
+        taken = await store.forget_item(conversation, "i-hi")
+        again = await store.forget_item(await store.conversation(owner, "c"), "i-hi")
+        return taken, again, told((await store.opened(owner, "c"))[1])
+
+    assert ask(do) == (True, False, ["hello"])
+
+
+def test_what_nobody_goes_on_with_is_forgotten_after_its_time(ask, owner):
+    async def do(store):
+        old = turn(owner, "1", "2", id="old", created=1000)
+        base = turn(owner, "3", "4", id="base", created=1000)
+        fresh = turn(owner, "5", "6", id="fresh", parent=base.key, created=int(time()))
+        for one in (old, base, fresh):
+            await store.add(one)
+        await store.purge(2000)
+        names = ("old", "base", "fresh")
+        return [await store.turn(owner, name) is not None for name in names], await store.history(owner, fresh)
+
+    there, history = ask(do)
+    assert there == [False, True, True]
+    assert told(history) == ["3", "4", "5", "6"]
+
+
+def test_a_signature_is_found_by_owner_call_and_what_the_call_says(ask, owner):
+    async def do(store):
+        await store.keep_signatures(owner, {("c1", "d1"): ("google", "s1")})
+        await store.keep_signatures(owner, {("c1", "d1"): ("google", "s2"), ("c2", "d2"): ("google", "s3")})
+        found = await store.signatures(owner, [("c1", "d1"), ("c1", "d2"), ("c2", "d2")])
+        return found, await store.signatures(uuid4().hex, [("c1", "d1")])
+
+    assert ask(do) == ({("c1", "d1"): ("google", "s2"), ("c2", "d2"): ("google", "s3")}, {})
+
+
+def test_a_note_that_an_answer_arrived_is_kept(ask, owner):
+    async def do(store):
+        await store.add(turn(owner, "q", "a", id="r"))
+        before = await store.turn(owner, "r")
+        await store.delivered(before)
+        return before, await store.turn(owner, "r")
+
+    before, after = ask(do)
+    assert after == structs.replace(before, delivered=True)
