@@ -111,7 +111,7 @@ SHARED = Extras("chat", {"/store": b"true", "/logit_bias": b"{}"})
 
 
 def test_fields_that_kin_share_cross_over_and_others_are_booked():
-    fitted, _, losses = adapted("responses", "gpt-5.6", ask(extras=SHARED))
+    fitted, _, losses = adapted("responses", "gpt-4.1", ask(extras=SHARED))
     assert (fitted.extras, losses) == (Extras("responses", {"/store": b"true"}), [("dropped", "/logit_bias")])
     fitted, _, losses = adapted("gemini", "gemini-3-pro", ask(extras=SHARED))
     assert (fitted.extras, losses) == (None, [("dropped", "/logit_bias"), ("dropped", "/store")])
@@ -122,12 +122,25 @@ def test_fields_that_kin_share_cross_over_and_others_are_booked():
     [
         ("chat", True, Extras("chat", {"/stream_options": b'{"include_usage":true}'})),
         ("chat", False, None),
-        ("responses", True, None),
+        ("gemini", True, None),
     ],
 )
 def test_usage_of_a_stream_is_asked_for_where_it_must_be(dialect, stream, extras):
     fitted, _, losses = adapted(dialect, "gpt-5.6", ask(stream=stream), source="messages")
     assert (fitted.extras, losses) == (extras, [])
+
+
+UNKEPT = {"/store": b"false"}
+SEALED = {"/include": b'["reasoning.encrypted_content"]'}
+
+
+@pytest.mark.parametrize(
+    ("model", "fields"),
+    [("gpt-5.6", UNKEPT | SEALED), ("o3", UNKEPT | SEALED), ("gpt-4.1", UNKEPT), ("a-local-one", UNKEPT)],
+)
+def test_responses_keeps_nothing_of_a_caller_who_keeps_it_himself_and_gives_him_its_thoughts(model, fields):
+    fitted, _, losses = adapted("responses", model, ask(), source="messages")
+    assert (fitted.extras, losses) == (Extras("responses", fields), [])
 
 
 SEARCH = NativeTool(dialect="messages", raw=b'{"type":"web_search_20250305","name":"web_search"}')

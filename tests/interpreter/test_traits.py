@@ -67,6 +67,7 @@ RESPONSES = {
     "user": True,
     "user_max": 128,
     "output_names": True,
+    "unkept": (("/store", b"false"),),
     "continues": True,
 }
 CLAUDE = {
@@ -211,6 +212,7 @@ MARKS = {
     "cache_options": {"mode", "ttl"},
     "options_lifetimes": ("30m",),
 }
+SEALED = (("/store", b"false"), ("/include", b'["reasoning.encrypted_content"]'))
 RESPONSES_MARKS = MARKS | {
     "cache_options": {"mode", "ttl", "prewarm", "comparison_response_id"},
     "options_lifetimes": ("30m", "12h"),
@@ -248,7 +250,7 @@ WITHOUT_THINKING = {"thinking": "none", "efforts": ()}
         ("chat", "gpt-6.1-sol", "gpt-6-astra", {}),
         ("responses", "gpt-6-astra", "gpt-6-luna", {"efforts": NEWEST[1:]}),
         ("responses", "gpt-6.1-sol", "gpt-6-astra", {}),
-        ("responses", "gpt-5.6", "nobody", OF_RESPONSES_5 | RESPONSES_MARKS | {"efforts": NEWEST}),
+        ("responses", "gpt-5.6", "nobody", OF_RESPONSES_5 | RESPONSES_MARKS | {"efforts": NEWEST, "unkept": SEALED}),
         ("responses", "gpt-5.4", "gpt-5.6", NO_MARKS | {"efforts": NEWEST[:-1]}),
         ("responses", "gpt-5", "gpt-5.4", {"efforts": FLASH}),
         ("responses", "gpt-5-pro", "gpt-5", {"efforts": ("high",)}),

@@ -177,6 +177,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """Tiers of service that may be asked for (OpenAI)."""
     asks_usage: bool = False
     """A streamed reply reports usage only when asked to."""
+    unkept: tuple[tuple[str, bytes], ...] = ()
+    """Request fields by which it keeps nothing, and gives its thoughts to a caller who resends the history."""
     metadata: bool = False
     user: bool = False
     user_max: int = 1_000_000

@@ -125,6 +125,8 @@ def _extras(request: Request, tools: tuple[Tool | NativeTool, ...], fitting: Fit
                 fitting.ledger.dropped(pointer, "not known to the target")
     if request.stream and traits.asks_usage:
         kept["/stream_options"] = b'{"include_usage":true}'
+    for pointer, raw in traits.unkept:
+        kept.setdefault(pointer, raw)
     if traits.native_mix and len({type(tool) for tool in tools}) > 1:
         kept.update(traits.native_mix)
     return Extras(traits.dialect, kept) if kept else None

@@ -84,6 +84,9 @@ _GPT_NEWEST = structs.replace(
     options_lifetimes=("30m",),
 )
 
+_UNKEPT = (("/store", b"false"),)
+_SEALED = (*_UNKEPT, ("/include", b'["reasoning.encrypted_content"]'))
+"""Models that do not think refuse to be asked for sealed thoughts."""
 _RESPONSES = Traits(
     dialect="responses",
     issuer="openai",
@@ -116,6 +119,7 @@ _RESPONSES = Traits(
     user_max=128,
     tiers=(*_OPENAI_TIERS, "ultrafast"),
     output_names=True,
+    unkept=_UNKEPT,
     continues=True,
 )
 _RESPONSES_GPT = structs.replace(_RESPONSES, media=frozenset({"image", "document"}))
@@ -125,6 +129,7 @@ _RESPONSES_REASONING = structs.replace(
     unthinking_sampling=frozenset({"temperature", "top_p"}),
     efforts=("none", "low", "medium", "high", "xhigh"),
     cache_marks=False,
+    unkept=_SEALED,
 )
 _RESPONSES_5_1 = structs.replace(_RESPONSES_REASONING, efforts=("none", "low", "medium", "high"))
 _RESPONSES_5 = structs.replace(_RESPONSES_REASONING, efforts=("minimal", "low", "medium", "high"))
