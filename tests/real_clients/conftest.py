@@ -1,0 +1,53 @@
+"""Real programs from npm, and the stage on which they run."""
+
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from dragoman.simulator.script import Script
+from npm import NODE, installed
+from real_clients.stage import Stage, staged
+
+PACKAGES = Path(__file__).parent / "node"
+
+
+class Programs:
+    """The programs, and how each is started where no script of its package was run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.modules = folder / "node_modules"
+
+    def __getitem__(self, name: str) -> list[Path]:
+        """Return the words that start a program."""
+        match name:
+            case "claude":
+                return [NODE, self.modules / "@anthropic-ai/claude-code/cli-wrapper.cjs"]
+            case "codex":
+                return [NODE, self.modules / "@openai/codex/bin/codex.js"]
+            case "gemini":
+                return [NODE, self.modules / "@google/gemini-cli/bundle/gemini.js"]
+            case "opencode":
+                found = [*self.modules.glob("opencode-*/bin/opencode")]
+                return found or pytest.skip("there is no opencode for this machine in the lock")
+            case _:
+                raise KeyError(name)
+
+
+@pytest.fixture(scope="session")
+def programs(request: pytest.FixtureRequest) -> Programs:
+    """Install the programs, once for each lock."""
+    assert request.config.cache is not None
+    return Programs(installed(PACKAGES, request.config.cache.mkdir("node-clients")))
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Generator[Callable[..., Stage]]:
+    """Set the stage for a program."""
+    with ExitStack() as stack:
+
+        def start(models: dict[str, str], script: Script | None = None) -> Stage:
+            return stack.enter_context(staged(tmp_path, models, script))
+
+        yield start
