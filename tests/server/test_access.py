@@ -52,8 +52,9 @@ def test_a_key_asks_only_for_the_models_it_may(locked):
     key = {"x-api-key": "secret-two"}
     assert posted(locked, key).status_code == 200
     assert posted(locked, key, {**BODY, "model": "gpt"}).status_code == 403
-    assert httpx2.get(f"{locked.base_url}/v1/models", headers=key).json()["data"][0]["id"] == "gem"
-    assert len(httpx2.get(f"{locked.base_url}/v1/models", headers=key).json()["data"]) == 1
+    shown = {row["id"] for row in httpx2.get(f"{locked.base_url}/v1/models", headers=key).json()["data"]}
+    assert "gem" in shown
+    assert all(name.startswith("gem") for name in shown)
 
 
 def test_an_exchange_is_shown_to_its_owner_only(locked):

@@ -71,7 +71,7 @@ def test_where_a_path_does_not_say_the_headers_tell_the_dialect(path, headers, d
 def test_models_are_listed_in_the_shape_of_whoever_asks(gateway):
     base = gateway.base_url
     assert {row["id"] for row in httpx2.get(f"{base}/v1/models").json()["data"]} >= {"gem", "gpt"}
-    anthropic = httpx2.get(f"{base}/v1/models", headers={"anthropic-version": "2023-06-01"}).json()
+    anthropic = httpx2.get(f"{base}/v1/models?limit=1000", headers={"anthropic-version": "2023-06-01"}).json()
     assert anthropic["data"][0]["type"] == "model"
     assert anthropic["has_more"] is False
     assert "models/gem" in {row["name"] for row in httpx2.get(f"{base}/v1beta/models").json()["models"]}

@@ -10,6 +10,7 @@ from dragoman.http.client import Client
 from dragoman.http.link import Failure
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
+from dragoman.wire.splice import removed
 
 _BYTES_PER_TOKEN = 4
 _NOT_COUNTED = frozenset({404, 405, 501})
@@ -53,6 +54,18 @@ def unwrapped(call: Call) -> Call:
         raise Problem("invalid_request", error.message, where=error.where) from None
     whole = members.get(_WHOLE_REQUEST)
     return call if whole is None else Call(bytes(whole), call.model)
+
+
+def wrapped_count(body: bytes) -> Call:
+    """Read a request to count as Code Assist has it: the model stands in the request, and nothing else around it."""
+    try:
+        request = bytes(json.decode_object(body)["request"])
+        model = json.decode(json.decode_object(request)["model"])
+        return Call(removed(request, "model"), str(model).removeprefix("models/"))
+    except json.Malformed as error:
+        raise Problem("invalid_request", error.message, where=error.where) from None
+    except KeyError as error:
+        raise Problem("invalid_request", f"the request has no {error}", where="/request") from None
 
 
 def _read(body: bytes, member: str) -> int:

@@ -97,13 +97,19 @@ class Stream:
                 self._last = self._loop.time()
                 if translator.begun:
                     self._record.note_first()
+            if translator.over and self._keeper is None and not exchange.is_gone:
+                self._note_end()
             await exchange.write(told_now)
         last = feed(await self._kept())
         if not exchange.started:
             self._begin()
+        if not exchange.is_gone:
+            self._note_end()
         await exchange.write(last + self._framer.close())
-        self._record.outcome = "failed" if translator.problem is not None else "answered"
         await exchange.end()
+
+    def _note_end(self) -> None:
+        self._record.outcome = "failed" if self._translator.problem is not None else "answered"
 
     async def _next(self) -> bytes:
         """Return what the next bytes of the upstream are to the client."""

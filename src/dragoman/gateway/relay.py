@@ -11,6 +11,7 @@ from msgspec import Struct
 from dragoman.core.problems import Problem
 from dragoman.gateway.ask import Ask
 from dragoman.gateway.attempt import Reached, reach
+from dragoman.gateway.catalogue import Catalogue
 from dragoman.gateway.counting import count
 from dragoman.gateway.delivery import Stream, send_whole
 from dragoman.gateway.record import Record
@@ -35,6 +36,7 @@ class Relay:
 
     def __init__(self, routes: Routes, client: Client, manner: Manner | None = None) -> None:
         self.routes = routes
+        self.catalogue = Catalogue(routes, client)
         self._client = client
         self._manner = manner or Manner()
         self._budget = Budget()

@@ -57,6 +57,12 @@ class Routes:
         """The names a client may be shown: those without a pattern."""
         return tuple(self._exact)
 
+    @property
+    def upstreams(self) -> tuple[Upstream, ...]:
+        """All of them; one that plays several vendors is there once for each."""
+        asked = [place(name) for place in self._places.by_name.values() for name in _ONE_OF_EACH]
+        return tuple({id(upstream): upstream for upstream in asked}.values())
+
     def of(self, model: str) -> tuple[Target, ...]:
         """Return where a model is answered, in the order to be tried."""
         known = self._known.get(model)
@@ -103,3 +109,5 @@ class Routes:
 
 
 _MOST_KNOWN = 1000
+_ONE_OF_EACH = ("gemini-", "claude-", "gpt-")
+"""Names of which each is of another vendor's family."""

@@ -9,7 +9,7 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call, ErrorReply
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.ask import Ask, named_in
-from dragoman.gateway.counting import unwrapped
+from dragoman.gateway.counting import unwrapped, wrapped_count
 from dragoman.gateway.flatten import flattened
 from dragoman.gateway.record import Record
 from dragoman.gateway.relay import Relay
@@ -21,7 +21,7 @@ from dragoman.gateway.sessions.wanted import Wanted
 from dragoman.gateway.telling import headers_of, signed
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.message import Headers, Request
-from dragoman.server import auxiliary, keeping
+from dragoman.server import auxiliary, code_assist, keeping, models
 from dragoman.server.access import Access, Key
 from dragoman.server.paths import Path, dialect_of, path_of
 from dragoman.server.watch import Watch
@@ -56,11 +56,9 @@ class App:
         except Problem as problem:
             record.problem = problem
             await self._tell(problem, exchange, record)
-        except Gone:
-            record.outcome = "left"
-            raise
-        except asyncio.CancelledError:
-            record.outcome = "left"
+        except (Gone, asyncio.CancelledError):
+            # Some hang up as soon as they have read the last event: that is no leaving.
+            record.outcome = "left" if record.outcome == "open" else record.outcome
             raise
         except Exception as error:  # noqa: BLE001  a client is owed an answer in its own dialect even then
             record.crash = error
@@ -93,10 +91,13 @@ class App:
             case "count":
                 await self._count(exchange, path, key, record)
             case "models" | "model":
-                names = [name for name in self._relay.routes.names if key.allows(name)]
-                await exchange.send(*auxiliary.models(record.dialect, names, path.model))
+                told = await models.told(self._relay.catalogue, path.model, key.allows, record.dialect, request.query)
+                await exchange.send(200, headers_of(record, _JSON), told)
             case "kept":
                 await keeping.answer(self._desk.store, path, key.name, exchange)
+            case "assist":
+                shown = [name for name in await self._relay.catalogue.entries() if key.allows(name)]
+                await exchange.send(200, headers_of(record, _JSON), code_assist.told(path.name, request.body, shown))
             case "exchange":
                 await exchange.send(*await self._watch.kept.tell(path.name, key.name))
             case _:
@@ -132,7 +133,7 @@ class App:
 
     async def _count(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
         ask, _ = self._asked(exchange.request, path)
-        if path.google:
+        if path.google and not path.wrapped:
             ask = structs.replace(ask, call=unwrapped(ask.call))
         record.model = ask.call.model
         if not key.allows(ask.call.model):
@@ -148,6 +149,8 @@ class App:
             call, wanted = native_call(request.body)
         elif path.in_url:
             call = Call(request.body, path.model, path.stream)
+        elif path.wrapped and path.operation == "count":
+            call = wrapped_count(request.body)
         else:
             call = named_in(request.body)
             if path.wrapped:

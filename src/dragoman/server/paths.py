@@ -50,6 +50,7 @@ _PLACE = r"(?:/projects/[^/]+/locations/[^/]+)?/publishers/google"
 _VERB = r":(?P<verb>generateContent|streamGenerateContent|countTokens)"
 _GEMINI = re.compile(rf"{_VERSION}(?:{_PLACE})?/models/(?P<model>.+){_VERB}")
 _ASSIST = re.compile(r"/v1internal:(?P<verb>\w+)")
+_OPERATION = re.compile(r"/v1internal/operations/[^/]+")
 _GENERATING = {"generateContent", "streamGenerateContent"}
 _MODELS = re.compile(rf"{_VERSION}(?:{_PLACE})?/models(?:/(?P<model>.+))?")
 _EXCHANGE = re.compile(r"/v1/exchanges/(?P<name>[^/]+)")
@@ -115,6 +116,8 @@ def _looked_at(path: str) -> Path | None:
     exchange = _EXCHANGE.fullmatch(path)
     if exchange is not None:
         return Path(operation="exchange", name=exchange["name"])
+    if _OPERATION.fullmatch(path) is not None:
+        return Path(dialect="gemini", operation="assist", name="operation")
     models = _MODELS.fullmatch(path)
     if models is None:
         return None

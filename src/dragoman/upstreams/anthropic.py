@@ -3,6 +3,7 @@
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers
+from dragoman.upstreams.listing import Listing, anthropic_rows
 from dragoman.upstreams.place import Site, only
 
 BASE_URL = "https://api.anthropic.com"
@@ -27,6 +28,9 @@ class Anthropic:
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:
         return self._site.post("/v1/messages/count_tokens", only(call.body, COUNTED), _versioned(passed))
+
+    async def models(self) -> Listing | None:
+        return Listing(self._site.get("/v1/models?limit=1000", (_VERSION,)), anthropic_rows)
 
 
 def _versioned(headers: Headers) -> Headers:

@@ -13,6 +13,7 @@ from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers
 from dragoman.upstreams.google_tokens import Tokens
+from dragoman.upstreams.listing import Listing
 from dragoman.upstreams.place import Site, generating
 from dragoman.wire import json
 from dragoman.wire.splice import spliced
@@ -52,6 +53,9 @@ class CodeAssist:
         inner = json.decode_object(json.decode_object(call.body)["request"])
         asked = {"model": f"models/{call.model}", "contents": inner["contents"]}
         return await self._post("countTokens", json.encode({"request": asked}), passed)
+
+    async def models(self) -> Listing | None:
+        return None
 
     async def _post(self, verb: str, body: bytes, passed: Headers = ()) -> Outgoing:
         return self._site.post(f"/v1internal:{verb}", body, (await self._bearer(), *passed))

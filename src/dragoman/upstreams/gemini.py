@@ -5,6 +5,7 @@ import re
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers
+from dragoman.upstreams.listing import Listing, gemini_rows
 from dragoman.upstreams.place import Site, generating, in_path
 from dragoman.wire.json import encode
 from dragoman.wire.splice import spliced
@@ -36,6 +37,9 @@ class Gemini:
         named = encode(f"models/{call.model.removeprefix('models/')}")
         body = b'{"generateContentRequest":' + spliced(call.body, "model", named) + b"}"
         return self._site.post(self._path(call, "countTokens"), body, passed)
+
+    async def models(self) -> Listing | None:
+        return Listing(self._site.get(f"{self._version}/models?pageSize=1000"), gemini_rows)
 
     def _path(self, call: Call, verb: str) -> str:
         return f"{self._version}/models/{in_path(call.model.removeprefix('models/'))}:{verb}"

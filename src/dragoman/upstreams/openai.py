@@ -3,6 +3,7 @@
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers
+from dragoman.upstreams.listing import Listing, openai_rows
 from dragoman.upstreams.place import Site, only
 
 BASE_URL = "https://api.openai.com/v1"
@@ -31,3 +32,6 @@ class OpenAI:
         if not self._counts:
             return None
         return self._site.post("/responses/input_tokens", only(call.body, _COUNTED), passed)
+
+    async def models(self) -> Listing | None:
+        return Listing(self._site.get("/models"), openai_rows)

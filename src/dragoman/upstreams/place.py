@@ -11,6 +11,7 @@ from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers
 from dragoman.http.origin import split
+from dragoman.upstreams.listing import Listing
 from dragoman.wire.json import decode_object, encode
 
 JSON = ("content-type", "application/json")
@@ -45,6 +46,10 @@ class Upstream(Protocol):
         """Address a request to count tokens; None if nobody counts there."""
         ...
 
+    async def models(self) -> Listing | None:
+        """Address a request for the models there are; None if nobody lists them there."""
+        ...
+
 
 class Site:
     """The address of an upstream, and the headers that every request there has."""
@@ -58,7 +63,7 @@ class Site:
         """Send JSON to a path below the base."""
         return Outgoing(self.origin, "POST", self.prefix + path, (*self._posting, *passed), body)
 
-    def get(self, path: str, headers: Headers) -> Outgoing:
+    def get(self, path: str, headers: Headers = ()) -> Outgoing:
         """Ask for what stands at a path below the base."""
         return Outgoing(self.origin, "GET", self.prefix + path, (*self._headers, *headers))
 

@@ -6,6 +6,7 @@ from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers
 from dragoman.upstreams.anthropic import COUNTED
 from dragoman.upstreams.google_tokens import Tokens
+from dragoman.upstreams.listing import Listing, publisher_rows
 from dragoman.upstreams.place import Site, generating, in_path, only
 from dragoman.wire.json import encode
 from dragoman.wire.splice import removed, spliced
@@ -28,6 +29,7 @@ class Vertex:
     """What Gemini and Claude have in common there."""
 
     form = ""
+    publisher = ""
 
     def __init__(  # noqa: PLR0913  an account there is all of this
         self, name: str, base_url: str, *, project: str, location: str, tokens: Tokens, agent: str
@@ -37,15 +39,22 @@ class Vertex:
         self._tokens = tokens
         self._site = Site(base_url or base_url_of(location), (), agent)
 
+    async def models(self) -> Listing | None:
+        path = f"/v1beta1/publishers/{self.publisher}/models?pageSize=1000"
+        return Listing(self._site.get(path, (await self._bearer(),)), publisher_rows)
+
     async def _post(self, path: str, body: bytes, passed: Headers) -> Outgoing:
-        bearer = ("authorization", f"Bearer {await self._tokens.token()}")
-        return self._site.post(path, body, (bearer, *passed))
+        return self._site.post(path, body, (await self._bearer(), *passed))
+
+    async def _bearer(self) -> tuple[str, str]:
+        return "authorization", f"Bearer {await self._tokens.token()}"
 
 
 class VertexGemini(Vertex):
     """Gemini there. The older version of its API has no ids on calls."""
 
     dialect = "gemini"
+    publisher = "google"
 
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
         verb = generating(call, translated=translated)
@@ -62,6 +71,7 @@ class VertexAnthropic(Vertex):
     """Claude there: the model stands in the path, the version of the API in the body."""
 
     dialect = "messages"
+    publisher = "anthropic"
 
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:  # noqa: ARG002
         verb = "streamRawPredict" if call.stream else "rawPredict"

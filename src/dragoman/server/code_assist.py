@@ -1,0 +1,58 @@
+"""What Code Assist's clients ask beside answers: who they are, what they may use, how it is set.
+
+Accounts, projects and tiers are the upstreams' business and configured there. A client is told that all is set up, so
+that it goes on to ask its questions; the project it names is taken as it is.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from dragoman.core.problems import Problem
+from dragoman.wire.json import Malformed, decode, encode
+
+_PROJECT = "dragoman"
+_TIER = {"id": "standard-tier", "name": "Dragoman", "description": "Answered by the gateway's upstreams"}
+_ONBOARDED = "type.googleapis.com/google.internal.cloud.code.v1internal.OnboardUserResponse"
+_RESET = "2100-01-01T00:00:00Z"
+_UNHEARD = frozenset({"recordCodeAssistMetrics", "recordClientEvent", "recordTrajectoryAnalytics"})
+"""Reports to Google about how its program is used: nobody here wants them, and their senders need only thanks."""
+
+
+def told(verb: str, body: bytes, models: Sequence[str]) -> bytes:
+    """Answer a call; `models` are those the client may use."""
+    asked = _read(body)
+    project: Any = asked.get("cloudaicompanionProject") or asked.get("project") or _PROJECT
+    match verb:
+        case "loadCodeAssist":
+            tiers = [{**_TIER, "isDefault": True, "userDefinedCloudaicompanionProject": False}]
+            return encode({"currentTier": _TIER, "allowedTiers": tiers, "cloudaicompanionProject": project})
+        case "onboardUser" | "operation":
+            return encode(_onboarded(project))
+        case "retrieveUserQuota":
+            bucket = {"tokenType": "REQUESTS", "remainingFraction": 1, "resetTime": _RESET}
+            return encode({"buckets": [{**bucket, "modelId": name} for name in models]})
+        case "listExperiments":
+            return encode({"experimentIds": list[int](), "flags": list[Any]()})
+        case "fetchAdminControls":
+            return encode({"adminControlsApplicable": False})
+        case "getCodeAssistGlobalUserSetting" | "setCodeAssistGlobalUserSetting":
+            return encode({"cloudaicompanionProject": project, "freeTierDataCollectionOptin": False})
+        case _ if verb in _UNHEARD:
+            return b"{}"
+        case _:
+            raise Problem("not_found", f"there is no /v1internal:{verb} here", code="unknown_url")
+
+
+def _onboarded(project: str) -> dict[str, Any]:
+    response = {"@type": _ONBOARDED, "cloudaicompanionProject": {"id": project, "name": project}}
+    return {"name": "operations/onboarded", "done": True, "response": response}
+
+
+def _read(body: bytes) -> dict[str, Any]:
+    if not body:
+        return {}
+    try:
+        asked = decode(body)
+    except Malformed as error:
+        raise Problem("invalid_request", error.message, where=error.where) from None
+    return cast("dict[str, Any]", asked) if isinstance(asked, dict) else {}
