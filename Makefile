@@ -12,7 +12,7 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup lock test test-slow check format run bench mutate fuzz losses rules
+.PHONY: help setup lock test test-slow check format run bench mutate fuzz losses rules matrix
 
 help:
 	@echo "make test       the fast tests"
@@ -21,7 +21,7 @@ help:
 	@echo "make run        the gateway on 127.0.0.1:8741; the simulator answers where no key is set"
 	@echo "make bench      speed; make mutate: mutation test (SEED, COUNT)"
 	@echo "make fuzz       the laws with EXAMPLES generated values each, then a million mutated documents"
-	@echo "make losses     regenerate docs/losses.md; make rules: docs/rules.md"
+	@echo "make losses     regenerate docs/losses.md; make rules: docs/rules.md; make matrix: docs/matrix.md"
 	@echo "make lock       resolve requirements.lock anew; make format: apply ruff"
 
 setup: $(STAMP)
@@ -75,3 +75,6 @@ losses: $(STAMP)
 
 rules: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m simulator.rule_list docs/rules.md
+
+matrix: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m end_to_end.table docs/matrix.md

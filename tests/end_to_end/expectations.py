@@ -1,0 +1,98 @@
+"""What an SDK must have seen and an upstream must have got in a cell of the matrix."""
+
+import json
+from typing import Any
+
+from msgspec import structs
+
+from end_to_end.matrix import CLIENTS, UPSTREAMS, Cell
+from end_to_end.scenarios import IMAGE, SYSTEM, THOUGHT, Scenario
+from end_to_end.talk import Heard, HeardResult, Reply, Result
+
+_OWN_SIGNATURE = "ZHJhZ29tYW4tc2lt"
+"""How every signature of the simulator begins: one that does not is a stand-in."""
+
+
+def check(cell: Cell, client: str, upstream: str, scenario: Scenario, *, streamed: bool) -> None:
+    """Hold a cell to its scenario."""
+    reader = UPSTREAMS[upstream][1]
+    assert len(cell.heard) == len(cell.replies) == (2 if scenario.results else 1)
+    assert all(request.status == 200 for request in cell.requests)
+    assert [_is_streamed(request) for request in cell.requests] == [streamed] * len(cell.requests)
+    _check_first(cell.replies[0], scenario, shown=client != "chat" and reader.NAME != "chat")
+    for heard in cell.heard:
+        assert (heard.system, heard.prompt, heard.choice) == (SYSTEM, scenario.prompt, scenario.choice)
+        assert heard.tools == scenario.tools
+    assert (cell.heard[0].calls, cell.heard[0].results) == ((), ())
+    if scenario.results:
+        _check_second(cell.replies[1], scenario)
+        _check_history(cell, scenario)
+        _check_results(cell.heard[1], CLIENTS[client], reader, scenario)
+        _check_thoughts(cell.heard[1], client, reader, scenario)
+
+
+def _is_streamed(request: Any) -> bool:
+    return ":stream" in request.target or request.json().get("stream", False)
+
+
+def _check_first(reply: Reply, scenario: Scenario, *, shown: bool) -> None:
+    answer = scenario.answer
+    assert reply.text == answer.text
+    assert reply.thought == (answer.thought if shown else "")
+    assert [(call.name, call.arguments) for call in reply.calls] == [
+        (call.name, call.arguments) for call in answer.calls
+    ]
+    ids = {call.id for call in reply.calls}
+    assert len(ids) == len(answer.calls)
+    assert "" not in ids
+    assert reply.finish == ("calls" if answer.calls else "stop")
+    assert min(reply.tokens) > 0
+
+
+def _check_second(reply: Reply, scenario: Scenario) -> None:
+    assert scenario.quoted in reply.text
+    assert (reply.calls, reply.finish) == ((), "stop")
+    assert min(reply.tokens) > 0
+
+
+def _check_history(cell: Cell, scenario: Scenario) -> None:
+    """The calls came back as they were made, and each result with the id of its call."""
+    heard = cell.heard[1]
+    assert heard.calls == cell.replies[0].calls
+    assert [result.call_id for result in heard.results] == [call.id for call in heard.calls]
+    assert len(heard.results) == len(scenario.results)
+    for call, result in zip(heard.calls, heard.results, strict=True):
+        assert result.name in {None, call.name}
+
+
+def _check_results(heard: Heard, client: Any, reader: Any, scenario: Scenario) -> None:
+    for sent, got in zip(scenario.results, heard.results, strict=True):
+        assert structs.replace(got, call_id="", name=None) == _as_told(sent, client, reader)
+    in_result = client.SAYS_IMAGES and reader.HOLDS_IMAGES
+    assert heard.images == tuple(sent.image for sent in scenario.results if sent.image and not in_result)
+
+
+def _as_told(sent: Result, client: Any, reader: Any) -> HeardResult:
+    """Return a result as an upstream gets it: with a flag or in words, with its image or with a word for it."""
+    in_words = sent.failed and not (client.SAYS_FAILED and reader.FLAGS_FAILED)
+    value = sent.value
+    if sent.failed and client.FAILS_BY_MEMBER and not reader.FAILS_BY_MEMBER:
+        value = {"error": value}
+    if in_words:
+        value = f"Error: {value if isinstance(value, str) else json.dumps(value)}"
+    in_result = client.SAYS_IMAGES and reader.HOLDS_IMAGES
+    if sent.image and client.SAYS_IMAGES and not reader.HOLDS_IMAGES:
+        value = f"{sent.text}[image follows]"
+    failed = (sent.failed and not in_words) if reader.FLAGS_FAILED else None
+    return HeardResult(call_id="", value=value, failed=failed, images=(IMAGE,) if sent.image and in_result else ())
+
+
+def _check_thoughts(heard: Heard, client: str, reader: Any, scenario: Scenario) -> None:
+    """What the vendor signed came back to it, unless the client cannot hold it."""
+    signs_calls = reader.NAME == "gemini"
+    replayed = scenario.thinks and reader.REPLAYS and client != "chat"
+    assert all(signature.startswith(_OWN_SIGNATURE) for signature in heard.signatures)
+    assert bool(heard.signatures) == (signs_calls or replayed)
+    # Gemini wants the signature of the call alone; what its own client sends beside that is passed on.
+    told = replayed and (not signs_calls or client == "gemini")
+    assert "".join(heard.thoughts) == (THOUGHT if told else "")

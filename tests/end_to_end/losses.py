@@ -1,0 +1,85 @@
+"""What cannot be said in a cell, by hand: the run must lose exactly this, and what nobody looks at.
+
+A loss stands as `x-dragoman-losses` has it. A cell that is not here loses nothing of its scenario.
+"""
+
+import re
+
+Losses = tuple[str, ...]
+
+_THOUGHT = "reasoning of another vendor's model cannot be replayed"
+_UNSHOWN = "the target cannot be asked to show its thinking"
+_UNHELD = "the client's dialect cannot hold {}'s signature here"
+_AS_TEXT = 'said as text: "Error: …"'
+_BEHIND = "moved out of the tool result, behind it"
+_ITEM = ("encrypted_content", "id", "summary/0/text", "summary/0/type", "type")
+_BLOCK = ("signature", "thinking", "type")
+
+_LOSSES: dict[tuple[str, str, str], Losses] = {
+    ("failed result", "messages", "chat"): (f"approximated /messages/2/content/0/is_error: {_AS_TEXT}",),
+    ("failed result", "messages", "responses"): (f"approximated /messages/2/content/0/is_error: {_AS_TEXT}",),
+    ("failed result", "gemini", "chat"): (f"approximated /contents/2/parts/0: {_AS_TEXT}",),
+    ("failed result", "gemini", "responses"): (f"approximated /contents/2/parts/0: {_AS_TEXT}",),
+    ("image in result", "responses", "chat"): (f"approximated /input/2/output/1: {_BEHIND}",),
+    ("image in result", "messages", "chat"): (f"approximated /messages/2/content/0/content/1: {_BEHIND}",),
+    ("image in result", "gemini", "chat"): (f"approximated /contents/2/parts/0/functionResponse/parts/0: {_BEHIND}",),
+    ("reasoning + call", "chat", "messages"): (f"dropped /content/0/signature: {_UNHELD.format('anthropic')}",),
+    ("reasoning + call", "chat", "responses"): (f"dropped /output/0/encrypted_content: {_UNHELD.format('openai')}",),
+    ("reasoning + call", "responses", "chat"): (f"dropped /reasoning/summary: {_UNSHOWN}",),
+    ("reasoning + call", "responses", "gemini"): tuple(f"dropped /input/1/{member}: {_THOUGHT}" for member in _ITEM),
+    ("reasoning + call", "messages", "chat"): (
+        "approximated /thinking/type: how much to think is left to the model",
+        f"dropped /thinking/display: {_UNSHOWN}",
+    ),
+    ("reasoning + call", "messages", "responses"): (
+        "approximated /thinking/type: how much to think is left to the model",
+    ),
+    ("reasoning + call", "messages", "gemini"): tuple(
+        f"dropped /messages/1/content/0/{member}: {_THOUGHT}" for member in _BLOCK
+    ),
+    ("reasoning + call", "gemini", "chat"): (f"dropped /generationConfig/thinkingConfig/include_thoughts: {_UNSHOWN}",),
+}
+"""By scenario, client and the upstream's dialect."""
+
+WORDLESS: dict[tuple[str, str], str] = {
+    ("failed result", "chat"): "a client of this dialect says in words that a result failed",
+    ("failed result", "responses"): "a client of this dialect says in words that a result failed",
+    ("image in result", "chat"): "a client of this dialect shows the image in a message behind the result",
+    ("reasoning + call", "chat"): "a client of this dialect asks for effort, and is not shown the thoughts",
+}
+"""What a client's own dialect has no word for, and what it does instead: nothing is lost on the way."""
+
+UNREGARDED = {
+    r"/.*: it repeats the request, and the client's dialect does not": "a reply's echo of the request",
+    r"/(completed_at|createTime|service_tier|traceId|tool_usage/.*): not known to the client's dialect": (
+        "when, where and how a reply was made"
+    ),
+    r"/(output|content)/\d+/(id|caller/type): not known to the client's dialect": "ids of items beside those of calls",
+    r"/(usage|usageMetadata)/.*: the client's dialect has no such count": "counts beside tokens in and out",
+    r"/candidates/0/content/parts/\d+/thoughtSignature: the client's dialect cannot hold google's signature here": (
+        "the signature of a text, which Gemini would like back and does without"
+    ),
+    r"/input/\d+/(id|status): not known to the target": "the same ids, when Responses clients send them back",
+    r"/messages/\d+/tool_calls/\d+/index: not known to the target": "a number that OpenAI's SDK leaves in its history",
+    r"/(stream_options/include_usage|include/0|store): not known to the target": (
+        "what is asked of the reply; the gateway heeds it"
+    ),
+}
+"""Losses that happen in any scenario, and what they are."""
+_UNREGARDED = re.compile("|".join(f"dropped {pattern}" for pattern in UNREGARDED))
+
+
+def expected(scenario: str, client: str, dialect: str) -> Losses:
+    """Return what a cell loses of its scenario."""
+    return _LOSSES.get((scenario, client, dialect), ())
+
+
+def regarded(losses: Losses) -> Losses:
+    """Return the losses that matter to a scenario, each once."""
+    return tuple(dict.fromkeys(loss for loss in losses if _UNREGARDED.fullmatch(loss) is None))
+
+
+NOTES: dict[str, int] = {
+    loss: number for number, loss in enumerate(dict.fromkeys(loss for found in _LOSSES.values() for loss in found), 1)
+}
+"""Every loss that is known, and its number in the table."""

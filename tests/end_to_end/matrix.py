@@ -1,0 +1,100 @@
+"""Run a cell of the matrix: an official SDK asks a gateway, which asks a strict simulator as one kind of upstream."""
+
+import json
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx2
+from msgspec import Struct
+
+from dragoman.simulator.app import Seen
+from dragoman.simulator.serving import in_thread
+from end_to_end.clients import chat as chat_client
+from end_to_end.clients import gemini as gemini_client
+from end_to_end.clients import messages as messages_client
+from end_to_end.clients import responses as responses_client
+from end_to_end.scenarios import Scenario, script
+from end_to_end.talk import Heard, Reply
+from end_to_end.upstreams import chat as chat_upstream
+from end_to_end.upstreams import gemini as gemini_upstream
+from end_to_end.upstreams import messages as messages_upstream
+from end_to_end.upstreams import responses as responses_upstream
+from server.conftest import Gateway, serving
+
+CLIENTS: dict[str, Any] = {
+    "chat": chat_client,
+    "responses": responses_client,
+    "messages": messages_client,
+    "gemini": gemini_client,
+}
+UPSTREAMS: dict[str, tuple[str, Any]] = {
+    "gemini": ("gem", gemini_upstream),
+    "vertex-gemini": ("vgem", gemini_upstream),
+    "code-assist": ("assist", gemini_upstream),
+    "anthropic": ("claude", messages_upstream),
+    "vertex-anthropic": ("vclaude", messages_upstream),
+    "openai": ("gpt", chat_upstream),
+    "openai-responses": ("resp", responses_upstream),
+}
+"""By kind: the model that leads there, and how to read what arrives."""
+MANNERS = {"whole": False, "streamed": True}
+
+
+class Cell(Struct, frozen=True):
+    """What one cell came to; of two turns everything twice."""
+
+    replies: tuple[Reply, ...]
+    heard: tuple[Heard, ...]
+    requests: tuple[Seen, ...]
+    losses: tuple[tuple[str, ...], ...]
+    """What was lost, as `/v1/exchanges` tells it."""
+    headers: tuple[str, ...]
+    """What `x-dragoman-losses` said."""
+
+
+class Bench:
+    """A gateway, and clients whose exchanges are noted."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._answers: list[httpx2.Response] = []
+        self._http = gateway.open(httpx2.Client(event_hooks={"response": [self._answers.append]}))
+        self._plain = gateway.open(httpx2.Client())
+
+    def run(self, client: str, upstream: str, scenario: Scenario, *, streamed: bool) -> Cell:
+        """Play a scenario."""
+        self._answers.clear()
+        base, seen = self._gateway.base_url, self._gateway.simulator.requests
+        before = len(seen)
+        model, reader = UPSTREAMS[upstream]
+        talk = CLIENTS[client].Client(base, self._http, model, scenario)
+        replies = [talk.turn(streamed=streamed)]
+        if scenario.results:
+            talk.answer(replies[0].calls, scenario.results)
+            replies.append(talk.turn(streamed=streamed))
+        arrived = [request for request in list(seen)[before:] if "loadCodeAssist" not in request.target]
+        headers = [answer.headers for answer in self._answers]
+        return Cell(
+            tuple(replies),
+            tuple(reader.heard(json.loads(request.body)) for request in arrived),
+            tuple(arrived),
+            tuple(self._losses(header["x-dragoman-exchange"]) for header in headers),
+            tuple(header.get("x-dragoman-losses", "") for header in headers),
+        )
+
+    def _losses(self, exchange: str) -> tuple[str, ...]:
+        """Return what an exchange lost; that may be told a moment after its answer."""
+        url = f"{self._gateway.base_url}/v1/exchanges/{exchange}"
+        deadline = time.monotonic() + 5
+        while (told := self._plain.get(url)).status_code == 404 and time.monotonic() < deadline:
+            time.sleep(0.002)
+        return tuple(f"{loss['kind']} {loss['where']}: {loss['what']}" for loss in told.json()["losses"])
+
+
+@contextmanager
+def bench() -> Generator[Bench]:
+    """A gateway over a simulator that plays the scenarios."""
+    with in_thread(script=script) as simulator, serving(simulator) as gateway:
+        yield Bench(gateway)

@@ -1,0 +1,131 @@
+"""Ten things that happen between a client and a model. Each is data: what is asked, answered, and sent back."""
+
+from base64 import b64decode
+from typing import Any
+
+from msgspec import Struct
+
+from dragoman.simulator import Answer, Received
+from dragoman.simulator import Call as Made
+from end_to_end.talk import Result, Tool
+
+SYSTEM = "You are brief."
+IMAGE = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==")
+THOUGHT = "They want the weather — I must look it up."
+CITY = 'Zürich "Süd"\n\\ 東京'
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    return {**schema, "required": list(properties)} if properties else schema
+
+
+WEATHER = Tool("get_weather", "Tell the weather in a city.", _object(city={"type": "string"}))
+TIME = Tool("get_time", "Tell what time it is.", _object())
+
+
+class Scenario(Struct, frozen=True, kw_only=True):
+    """One thing that happens."""
+
+    name: str
+    prompt: str
+    answer: Answer
+    """What the model says first; what it says to results is its own, and quotes them."""
+    tools: tuple[Tool, ...] = ()
+    choice: str = "auto"
+    thinks: bool = False
+    results: tuple[Result, ...] = ()
+    quoted: str = ""
+    """What the answer to the results must quote."""
+
+
+def _calls(*made: tuple[str, dict[str, Any]], thought: str = "") -> Answer:
+    calls = tuple(Made(id=f"{at:024x}", name=name, arguments=given) for at, (name, given) in enumerate(made, 1))
+    return Answer(calls=calls, thought=thought, end="calls")
+
+
+_WARM = Result(value={"temperature": 72, "unit": "F"})
+_COLD = Result(value={"temperature": 41, "unit": "F"})
+
+SCENARIOS = (
+    Scenario(name="text", prompt="Who are you?", answer=Answer(text='I am "nobody" — 誰でもない.\nReally.')),
+    Scenario(
+        name="one call",
+        prompt="What is the weather in that odd place?",
+        tools=(WEATHER,),
+        answer=_calls(("get_weather", {"city": CITY})),
+    ),
+    Scenario(
+        name="parallel calls",
+        prompt="What is the weather in Paris and in Tokyo?",
+        tools=(WEATHER,),
+        answer=_calls(("get_weather", {"city": "Paris"}), ("get_weather", {"city": "Tokyo"})),
+        results=(_COLD, _WARM),
+        quoted="72",
+    ),
+    Scenario(
+        name="call with no arguments",
+        prompt="What time is it?",
+        tools=(TIME,),
+        answer=_calls(("get_time", {})),
+        results=(Result(value={"time": "11:45"}),),
+        quoted="11:45",
+    ),
+    Scenario(
+        name="result turn",
+        prompt="What is the weather in Tokyo?",
+        tools=(WEATHER, TIME),
+        answer=_calls(("get_weather", {"city": "Tokyo"})),
+        results=(_WARM,),
+        quoted="72",
+    ),
+    Scenario(
+        name="failed result",
+        prompt="What is the weather in Atlantis?",
+        tools=(WEATHER,),
+        answer=_calls(("get_weather", {"city": "Atlantis"})),
+        results=(Result(value="there is no such city", failed=True),),
+        quoted="no such city",
+    ),
+    Scenario(
+        name="image in result",
+        prompt="What is the weather in Rome, with a picture?",
+        tools=(WEATHER,),
+        answer=_calls(("get_weather", {"city": "Rome"})),
+        results=(Result(value={"temperature": 72, "unit": "F"}, image=IMAGE),),
+        quoted="72",
+    ),
+    Scenario(
+        name="reasoning + call",
+        prompt="Think about the weather in Oslo.",
+        tools=(WEATHER,),
+        thinks=True,
+        answer=_calls(("get_weather", {"city": "Oslo"}), thought=THOUGHT),
+        results=(_COLD,),
+        quoted="41",
+    ),
+    Scenario(
+        name="named tool_choice",
+        prompt="Hello there.",
+        tools=(WEATHER, TIME),
+        choice="get_weather",
+        answer=_calls(("get_weather", {"city": "Bern"})),
+    ),
+    Scenario(
+        name="none",
+        prompt="What is the weather in Lima?",
+        tools=(WEATHER,),
+        choice="none",
+        answer=Answer(text="I may not look."),
+    ),
+)
+
+_ANSWERS = {scenario.prompt: scenario.answer for scenario in SCENARIOS}
+
+
+def script(received: Received) -> Answer | None:
+    """Answer as the scenario of that prompt says; the model itself answers to results."""
+    turns = received.ask.turns
+    if any(turn.results for turn in turns):
+        return None
+    return next((_ANSWERS[turn.text] for turn in turns if turn.text in _ANSWERS), None)

@@ -1,0 +1,85 @@
+"""What a scenario, an SDK and an upstream have in common to talk about. None of these words is the interpreter's."""
+
+import json
+from typing import Any
+
+from msgspec import Struct
+
+
+class Tool(Struct, frozen=True):
+    """A tool that is declared."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+class Call(Struct, frozen=True):
+    """A call, as it is read."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """What a tool answered, for the client to send."""
+
+    value: Any
+    """JSON, or words where it failed."""
+    failed: bool = False
+    image: bytes = b""
+
+    @property
+    def text(self) -> str:
+        """The value as dialects with text results have it."""
+        return self.value if isinstance(self.value, str) else json.dumps(self.value)
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """What an SDK saw."""
+
+    text: str
+    thought: str
+    calls: tuple[Call, ...]
+    finish: str
+    """`stop` or `calls`."""
+    tokens: tuple[int, int]
+    """What went in and what came out."""
+
+
+class HeardResult(Struct, frozen=True, kw_only=True):
+    """A result, as an upstream got it."""
+
+    call_id: str
+    name: str | None = None
+    """The tool's name, where the dialect wants it again."""
+    value: Any
+    failed: bool | None = None
+    """None where the dialect cannot say it."""
+    images: tuple[bytes, ...] = ()
+
+
+class Heard(Struct, frozen=True, kw_only=True):
+    """What an upstream got, read in its own dialect."""
+
+    system: str
+    prompt: str
+    tools: tuple[Tool, ...]
+    choice: str
+    """`auto`, `none`, or the name of the tool that must be called."""
+    calls: tuple[Call, ...]
+    results: tuple[HeardResult, ...]
+    images: tuple[bytes, ...]
+    """Images that stand behind the results, not in them."""
+    thoughts: tuple[str, ...]
+    """Reasoning that came back."""
+    signatures: tuple[str, ...]
+
+
+def value_of(text: str) -> Any:
+    """Return what a text says: JSON if it is any."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,54 @@
+"""Every client on every upstream: what the SDK saw, what the upstream got, what was lost, and what docs/matrix.md says."""
+
+import functools
+
+import pytest
+
+from end_to_end.expectations import check
+from end_to_end.losses import expected, regarded
+from end_to_end.matrix import CLIENTS, MANNERS, UPSTREAMS, bench
+from end_to_end.scenarios import SCENARIOS
+from end_to_end.table import KEYS, PATH, cells_of, document, mark
+
+BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
+
+
+@pytest.fixture(scope="module")
+def table():
+    with bench() as found:
+        yield found
+
+
+@functools.cache
+def committed():
+    return cells_of(PATH.read_text(encoding="utf-8"))
+
+
+def test_the_document_shows_every_cell_and_nothing_else():
+    assert len(KEYS) == 4 * 7 * 10 * 2
+    assert document(committed()) == PATH.read_text(encoding="utf-8"), "run `make matrix`"
+
+
+@pytest.mark.parametrize("manner", MANNERS)
+@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_cell_of_the_matrix(table, name, client, upstream, manner):
+    scenario, streamed = BY_NAME[name], MANNERS[manner]
+    cell = table.run(client, upstream, scenario, streamed=streamed)
+    check(cell, client, upstream, scenario, streamed=streamed)
+    lost = regarded(tuple(loss for turn in cell.losses for loss in turn))
+    assert sorted(lost) == sorted(expected(name, client, UPSTREAMS[upstream][1].NAME))
+    for header, losses in zip(cell.headers, cell.losses, strict=True):
+        assert_told(header, losses, streamed=streamed)
+    assert committed()[client, upstream, name, manner] == mark(client, name, lost), "run `make matrix`"
+
+
+def assert_told(header, losses, *, streamed):
+    """The header counts and lists: of a whole reply all losses, of a stream those of its request."""
+    count, *items = header.split("; ") if header else ["0"]
+    ascii_only = [loss.encode("ascii", "replace").decode() for loss in losses]
+    assert items == ascii_only[: len(items)]
+    assert int(count) <= len(losses) if streamed else int(count) == len(losses)
+    of_the_request = [loss for loss in ascii_only if "client's dialect" not in loss]
+    assert len(items) >= len(of_the_request)

@@ -1,0 +1,60 @@
+"""How to read what arrived in Responses."""
+
+import json
+from base64 import b64decode
+from typing import Any
+
+from end_to_end.talk import Call, Heard, HeardResult, Tool, value_of
+
+NAME = "responses"
+FLAGS_FAILED = False
+FAILS_BY_MEMBER = False
+HOLDS_IMAGES = True
+REPLAYS = True
+
+
+def heard(body: dict[str, Any]) -> Heard:
+    """Read a request."""
+    items = body["input"] if isinstance(body["input"], list) else [{"role": "user", "content": body["input"]}]
+    said = [item for item in items if item.get("type", "message") == "message"]
+    instructions = [item for item in said if item["role"] in {"system", "developer"}]
+    users = [item for item in said if item["role"] == "user"]
+    reasoning = [item for item in items if item.get("type") == "reasoning"]
+    choice = body.get("tool_choice", "auto")
+    behind = [part for item in users[1:] for part in _parts(item["content"])]
+    return Heard(
+        system=body.get("instructions") or _text(instructions[0]["content"]),
+        prompt=_text(users[0]["content"]),
+        tools=tuple(Tool(tool["name"], tool["description"], tool["parameters"]) for tool in body.get("tools", ())),
+        choice=choice if isinstance(choice, str) else choice["name"],
+        calls=tuple(
+            Call(item["call_id"], item["name"], json.loads(item["arguments"]))
+            for item in items
+            if item.get("type") == "function_call"
+        ),
+        results=tuple(_result(item) for item in items if item.get("type") == "function_call_output"),
+        images=tuple(_image(part) for part in behind if part["type"] == "input_image"),
+        thoughts=tuple(summary["text"] for item in reasoning for summary in item["summary"]),
+        signatures=tuple(item["encrypted_content"] for item in reasoning),
+    )
+
+
+def _parts(content: Any) -> list[dict[str, Any]]:
+    return [{"type": "input_text", "text": content}] if isinstance(content, str) else content
+
+
+def _text(content: Any) -> str:
+    return "".join(part["text"] for part in _parts(content) if "text" in part)
+
+
+def _result(item: dict[str, Any]) -> HeardResult:
+    parts = _parts(item["output"])
+    return HeardResult(
+        call_id=item["call_id"],
+        value=value_of(_text(parts)),
+        images=tuple(_image(part) for part in parts if part["type"] == "input_image"),
+    )
+
+
+def _image(part: dict[str, Any]) -> bytes:
+    return b64decode(part["image_url"].removeprefix("data:image/png;base64,"), validate=True)
