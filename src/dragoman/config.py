@@ -84,6 +84,8 @@ class ServerTable(Table, frozen=True):
     hold: float = 10.0
     """Seconds a stream waits for its first event before the client is told that it begins."""
     heartbeat: float = 15.0
+    grace: float = 20.0
+    """Seconds that open answers are given to end when the server stops."""
     log: str = "stderr"
     """Where a line for each exchange goes: "stderr", "off", or a file."""
     log_format: Literal["json", "text"] = "json"

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from dragoman.config import Config, ConfigError, KeyTable, ServerTable, UpstreamTable
+from dragoman.config import Config, ConfigError, KeyTable, ServerTable, SessionsTable, UpstreamTable
 from dragoman.core.problems import Problem
 from dragoman.core.response import Usage
 from dragoman.gateway.record import Record
@@ -35,6 +35,7 @@ def served(tmp_path, table, steps, **server):
         keys=(KeyTable(key=CLIENT, name="one"),),
         upstreams={"up": table},
         models={"gem": ("up/gemini-3.8-flash",)},
+        sessions=SessionsTable(url=f"sqlite:///{tmp_path}/s.db"),
     )
     with log.opened(config) as lines:
         opened = lambda: running(config, observers=[lines.ended], grace=0.5)  # noqa: E731
@@ -132,7 +133,7 @@ def test_a_failure_of_our_own_is_answered_in_the_clients_dialect_and_told_with_i
     assert (line["status"], line["outcome"], line["problem"]) == (500, "refused", "internal")
 
 
-def test_an_observer_that_fails_does_no_harm(serve, tmp_path):
+def test_an_observer_that_fails_does_no_harm(tmp_path):
     reported: list[dict] = []
     seen: list[Record] = []
 
@@ -141,7 +142,11 @@ def test_an_observer_that_fails_does_no_harm(serve, tmp_path):
 
     async def main() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
-        config = Config(server=ServerTable(listen="127.0.0.1:0"), upstreams={"up": UpstreamTable(kind="simulator")})
+        config = Config(
+            server=ServerTable(listen="127.0.0.1:0"),
+            upstreams={"up": UpstreamTable(kind="simulator")},
+            sessions=SessionsTable(url=f"sqlite:///{tmp_path}/s.db"),
+        )
         async with running(config, observers=[fails, seen.append]) as gateway:
             told = await asyncio.to_thread(asked, gateway.base_url, "gemini-3.8-flash")
             assert told.status_code == 200

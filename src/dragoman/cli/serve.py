@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
     from dragoman.config import Config
-    from dragoman.server.serving import Running
 
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
@@ -21,6 +19,7 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     parser = verbs.add_parser("serve", help="run the gateway")
     parser.add_argument("--config", type=Path, help="the configuration (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
     parser.add_argument("--listen", default="", help="host:port, instead of the configured one")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="serve with N processes (default 1)")
     parser.set_defaults(run=run)
 
 
@@ -34,34 +33,28 @@ def run(options: argparse.Namespace) -> int:
         config = load(options.config)
         if options.listen:
             config = replace(config, server=replace(config.server, listen=options.listen))
+        if options.workers > 1:
+            return _several(config, options.workers)
+        from dragoman.server.run import serve  # noqa: PLC0415  only for this verb
+
         with contextlib.suppress(KeyboardInterrupt):
-            runner()(_serve(config))
+            runner()(serve(config, begun=lambda gateway: _say(config, gateway.base_url)))
     except (ConfigError, OSError) as error:
         sys.stderr.write(f"dragoman: {error}\n")
         return 2
     return 0
 
 
-async def _serve(config: "Config") -> None:
-    import asyncio  # noqa: PLC0415  not for other verbs
+def _several(config: "Config", count: int) -> int:
+    from dragoman.server.workers import Workers  # noqa: PLC0415  not for one process
 
-    from dragoman.server import log  # noqa: PLC0415  only for this verb
-    from dragoman.server.serving import running  # noqa: PLC0415
-
-    with log.opened(config) as lines:
-        asyncio.get_running_loop().set_exception_handler(lines.loop_failed)
-        async with running(config, observers=[lines.ended]) as gateway:
-            await _until_told(gateway)
+    workers = Workers(config, count, runner())
+    return workers.serve(lambda: _say(config, workers.base_url))
 
 
-async def _until_told(gateway: "Running") -> None:
-    import asyncio  # noqa: PLC0415  not for other verbs
-
-    sys.stdout.write(f"dragoman on {gateway.base_url}\n")
-    for name in gateway.simulated:
-        sys.stdout.write(f"upstream {name!r} is the simulator, not a model: set GEMINI_API_KEY or another key\n")
+def _say(config: "Config", base_url: str) -> None:
+    sys.stdout.write(f"dragoman on {base_url}\n")
+    for name, table in config.upstreams.items():
+        if table.kind == "simulator":
+            sys.stdout.write(f"upstream {name!r} is the simulator, not a model: set GEMINI_API_KEY or another key\n")
     sys.stdout.flush()
-    stopped = asyncio.Event()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(name, stopped.set)
-    await stopped.wait()

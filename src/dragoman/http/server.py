@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from dragoman.http.connection import Connection, Handler, Limits, Refusal
 
@@ -27,8 +28,7 @@ class Server:
     @property
     def base_url(self) -> str:
         """Where it listens, as an address that clients take."""
-        host, port = self.address
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        return url_of(self._server.sockets[0])
 
     async def close(self, grace: float = 5.0) -> None:
         """Take no more connections, give open answers some time, then break them off."""
@@ -46,17 +46,38 @@ class Server:
             await asyncio.gather(*(connection.ended.wait() for connection in self._connections))
 
 
-async def listen(
-    handler: Handler, host: str, port: int, limits: Limits | None = None, refusal: Refusal | None = None
+def url_of(sock: Any) -> str:
+    """Return where a socket listens, as an address that clients take."""
+    host, port, *_ = sock.getsockname()
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def listen(  # noqa: PLR0913  half of them have defaults
+    handler: Handler,
+    host: str,
+    port: int,
+    limits: Limits | None = None,
+    *,
+    refusal: Refusal | None = None,
+    sock: socket.socket | None = None,
 ) -> Server:
-    """Listen on `host` and `port`; port 0 is any that is free. `refusal` says why something is no request."""
+    """Listen on `host` and `port`, where port 0 is any that is free; or on a socket that listens already.
+
+    `refusal` says why something is no request.
+    """
     if not 0 <= port <= _LAST_PORT:
         # uvloop would take another port instead.
         raise ValueError(f"a port is a number from 0 to {_LAST_PORT}, not {port}")
     connections: set[Connection] = set()
     loop = asyncio.get_running_loop()
+
+    def connected() -> Connection:
+        return Connection(handler, limits or Limits(), connections, refusal)
+
+    if sock is not None:
+        return Server(await loop.create_server(connected, sock=sock, backlog=_BACKLOG), connections)
     server = await loop.create_server(
-        lambda: Connection(handler, limits or Limits(), connections, refusal),
+        connected,
         host,
         port,
         family=socket.AF_UNSPEC if ":" in host else socket.AF_INET,
@@ -73,10 +94,11 @@ async def listening(  # noqa: PLR0913  all but one have defaults
     limits: Limits | None = None,
     *,
     refusal: Refusal | None = None,
+    sock: socket.socket | None = None,
     grace: float = 5.0,
 ) -> AsyncGenerator[Server]:
     """Listen as long as the block runs."""
-    server = await listen(handler, host, port, limits, refusal)
+    server = await listen(handler, host, port, limits, refusal=refusal, sock=sock)
     try:
         yield server
     finally:

@@ -39,25 +39,28 @@ class Board:
     """The shares of all workers."""
 
     def __init__(self, workers: int = 1, keys: int = 0) -> None:
-        requests, models = Sheet.size(1, _REQUEST_ROWS), Sheet.size(_MODEL_WIDTH, _MODEL_ROWS)
-        size = requests + models + (1 + keys) * 8
-        memory = memoryview(shared(size * workers))
-        parts = [memory[at * size : (at + 1) * size] for at in range(workers)]
-        self.shares = tuple(
-            Share(
-                Sheet(part[:requests], 1, _REQUEST_WORDS),
-                Sheet(part[requests : requests + models], _MODEL_WIDTH, _MODEL_WORDS),
-                part[requests + models :].cast("d"),
-            )
-            for part in parts
+        self.workers = workers
+        self._requests = Sheet.size(1, _REQUEST_ROWS)
+        self._models = Sheet.size(_MODEL_WIDTH, _MODEL_ROWS)
+        self._size = self._requests + self._models + (1 + keys) * 8
+        self._memory = memoryview(shared(self._size * workers))
+
+    def share(self, worker: int) -> Share:
+        """Return the share of a worker as it is now; what one before it has counted is in it."""
+        part = self._memory[worker * self._size : (worker + 1) * self._size]
+        requests, rest = part[: self._requests], part[self._requests :]
+        return Share(
+            Sheet(requests, 1, _REQUEST_WORDS),
+            Sheet(rest[: self._models], _MODEL_WIDTH, _MODEL_WORDS),
+            rest[self._models :].cast("d"),
         )
 
-    def open(self, at: int = 0) -> float:
-        """Return how many requests are open at all workers: in all, or of one key."""
-        return sum(share.open[at] for share in self.shares)
+    def shares(self) -> tuple[Share, ...]:
+        """Return the shares of all workers."""
+        return tuple(self.share(worker) for worker in range(self.workers))
 
     def forget_open(self, worker: int) -> None:
         """A worker is gone, and with it all that it had open."""
-        share = self.shares[worker].open
+        share = self.share(worker).open
         for at in range(len(share)):
             share[at] = 0.0

@@ -39,12 +39,12 @@ class _Counted(Collector):
         self._board = board
 
     def collect(self) -> Iterator[Metric]:
-        board = self._board
+        shares = self._board.shares()
         requests = CounterMetricFamily("dragoman_requests", "Requests that are over.", labels=_REQUEST)
-        for key, numbers in _summed([share.requests for share in board.shares]).items():
+        for key, numbers in _summed([share.requests for share in shares]).items():
             requests.add_metric(key, numbers[0])
         yield requests
-        models = _summed([share.models for share in board.shares])
+        models = _summed([share.models for share in shares])
         yield _times("dragoman_request_seconds", "Seconds until an answer was whole.", models, 0)
         yield _times("dragoman_first_token_seconds", "Seconds until a stream said something.", models, FIRST_AT)
         yield _kinds("dragoman_tokens", "Tokens, as upstreams count them.", models, TOKENS, TOKENS_AT)
@@ -53,8 +53,10 @@ class _Counted(Collector):
         for key, numbers in models.items():
             retries.add_metric(key, numbers[RETRIES_AT])
         yield retries
-        yield GaugeMetricFamily("dragoman_open_requests", "Requests under way.", value=board.open())
-        yield GaugeMetricFamily("dragoman_workers", "Processes that serve.", value=len(board.shares))
+        yield GaugeMetricFamily(
+            "dragoman_open_requests", "Requests under way.", value=sum(share.open[0] for share in shares)
+        )
+        yield GaugeMetricFamily("dragoman_workers", "Processes that serve.", value=len(shares))
         built = GaugeMetricFamily("dragoman_build_info", "The version that runs.", labels=("version",))
         built.add_metric((__version__,), 1)
         yield built

@@ -28,12 +28,19 @@ class Log:
     """Writes a line for every exchange."""
 
     def __init__(
-        self, add: Callable[[bytes], None], *, form: str = "json", secrets: Collection[str] = (), crashes: bool = False
+        self,
+        add: Callable[[bytes], None],
+        *,
+        form: str = "json",
+        secrets: Collection[str] = (),
+        crashes: bool = False,
+        more: Fields | None = None,
     ) -> None:
         self._add = add
         self._secrets = secrets
         self._form = _plain if form == "text" else json.encode
         self._crashes_only = crashes
+        self._more = more
 
     def ended(self, record: Record) -> None:
         """Tell of an exchange that is over."""
@@ -86,6 +93,8 @@ class Log:
         if problem is not None:
             fields["problem"] = problem.kind
             fields["message"] = self._clean(problem.message)[:_LONGEST]
+        if self._more is not None:
+            fields.update(self._more)
         return fields
 
     def _clean(self, text: str) -> str:
@@ -129,8 +138,8 @@ def _plain(fields: Fields) -> bytes:
 
 
 @contextmanager
-def opened(config: Config) -> Generator[Log]:
-    """Keep the log that is configured open as long as the block runs."""
+def opened(config: Config, worker: int | None = None) -> Generator[Log]:
+    """Keep the log that is configured open as long as the block runs; of several workers each says which it is."""
     said = config.server.log
     try:
         lines = Lines(None if said in {"stderr", "off"} else Path(said))
@@ -138,6 +147,8 @@ def opened(config: Config) -> Generator[Log]:
         words = f'{said!r} cannot be written ({error.strerror}): name another file, "stderr" or "off"'
         raise ConfigError(config.source, "server.log", words) from None
     try:
-        yield Log(lines.add, form=config.server.log_format, secrets=config.secrets, crashes=said == "off")
+        more = None if worker is None else {"worker": worker}
+        form, crashes = config.server.log_format, said == "off"
+        yield Log(lines.add, form=form, secrets=config.secrets, crashes=crashes, more=more)
     finally:
         lines.close()

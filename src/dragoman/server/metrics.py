@@ -23,7 +23,7 @@ class Metrics:
 
     def __init__(self, board: Board | None = None, worker: int = 0, models: Collection[str] = ()) -> None:
         self._board = board or Board()
-        self._share = self._board.shares[worker]
+        self._share = self._board.share(worker)
         self._named = frozenset(models)
         self._learned: set[str] = set()
         self._requests: dict[tuple[str, str, str, str, int, str], int] = {}

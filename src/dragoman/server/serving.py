@@ -18,6 +18,7 @@ from dragoman.server.app import App
 from dragoman.server.desks import open_desk
 from dragoman.server.places import place
 from dragoman.server.refusing import refusal
+from dragoman.server.seat import Seat
 from dragoman.server.watch import Watch
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -26,18 +27,24 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 class Running:
     """A gateway that listens."""
 
-    def __init__(self, server: Server, app: App, simulated: tuple[str, ...]) -> None:
+    def __init__(self, server: Server, app: App) -> None:
         self.base_url = server.base_url
         self.app = app
-        self.simulated = simulated
-        """The upstreams that are played by the simulator."""
 
 
 @asynccontextmanager
 async def running(
-    config: Config, *, port: int | None = None, observers: Sequence[Observer] = (), grace: float = 20.0
+    config: Config,
+    *,
+    port: int | None = None,
+    observers: Sequence[Observer] = (),
+    grace: float | None = None,
+    seat: Seat | None = None,
 ) -> AsyncGenerator[Running]:
-    """Run a gateway as long as the block does, on another port than the configured one if that is given."""
+    """Run a gateway as long as the block does.
+
+    It listens on another port than the configured one if that is given; one of several workers has its `seat`.
+    """
     host, configured = listen_address(config)
     async with AsyncExitStack() as stack:
         client = Client()
@@ -52,13 +59,24 @@ async def running(
         }
         routes = Routes(Places(places, kinds, deadlines), config.models)
         relay = Relay(routes, client, _manner(config))
+        watch = Watch(config, observers, seat)
+        if seat is not None:
+            await stack.enter_async_context(seat.siblings.answered(watch.kept.find))
         desk = await stack.enter_async_context(open_desk(config))
-        app = App(relay, _access(config, host), Watch(config, observers), desk, strict=config.server.strict)
+        app = App(relay, _access(config, host), watch, desk, strict=config.server.strict)
         held = convert(to_builtins(config.server.limits), Limits)
         server = await stack.enter_async_context(
-            listening(app.handle, host, configured if port is None else port, held, refusal=refusal, grace=grace)
+            listening(
+                app.handle,
+                host,
+                configured if port is None else port,
+                held,
+                refusal=refusal,
+                sock=None if seat is None else seat.socket,
+                grace=config.server.grace if grace is None else grace,
+            )
         )
-        yield Running(server, app, tuple(name for name, kind in kinds.items() if kind == "simulator"))
+        yield Running(server, app)
 
 
 def listen_address(config: Config) -> tuple[str, int]:

@@ -4,25 +4,18 @@ from collections.abc import Iterable
 
 from dragoman.config import Config
 from dragoman.gateway.observe import Observer, Observers
-from dragoman.server.board import Board
-from dragoman.server.kept import Elsewhere, Kept
+from dragoman.server.kept import Kept
 from dragoman.server.metrics import Metrics
+from dragoman.server.seat import Seat
 
 
 class Watch:
     """The last exchanges, the metrics, and whoever else is told of exchanges."""
 
-    def __init__(
-        self,
-        config: Config,
-        observers: Iterable[Observer] = (),
-        *,
-        board: Board | None = None,
-        worker: int = 0,
-        elsewhere: Elsewhere | None = None,
-    ) -> None:
-        self.kept = Kept(elsewhere)
-        self.metrics = Metrics(board, worker, _names(config))
+    def __init__(self, config: Config, observers: Iterable[Observer] = (), seat: Seat | None = None) -> None:
+        alone = seat is None
+        self.kept = Kept(None if alone else seat.siblings.ask)
+        self.metrics = Metrics(None if alone else seat.board, 0 if alone else seat.worker, _names(config))
         self.observers = Observers(begun=[self.metrics.begun], ended=[self.kept.add, self.metrics.ended, *observers])
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
+from socket import socket
 from typing import Any
 
 from dragoman.http.background import in_background
@@ -29,13 +30,18 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    settings: Settings | None = None, *, host: str = "127.0.0.1", port: int = 0, **options: Any
+    settings: Settings | None = None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    sock: socket | None = None,
+    **options: Any,
 ) -> AsyncGenerator[Running]:
-    """Run a simulator; `options` are the members of `Settings`."""
+    """Run a simulator, on a socket that listens already if one is given; `options` are the members of `Settings`."""
     if settings is not None and options:
         raise TypeError(f"told twice how to behave: by settings, and by {', '.join(options)}")
     simulator = Simulator(settings or Settings(**options))
-    async with listening(simulator.handle, host, port, grace=_GRACE) as server:
+    async with listening(simulator.handle, host, port, sock=sock, grace=_GRACE) as server:
         yield Running(simulator, server)
 
 

@@ -1,0 +1,82 @@
+"""`dragoman doctor`: see whether the configuration works, upstream by upstream.
+
+Exit code 0 means that all is well, 1 that something is not, 2 that the configuration cannot be read.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
+    from collections.abc import Callable
+
+    from dragoman.config import Config
+    from dragoman.server.doctor import Check
+
+
+def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
+    """Declare the verb."""
+    parser = verbs.add_parser("doctor", help="check the configuration, credentials and upstreams")
+    parser.add_argument("--config", type=Path, help="the configuration (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
+    parser.add_argument("--model", action="append", default=[], metavar="UPSTREAM/MODEL", help="try only this model")
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds to wait for an answer (default 60)")
+    parser.add_argument("--json", action="store_true", help="one JSON object a check")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check everything that is configured."""
+    import asyncio  # noqa: PLC0415  only for this verb
+
+    from dragoman.config import ConfigError, load  # noqa: PLC0415
+    from dragoman.server.doctor import Check  # noqa: PLC0415
+    from dragoman.server.serving import listen_address  # noqa: PLC0415
+
+    tell = _json if options.json else _line
+    try:
+        config = load(options.config)
+        host, port = listen_address(config)
+        _check_models(config, options.model)
+    except ConfigError as error:
+        tell(Check(check="configuration", ok=False, detail=str(error), remedy="mend it as it says"))
+        return 2
+    told = f"{config.source}; {len(config.upstreams)} upstreams, {len(config.models)} models, {len(config.keys)} keys"
+    tell(Check(check="configuration", ok=True, detail=f"{told}, on {host}:{port}"))
+    return 0 if asyncio.run(_examined(config, options, tell)) else 1
+
+
+def _check_models(config: "Config", models: "list[str]") -> None:
+    from dragoman.config import ConfigError  # noqa: PLC0415  only for this verb
+
+    for model in models:
+        name, _, rest = model.partition("/")
+        if name not in config.upstreams or not rest:
+            known = ", ".join(config.upstreams)
+            raise ConfigError(config.source, "--model", f"{model!r} must be UPSTREAM/MODEL; there are {known}")
+
+
+async def _examined(config: "Config", options: argparse.Namespace, tell: "Callable[[Check], None]") -> bool:
+    from dragoman.server.doctor import examine  # noqa: PLC0415  only for this verb
+
+    well = True
+    async for check in examine(config, options.model, options.timeout):
+        tell(check)
+        well = well and check.ok
+    return well
+
+
+def _line(check: "Check") -> None:
+    place = " ".join(word for word in (check.upstream, check.check, check.model) if word)
+    sys.stdout.write(f"{'ok  ' if check.ok else 'FAIL'}  {place}: {check.detail}\n")
+    if check.remedy:
+        sys.stdout.write(f"      what to do: {check.remedy}\n")
+    sys.stdout.flush()
+
+
+def _json(check: "Check") -> None:
+    from dragoman.wire import json  # noqa: PLC0415  only for this verb
+
+    sys.stdout.write(json.encode(check).decode() + "\n")
+    sys.stdout.flush()

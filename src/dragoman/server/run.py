@@ -1,0 +1,47 @@
+"""Serve until told to stop: what each process of the gateway does."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from dragoman.config import Config
+from dragoman.server import log
+from dragoman.server.seat import Seat
+from dragoman.server.serving import Running, running
+
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+async def serve(
+    config: Config,
+    *,
+    begun: Callable[[Running], None] | None = None,
+    seat: Seat | None = None,
+    parent: int | None = None,
+) -> None:
+    """Serve until a signal comes, or the parent that holds the other end of a pipe is gone."""
+    with log.opened(config, None if seat is None else seat.worker) as lines:
+        asyncio.get_running_loop().set_exception_handler(lines.loop_failed)
+        async with running(config, observers=[lines.ended], seat=seat) as gateway:
+            stopped = told_to_stop(parent)
+            if begun is not None:
+                begun(gateway)
+            await stopped.wait()
+
+
+def told_to_stop(parent: int | None = None, signals: Iterable[signal.Signals] = _STOPS) -> asyncio.Event:
+    """Return what is set at a signal, or at the parent's end."""
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+    with suppress(NotImplementedError):  # where a loop knows no signals, an interrupt is an exception
+        for each in signals:
+            loop.add_signal_handler(each, stopped.set)
+    if parent is not None:
+
+        def orphaned() -> None:
+            loop.remove_reader(parent)
+            stopped.set()
+
+        loop.add_reader(parent, orphaned)
+    return stopped

@@ -1,0 +1,142 @@
+"""Several processes serve one port: each has a listening socket of its own, and the system spreads clients over them.
+
+The parent holds the sockets, so that none is lost with the worker that listens on it: clients wait in it for the next
+worker. The workers share memory for what they count, and ask each other for exchanges.
+"""
+
+import gc
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Coroutine
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from dragoman.config import Config, ConfigError
+from dragoman.http.server import url_of
+from dragoman.server.board import Board
+from dragoman.server.run import serve, told_to_stop
+from dragoman.server.seat import Seat
+from dragoman.server.serving import listen_address
+from dragoman.server.siblings import Siblings
+from dragoman.server.supervisor import UNUSABLE, Job, Supervisor
+
+_BACKLOG = 2048
+_SIMULATOR = "the simulator"
+Run = Callable[[Coroutine[Any, Any, None]], None]
+
+
+class Workers:
+    """The processes of one gateway."""
+
+    def __init__(self, config: Config, count: int, run: Run) -> None:
+        if sys.platform == "win32":
+            raise ConfigError(config.source, "--workers", "there is one process only on this system")
+        self._run = run
+        self._sockets = bound(*listen_address(config), count)
+        self._simulator = bound("127.0.0.1", 0, 1)[0] if _simulated_here(config) else None
+        self._config = config if self._simulator is None else _with_simulator(config, url_of(self._simulator))
+        self._board = Board(count, len(config.keys))
+        self._directory = Path(tempfile.mkdtemp(prefix="dragoman-"))
+
+    @property
+    def base_url(self) -> str:
+        """Where they listen."""
+        return url_of(self._sockets[0])
+
+    def serve(self, begun: Callable[[], None]) -> int:
+        """Serve until told to stop."""
+        names = [f"worker {at}" for at in range(len(self._sockets))]
+        jobs: dict[str, Job] = {name: partial(self._work, at) for at, name in enumerate(names)}
+        needed: dict[str, Job] = {} if self._simulator is None else {_SIMULATOR: self._simulate}
+
+        def died(name: str) -> None:
+            if name in names:
+                self._board.forget_open(names.index(name))
+
+        # What is loaded by now is never collected, so that processes go on sharing it.
+        gc.freeze()
+        try:
+            return Supervisor(jobs, needed, died=died, stopping=self._close).run(begun)
+        finally:
+            self._close()
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _close(self) -> None:
+        """Take no more clients here; the workers have sockets of their own."""
+        for each in self._sockets:
+            each.close()
+
+    def _work(self, worker: int, parent: int) -> int:
+        own = self._sockets[worker].dup()
+        self._close()
+        siblings = Siblings(self._directory, worker, len(self._sockets))
+        seat = Seat(worker=worker, board=self._board, socket=own, siblings=siblings)
+        try:
+            self._run(serve(self._config, seat=seat, parent=parent))
+        except (ConfigError, OSError) as error:
+            sys.stderr.write(f"dragoman: {error}\n")
+            return UNUSABLE
+        return 0
+
+    def _simulate(self, parent: int) -> int:
+        self._close()
+
+        # An interrupt from a terminal comes to every process, and what the workers have open still needs answers.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+        async def simulate() -> None:
+            from dragoman.simulator.serving import running  # noqa: PLC0415  only who has no model pays for it
+
+            async with running(sock=self._simulator):
+                await told_to_stop(parent, [signal.SIGTERM]).wait()
+
+        self._run(simulate())
+        return 0
+
+
+def bound(host: str, port: int, count: int) -> list[socket.socket]:
+    """Listen on one address with several sockets; with one for all where clients are not spread over several."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    alone = _listening(family, host, port, shared=False)
+    if count == 1:
+        return [alone]
+    if not sys.platform.startswith("linux"):
+        return [alone, *(alone.dup() for _ in range(count - 1))]
+    # Sockets that share an address would also share it with another gateway; the first one shows that there is none.
+    port = alone.getsockname()[1]
+    alone.close()
+    return [_listening(family, host, port, shared=True) for _ in range(count)]
+
+
+def _listening(family: socket.AddressFamily, host: str, port: int, *, shared: bool) -> socket.socket:
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        made.bind((host, port))
+        made.listen(_BACKLOG)
+    except OSError as error:
+        made.close()
+        raise OSError(error.errno, f"cannot listen on {host}:{port}: {error.strerror}") from None
+    made.setblocking(False)  # noqa: FBT003
+    return made
+
+
+def _simulated_here(config: Config) -> bool:
+    return any(table.kind == "simulator" and not table.base_url for table in config.upstreams.values())
+
+
+def _with_simulator(config: Config, base_url: str) -> Config:
+    """Let every upstream that is the simulator be the one that all workers share."""
+    upstreams = {
+        name: replace(table, base_url=base_url) if table.kind == "simulator" and not table.base_url else table
+        for name, table in config.upstreams.items()
+    }
+    return replace(config, upstreams=upstreams)

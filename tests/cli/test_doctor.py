@@ -1,0 +1,158 @@
+"""`dragoman doctor`: what works, what does not, and what to do about it."""
+
+import json
+import socket
+
+import pytest
+
+from dragoman.cli import main
+from dragoman.simulator.serving import in_thread
+
+KINDS = {
+    "gem": 'kind = "gemini"\napi_key = "k"\n',
+    "claude": 'kind = "anthropic"\napi_key = "k"\n',
+    "resp": 'kind = "openai-responses"\napi_key = "k"\n',
+    "gpt": 'kind = "openai"\napi_key = "k"\n',
+    "vertex": 'kind = "vertex-gemini"\nproject = "p"\naccess_token = "t"\n',
+    "vertex-claude": 'kind = "vertex-anthropic"\nproject = "p"\naccess_token = "t"\n',
+    "assist": 'kind = "code-assist"\naccess_token = "t"\n',
+    "sim": 'kind = "simulator"\n',
+}
+OPENAI = ("resp", "gpt")
+
+
+def written(tmp_path, base_url, names, models=""):
+    tables = []
+    for name in names:
+        base = f"{base_url}/v1" if name in OPENAI else base_url
+        tables.append(f'[upstreams.{name}]\n{KINDS[name]}base_url = "{base}"\n')
+    file = tmp_path / "dragoman.toml"
+    file.write_text("\n".join([*tables, models]))
+    return str(file)
+
+
+def checked(capsys, *arguments):
+    code = main(["doctor", "--json", *arguments])
+    return code, [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_every_kind_of_upstream_is_tried_with_a_tool(tmp_path, capsys):
+    with in_thread() as simulator:
+        code, checks = checked(capsys, "--config", written(tmp_path, simulator.base_url, KINDS))
+    assert not [check for check in checks if not check["ok"]]
+    assert code == 0
+    tried = {check["upstream"]: check for check in checks if check["check"] == "tool round trip"}
+    assert set(tried) == set(KINDS)
+    assert all("21" in check["detail"] for check in tried.values())
+    assert tried["gpt"]["model"] == "gpt-6-luna"  # the first that the server lists
+    assert {check["check"] for check in checks} == {"configuration", "credentials", "reachable", "tool round trip"}
+
+
+def test_the_configured_models_are_tried_each_once_and_only_the_named_one_if_one_is_named(tmp_path, capsys):
+    models = (
+        '[models]\na = "gem/gemini-2.5-flash"\nb = ["gem/gemini-2.5-flash", "gem/gemini-3-flash"]\n"c-*" = "gem/*"\n'
+    )
+    with in_thread() as simulator:
+        file = written(tmp_path, simulator.base_url, ["gem", "claude"], models)
+        _, checks = checked(capsys, "--config", file)
+        tried = [check["model"] for check in checks if check["upstream"] == "gem" and check["model"]]
+        assert tried == ["gemini-2.5-flash", "gemini-3-flash"]
+        _, checks = checked(capsys, "--config", file, "--model", "claude/claude-opus-4-8")
+        assert {check["upstream"] for check in checks} == {"", "claude"}
+        assert checks[-1]["model"] == "claude-opus-4-8"
+
+
+@pytest.mark.parametrize("name", ["gem", "claude", "resp"])
+def test_a_key_that_is_refused_is_told_with_what_to_do_and_without_the_key(tmp_path, capsys, name):
+    with in_thread(key="another") as simulator:
+        file = written(tmp_path, simulator.base_url, [name])
+        code, checks = checked(capsys, "--config", file)
+    assert code == 1
+    assert not checks[-1]["ok"]
+    assert "refuses the gateway's credentials" in checks[-1]["detail"]
+    assert checks[-1]["remedy"] == f"check the key or credentials in [upstreams.{name}]"
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ("gem/gemini-3-flash~404", "name a model that the upstream has"),
+        ("gem/gemini-3-flash~429", "quota"),
+        ("gem/gemini-3-flash~503", "busy"),
+        ("gem/gemini-3-flash~bad-json", "check kind and base_url"),
+        ("gem/gemini-3-flash~hang", "--timeout"),
+    ],
+)
+def test_each_trouble_has_its_remedy(tmp_path, capsys, model, words):
+    with in_thread() as simulator:
+        file = written(tmp_path, simulator.base_url, ["gem"])
+        code, checks = checked(capsys, "--config", file, "--model", model, "--timeout", "0.5")
+    assert code == 1
+    assert words in checks[-1]["remedy"]
+
+
+def test_a_model_that_does_not_call_the_tool_is_told(tmp_path, capsys):
+    script = tmp_path / "script.toml"
+    script.write_text('[[step]]\ntext = "no tools for me"\n')
+    from dragoman.simulator.script import read_script
+
+    with in_thread(script=read_script(script)) as simulator:
+        code, checks = checked(capsys, "--config", written(tmp_path, simulator.base_url, ["gem"]))
+    assert code == 1
+    assert "without calling the tool" in checks[-1]["detail"]
+
+
+def test_an_upstream_that_is_not_there_and_one_without_a_key_are_told_for_people(tmp_path, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    file = tmp_path / "dragoman.toml"
+    file.write_text(
+        f'[upstreams.a]\nkind = "gemini"\n[upstreams.b]\nkind = "openai"\nbase_url = "http://127.0.0.1:{port}"\n'
+    )
+    assert main(["doctor", "--config", str(file)]) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("ok    configuration: ")
+    assert told[1:3] == [
+        "FAIL  a credentials: there is no key",
+        '      what to do: set api_key = "env:…" in [upstreams.a]',
+    ]
+    assert told[3] == "ok    b credentials: none are sent"
+    assert told[4].startswith(f"FAIL  b reachable: 127.0.0.1:{port} cannot be reached")
+    assert told[5] == "      what to do: check base_url in [upstreams.b], the network and HTTPS_PROXY"
+
+
+def test_google_credentials_that_do_not_work_are_told(tmp_path, capsys):
+    grant = tmp_path / "grant.json"
+    grant.write_text("{}")
+    file = tmp_path / "dragoman.toml"
+    file.write_text(f'[upstreams.v]\nkind = "vertex-gemini"\nproject = "p"\ncredentials = "{grant}"\n')
+    code, checks = checked(capsys, "--config", str(file))
+    assert code == 1
+    assert checks[-1]["check"] == "credentials"
+    assert "neither a service account's key nor a user's grant" in checks[-1]["detail"]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "words"),
+    [
+        ("[server]\nlistn = 1\n", (), "listn"),
+        ('[server]\nlisten = "0.0.0.0:1"\n', (), "add a key"),
+        ("", ("--model", "nobody/x"), "must be UPSTREAM/MODEL"),
+    ],
+)
+def test_a_configuration_that_cannot_be_used_is_told_first(tmp_path, capsys, text, arguments, words):
+    file = tmp_path / "dragoman.toml"
+    file.write_text(text)
+    code, checks = checked(capsys, "--config", str(file), *arguments)
+    assert code == 2
+    assert [check["check"] for check in checks] == ["configuration"]
+    assert words in checks[0]["detail"]
+
+
+def test_without_any_key_the_simulator_is_examined(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("GEMINI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_CLOUD_PROJECT", "DRAGOMAN_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    code, checks = checked(capsys)
+    assert code == 0
+    assert checks[-1]["upstream"] == "simulator"

@@ -1,0 +1,61 @@
+"""The gateway as the command runs it, in processes of its own."""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+PROGRAM = "from dragoman.cli import main; raise SystemExit(main())"
+_KEYS = ("GEMINI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_CLOUD_PROJECT", "DRAGOMAN_CONFIG")
+
+
+class Command:
+    """A process that runs the command."""
+
+    def __init__(self, process: "subprocess.Popen[str]", base_url: str, errors: Path) -> None:
+        self.process = process
+        self.base_url = base_url
+        self._errors = errors
+
+    @property
+    def errors(self) -> str:
+        return self._errors.read_text()
+
+    def children(self) -> list[int]:
+        """The processes it has started, oldest first."""
+        listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return [int(pid) for pid in listed.split()]
+
+
+@contextlib.contextmanager
+def serving(directory: Path, *options: str, **environment: str) -> Generator[Command]:
+    """Run `dragoman serve` in a directory on a free port; yields when it says where."""
+    command = [sys.executable, "-c", PROGRAM, "serve", *options]
+    if "--config" not in options:
+        command += ["--listen", "127.0.0.1:0"]
+    outside = {name: value for name, value in os.environ.items() if name not in _KEYS}
+    told = {**outside, "TMPDIR": str(directory), "XDG_STATE_HOME": str(directory), **environment}
+    with (
+        (directory / "stderr").open("w") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=told, cwd=directory) as process,  # noqa: S603
+    ):
+        try:
+            found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
+            assert found, (directory / "stderr").read_text()
+            yield Command(process, found[0], directory / "stderr")
+        finally:
+            process.kill()
+
+
+def until(true: Callable[[], Any], seconds: float = 20) -> Any:
+    """Wait for what another process does; fail if it does not."""
+    end = time.monotonic() + seconds
+    while not (found := true()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return found

@@ -1,0 +1,189 @@
+"""The gateway in processes of its own: several workers that are one gateway, and an end that cuts nobody off."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import httpx2
+import pytest
+
+from dragoman.simulator.serving import in_thread
+from server.processes import PROGRAM, serving, until
+from server.test_metrics import total
+
+HELLO = {"model": "gemini-3-flash", "messages": [{"role": "user", "content": "hello"}]}
+
+
+def asked(base_url: str, **more) -> httpx2.Response:
+    # A client of its own each time: a connection stays with the worker that took it.
+    return httpx2.post(f"{base_url}/v1/chat/completions", json={**HELLO, **more})
+
+
+def scraped(base_url: str) -> str:
+    return httpx2.get(f"{base_url}/metrics").text
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """Two workers with the simulator behind them."""
+    with serving(tmp_path, "--workers", "2") as command:
+        yield command
+
+
+def test_workers_are_one_gateway(pair):
+    names = []
+    for _ in range(16):
+        told = asked(pair.base_url)
+        assert told.status_code == 200
+        names.append(told.headers["x-dragoman-exchange"])
+    for name in (names[0], names[-1]):
+        shown = {httpx2.get(f"{pair.base_url}/v1/exchanges/{name}").json()["id"] for _ in range(8)}
+        assert shown == {name}
+    assert httpx2.get(f"{pair.base_url}/v1/exchanges/ex_none").status_code == 404
+    for _ in range(4):
+        text = scraped(pair.base_url)
+        assert total(text, "dragoman_requests_total", operation="generate", outcome="answered") == 16
+        assert total(text, "dragoman_workers") == 2
+        assert total(text, "dragoman_open_requests") == 0
+
+
+def test_both_workers_get_work_and_one_that_is_killed_is_replaced_without_a_loss(pair):
+    for _ in range(16):
+        asked(pair.base_url)
+    lines = [json.loads(line) for line in until(lambda: sixteen(pair))]
+    assert len({line["worker"] for line in lines}) == 2
+    before = pair.children()
+    assert len(before) == 3  # and the simulator
+    os.kill(before[-1], signal.SIGKILL)
+    assert [asked(pair.base_url).status_code for _ in range(8)] == [200] * 8
+    after = until(lambda: len(pair.children()) == 3 and pair.children())
+    assert len(set(after) - set(before)) == 1
+    assert total(scraped(pair.base_url), "dragoman_requests_total", operation="generate") == 24
+    assert "ended with -9, and is started again" in pair.errors
+
+
+def sixteen(command) -> list[str]:
+    lines = command.errors.splitlines()
+    return lines if len(lines) == 16 else []
+
+
+@pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
+def test_all_workers_end_when_they_are_told_and_leave_nothing_behind(pair, tmp_path, name):
+    assert asked(pair.base_url).status_code == 200
+    children = pair.children()
+    pair.process.send_signal(name)
+    assert pair.process.wait(20) == 0
+    assert not [pid for pid in children if alive(pid)]
+    assert not list(tmp_path.glob("dragoman-*"))
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_workers_do_not_outlive_the_parent(pair):
+    children = pair.children()
+    pair.process.kill()
+    until(lambda: not any(alive(pid) for pid in children))
+
+
+def test_the_simulator_that_workers_share_is_replaced_too(pair):
+    assert asked(pair.base_url).status_code == 200
+    simulator = pair.children()[0]
+    os.kill(simulator, signal.SIGKILL)
+    until(lambda: simulator not in pair.children() and len(pair.children()) == 3)
+    assert asked(pair.base_url).status_code == 200
+
+
+@pytest.mark.parametrize("count", ["1", "2"])
+def test_a_stream_that_is_open_may_end_when_the_gateway_stops_and_nobody_else_comes_in(tmp_path, count):
+    with in_thread(delay=0.05, chunk=4) as simulator:
+        config = tmp_path / "dragoman.toml"
+        config.write_text(
+            f'[server]\nlisten = "127.0.0.1:0"\n[upstreams.up]\nkind = "simulator"\nbase_url = "{simulator.base_url}"\n'
+        )
+        with serving(tmp_path, "--config", str(config), "--workers", count) as command:
+            stream = httpx2.stream("POST", f"{command.base_url}/v1/chat/completions", json={**HELLO, "stream": True})
+            with stream as reply:
+                pieces = reply.iter_text()
+                told = next(pieces)
+                command.process.send_signal(signal.SIGTERM)
+                until(lambda: refused(command.base_url))
+                assert command.process.poll() is None
+                told += "".join(pieces)
+            assert told.endswith("data: [DONE]\n\n")
+            assert command.process.wait(20) == 0
+
+
+def refused(base_url: str) -> bool:
+    port = int(base_url.rpartition(":")[2])
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return True
+    return False
+
+
+def test_a_stream_that_does_not_end_is_cut_when_the_grace_is_over(tmp_path):
+    with in_thread() as simulator:
+        config = tmp_path / "dragoman.toml"
+        config.write_text(
+            '[server]\nlisten = "127.0.0.1:0"\ngrace = 0.2\n'
+            f'[upstreams.up]\nkind = "simulator"\nbase_url = "{simulator.base_url}"\n'
+        )
+        with serving(tmp_path, "--config", str(config)) as command:
+            body = {**HELLO, "model": "gemini-3-flash~stall,after=2", "stream": True}
+            with httpx2.stream("POST", f"{command.base_url}/v1/chat/completions", json=body) as reply:
+                pieces = reply.iter_text()
+                next(pieces)
+                command.process.send_signal(signal.SIGTERM)
+                with pytest.raises(httpx2.RemoteProtocolError):
+                    list(pieces)
+            assert command.process.wait(20) == 0
+
+
+def test_told_twice_it_ends_at_once(tmp_path):
+    with serving(tmp_path, "--workers", "2") as command:
+        body = {**HELLO, "model": "gemini-3-flash~hang"}
+        cut: list[httpx2.TransportError] = []
+
+        def wait() -> None:
+            with pytest.raises(httpx2.TransportError) as told:
+                asked(command.base_url, **body)
+            cut.append(told.value)
+
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        until(lambda: total(scraped(command.base_url), "dragoman_open_requests") == 1)
+        command.process.send_signal(signal.SIGTERM)
+        until(lambda: refused(command.base_url))
+        command.process.send_signal(signal.SIGTERM)
+        command.process.wait(10)
+        waiting.join()
+        assert cut
+
+
+def test_a_port_that_is_taken_is_told_however_many_workers_there_are(tmp_path, pair):
+    address = pair.base_url.removeprefix("http://")
+    for count in ("1", "2"):
+        command = [sys.executable, "-c", PROGRAM, "serve", "--workers", count, "--listen", address]
+        told = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)  # noqa: S603
+        assert told.returncode == 2
+        assert "address already in use" in told.stderr.lower()
+
+
+def test_what_no_worker_can_begin_with_ends_them_all(tmp_path):
+    config = tmp_path / "dragoman.toml"
+    config.write_text('[server]\nlisten = "127.0.0.1:0"\nlog = "no/such/place"\n')
+    command = [sys.executable, "-c", PROGRAM, "serve", "--workers", "2", "--config", str(config)]
+    told = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=30)  # noqa: S603
+    assert told.returncode == 2
+    assert "server.log" in told.stderr
