@@ -44,6 +44,9 @@ DEFAULT_STATUS: dict[Kind, int] = {
 }
 
 
+FINDINGS = frozenset({"invalid_tool", "invalid_tool_call", "duplicate_key", "media_not_fetched"})
+"""Codes for what is wrong with a request that mean the same in every dialect: a client is told them whatever it speaks.
+"""
 LONGEST_WAIT = 7 * 24 * 3600.0
 
 
@@ -58,7 +61,10 @@ class Problem(Exception):  # noqa: N818  # it is told, stored and sent as often 
     """What went wrong: a kind from a closed list, words for a person, and the vendor's own words in `detail`.
 
     `where` is a JSON pointer into the document at fault. `code` is the vendor's machine word, if it had one.
+    `violations` are places and words of each thing that is wrong, where there may be several.
     """
+
+    violations: tuple[tuple[str, str], ...] = ()
 
     def __init__(  # noqa: PLR0913  # an error has many facts, all but two by name
         self,
@@ -71,6 +77,7 @@ class Problem(Exception):  # noqa: N818  # it is told, stored and sent as often 
         retry_after: float | None = None,
         detail: bytes | None = None,
         detail_dialect: str = "",
+        violations: tuple[tuple[str, str], ...] = (),
     ) -> None:
         super().__init__(message)
         self.kind: Kind = kind
@@ -81,6 +88,8 @@ class Problem(Exception):  # noqa: N818  # it is told, stored and sent as often 
         self.retry_after = _wait(retry_after)
         self.detail = detail
         self.detail_dialect = detail_dialect
+        if violations:
+            self.violations = violations
 
     def __eq__(self, other: object) -> bool:
         """Two problems are equal when all they say is equal."""

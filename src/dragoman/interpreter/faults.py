@@ -8,7 +8,7 @@ its words and its wait is lost where the client's dialect has no place for it, a
 from typing import Any
 
 from dragoman.core.losses import Loss
-from dragoman.core.problems import Kind, Problem
+from dragoman.core.problems import FINDINGS, Kind, Problem
 from dragoman.dialects.record import Dialect, ErrorReply
 from dragoman.wire import json
 from dragoman.wire.lookup import Document
@@ -34,7 +34,7 @@ _KIND_OF_STATUS: dict[int, Kind] = {
 
 def retold(problem: Problem, source_issuer: str, client_issuer: str) -> Problem:
     """Return the problem without words only the source's own clients know."""
-    if problem.code is None or problem.code in OUR_CODES or source_issuer == client_issuer:
+    if problem.code is None or problem.code in OUR_CODES | FINDINGS or source_issuer == client_issuer:
         return problem
     return _changed(problem, problem.kind, problem.status)
 
@@ -59,6 +59,7 @@ def _changed(problem: Problem, kind: Kind, status: int) -> Problem:
         retry_after=problem.retry_after,
         detail=problem.detail,
         detail_dialect=problem.detail_dialect,
+        violations=problem.violations,
     )
 
 

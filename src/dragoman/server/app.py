@@ -10,6 +10,7 @@ from dragoman.dialects.record import Call, ErrorReply
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.ask import Ask, named_in
 from dragoman.gateway.counting import unwrapped, wrapped_count
+from dragoman.gateway.distinct import Distinct
 from dragoman.gateway.flatten import flattened
 from dragoman.gateway.record import Record
 from dragoman.gateway.relay import Relay
@@ -41,6 +42,7 @@ class App:
         self._strict = strict
         self._watch = watch
         self._open: Counter[str] = Counter()
+        self._distinct = Distinct()
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -157,6 +159,7 @@ class App:
                 call = Call(request.body, call.model, path.stream)
             elif path.flat:
                 call = flattened(call)
+        self._distinct.require(request.body, dialect_named(path.dialect).history)
         in_items = path.google and path.stream and request.query.get("alt") != "sse"
         ask = Ask(
             dialect=path.dialect,

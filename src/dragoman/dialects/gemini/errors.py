@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, cast
 
-from dragoman.core.problems import Kind, Problem
+from dragoman.core.problems import FINDINGS, Kind, Problem
 from dragoman.dialects.gemini.wire import NAME
 from dragoman.dialects.record import ErrorReply
 from dragoman.wire import json, pointer
@@ -186,8 +186,11 @@ def build_error(problem: Problem) -> ErrorReply:
         if not any(detail.get("@type") == _RETRY_INFO for detail in details):
             details.append({"@type": _RETRY_INFO, "retryDelay": f"{problem.retry_after:g}s"})
     if problem.where and not own:
-        violation = {"field": pointer.to_path(problem.where), "description": problem.message}
-        details.append({"@type": _BAD_REQUEST, "fieldViolations": [violation]})
+        said = problem.violations or ((problem.where, problem.message),)
+        violations = [{"field": pointer.to_path(where), "description": words} for where, words in said]
+        details.append({"@type": _BAD_REQUEST, "fieldViolations": violations})
+    if problem.code in FINDINGS and not own:
+        details.append({"@type": _ERROR_INFO, "reason": problem.code, "domain": "dragoman"})
     error: dict[str, Any] = {"code": status, "message": problem.message, "status": word}
     if details:
         error["details"] = details

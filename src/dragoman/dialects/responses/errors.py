@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from dragoman.core.problems import Kind, Problem
+from dragoman.core.problems import FINDINGS, Kind, Problem
 from dragoman.dialects.record import ErrorReply
 from dragoman.dialects.responses.wire import NAME
 from dragoman.wire import json, pointer
@@ -207,7 +207,7 @@ def write_error(problem: Problem) -> tuple[int, dict[str, Any]]:
 
 def _own_code(problem: Problem) -> str | None:
     """A code is passed on only where clients of this dialect know it, or where it names our own finding."""
-    return problem.code if problem.code in _CODES else None
+    return problem.code if problem.code in _CODES or problem.code in FINDINGS else None
 
 
 def _own_members(problem: Problem) -> dict[str, Any] | None:

@@ -1,0 +1,99 @@
+"""Refuse a body in which a name stands twice in one object: two readers of it could do two different things.
+
+A conversation is sent whole with every turn. What of a long one was looked at before is known again by its bytes, and
+only the rest is looked at. The last messages are not remembered: clients change their cache marks with every turn.
+"""
+
+from collections import OrderedDict
+
+from msgspec import Struct
+
+from dragoman.core.problems import Problem
+from dragoman.wire import array, json
+from dragoman.wire.duplicates import duplicate
+from dragoman.wire.pointer import escape, split
+
+CODE = "duplicate_key"
+_HEAD = 1024
+_UNSETTLED = 4
+"""Messages at the end of a history that may be written otherwise the next time."""
+
+
+class _Part(Struct, frozen=True):
+    """A body, or what is new in it."""
+
+    body: bytes
+    start: int = -1
+    """Where the items of the history begin; negative where there is none worth remembering."""
+    left_out: int = 0
+    """How many bytes of it are known."""
+    items: int = 0
+    """How many items these are."""
+
+
+class Distinct:
+    """Looks at bodies, and remembers the beginnings of long ones: `most` bytes of them."""
+
+    def __init__(self, *, least: int = 32 << 10, most: int = 32 << 20) -> None:
+        self._least = least
+        self._most = most
+        self._size = 0
+        self._known: OrderedDict[int, tuple[bytes, int]] = OrderedDict()
+        """By how a history begins, as much of it as was looked at, and how many items that is."""
+
+    def require(self, body: bytes, history: str) -> None:
+        """Raise a `Problem` that names the key and its place; `history` is the member that holds the conversation."""
+        try:
+            part = self._new(body, history) if len(body) >= self._least else _Part(body)
+            where = duplicate(part.body)
+        except json.Malformed as error:
+            raise Problem("invalid_request", error.message, where=error.where) from None
+        if where is not None:
+            raise _twice(_moved(where, history, part.items))
+        if part.start >= 0:
+            self._keep(body, history, part)
+
+    def _new(self, body: bytes, history: str) -> _Part:
+        """Leave out what is known of a body."""
+        start = array.opening(body, history)
+        if start is None:
+            return _Part(body)
+        known, items = self._known.get(hash(body[start : start + _HEAD]), (b"", 0))
+        following = array.after(body, start + len(known)) if known and body.startswith(known, start) else None
+        if following is None:
+            return _Part(body, start)
+        return _Part(body[:start] + body[following:], start, following - start, items)
+
+    def _keep(self, body: bytes, history: str, part: _Part) -> None:
+        """Remember what is settled of a history, as far as it was looked at."""
+        found = array.items(part.body, history, part.start)
+        new, tail = found or ([], 0)
+        if len(new) <= _UNSETTLED:
+            return
+        end = array.end_before(body, len(body) - tail, new[-_UNSETTLED:])
+        settled = body[part.start : end]
+        if len(settled) > self._most // 4:
+            return
+        mark = hash(body[part.start : part.start + _HEAD])
+        self._size -= len(self._known.pop(mark, (b"", 0))[0])
+        self._known[mark] = (settled, part.items + len(new) - _UNSETTLED)
+        self._size += len(settled)
+        while self._size > self._most:
+            _, (oldest, _) = self._known.popitem(last=False)
+            self._size -= len(oldest)
+
+
+def _moved(where: str, history: str, items: int) -> str:
+    """Return a place in what is new of a body as one in all of it."""
+    name, *rest = split(where)
+    if name != history or not rest or not items:
+        return where
+    tokens = [name, str(int(rest[0]) + items), *rest[1:]]
+    return "".join(f"/{escape(token)}" for token in tokens)
+
+
+def _twice(where: str) -> Problem:
+    *above, name = split(where)
+    place = "".join(f"/{escape(token)}" for token in above)
+    words = f"the key {json.encode(name).decode()} stands twice in the object at {place or 'the root'}"
+    return Problem("invalid_request", words, where=where, code=CODE)

@@ -1,0 +1,89 @@
+"""Of a conversation that goes on only what is new is looked at, and a name that stands twice is found all the same."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dragoman.core.problems import Problem
+from dragoman.gateway import distinct
+from dragoman.gateway.distinct import Distinct
+
+
+@pytest.fixture
+def looked_at(monkeypatch):
+    """How many bytes were looked at, one number a body."""
+    sizes: list[int] = []
+    whole = distinct.duplicate
+
+    def duplicate(body: bytes) -> str | None:
+        sizes.append(len(body))
+        return whole(body)
+
+    monkeypatch.setattr(distinct, "duplicate", duplicate)
+    return sizes
+
+
+def turns(count: int) -> list[dict[str, Any]]:
+    return [
+        {"role": "user" if at % 2 == 0 else "assistant", "content": f"{at} " + "words " * 200} for at in range(count)
+    ]
+
+
+def body_of(messages: list[dict[str, Any]], **more: Any) -> bytes:
+    return json.dumps({"model": "m", "messages": messages, **more}).encode()
+
+
+def test_only_what_is_new_of_a_long_conversation_is_looked_at(looked_at):
+    watch = Distinct()
+    for count in (60, 62, 64, 64):
+        watch.require(body_of(turns(count)), "messages")
+    whole, *later = looked_at
+    assert whole > 60_000
+    assert max(later) < 10_000
+
+
+def test_what_comes_after_the_known_beginning_is_found_with_its_place_in_the_whole(looked_at):
+    watch = Distinct()
+    watch.require(body_of(turns(60)), "messages")
+    wrong = body_of(turns(62)).replace(b'"content": "61 ', b'"role":"user","content": "61 ')
+    with pytest.raises(Problem) as told:
+        watch.require(wrong, "messages")
+    assert looked_at[-1] < 10_000
+    assert (told.value.where, told.value.code) == ("/messages/61/role", "duplicate_key")
+    assert told.value.message == 'the key "role" stands twice in the object at /messages/61'
+
+
+@pytest.mark.parametrize(
+    ("changed", "where"),
+    [
+        (lambda body: body[:-1] + b',"model":"n"}', "/model"),
+        (lambda body: body[:-1] + b',"messages":[]}', "/messages"),
+        (lambda body: body.replace(b'"content": "3 ', b'"role":"user","content": "3 '), "/messages/3/role"),
+        (lambda body: body.replace(b'{"model"', b'{"tools":[{"a":1,"a":1}],"model"'), "/tools/0/a"),
+    ],
+    ids=["behind", "the history twice", "within what was known", "before"],
+)
+def test_a_change_anywhere_is_looked_at(changed, where):
+    watch = Distinct()
+    body = body_of(turns(60))
+    watch.require(body, "messages")
+    with pytest.raises(Problem) as told:
+        watch.require(changed(body), "messages")
+    assert told.value.where == where
+
+
+def test_what_was_refused_is_not_remembered():
+    watch = Distinct()
+    wrong = body_of(turns(60)).replace(b'"content": "3 ', b'"role":"user","content": "3 ')
+    for _ in range(2):
+        with pytest.raises(Problem):
+            watch.require(wrong, "messages")
+
+
+def test_what_is_remembered_is_bounded(looked_at):
+    watch = Distinct(most=1 << 20)
+    bodies = [body_of([{"role": "user", "content": f"number {at}"}, *turns(60)]) for at in range(40)]
+    for body in [*bodies, *bodies[-2:], bodies[0]]:
+        watch.require(body, "messages")
+    assert [size < 10_000 for size in looked_at[-3:]] == [True, True, False]
