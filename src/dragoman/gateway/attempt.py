@@ -13,10 +13,12 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.ask import Ask
 from dragoman.gateway.redact import credentials_of, without
 from dragoman.gateway.route import Target
+from dragoman.gateway.vetting import explained, require_meaningful, require_readable
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.link import Failure, TooSlow, Untrusted
 from dragoman.http.message import Headers
 from dragoman.interpreter.faults import as_fault
+from dragoman.interpreter.rejections import Sent, named, placed
 from dragoman.interpreter.translate import Context, Translation, translate_request
 
 _REFUSED_KEY = frozenset({401, 403})
@@ -38,7 +40,7 @@ class Reached(Struct, frozen=True):
 async def reach(ask: Ask, target: Target, client: Client) -> Reached:
     """Translate a request and send it; return when the upstream has begun a good reply."""
     upstream = target.upstream
-    translation = translated(ask, target)
+    translation = await translated(ask, target)
     outgoing = await upstream.generate(
         translation.call, passed(ask, target), translated=upstream.dialect != ask.dialect
     )
@@ -49,7 +51,7 @@ async def reach(ask: Ask, target: Target, client: Client) -> Reached:
         body = await incoming.read()
     except Failure as failure:
         raise told(failure, upstream.name) from None
-    raise refused(incoming, without_secrets(body, outgoing), target, ask.dialect)
+    raise refused(incoming, without_secrets(body, outgoing), target, ask, translation)
 
 
 def without_secrets(body: bytes, outgoing: Outgoing) -> bytes:
@@ -57,12 +59,22 @@ def without_secrets(body: bytes, outgoing: Outgoing) -> bytes:
     return without(body.decode("latin-1"), credentials_of(outgoing)).encode("latin-1")
 
 
-def translated(ask: Ask, target: Target) -> Translation:
+async def translated(ask: Ask, target: Target) -> Translation:
     """Say a request in the upstream's dialect; every attempt begins with the client's own bytes."""
     upstream = target.upstream
     renamed = target.model if target.model != ask.call.model else ""
     call = ask.native if ask.native is not None and upstream.dialect == ask.dialect else ask.call
-    return translate_request(call, ask.dialect, upstream.dialect, model=renamed, strict=ask.strict, form=upstream.form)
+    if upstream.dialect == ask.dialect:
+        require_readable(call, dialect_named(ask.dialect))
+    try:
+        translation = translate_request(
+            call, ask.dialect, upstream.dialect, model=renamed, strict=ask.strict, form=upstream.form
+        )
+    except Problem as problem:
+        raise explained(problem, call, dialect_named(ask.dialect)) from None
+    if translation.request is not None and upstream.dialect != ask.dialect:
+        await require_meaningful(call, dialect_named(ask.dialect), translation.request)
+    return translation
 
 
 def passed(ask: Ask, target: Target) -> Headers:
@@ -81,11 +93,16 @@ def told(failure: Failure, name: str) -> Problem:
             return Problem("unreachable", f"the upstream {name} cannot be reached or broke off")
 
 
-def refused(incoming: Incoming, body: bytes, target: Target, client: str) -> Problem:
+def refused(incoming: Incoming, body: bytes, target: Target, ask: Ask, translation: Translation) -> Problem:
     """Return an upstream's error in the client's terms."""
-    here, there = dialect_named(target.upstream.dialect), dialect_named(client)
+    here, there = dialect_named(target.upstream.dialect), dialect_named(ask.dialect)
     problem = here.parse_error(incoming.status, dict(incoming.headers), body)
     if incoming.status in _REFUSED_KEY or problem.kind == "authentication":
         words = f"the upstream {target.upstream.name} refuses the gateway's credentials: {problem.message}"
         return Problem("internal", words, status=502, code="credentials")
+    if here is there:
+        problem = named(problem, ask.call.body)
+    elif translation.request is not None:
+        sent = Sent(translation.call.body, here.name, target.model, translation.undo)
+        problem = placed(problem, sent, translation.request, there, ask.call.body)
     return as_fault(problem, here.issuer, there.issuer)

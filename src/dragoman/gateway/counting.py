@@ -27,7 +27,7 @@ _WHOLE_REQUEST = "generateContentRequest"
 async def count(ask: Ask, target: Target, client: Client, record: Record) -> tuple[bytes, bool]:
     """Return what a client that asks for a count is told, and whether that is an estimate."""
     upstream = target.upstream
-    translation = translated(ask, target)
+    translation = await translated(ask, target)
     record.losses = translation.losses
     outgoing = await upstream.count(translation.call, passed(ask, target))
     counted = None
@@ -40,7 +40,7 @@ async def count(ask: Ask, target: Target, client: Client, record: Record) -> tup
         if incoming.good:
             counted = _read(body, _FORMS[upstream.dialect][0])
         elif incoming.status not in _NOT_COUNTED:
-            raise refused(incoming, without_secrets(body, outgoing), target, ask.dialect)
+            raise refused(incoming, without_secrets(body, outgoing), target, ask, translation)
     member, before = _FORMS[ask.dialect]
     tokens = len(translation.call.body) // _BYTES_PER_TOKEN if counted is None else counted
     return json.encode({**before, member: tokens}), counted is None

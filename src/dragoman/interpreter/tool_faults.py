@@ -1,0 +1,114 @@
+"""What is wrong with the tools of a request before anybody is asked: what means nothing to any vendor.
+
+That is a tool without a name, two of one name that are not the same, a schema that is none, the choice of a tool that
+is not there. What only some target cannot take is not wrong: it is fitted.
+"""
+
+from collections.abc import Iterator
+
+from dragoman.core.problems import Problem
+from dragoman.core.request import NativeTool, Request, Tool, ToolChoice
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.native_tools import is_called
+from dragoman.interpreter.schemas.faults import Fault, schema_faults
+from dragoman.wire import json
+from dragoman.wire.memory import Memory
+
+CODE = "invalid_tool"
+_DESCRIBED = frozenset({"function", "parameters", "input_schema"})
+"""Members by which a caller describes a tool of its own."""
+_MOST_LISTED = 100
+_MOST_KNOWN = 16384
+_FINE: Memory[bool] = Memory(64)
+_FINE_SCHEMAS: dict[int, None] = {}
+"""How schemas hash in which nothing is wrong: a conversation sends the same ones with every request."""
+AnyTool = Tool | NativeTool
+
+
+def are_fine(tools: tuple[AnyTool, ...]) -> bool:
+    """Tell whether nothing is wrong with the tools; the same ones, sent again, are not looked at again."""
+    if not tools or _FINE.get(tools):
+        return True
+    fine = not any(_of_tool(tool) for tool in tools) and not any(twice(tools))
+    return fine and _FINE.keep(fine, tools)
+
+
+def unseen(tools: tuple[AnyTool, ...]) -> int:
+    """Count the bytes of schemas that must be looked at."""
+    if _FINE.get(tools):
+        return 0
+    return sum(
+        len(tool.parameters) for tool in tools if isinstance(tool, Tool) and tool.parameters and not _known(tool)
+    )
+
+
+def _known(tool: Tool) -> bool:
+    return hash((tool.parameters, tool.openapi)) in _FINE_SCHEMAS
+
+
+def faults_in(tool: AnyTool, ledger: Ledger) -> list[Fault]:
+    """Return what is wrong with one tool, by places in the document that `ledger` looks into."""
+    base = ledger.place("tool.parameters", tool)
+    return [(base + at if in_schema else tool.where + at, words) for at, words, in_schema in _of_tool(tool)]
+
+
+def _of_tool(tool: AnyTool) -> list[tuple[str, str, bool]]:
+    """Return what is wrong with one tool: places in it or, if that is said, in its schema."""
+    if isinstance(tool, NativeTool):
+        return [("", "a tool of the caller's must be described as one", False)] if _is_halfway(tool) else []
+    found = [] if tool.name.strip() else [("", "a tool has no name", False)]
+    if tool.parameters is not None and not _known(tool):
+        wrong = schema_faults(tool.parameters, openapi=tool.openapi)
+        if not wrong:
+            if len(_FINE_SCHEMAS) >= _MOST_KNOWN:
+                _FINE_SCHEMAS.clear()
+            _FINE_SCHEMAS[hash((tool.parameters, tool.openapi))] = None
+        found += [(at, words, True) for at, words in wrong]
+    return found
+
+
+def _is_halfway(tool: NativeTool) -> bool:
+    """Tell whether what could be read only as a vendor's own tool was meant as the caller's."""
+    members = json.decode_object(tool.raw) if json.is_object(tool.raw) else {}
+    if "type" in members:
+        return bytes(members["type"]) == b'"function"'
+    return not _DESCRIBED.isdisjoint(members)
+
+
+def twice(tools: tuple[AnyTool, ...]) -> Iterator[Fault]:
+    """Iterate the tools that are declared before with other words: nobody could tell which of the two is called."""
+    known: dict[tuple[str, str], Tool] = {}
+    for tool in tools:
+        if not isinstance(tool, Tool):
+            continue
+        before = known.setdefault((tool.namespace, tool.name), tool)
+        if before is not tool and (before.description, before.parameters) != (tool.description, tool.parameters):
+            yield tool.where, f"another tool is called {json.encode(tool.name).decode()}, at {before.where}"
+
+
+def wrong_choice(request: Request) -> list[Fault]:
+    """Return what the choice names that is not among the tools."""
+    choice = request.tool_choice
+    if choice is None or not choice.names or choice.mode == "none":
+        return []
+    known = {tool.name for tool in request.tools if isinstance(tool, Tool)}
+    natives = [tool for tool in request.tools if isinstance(tool, NativeTool)]
+    return [
+        (_named_at(choice), f"the tool {json.encode(name).decode()} is chosen, and is not among the tools")
+        for name in choice.names
+        if name not in known and not any(is_called(tool, name) for tool in natives)
+    ]
+
+
+def _named_at(choice: ToolChoice) -> str:
+    return choice.where or "/tool_choice"
+
+
+def tools_problem(faults: list[Fault]) -> Problem:
+    """Return the error that lists all that is wrong."""
+    listed = faults[:_MOST_LISTED]
+    more = f"; and {len(faults) - len(listed)} more" if len(faults) > len(listed) else ""
+    told = "; ".join(f"{where}: {words}" for where, words in listed)
+    count = "1 error" if len(faults) == 1 else f"{len(faults)} errors"
+    message = f"{count} in the definitions of tools: {told}{more}"
+    return Problem("invalid_request", message, where=listed[0][0], code=CODE, violations=tuple(listed))

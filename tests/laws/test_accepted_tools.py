@@ -1,0 +1,44 @@
+"""No tool is refused that a vendor took: those of every recorded request that was answered, and every real schema."""
+
+import json
+
+import pytest
+
+from dragoman.dialects.record import Call
+from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.schemas.faults import schema_faults
+from dragoman.interpreter.tool_faults import are_fine, wrong_choice
+from dragoman.interpreter.tools_apart import all_faults, unreadable
+from shelf import CORPUS_FILES, ROOT, exchanges, needs_shelf
+
+
+def answered(name: str) -> list[tuple[str, Call]]:
+    return [
+        (exchange["id"], Call(json.dumps(exchange["request"]).encode(), exchange["model"] or "any"))
+        for exchange in exchanges(name)
+        if exchange["status"] == 200 and '"tools"' in json.dumps(exchange["request"])
+    ]
+
+
+@needs_shelf
+@pytest.mark.parametrize("name", CORPUS_FILES)
+def test_nothing_is_wrong_with_the_tools_of_a_request_that_was_answered(name):
+    dialect = dialect_named("gemini" if name == "code_assist" else name)
+    refused = {}
+    assert answered(name)
+    for exchange, call in answered(name):
+        request = dialect.parse_request(call)
+        found = [*all_faults(call, dialect), *unreadable(call, dialect), *wrong_choice(request)]
+        if found or not are_fine(request.tools):
+            refused[exchange] = found
+    assert not refused
+
+
+@needs_shelf
+def test_nothing_is_wrong_with_a_schema_of_a_real_tool():
+    lines = [
+        line for path in (ROOT / "corpus" / "schemas").glob("*.jsonl") for line in path.read_text().split("\n") if line
+    ]
+    schemas = [json.dumps(json.loads(line)["parameters"]).encode() for line in lines]
+    assert len(schemas) > 2000
+    assert not {schema: found for schema in schemas if (found := schema_faults(schema))}

@@ -1,0 +1,129 @@
+"""Tools that mean nothing are refused before any upstream hears of them, and all that is wrong is told at once."""
+
+import threading
+
+import httpx2
+import pytest
+
+from dragoman.interpreter import tool_faults
+from server.asking import CLIENTS, ask, told, tools_of
+
+GOOD = {"type": "object", "properties": {"city": {"type": "string"}}}
+BAD = {"type": "object", "properties": {"a": {"type": "strin"}, "b": {"$ref": "#/$defs/none"}}, "required": [3]}
+FOREIGN = {"chat": "claude", "responses": "gem", "messages": "gpt", "gemini": "resp"}
+FIRST = {
+    "chat": "tools[1].function.parameters.properties.a.type",
+    "responses": "tools[1].parameters.properties.a.type",
+    "messages": "",
+    "gemini": "tools[0].functionDeclarations[1].parameters_json_schema.properties.a.type",
+}
+SCHEMA_AT = {
+    "chat": "/tools/1/function/parameters",
+    "responses": "/tools/1/parameters",
+    "messages": "/tools/1/input_schema",
+    "gemini": "/tools/0/functionDeclarations/1/parameters_json_schema",
+}
+HISTORY = {
+    "chat": {"messages": [{"role": "user", "content": "hi"}]},
+    "responses": {"input": "hi"},
+    "messages": {"max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]},
+    "gemini": {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]},
+}
+PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
+CHOICES = {
+    "chat": {"tool_choice": {"type": "function", "function": {"name": "other"}}},
+    "responses": {"tool_choice": {"type": "function", "name": "other"}},
+    "messages": {"tool_choice": {"type": "tool", "name": "other"}},
+    "gemini": {"toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["other"]}}},
+}
+
+
+def posted(gateway, dialect, model, **body):
+    path = PATHS.get(dialect, f"/v1beta/models/{model}:generateContent")
+    named = {} if dialect == "gemini" else {"model": model}
+    return httpx2.post(gateway.base_url + path, json={**named, **HISTORY[dialect], **body})
+
+
+@pytest.mark.parametrize("dialect", CLIENTS)
+def test_all_that_is_wrong_with_the_schemas_of_tools_is_told_at_once(gateway, dialect):
+    heard = len(gateway.simulator.requests)
+    with pytest.raises(Exception) as raised:  # noqa: PT011  each SDK has its own, which `told` reads
+        ask(gateway, dialect, FOREIGN[dialect], {"fine": GOOD, "broken": BAD})
+    error = told(raised.value)
+    assert (error.status, error.code) == (400, "invalid_tool")
+    assert error.param == FIRST[dialect]
+    for place in ("/properties/a/type", "/required/0", "/properties/b/$ref"):
+        assert f"{SCHEMA_AT[dialect]}{place}: " in error.message
+    assert "3 errors in the definitions of tools" in error.message
+    assert len(gateway.simulator.requests) == heard
+
+
+@pytest.mark.parametrize("same", [False, True], ids=["translated", "passed"])
+@pytest.mark.parametrize("dialect", CLIENTS)
+def test_a_tool_that_cannot_be_read_is_refused_wherever_it_would_go(gateway, dialect, same):
+    heard = len(gateway.simulator.requests)
+    home = {"chat": "gpt", "responses": "resp", "messages": "claude", "gemini": "gem"}
+    tools = tools_of(dialect, {"fine": GOOD, "broken": GOOD})
+    broken = (tools[0]["function_declarations"] if dialect == "gemini" else tools)[1]
+    (broken["function"] if dialect == "chat" else broken).update(name=5, description=["no", "words"])
+    reply = posted(gateway, dialect, home[dialect] if same else FOREIGN[dialect], tools=tools)
+    assert reply.status_code == 400
+    assert reply.text.count("Expected `str") in {2, 4}
+    assert "invalid_tool" in reply.text
+    assert len(gateway.simulator.requests) == heard
+
+
+@pytest.mark.parametrize("dialect", CLIENTS)
+def test_what_a_vendor_may_take_it_judges_itself(serve, dialect):
+    gateway = serve()
+    home = {"chat": "gpt", "responses": "resp", "messages": "claude", "gemini": "gem"}
+    reply = posted(gateway, dialect, home[dialect], tools=tools_of(dialect, {"fine": GOOD, "broken": BAD}))
+    assert reply.status_code == 400
+    assert [seen.status for seen in gateway.simulator.requests] == [400]
+
+
+@pytest.mark.parametrize("dialect", CLIENTS)
+def test_the_choice_of_a_tool_that_is_not_there_is_refused(gateway, dialect):
+    heard = len(gateway.simulator.requests)
+    reply = posted(gateway, dialect, FOREIGN[dialect], tools=tools_of(dialect, {"fine": GOOD}), **CHOICES[dialect])
+    assert reply.status_code == 400
+    assert "invalid_tool" in reply.text
+    assert "is chosen, and is not among the tools" in reply.text
+    assert len(gateway.simulator.requests) == heard
+
+
+@pytest.mark.parametrize("dialect", CLIENTS)
+def test_two_tools_of_one_name_that_are_not_the_same_are_refused(gateway, dialect):
+    one, other = (tools_of(dialect, {"same": schema}) for schema in (GOOD, {"type": "object"}))
+    reply = posted(gateway, dialect, FOREIGN[dialect], tools=[*one, *other])
+    assert reply.status_code == 400
+    assert 'another tool is called \\"same\\"' in reply.text
+    assert posted(gateway, dialect, FOREIGN[dialect], tools=[*one, *one]).status_code == 200
+
+
+def test_many_tools_are_looked_at_beside_the_event_loop_and_once(serve, monkeypatch):
+    gateway = serve()
+    looked_at = []
+    whole = tool_faults.schema_faults
+
+    def watched(schema, *, openapi):
+        looked_at.append(threading.current_thread().name)
+        return whole(schema, openapi=openapi)
+
+    monkeypatch.setattr(tool_faults, "schema_faults", watched)
+    schemas = {
+        f"tool_{at}": {"type": "object", "properties": {"a": {"type": "string", "description": f"{at} " * 2000}}}
+        for at in range(50)
+    }
+    for _ in range(2):
+        assert posted(gateway, "messages", "gem", tools=tools_of("messages", schemas)).status_code == 200
+    assert len(looked_at) == 50
+    assert "gateway" not in looked_at
+
+
+def test_a_call_in_the_history_that_cannot_be_read_has_a_code_of_its_own(gateway):
+    call = {"id": 5, "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "tool_calls": [call]}]
+    reply = posted(gateway, "chat", "gem", messages=messages)
+    assert reply.status_code == 400
+    assert reply.json()["error"]["code"] == "invalid_tool_call"
