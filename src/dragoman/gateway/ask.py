@@ -23,6 +23,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     framing: Framing = "sse"
     """How a stream is framed; only Gemini has a choice."""
     strict: bool = False
+    owner: str = ""
     headers: Headers = ()
     """The client's headers that an upstream of the same dialect may see."""
 

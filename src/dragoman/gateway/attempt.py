@@ -4,21 +4,26 @@ Whatever goes wrong is a `Problem` in the client's terms. A refusal of our own c
 is told of a bad gateway, never that its own key is wrong.
 """
 
+from collections.abc import Callable
+from functools import partial
 from time import time
 
 from msgspec import Struct
 
 from dragoman.core.problems import Problem
+from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.ask import Ask
 from dragoman.gateway.redact import credentials_of, without
 from dragoman.gateway.route import Target
+from dragoman.gateway.vault import Vault
 from dragoman.gateway.vetting import explained, require_meaningful, require_readable
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.link import Failure, TooSlow, Untrusted
 from dragoman.http.message import Headers
 from dragoman.interpreter.faults import as_fault
 from dragoman.interpreter.rejections import Sent, named, placed
+from dragoman.interpreter.signing import Missing, Signer
 from dragoman.interpreter.translate import Context, Translation, translate_request
 
 _REFUSED_KEY = frozenset({401, 403})
@@ -30,6 +35,8 @@ class Reached(Struct, frozen=True):
     target: Target
     translation: Translation
     incoming: Incoming
+    vault: Vault | None = None
+    """Keeps the signatures of calls, where these are signed and the client may not bring them back."""
 
     @property
     def context(self) -> Context:
@@ -37,17 +44,18 @@ class Reached(Struct, frozen=True):
         return Context(self.translation.request, self.translation.undo, now=int(time()))
 
 
-async def reach(ask: Ask, target: Target, client: Client) -> Reached:
+async def reach(ask: Ask, target: Target, client: Client, vault: Vault | None = None) -> Reached:
     """Translate a request and send it; return when the upstream has begun a good reply."""
     upstream = target.upstream
-    translation = await translated(ask, target)
+    vault = vault if _is_signed_elsewhere(ask, target) else None
+    translation = await translated(ask, target, vault)
     outgoing = await upstream.generate(
         translation.call, passed(ask, target), translated=upstream.dialect != ask.dialect
     )
     try:
         incoming = await client.ask(outgoing, target.deadlines)
         if incoming.good:
-            return Reached(target, translation, incoming)
+            return Reached(target, translation, incoming, vault)
         body = await incoming.read()
     except Failure as failure:
         raise told(failure, upstream.name) from None
@@ -59,7 +67,13 @@ def without_secrets(body: bytes, outgoing: Outgoing) -> bytes:
     return without(body.decode("latin-1"), credentials_of(outgoing)).encode("latin-1")
 
 
-async def translated(ask: Ask, target: Target) -> Translation:
+def _is_signed_elsewhere(ask: Ask, target: Target) -> bool:
+    """Tell whether calls are signed at the target and the client's own vendor knows nothing of that."""
+    there = dialect_named(target.upstream.dialect)
+    return "call" in there.holds.signatures and there.name != ask.dialect
+
+
+async def translated(ask: Ask, target: Target, vault: Vault | None = None) -> Translation:
     """Say a request in the upstream's dialect; every attempt begins with the client's own bytes."""
     upstream = target.upstream
     renamed = target.model if target.model != ask.call.model else ""
@@ -67,14 +81,30 @@ async def translated(ask: Ask, target: Target) -> Translation:
     if upstream.dialect == ask.dialect:
         require_readable(call, dialect_named(ask.dialect))
     try:
-        translation = translate_request(
-            call, ask.dialect, upstream.dialect, model=renamed, strict=ask.strict, form=upstream.form
-        )
+        translation = await _signed(partial(_say, call, ask, target, renamed), ask.owner, vault)
     except Problem as problem:
         raise explained(problem, call, dialect_named(ask.dialect)) from None
     if translation.request is not None and upstream.dialect != ask.dialect:
         await require_meaningful(call, dialect_named(ask.dialect), translation.request)
     return translation
+
+
+def _say(call: Call, ask: Ask, target: Target, renamed: str, signer: Signer | None = None) -> Translation:
+    upstream = target.upstream
+    return translate_request(
+        call, ask.dialect, upstream.dialect, model=renamed, strict=ask.strict, form=upstream.form, signer=signer
+    )
+
+
+async def _signed(say: Callable[..., Translation], owner: str, vault: Vault | None) -> Translation:
+    """Translate a request with the signatures that are kept for it."""
+    if vault is None:
+        return say()
+    try:
+        return say(signer=vault.signer(owner))
+    except Missing as missing:
+        await vault.look_up(owner, missing.ids)
+    return say(signer=vault.signer(owner))
 
 
 def passed(ask: Ask, target: Target) -> Headers:

@@ -13,6 +13,7 @@ from dragoman.gateway.sessions.keeping import Keeper
 from dragoman.gateway.telling import headers_of
 from dragoman.http.exchange import Exchange
 from dragoman.http.link import Failure
+from dragoman.interpreter.signing import CallWatch, calls_in
 from dragoman.interpreter.translate import StreamTranslator, translate_response
 
 _JSON = {"content-type": "application/json"}
@@ -34,6 +35,8 @@ async def send_whole(
     response = rendered.response or dialect_named(source).parse_response(body)
     record.losses = (*record.losses, *rendered.losses)
     record.usage, record.finish = response.usage, response.finish.reason
+    if reached.vault is not None:
+        await reached.vault.keep(ask.owner, calls_in(response))
     sent = rendered.body if keeper is None else await keeper.whole(rendered.body, response)
     record.status = 200
     record.note_first()
@@ -59,7 +62,11 @@ class Stream:
             keeper.begin()
         self._request = reached.translation.request
         self._dialect = dialect_named(ask.dialect)
-        self._translator = StreamTranslator(reached.target.upstream.dialect, ask.dialect, reached.context)
+        self._owner = ask.owner
+        self._vault = reached.vault
+        self._watch = CallWatch()
+        watch = self._watch if reached.vault is not None else None
+        self._translator = StreamTranslator(reached.target.upstream.dialect, ask.dialect, reached.context, watch)
         self._framer = framer(ask.framing)
         self._held = b""
         self._loop = asyncio.get_running_loop()
@@ -121,6 +128,8 @@ class Stream:
                 raise problem from None
             return self._translator.fail(problem)
         told_now = self._translator.feed(piece) if piece else self._translator.close()
+        if self._vault is not None and (calls := self._watch.take()):
+            await self._vault.keep(self._owner, calls)
         return told_now if self._keeper is None else self._keeper.passing(told_now)
 
     async def _kept(self) -> bytes:

@@ -18,6 +18,7 @@ from dragoman.gateway.record import Record
 from dragoman.gateway.retries import Budget, Patience, may_pass, wait_before
 from dragoman.gateway.route import Routes, Target
 from dragoman.gateway.sessions.keeping import Keeper
+from dragoman.gateway.vault import Vault
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
 
@@ -34,10 +35,13 @@ class Manner(Struct, frozen=True, kw_only=True):
 class Relay:
     """Answers requests by asking upstreams."""
 
-    def __init__(self, routes: Routes, client: Client, manner: Manner | None = None) -> None:
+    def __init__(
+        self, routes: Routes, client: Client, manner: Manner | None = None, vault: Vault | None = None
+    ) -> None:
         self.routes = routes
         self.catalogue = Catalogue(routes, client)
         self._client = client
+        self._vault = vault
         self._manner = manner or Manner()
         self._budget = Budget()
 
@@ -81,7 +85,7 @@ class Relay:
                 return
 
     async def _reach(self, ask: Ask, target: Target, record: Record) -> Reached:
-        reached = await reach(ask, target, self._client)
+        reached = await reach(ask, target, self._client, self._vault)
         record.losses = reached.translation.losses
         return reached
 

@@ -20,6 +20,7 @@ from dragoman.interpreter.carry import restored
 from dragoman.interpreter.fitting import Arguments, Fitting
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.recall import NOTHING, Beginning, Recall
+from dragoman.interpreter.signing import Signer, signed_again
 from dragoman.wire import array, json
 
 _MARKS = (b"prompt_cache_breakpoint", b"cache_control")
@@ -37,13 +38,27 @@ class Conversation:
     _tail = 0
     """How many bytes the body has from the end of the history on."""
 
-    def __init__(self, call: Call, here: Dialect, there: Dialect, model: str, recall: Recall) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917  a call on its way, and who remembers what of it
+        self, call: Call, here: Dialect, there: Dialect, model: str, recall: Recall, signer: Signer | None = None
+    ) -> None:
         self._call = call
         self._here = here
         self._there = there
         self._recall = recall
-        self._scope = (here.name, there.name, model)
+        # What was given back to one owner is not what another brings.
+        self._scope = (here.name, there.name, model if signer is None else f"{model} {signer.scope}")
         self.request = self._read()
+        if signer is not None:
+            self._sign(signer)
+
+    def _sign(self, signer: Signer) -> None:
+        """Give new calls the signatures they came without; what is known has got them already."""
+        messages = self.request.messages
+        known = self._known.end_in(messages) if self._known is not NOTHING else 0
+        changed = signed_again(messages[known:], signer)
+        if changed:
+            new = [changed.get(at, message) for at, message in enumerate(messages[known:])]
+            self.request = structs.replace(self.request, messages=(*messages[:known], *new))
 
     def _read(self) -> Request:
         body, parse, recall = self._call.body, self._here.parse_request, self._recall

@@ -27,6 +27,7 @@ from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.recall import Recall
 from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.signing import CallWatch, Signer
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.undo import Restorer
 from dragoman.wire import json
@@ -65,16 +66,25 @@ class Rendered(Struct, frozen=True):
 
 
 def translate_request(  # noqa: PLR0913  a call, two dialects, and three independent wishes
-    call: Call, source: str, target: str, *, model: str = "", strict: bool = False, form: str = ""
+    call: Call,
+    source: str,
+    target: str,
+    *,
+    model: str = "",
+    strict: bool = False,
+    form: str = "",
+    signer: Signer | None = None,
 ) -> Translation:
     """Say a request of `source` in `target`, for `model` there (the caller's own name for it when empty).
 
-    `form` names a variant of the target's envelope, such as Gemini's "code_assist". Strict refuses any loss.
+    `form` names a variant of the target's envelope, such as Gemini's "code_assist". Strict refuses any loss. `signer`
+    is asked for signatures that the target demands and the caller did not bring; `Missing` if it must look them up.
     """
     here, there = dialect_named(source), dialect_named(target)
     if here is there and not form:
         return _passed(call, here, model, strict=strict)
-    conversation = Conversation(call, here, there, model, RECALL)
+    signs = signer if here is not there else None
+    conversation = Conversation(call, here, there, model, RECALL, signs)
     request = conversation.request
     wanted = model or request.model
     traits = traits_for(target, wanted)
@@ -234,9 +244,10 @@ class StreamTranslator:
     broken still ends in an error the client sees.
     """
 
-    def __init__(self, source: str, target: str, context: Context = NO_CONTEXT) -> None:
+    def __init__(self, source: str, target: str, context: Context = NO_CONTEXT, watch: CallWatch | None = None) -> None:
         here, there = dialect_named(source), dialect_named(target)
         self._dialect = here
+        self._watch = watch
         self._context = context
         self._same: bool | None = None if here is there and context.passes else False
         self._decoder = here.decoder()
@@ -346,6 +357,8 @@ class StreamTranslator:
                 if place is not None:
                     straight = event if place == event.index else PartDelta(place, event.text, event.piece)
                     told.append(encode(straight))
+                    if self._watch is not None:
+                        self._watch.grow(place, event.text)
                     continue
             if type(event) is Started and event.created is None:
                 event = structs.replace(event, created=self._context.now)  # noqa: PLW2901  the same, made at a time
@@ -353,6 +366,8 @@ class StreamTranslator:
                 for ordered in self._sequencer.feed(restored):
                     fitted = fitter.feed(ordered) if fitter is not None else (ordered,)
                     self._note(fitted)
+                    if self._watch is not None:
+                        self._watch.note(fitted)
                     told.extend(map(encode, fitted))
         return told[0] if len(told) == 1 else b"".join(told)
 

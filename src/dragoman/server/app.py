@@ -106,7 +106,7 @@ class App:
                 raise Problem("not_found", f"{request.path} is not served here")
 
     async def _generate(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
-        ask, wanted = self._asked(exchange.request, path)
+        ask, wanted = self._asked(exchange.request, path, key.name)
         record.model, record.stream = ask.call.model, ask.call.stream
         if not key.allows(ask.call.model):
             raise Problem("permission", f"this key may not ask for the model {ask.call.model!r}")
@@ -134,7 +134,7 @@ class App:
             await keeper.delivered()
 
     async def _count(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
-        ask, _ = self._asked(exchange.request, path)
+        ask, _ = self._asked(exchange.request, path, key.name)
         if path.google and not path.wrapped:
             ask = structs.replace(ask, call=unwrapped(ask.call))
         record.model = ask.call.model
@@ -145,7 +145,7 @@ class App:
         labelled = {**_JSON, "x-dragoman-estimate": "true"} if estimated else _JSON
         await exchange.send(200, headers_of(record, labelled), body)
 
-    def _asked(self, request: Request, path: Path) -> tuple[Ask, Wanted | None]:
+    def _asked(self, request: Request, path: Path, owner: str) -> tuple[Ask, Wanted | None]:
         wanted = None
         if path.in_session:
             call, wanted = native_call(request.body)
@@ -166,6 +166,7 @@ class App:
             call=call,
             framing="array" if in_items else "sse",
             strict=self._strict or request.header("x-dragoman-strict").lower() == "true",
+            owner=owner,
             headers=passed(request.headers),
         )
         return ask, wanted

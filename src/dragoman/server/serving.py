@@ -10,6 +10,7 @@ from dragoman.gateway.observe import Observer
 from dragoman.gateway.relay import Manner, Relay
 from dragoman.gateway.retries import Patience
 from dragoman.gateway.route import Place, Places, Routes
+from dragoman.gateway.vault import Vault
 from dragoman.http.client import Client, Deadlines
 from dragoman.http.connection import Limits
 from dragoman.http.server import Server, listening
@@ -58,11 +59,11 @@ async def running(
             for name, table in config.upstreams.items()
         }
         routes = Routes(Places(places, kinds, deadlines), config.models)
-        relay = Relay(routes, client, _manner(config))
         watch = Watch(config, observers, seat)
         if seat is not None:
             await stack.enter_async_context(seat.siblings.answered(watch.kept.find))
         desk = await stack.enter_async_context(open_desk(config))
+        relay = Relay(routes, client, _manner(config), Vault(desk.store))
         app = App(relay, _access(config, host), watch, desk, strict=config.server.strict)
         held = convert(to_builtins(config.server.limits), Limits)
         server = await stack.enter_async_context(

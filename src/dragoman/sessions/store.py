@@ -5,7 +5,6 @@ Everything has an owner, and is found by its owner only.
 
 from collections.abc import Mapping, Sequence
 from time import time
-from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -205,20 +204,16 @@ class Store:
         )
         await self._engine.write(lambda cursor: cursor.run_many(statement, rows), lasting=False)
 
-    async def signatures(self, owner: str, wanted: Sequence[tuple[str, str]]) -> dict[tuple[str, str], tuple[Any, ...]]:
-        """Return issuer and value of the signatures that are known of calls."""
+    async def signatures(self, owner: str, calls: Sequence[str]) -> dict[str, dict[str, tuple[str, str]]]:
+        """Return what is known of calls by their ids: issuer and value, by the digest of what the call says."""
 
-        def look(cursor: Cursor) -> dict[tuple[str, str], tuple[Any, ...]]:
-            found: dict[tuple[str, str], tuple[Any, ...]] = {}
-            for call, digest in wanted:
-                rows = cursor.rows(
-                    "SELECT issuer, value FROM signatures WHERE owner = ? AND call = ? AND digest = ?",
-                    owner,
-                    call,
-                    digest,
-                )
-                if rows:
-                    found[call, digest] = rows[0]
-            return found
+        def look(cursor: Cursor) -> dict[str, dict[str, tuple[str, str]]]:
+            statement = "SELECT digest, issuer, value FROM signatures WHERE owner = ? AND call = ?"
+            found = {call: cursor.rows(statement, owner, call) for call in calls}
+            return {
+                call: {digest: (issuer, value) for digest, issuer, value in rows}
+                for call, rows in found.items()
+                if rows
+            }
 
         return await self._engine.read(look)

@@ -86,6 +86,11 @@ def decode(body: bytes | str | Raw) -> Any:
     return decode_with(_ANY, body)
 
 
+def encode_sorted(value: Any) -> bytes:
+    """Encode a value so that the same one is always the same bytes, whatever the order of its members."""
+    return msgspec.json.encode(value, order="sorted")
+
+
 def peek(raw: bytes | Raw) -> Any:
     """Decode what is only looked into: None where it holds what no Python value can, such as `1e999`."""
     try:

@@ -1,0 +1,73 @@
+"""Signatures kept for clients that do not bring them back.
+
+They are kept before the client sees the call they sign, and shared by all processes of one store. What was looked up
+once is remembered here, also that there was nothing: a signature never comes after its call.
+"""
+
+import contextlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+
+from dragoman.core.parts import Signature
+from dragoman.interpreter.signing import SignedCall
+from dragoman.sessions.store import Store
+from dragoman.sessions.values import Unavailable
+
+_MOST = 20_000
+_NONE: Mapping[str, Signature] = {}
+_Known = OrderedDict[tuple[str, str], Mapping[str, Signature]]
+
+
+class OwnersSigner:
+    """Knows what is kept for one owner."""
+
+    def __init__(self, owner: str, known: _Known) -> None:
+        self.scope = owner
+        self._known = known
+
+    def of(self, call_id: str) -> Mapping[str, Signature] | None:
+        return self._known.get((self.scope, call_id))
+
+
+class Vault:
+    """Keeps signatures and gives them back."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: _Known = OrderedDict()
+
+    def signer(self, owner: str) -> OwnersSigner:
+        """Return who knows the signatures of an owner's calls."""
+        return OwnersSigner(owner, self._known)
+
+    async def look_up(self, owner: str, ids: Sequence[str]) -> None:
+        """Look up what is kept of calls, so that the signer knows."""
+        try:
+            found = await self._store.signatures(owner, ids)
+        except Unavailable:
+            # Without them the request can still be made: the skip value takes their place, and is booked.
+            found = {}
+        for name in ids:
+            kept = {digest: Signature(issuer, value) for digest, (issuer, value) in found.get(name, {}).items()}
+            self._remember(owner, name, kept or _NONE)
+
+    async def keep(self, owner: str, calls: Sequence[SignedCall]) -> None:
+        """Keep the signatures of calls that a client is about to be told of."""
+        signed = {(call.id, call.digest): call.signature for call in calls if call.signature is not None}
+        if not signed:
+            return
+        for call in calls:
+            before = self._known.get((owner, call.id), _NONE)
+            now = {call.digest: call.signature} if call.signature is not None else {}
+            self._remember(owner, call.id, {**before, **now} or _NONE)
+        # Most clients bring the signature back themselves: without the store the answer is good all the same.
+        with contextlib.suppress(Unavailable):
+            await self._store.keep_signatures(
+                owner, {key: (signature.issuer, signature.value) for key, signature in signed.items()}
+            )
+
+    def _remember(self, owner: str, name: str, kept: Mapping[str, Signature]) -> None:
+        self._known[owner, name] = kept
+        self._known.move_to_end((owner, name))
+        if len(self._known) > _MOST:
+            self._known.popitem(last=False)

@@ -1,0 +1,132 @@
+"""Signatures of calls that a client did not bring back, given back by who kept them.
+
+Many clients hold only what they know: a call comes back without the signature it came with. Whoever keeps signatures is
+told of every signed call as the client is, and asked for those that are missing. A call is known by its id and by what
+it says: ids are used again.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Protocol
+
+from msgspec import Struct, structs
+
+from dragoman.core.events import Event, PartDelta, PartEnded, PartSigned, PartStarted
+from dragoman.core.parts import AnyPart, Reasoning, Signature, ToolCall
+from dragoman.core.request import Message
+from dragoman.core.response import Response
+from dragoman.core.stream import replay
+from dragoman.interpreter.carry import opened
+from dragoman.wire import json
+
+
+class SignedCall(Struct, frozen=True):
+    """A call as a client was told of it, and who signed it."""
+
+    id: str
+    digest: str
+    signature: Signature | None
+
+
+class Signer(Protocol):
+    """Knows the signatures of calls by their ids, each under the digest of what the call says."""
+
+    @property
+    def scope(self) -> str:
+        """Whose signatures these are."""
+        ...
+
+    def of(self, call_id: str) -> Mapping[str, Signature] | None:
+        """Return the signatures of calls with an id; None if that must be looked up first."""
+        ...
+
+
+class Missing(Exception):  # noqa: N818  it says what they are
+    """Calls whose signatures must be looked up before a request can be translated."""
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        super().__init__(ids)
+        self.ids = tuple(ids)
+
+
+def digest_of(name: str, arguments: str) -> str:
+    """Return what a call says, in short: however its client lays the arguments out."""
+    said = json.encode_sorted(json.decode(arguments)) if json.is_json(arguments) else arguments.encode()
+    return sha256(name.encode() + b"\0" + said).hexdigest()[:32]
+
+
+def signed_again(messages: Sequence[Message], signer: Signer) -> dict[int, Message]:
+    """Return the messages, by their places, that get the signatures they came without."""
+    changed: dict[int, Message] = {}
+    missing: list[str] = []
+    is_carried = False
+    for at, message in enumerate(messages):
+        if message.role != "assistant":
+            is_carried = False
+            continue
+        parts = list(message.parts)
+        for index, part in enumerate(parts):
+            if isinstance(part, Reasoning):
+                found = opened(part.signature) if part.signature is not None else None
+                is_carried = is_carried or (found is not None and found[1] == "call")
+            elif isinstance(part, ToolCall) and part.signature is None and not is_carried:
+                known = signer.of(part.id)
+                if known is None:
+                    missing.append(part.id)
+                elif known and (signature := known.get(digest_of(part.name, part.arguments))) is not None:
+                    parts[index] = structs.replace(part, signature=signature)
+                    changed[at] = structs.replace(message, parts=tuple(parts))
+    if missing:
+        raise Missing(missing)
+    return changed
+
+
+class CallWatch:
+    """Notes the calls of a reply as its client is told of them."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, tuple[AnyPart, list[str]]] = {}
+        self._carried: Signature | None = None
+        self._calls: list[SignedCall] = []
+
+    def take(self) -> list[SignedCall]:
+        """Return the calls that have ended since this was asked last."""
+        calls, self._calls = self._calls, []
+        return calls
+
+    def grow(self, index: int, text: str) -> None:
+        """Note more of a part."""
+        if index in self._open:
+            self._open[index][1].append(text)
+
+    def note(self, events: Iterable[Event]) -> None:
+        """Note what a client is told."""
+        for event in events:
+            match event:
+                case PartStarted(index, part) if isinstance(part, ToolCall | Reasoning):
+                    self._open[index] = (part, [part.arguments] if isinstance(part, ToolCall) else [])
+                case PartDelta(index, text):
+                    self.grow(index, text)
+                case PartSigned(index, signature) if index in self._open:
+                    part, texts = self._open[index]
+                    self._open[index] = (structs.replace(part, signature=signature), texts)
+                case PartEnded(index) if index in self._open:
+                    self._ended(*self._open.pop(index))
+                case _:
+                    pass
+
+    def _ended(self, part: AnyPart, texts: list[str]) -> None:
+        if isinstance(part, ToolCall):
+            signature = part.signature or self._carried
+            self._carried = None
+            self._calls.append(SignedCall(part.id, digest_of(part.name, "".join(texts)), signature))
+        elif part.signature is not None:
+            found = opened(part.signature)
+            self._carried = found[0] if found is not None and found[1] == "call" else None
+
+
+def calls_in(response: Response) -> list[SignedCall]:
+    """Return the calls of a whole reply."""
+    watch = CallWatch()
+    watch.note(replay(response))
+    return watch.take()
