@@ -218,6 +218,6 @@ def compact(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def request(dialect: str, size: str) -> bytes:
-    """Return a request of one size in one dialect."""
-    return compact(_WRITERS[dialect](conversation(size)))
+def request(dialect: str, size: str, **more: Any) -> bytes:
+    """Return a request of one size in one dialect, with `more` members."""
+    return compact(_WRITERS[dialect](conversation(size)) | more)

@@ -22,9 +22,9 @@ class Stream(Struct, frozen=True):
     documents: list[bytes]
 
 
-def _pieces() -> list[str]:
-    words = (_SAID * PIECES).split(" ")
-    return [" ".join(words[at : at + 4]) + " " for at in range(0, PIECES * 4, 4)]
+def _pieces(count: int = PIECES) -> list[str]:
+    words = (_SAID * count).split(" ")
+    return [" ".join(words[at : at + 4]) + " " for at in range(0, count * 4, 4)]
 
 
 def _stream(events: list[Any], *, named: bool = False, end: bytes = b"\n") -> Stream:
@@ -34,17 +34,32 @@ def _stream(events: list[Any], *, named: bool = False, end: bytes = b"\n") -> St
     return Stream(chunks, documents)
 
 
-def gemini() -> Stream:
-    """Return a stream as Gemini sends it: text chunks with the usage so far, the call whole."""
+def gemini(count: int = PIECES) -> Stream:
+    """Return a stream as Gemini sends it: `count` text chunks with the usage so far, the call whole, the end."""
     usage = {"promptTokenCount": 812, "candidatesTokenCount": 64, "totalTokenCount": 876}
     beside = {"usageMetadata": usage, "modelVersion": "some-model", "responseId": "r-0123456789"}
 
     def chunk(part: dict[str, Any], **more: Any) -> dict[str, Any]:
         return {"candidates": [{"content": {"parts": [part], "role": "model"}, "index": 0, **more}], **beside}
 
-    texts = [chunk({"text": piece}) for piece in _pieces()]
+    texts = [chunk({"text": piece}) for piece in _pieces(count)]
     call = chunk({"functionCall": {"id": "a1", "name": "table_00_read", "args": _ARGUMENTS}})
     return _stream([*texts, call, chunk({"text": ""}, finishReason="STOP")], end=b"\r\n")
+
+
+def gemini_whole() -> bytes:
+    """Return a whole reply of Gemini's: a text and two calls, with what Gemini says beside them."""
+    calls = [{"functionCall": {"name": f"table_{number:02d}_read", "args": _ARGUMENTS}} for number in range(2)]
+    candidate = {
+        "content": {"parts": [{"text": _SAID * 2}, *calls], "role": "model"},
+        "finishReason": "STOP",
+        "index": 0,
+        "safetyRatings": [{"category": "HARM_CATEGORY_HARASSMENT", "probability": "NEGLIGIBLE"}],
+    }
+    usage = {"promptTokenCount": 812, "candidatesTokenCount": 64, "totalTokenCount": 876}
+    details = {"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 812}]}
+    told = {"candidates": [candidate], "usageMetadata": {**usage, **details}, "modelVersion": "some-model"}
+    return compact({**told, "responseId": "r-0123456789"})
 
 
 def chat() -> Stream:
