@@ -1,6 +1,7 @@
 """What every answer says about itself in its headers."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from dragoman.core.losses import Loss
 from dragoman.gateway.record import Record
@@ -43,8 +44,19 @@ def listed(losses: Sequence[Loss]) -> str:
     """Return how many losses there are, then as many of them as fit on the line."""
     line = str(len(losses))
     for loss in losses:
-        item = f"; {loss.kind} {loss.where}: {loss.what}"
+        item = _item(loss)
         if len(line) + len(item) > _LONGEST:
             return line
-        line += "".join(letter if " " <= letter <= "~" else "?" for letter in item)
+        line += item
     return line
+
+
+@lru_cache(maxsize=1024)
+def _item(loss: Loss) -> str:
+    """Say a loss in letters that a header may hold; the same few are told again and again."""
+    item = f"; {loss.kind} {loss.where}: {loss.what}"
+    return item if item.isascii() and item.isprintable() else "".join(map(_in_header, item))
+
+
+def _in_header(letter: str) -> str:
+    return letter if " " <= letter <= "~" else "?"

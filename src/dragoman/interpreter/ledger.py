@@ -15,6 +15,9 @@ from dragoman.wire import json
 from dragoman.wire.lookup import Document
 
 
+_ROOT = ("",)
+
+
 class _Entry(Struct, frozen=True):
     candidates: tuple[str, ...]
     what: str
@@ -76,7 +79,9 @@ class Ledger:
 
     def places(self, field: str, owner: Value | None = None) -> tuple[str, ...]:
         """Return where `field` may stand in the document."""
-        base = owner.where if owner is not None else ""
+        if owner is None:
+            return self._pointers.get(field) or _ROOT
+        base = owner.where
         return tuple(base + pointer for pointer in self._pointers.get(field, ())) or (base,)
 
     def place(self, field: str, owner: Value | None = None) -> str:

@@ -1,6 +1,7 @@
 """Fit a reply to the client's dialect: what it cannot hold is left out and booked, never bent.
 
-One path for whole and streamed replies: a whole one is replayed through here and collected again.
+One path for whole and streamed replies: a whole one is replayed through here and collected again, but for parts that
+pass as they are.
 """
 
 import re
@@ -96,6 +97,31 @@ class ReplyFitter:
         part = self._parts[index]
         return part.index if part.held is None and part.texts is None else None
 
+    def straight(self, part: AnyPart) -> AnyPart | None:
+        """Take the next part whole and return it; None for one that must be told event by event."""
+        if self._unnamed is not None or part.signature is not None or part.extras is not None:
+            return None
+        match part:
+            case Text(citations=()):
+                self._note_order(part)
+                self._open(part)
+                return part
+            case ToolCall(form="json") if self._is_plain(part):
+                self._calls += 1
+                call_id = self._call_id(part)
+                self._open(part)
+                return part if call_id == part.id else structs.replace(part, id=call_id)
+            case _:
+                return None
+
+    def _is_plain(self, call: ToolCall) -> bool:
+        """Tell whether a whole call is told, with its arguments as they are."""
+        if self._single and self._calls:
+            return False
+        return not self._holds.object_arguments or (
+            call.complete and (not call.arguments or json.is_object(call.arguments))
+        )
+
     def feed(self, event: Event) -> list[Event]:
         """Take the next event."""
         if self._unnamed is not None:
@@ -184,12 +210,15 @@ class ReplyFitter:
                 return self._call_started(part, signature)
             case _:
                 pass
-        if self._calls and not self._holds.order:
-            self._ledger.approximated(part.where, "the client's dialect cannot say that it came after a call")
+        self._note_order(part)
         opened = self._open(part)
         opened.fields = fields
         events: list[Event] = [PartStarted(self._index(opened), part)]
         return events if signature is None else [*events, *self._signed(opened, signature)]
+
+    def _note_order(self, part: AnyPart) -> None:
+        if self._calls and not self._holds.order:
+            self._ledger.approximated(part.where, "the client's dialect cannot say that it came after a call")
 
     def _without_foreign(self, part: AnyPart) -> tuple[Signature | None, dict[str, bytes], AnyPart]:
         """Take extras and signature off a part; the signature goes its own way, and may take a field of a thought."""
@@ -221,6 +250,19 @@ class ReplyFitter:
         self._calls += 1
         if self._single and self._calls > 1:
             return self._left_out(call, "the client wants one call at a time: only the first is told", signature)
+        call_id = self._call_id(call)
+        form = call.form if self._holds.custom_calls else "json"
+        opened = ReplyPart(None, call)
+        self._parts.append(opened)
+        # Held until its first argument: a signature that must stand before the call comes right after its start.
+        opened.held = [PartStarted(-1, structs.replace(call, id=call_id, form=form))]
+        if call.form == "text" and form == "json":
+            opened.where = call.where or "/"
+            opened.kind = Text
+        return self._signed(opened, signature) if signature is not None else []
+
+    def _call_id(self, call: ToolCall) -> str:
+        """Return a call's id at the client, unlike all others; book what of its name the client does not hear."""
         call_id = call.id or minted_id(self._client.call_prefix, self._reply_id, self._salt, self._calls, call.name)
         if self._holds.plain_ids and not _PLAIN_ID.fullmatch(call_id):
             call_id = f"{re.sub('[^A-Za-z0-9_-]', '_', call_id)[:15]}_{digest(call_id, 24)}"
@@ -232,15 +274,7 @@ class ReplyFitter:
         self._call_ids.add(call_id)
         if call.namespace and not self._holds.namespaces:
             self._ledger.field_dropped("call.namespace", "the client's dialect has no namespaces", call)
-        form = call.form if self._holds.custom_calls else "json"
-        opened = ReplyPart(None, call)
-        self._parts.append(opened)
-        # Held until its first argument: a signature that must stand before the call comes right after its start.
-        opened.held = [PartStarted(-1, structs.replace(call, id=call_id, form=form))]
-        if call.form == "text" and form == "json":
-            opened.where = call.where or "/"
-            opened.kind = Text
-        return self._signed(opened, signature) if signature is not None else []
+        return call_id
 
     def _release(self, opened: ReplyPart) -> list[Event]:
         """Tell the events of a held call, which now takes its place."""

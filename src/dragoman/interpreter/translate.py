@@ -15,7 +15,7 @@ from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.core.response import Finish, Response, Usage
-from dragoman.core.stream import Collector, Sequencer, replay
+from dragoman.core.stream import Collector, Sequencer, replay_end, replay_part
 from dragoman.dialects.record import Call, Dialect, ErrorReply
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
@@ -230,10 +230,21 @@ def _fitted(response: Response, here: Dialect, there: Dialect, context: Context,
     if here is not there:
         fitter = context.fitter(here, there, ledger, whole=True)
     collector = Collector()
-    for event in replay(response):
-        for restored in restorer.feed(event):
-            for fitted in fitter.feed(restored) if fitter is not None else (restored,):
+
+    def tell(events: Iterable[Event]) -> None:
+        for event in events:
+            for fitted in fitter.feed(event) if fitter is not None else (event,):
                 collector.feed(fitted)
+
+    tell([Started(response.id, response.model, response.created)])
+    for index, part in enumerate(response.parts):
+        whole = restorer.whole(part)
+        straight = fitter.straight(whole) if fitter is not None else whole
+        if straight is not None:
+            collector.take(straight)
+        else:
+            tell(replay_part(index, whole))
+    tell(replay_end(response))
     return collector.response()
 
 

@@ -3,7 +3,7 @@
 from msgspec import structs
 
 from dragoman.core.events import Event, PartDelta, PartEnded, PartStarted
-from dragoman.core.parts import ToolCall
+from dragoman.core.parts import AnyPart, ToolCall
 from dragoman.interpreter.fitting import Undo, full_name
 from dragoman.interpreter.schemas.arguments import restore
 from dragoman.wire import json
@@ -37,6 +37,14 @@ class Restorer:
                 return [PartDelta(index, text), event] if text else [event]
             case _:
                 return [event]
+
+    def whole(self, part: AnyPart) -> AnyPart:
+        """Return a whole part in the caller's terms."""
+        if self.idle or not isinstance(part, ToolCall):
+            return part
+        named = self._named(part)
+        text = self._restored(named, named.arguments)
+        return named if text is named.arguments else structs.replace(named, arguments=text)
 
     def _named(self, call: ToolCall) -> ToolCall:
         namespace, name = self._undo.names.get(call.name, (call.namespace, call.name))

@@ -26,6 +26,7 @@ _UNCOUNTED: Decoder[Any] = Decoder(float_hook=str)
 _OBJECT: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _ARRAY: Decoder[list[Raw]] = Decoder(list[Raw])
 _BLOCK = 4096
+_OPENING = frozenset({b"{", b"["})
 _PATH = re.compile(r" - at `(?:key in )?(\$[^`]*)`$")
 
 encode = _ENCODER.encode
@@ -196,6 +197,9 @@ def _place(token: str) -> int:
 
 def leaves(raw: bytes | Raw, where: str) -> Iterator[str]:
     """Iterate the pointers of all leaves below `where`; an empty container is a leaf."""
+    if first_byte(raw) not in _OPENING:
+        yield where
+        return
     try:
         value = decode_with(_UNCOUNTED, raw)
     except Malformed:

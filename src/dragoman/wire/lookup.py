@@ -23,7 +23,9 @@ class Document:
         raw: bytes | Raw = self._body
         found = ""
         for token in split(where):
-            below = self._opened(found, raw)
+            below = self._open.get(found)
+            if below is None:
+                below = self._open[found] = _below(raw)
             if isinstance(below, list):
                 if not token.isdecimal() or int(token) >= len(below):
                     return None
@@ -37,17 +39,13 @@ class Document:
                 found += "/" + escape(name)
         return found, bytes(raw)
 
-    def _opened(self, where: str, raw: bytes | Raw) -> dict[str, Raw] | list[Raw]:
-        """Return what stands one level below; nothing stands below a plain value."""
-        if where not in self._open:
-            match json.first_byte(raw):
-                case b"[":
-                    self._open[where] = json.decode_array(raw)
-                case b"{":
-                    self._open[where] = json.decode_object(raw)
-                case _:
-                    self._open[where] = []
-        return self._open[where]
+
+def _below(raw: bytes | Raw) -> dict[str, Raw] | list[Raw]:
+    """Return what stands one level below; nothing stands below a plain value."""
+    first = json.first_byte(raw)
+    if first == b"{":
+        return json.decode_object(raw)
+    return json.decode_array(raw) if first == b"[" else []
 
 
 def _snake(name: str) -> str:

@@ -17,7 +17,8 @@ def unescape(token: str) -> str:
 
 def split(pointer: str) -> list[str]:
     """Return the unescaped tokens of `pointer`."""
-    return [unescape(token) for token in pointer.split("/")[1:]]
+    tokens = pointer.split("/")[1:]
+    return [unescape(token) for token in tokens] if "~" in pointer else tokens
 
 
 def from_path(path: str) -> str:

@@ -5,6 +5,7 @@ from candidates and the prompts of its own tools apart from the prompt; the core
 their sum is kept beside them.
 """
 
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Raw
@@ -47,6 +48,14 @@ WORDS: dict[FinishReason, str] = {
 _FINAL = frozenset({"stop", "other"})
 TOTAL = "/totalTokenCount"
 TOOL_USE = "/toolUsePromptTokenCount"
+_CARRIED = (
+    ("/promptTokensDetails", attrgetter("prompt_tokens_details")),
+    ("/candidatesTokensDetails", attrgetter("candidates_tokens_details")),
+    ("/cacheTokensDetails", attrgetter("cache_tokens_details")),
+    ("/toolUsePromptTokensDetails", attrgetter("tool_use_prompt_tokens_details")),
+    ("/trafficType", attrgetter("traffic_type")),
+    ("/serviceTier", attrgetter("service_tier")),
+)
 
 
 def read_finish(word: str | int | None, *, called: bool) -> Finish:
@@ -82,6 +91,10 @@ def read_usage(raw: bytes) -> Usage:
     """Return what was used; raise `Malformed` if it is not usage."""
     wire, unread = USAGE.read(raw)
     fields = unread.rest() if unread else {}
+    for field, carried in _CARRIED:
+        details = carried(wire)
+        if details:
+            fields[field] = bytes(details)
     prompt, tool_use = wire.prompt_token_count, wire.tool_use_prompt_token_count
     candidates, thoughts = wire.candidates_token_count, wire.thoughts_token_count
     if tool_use is not None:

@@ -258,7 +258,7 @@ class More(Camel):
 
 
 class UsageMetadata(Camel):
-    """Tokens."""
+    """Tokens. The details come with every reply, so they are declared, but only carried."""
 
     prompt_token_count: int | None = None
     candidates_token_count: int | None = None
@@ -266,6 +266,12 @@ class UsageMetadata(Camel):
     cached_content_token_count: int | None = None
     thoughts_token_count: int | None = None
     tool_use_prompt_token_count: int | None = None
+    prompt_tokens_details: Raw = ABSENT
+    candidates_tokens_details: Raw = ABSENT
+    cache_tokens_details: Raw = ABSENT
+    tool_use_prompt_tokens_details: Raw = ABSENT
+    traffic_type: Raw = ABSENT
+    service_tier: Raw = ABSENT
 
 
 class PromptFeedback(Camel):

@@ -12,9 +12,13 @@ from operator import is_not
 from msgspec import Raw, Struct
 
 from dragoman.wire.json import Malformed, decode, decode_array, decode_object, first_byte, is_json, with_members
+from dragoman.wire.memory import Memory
 
 _WHOLE = re.compile(rb"(-?[0-9]+)\.0+")
 _SCIENTIFIC = re.compile(rb"-?[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]+")
+_FRACTION = re.compile(r"[0-9][.eE]")
+"""Text without this holds no number that is not written as an integer."""
+_CHANGES_ONLY_INTEGERS: Memory[bool] = Memory()
 DEEPEST = 100
 MOST_STEPS = 100_000
 
@@ -76,12 +80,25 @@ _KINDS = {b'"': "string", b"{": "object", b"[": "array", b"t": "boolean", b"f": 
 
 def restore(arguments: str, undo: ArgumentUndo) -> str:
     """Return `arguments` as the caller's schema wants them."""
+    if _FRACTION.search(arguments) is None and _only_integers(undo):
+        return arguments
     text = arguments.encode("utf-8", "surrogatepass")
     try:
         restored = Restoring(undo.definitions).value(text, undo, DEEPEST)
     except Malformed:
         return arguments
     return arguments if restored is text else restored.decode("utf-8", "surrogatepass")
+
+
+def _only_integers(undo: ArgumentUndo) -> bool:
+    """Tell whether an undo changes nothing but how integers are written: most do no more."""
+    known = _CHANGES_ONLY_INTEGERS.get(undo)
+    if known is None:
+        known = not any(
+            part.values or part.parse or part.optional or part.renamed or part.wrapped for part in parts_of(undo)
+        )
+        _CHANGES_ONLY_INTEGERS.keep(known, undo)
+    return known
 
 
 def parts_of(undo: ArgumentUndo) -> Iterator[ArgumentUndo]:
