@@ -196,6 +196,24 @@ def test_a_reply_that_comes_to_a_halt_is_too_slow_but_one_that_drips_is_not(run)
     assert run(steps) == b"......"
 
 
+def test_each_request_over_a_kept_connection_has_its_own_time(run):
+    async def handler(exchange: Exchange) -> None:
+        await asyncio.sleep(float(exchange.request.body))
+        await exchange.send(200, {}, b"x")
+
+    async def steps(client: Client) -> float:
+        async with listening(handler, grace=0.1) as server:
+            for patience in (0.6, 0.3, 0.6):
+                deadlines = Deadlines(connect=2, first_byte=patience, idle=patience)
+                assert await (await client.ask(at(server, body=b"0.1"), deadlines)).read() == b"x"
+            began = asyncio.get_running_loop().time()
+            with pytest.raises(TooSlow, match=r"within 0\.3 seconds"):
+                await client.ask(at(server, body=b"30"), QUICK)
+            return asyncio.get_running_loop().time() - began
+
+    assert 0.25 < run(steps) < 5
+
+
 def test_closing_a_reply_hangs_up_on_the_server(run):
     left = asyncio.Event()
 

@@ -123,6 +123,19 @@ def test_an_answer_of_unknown_length_is_sent_in_chunks():
     assert told.endswith(b"\r\n\r\n2\r\n0 \r\n2\r\n1 \r\n2\r\n2 \r\n0\r\n\r\n")
 
 
+def test_the_first_and_the_last_piece_of_an_answer_go_with_its_beginning_and_its_end():
+    async def handler(exchange: Exchange) -> None:
+        exchange.start(200, {}, first=b"first ")
+        await exchange.write(b"then ")
+        await exchange.end(b"last")
+
+    async def steps(server: Server) -> bytes:
+        return await said(server, b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+
+    told = run(handler, steps).partition(b"\r\n\r\n")[2]
+    assert told == b"6\r\nfirst \r\n5\r\nthen \r\n4\r\nlast\r\n0\r\n\r\n"
+
+
 def test_an_old_client_gets_an_answer_that_ends_with_the_connection():
     async def steps(server: Server) -> bytes:
         return await said(server, b"GET / HTTP/1.0\r\n\r\n")

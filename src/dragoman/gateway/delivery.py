@@ -87,33 +87,32 @@ class Stream:
 
     async def _send(self) -> None:
         translator, exchange, feed = self._translator, self._exchange, self._framer.feed
+        told_now = b""
         while not translator.over:
             told_now = feed(await self._next())
             if not told_now:
                 continue
             if not exchange.started:
-                self._held += told_now
+                self._held, told_now = self._held + told_now, b""
                 if translator.problem is not None:
                     raise translator.problem
                 if not translator.begun:
                     continue
                 self._record.note_first()
                 self._begin()
-                told_now = b""
             else:
                 self._last = self._loop.time()
                 if translator.begun:
                     self._record.note_first()
-            if translator.over and self._keeper is None and not exchange.is_gone:
-                self._note_end()
-            await exchange.write(told_now)
-        last = feed(await self._kept())
+            if not translator.over or self._keeper is not None:
+                await exchange.write(told_now)
+                told_now = b""
+        last = told_now + feed(await self._kept())
         if not exchange.started:
             self._begin()
         if not exchange.is_gone:
             self._note_end()
-        await exchange.write(last + self._framer.close())
-        await exchange.end()
+        await exchange.end(last + self._framer.close())
 
     def _note_end(self) -> None:
         self._record.outcome = "failed" if self._translator.problem is not None else "answered"
@@ -149,8 +148,7 @@ class Stream:
         record = self._record
         record.status = 200
         headers = headers_of(record, {"content-type": self._framer.kind, "cache-control": "no-cache"})
-        self._exchange.start(200, headers)
-        self._exchange.push(self._held)
+        self._exchange.start(200, headers, first=self._held)
         self._held = b""
         self._last = self._loop.time()
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from dragoman.http.encoding import BadEncoding, Inflater, TooLarge, is_plain
 from dragoman.http.link import Broken, Failure, Link, NotReached, Stale, TooSlow, Untrusted
-from dragoman.http.message import Headers
+from dragoman.http.message import Headers, first_header
 from dragoman.http.origin import Origin
 from dragoman.http.proxies import Proxies, tunnel
 
@@ -22,6 +22,8 @@ _LONGEST_KEPT = 30.0
 """Seconds a connection is kept unused; most servers close theirs after a minute."""
 _LARGEST_WHOLE = 64 << 20
 _GOOD = range(200, 300)
+_BODILESS = frozenset({"GET", "HEAD", "DELETE"})
+_MOST_HEADS = 256
 
 
 class Deadlines(Struct, frozen=True, kw_only=True):
@@ -62,7 +64,7 @@ class Incoming:
 
     def header(self, name: str, default: str = "") -> str:
         """Return the first header called `name`, in lower case."""
-        return next((value for known, value in self.headers if known == name), default)
+        return first_header(self.headers, name, default)
 
     async def piece(self) -> bytes:
         """Return the next bytes; nothing means that the body is whole."""
@@ -122,6 +124,7 @@ class Client:
 
     def __init__(self, proxies: Proxies | None = None, trust: ssl.SSLContext | None = None) -> None:
         self._kept: dict[Origin, list[Link]] = {}
+        self._heads: dict[tuple[Origin, str, str, Headers], bytes] = {}
         self._proxies = proxies or Proxies()
         self._given = trust
 
@@ -157,6 +160,18 @@ class Client:
         return Incoming(link, lambda link: self._keep(request.origin, link))
 
     def _head(self, request: Outgoing) -> bytes:
+        # All but the length of a head is alike for every request to the same place.
+        key = (request.origin, request.method, request.target, request.headers)
+        head = self._heads.get(key)
+        if head is None:
+            if len(self._heads) >= _MOST_HEADS:
+                self._heads.clear()
+            head = self._heads[key] = self._unsized_head(request)
+        if request.body or request.method not in _BODILESS:
+            return b"%bcontent-length: %d\r\n\r\n" % (head, len(request.body))
+        return head + b"\r\n"
+
+    def _unsized_head(self, request: Outgoing) -> bytes:
         origin = request.origin
         proxy = self._proxies.of(origin)
         plain = proxy is not None and not origin.secure
@@ -165,12 +180,10 @@ class Client:
         lines += [f"{name}: {value}" for name, value in request.headers]
         if plain and proxy is not None and proxy.credentials:
             lines.append(f"proxy-authorization: {proxy.credentials}")
-        if request.body or request.method not in {"GET", "HEAD", "DELETE"}:
-            lines.append(f"content-length: {len(request.body)}")
         head = "\r\n".join(lines)
         if head.count("\n") != len(lines) - 1 or "\0" in head:
             raise ValueError("a header or path must be one line")
-        return f"{head}\r\n\r\n".encode("latin-1")
+        return f"{head}\r\n".encode("latin-1")
 
     def _take(self, origin: Origin) -> Link | None:
         kept = self._kept.get(origin)

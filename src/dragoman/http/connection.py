@@ -60,7 +60,9 @@ class Connection(asyncio.Protocol):
         self._exchange: Exchange | None = None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
         self._since = 0.0
+        self._held_back = False
         self._refused = False
         self._leaving = False
         self.ended = asyncio.Event()
@@ -187,9 +189,9 @@ class Connection(asyncio.Protocol):
         in_chunks = self._parser.get_http_version() != "1.0"
         self._waiting.append((request, self._parser.should_keep_alive(), in_chunks))
         if self._task is None:
-            self._stop_watching()
             self._task = self._loop.create_task(self._answer())
         elif len(self._waiting) > _MOST_WAITING:
+            self._held_back = True
             self._transport.pause_reading()
 
     def _read(self) -> Request | None:
@@ -216,12 +218,12 @@ class Connection(asyncio.Protocol):
             keeps_alive = keeps_alive and not self._leaving
             exchange = Exchange(request, self._transport, keeps_alive=keeps_alive, in_chunks=in_chunks)
             self._exchange = exchange
-            with suppress(Gone):
-                await self._handle(exchange)
+            await self._handle(exchange)
             self._exchange = None
             if not exchange.ended or not exchange.keeps_alive or self._leaving:
                 self._transport.close()
-            elif len(self._waiting) <= _MOST_WAITING:
+            elif self._held_back and len(self._waiting) <= _MOST_WAITING:
+                self._held_back = False
                 self._transport.resume_reading()
         self._task = None
         self._watch()
@@ -230,12 +232,13 @@ class Connection(asyncio.Protocol):
         try:
             await self._handler(exchange)
         except Gone:
-            raise
+            pass  # nobody is left to be told anything
         except Exception as error:  # noqa: BLE001  whatever it was, the others go on
             self._loop.call_exception_handler({"message": "a request could not be answered", "exception": error})
             if not exchange.started:
                 exchange.keeps_alive = False
-                await exchange.send(500, {"content-type": "text/plain"}, b"internal error\n")
+                with suppress(Gone):
+                    await exchange.send(500, {"content-type": "text/plain"}, b"internal error\n")
 
     def leave(self) -> None:
         """Close at once if nothing is being answered, else when the answer is whole."""
@@ -278,10 +281,18 @@ class Connection(asyncio.Protocol):
 
     def _watch(self) -> None:
         """Hang up when what is waited for takes too long."""
-        self._stop_watching()
-        if not self._transport.is_closing() and not self._refused:
-            self._since = self._loop.time()
-            self._timer = self._loop.call_later(self._patience(), self._look)
+        if self._transport.is_closing() or self._refused:
+            return
+        self._since = self._loop.time()
+        due = self._since + self._patience()
+        # A timer that runs already looks again when it is over: making one for each request would cost more.
+        if self._timer is None or due < self._due:
+            self._stop_watching()
+            self._look_at(due)
+
+    def _look_at(self, due: float) -> None:
+        self._due = due
+        self._timer = self._loop.call_at(due, self._look)
 
     def _patience(self) -> float:
         match self._stage:
@@ -293,9 +304,12 @@ class Connection(asyncio.Protocol):
                 return self._limits.body_seconds + self._body_size / _SLOWEST
 
     def _look(self) -> None:
-        left = self._since + self._patience() - self._loop.time()
-        if left > 0.001:  # bytes only grow the body's size, so that each costs nothing here
-            self._timer = self._loop.call_later(left, self._look)
+        self._timer = None
+        if self._task is not None:
+            return  # nothing is waited for while an answer is under way
+        due = self._since + self._patience()
+        if due > self._loop.time() + 0.001:  # bytes only grow the body's size, so that each costs nothing here
+            self._look_at(due)
         elif self._stage == "body":
             self._refuse(408)
         else:

@@ -7,12 +7,13 @@ do; only a simulator wants that.
 import asyncio
 import socket
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from dragoman.http.message import Request, status_line
 
 _LAST_CHUNK = b"0\r\n\r\n"
 _NO_BODY = frozenset({204, 304})
+_LARGE = 64 << 10
 _RESET = struct.pack("ii", 1, 0)
 """SO_LINGER with no time left: closing such a socket resets it."""
 
@@ -33,15 +34,13 @@ class Exchange:
         self._transport = transport
         self._in_chunks = in_chunks
         self._chunked = False
-        self._writable = asyncio.Event()
-        self._writable.set()
-        self._gone = asyncio.Event()
-        self._when_gone: Callable[[], object] | None = None
-
-    @property
-    def is_gone(self) -> bool:
+        self._waited: asyncio.Event | None = None
+        """Is set when a client that reads too slowly has caught up, or is gone."""
+        self._gone: asyncio.Event | None = None
+        """Is set when the client hangs up, if somebody waits for that."""
+        self.is_gone = False
         """The client has hung up."""
-        return self._gone.is_set()
+        self._when_gone: Callable[[], object] | None = None
 
     def when_gone(self, do: Callable[[], object]) -> None:
         """Do something as soon as the client hangs up before its answer is whole."""
@@ -49,21 +48,27 @@ class Exchange:
 
     async def wait_gone(self) -> None:
         """Return when the client hangs up."""
-        await self._gone.wait()
+        if not self.is_gone:
+            self._gone = self._gone or asyncio.Event()
+            await self._gone.wait()
 
     async def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Answer with a whole body."""
         fields = dict(headers)
         if status not in _NO_BODY:
             fields["content-length"] = str(len(body))
-        self._head(status, fields.items())
-        if body and self.request.method != "HEAD":
+        if self.request.method == "HEAD":
+            body = b""
+        head = self._head(status, fields)
+        # One write is one packet and one call of the system; a large body is not copied for that.
+        self._transport.write(head + body if len(body) < _LARGE else head)
+        if len(body) >= _LARGE:
             self._transport.write(body)
         self.ended = True
         await self._drained()
 
-    def start(self, status: int, headers: Mapping[str, str], length: int | None = None) -> None:
-        """Begin an answer that comes piece by piece, in chunks unless its length is known."""
+    def start(self, status: int, headers: Mapping[str, str], length: int | None = None, first: bytes = b"") -> None:
+        """Begin an answer that comes piece by piece, in chunks unless its length is known; `first` goes at once."""
         fields = dict(headers)
         if length is not None:
             fields["content-length"] = str(length)
@@ -72,26 +77,36 @@ class Exchange:
             fields["transfer-encoding"] = "chunked"
         else:
             self.keeps_alive = False
-        self._head(status, fields.items())
+        self._transport.write(self._head(status, fields) + self._framed(first))
 
     async def write(self, data: bytes) -> None:
         """Send the next piece; raises `Gone` when nobody listens."""
         self._heard()
         self.push(data)
-        await self._drained()
+        if self._waited is not None:
+            await self._drained()
 
     def push(self, data: bytes) -> None:
         """Send a piece without waiting for a client that reads slowly, or is gone."""
-        if data and self.request.method != "HEAD" and not self._gone.is_set():
-            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+        framed = self._framed(data)
+        if framed and not self.is_gone:
+            self._transport.write(framed)
 
-    async def end(self) -> None:
-        """The answer is whole."""
+    async def end(self, last: bytes = b"") -> None:
+        """The answer is whole with this `last` piece."""
         self._heard()
+        framed = self._framed(last)
         if self._chunked and self.request.method != "HEAD":
-            self._transport.write(_LAST_CHUNK)
+            framed += _LAST_CHUNK
+        if framed:
+            self._transport.write(framed)
         self.ended = True
         await self._drained()
+
+    def _framed(self, data: bytes) -> bytes:
+        if not data or self.request.method == "HEAD":
+            return b""
+        return b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data
 
     def cut(self) -> None:
         """Hang up in the middle of the answer."""
@@ -114,16 +129,20 @@ class Exchange:
 
     def pause(self) -> None:
         """The client reads too slowly."""
-        self._writable.clear()
+        self._waited = asyncio.Event()
 
     def resume(self) -> None:
         """The client has caught up."""
-        self._writable.set()
+        if self._waited is not None:
+            self._waited.set()
+            self._waited = None
 
     def hang_up(self) -> None:
         """The client is gone."""
-        self._gone.set()
-        self._writable.set()
+        self.is_gone = True
+        if self._gone is not None:
+            self._gone.set()
+        self.resume()
         if self._when_gone is not None and not self.ended:
             self._when_gone()
 
@@ -131,20 +150,19 @@ class Exchange:
         self.ended = True
         self.keeps_alive = False
 
-    def _head(self, status: int, fields: Iterable[tuple[str, str]]) -> None:
+    def _head(self, status: int, fields: Mapping[str, str]) -> bytes:
         self._heard()
         self.started = True
         self.status = status
-        lines = [f"{name}: {value}\r\n".encode("latin-1", "replace") for name, value in fields]
-        if not self.keeps_alive:
-            lines.append(b"connection: close\r\n")
-        self._transport.write(b"".join([status_line(status), *lines, b"\r\n"]))
+        lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
+        ending = "\r\n" if self.keeps_alive else "connection: close\r\n\r\n"
+        return status_line(status) + f"{lines}{ending}".encode("latin-1", "replace")
 
     async def _drained(self) -> None:
-        if not self._writable.is_set():
-            await self._writable.wait()
+        if self._waited is not None:
+            await self._waited.wait()
         self._heard()
 
     def _heard(self) -> None:
-        if self._gone.is_set():
+        if self.is_gone:
             raise Gone("the client hung up")

@@ -55,6 +55,11 @@ class Link(asyncio.Protocol):
         self._held_size = 0
         self._waiter: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
+        """When the timer is over."""
+        self._patience = 0.0
+        self._words = ""
+        """How long it may be silent, and what is said when it was too long."""
         self._last = 0.0
         self._asked = 0
         self._paused = False
@@ -81,6 +86,7 @@ class Link(asyncio.Protocol):
         """The server is gone: the end of a reply that names no length, else a failure."""
         del exc
         self.reusable = False
+        self._stop_timer()
         if not self.complete and self.failure is None:
             if self.headed and self._unmeasured:
                 self._completed()
@@ -202,21 +208,32 @@ class Link(asyncio.Protocol):
     def _completed(self) -> None:
         self.complete = True
         self.since = self._loop.time()
-        self._stop_timer()
         if self._drained is not None:
             self._drained(self)
 
     def _watch(self, seconds: float, words: str) -> None:
-        self._stop_timer()
-        self._timer = self._loop.call_later(seconds, self._look, seconds, words)
+        self._patience, self._words = seconds, words
+        due = self._loop.time() + seconds
+        # A timer that runs already looks again when it is over: making one for each request would cost more.
+        if self._timer is None or due < self._due:
+            self._stop_timer()
+            self._look_at(due)
 
-    def _look(self, seconds: float, words: str) -> None:
+    def _look_at(self, due: float) -> None:
+        self._due = due
+        self._timer = self._loop.call_at(due, self._look)
+
+    def _look(self) -> None:
         """Fail if nothing came in all that time; bytes only note when they came, so that each costs nothing here."""
-        left = self._last + seconds - self._loop.time()
-        if left > 0.001 or self._paused:
-            self._timer = self._loop.call_later(max(left, 1.0), self._look, seconds, words)
+        self._timer = None
+        if self.complete:
             return
-        self._fail(TooSlow(f"{words} within {seconds:g} seconds"))
+        now = self._loop.time()
+        due = self._last + self._patience
+        if due > now + 0.001 or self._paused:
+            self._look_at(max(due, now + 1.0) if self._paused else due)
+            return
+        self._fail(TooSlow(f"{self._words} within {self._patience:g} seconds"))
         self.abort()
 
     def _stop_timer(self) -> None:

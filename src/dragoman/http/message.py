@@ -1,5 +1,6 @@
 """A request as it came, and the words of a status line."""
 
+from functools import cache
 from http import HTTPStatus
 from urllib.parse import parse_qsl, unquote
 
@@ -29,9 +30,18 @@ class Request(Struct, frozen=True):
 
     def header(self, name: str, default: str = "") -> str:
         """Return the first header called `name`, in lower case."""
-        return next((value for known, value in self.headers if known == name), default)
+        return first_header(self.headers, name, default)
 
 
+def first_header(headers: Headers, name: str, default: str = "") -> str:
+    """Return the first header called `name`, in lower case."""
+    for known, value in headers:
+        if known == name:
+            return value
+    return default
+
+
+@cache
 def status_line(status: int) -> bytes:
     """Return the first line of a reply."""
     try:
