@@ -29,7 +29,7 @@ GROWING = (Text, Reasoning, ToolCall, Refusal)
 class _OpenPart:
     """A part while it grows."""
 
-    __slots__ = ("citations", "complete", "dialect", "fields", "part", "pieces", "signature", "whole")
+    __slots__ = ("citations", "complete", "dialect", "fields", "part", "pieces", "signature")
 
     def __init__(self, part: AnyPart) -> None:
         self.part = part
@@ -39,8 +39,6 @@ class _OpenPart:
         self.fields: dict[str, bytes] = {}
         self.dialect = ""
         self.complete = True
-        self.whole = False
-        """It came whole and stays as it is."""
 
     def grow(self, text: str, piece: int) -> None:
         while len(self.pieces) <= piece:
@@ -58,8 +56,6 @@ class _OpenPart:
         return Extras(self.dialect, {**known, **self.fields})
 
     def close(self) -> AnyPart:
-        if self.whole:
-            return self.part
         texts = tuple("".join(piece) for piece in self.pieces)
         changes: dict[str, object] = {"signature": self.signature, "extras": self._extras()}
         match self.part:
@@ -117,12 +113,6 @@ class Collector:
             case Failed(problem):
                 self._problem = problem
 
-    def take(self, part: AnyPart) -> None:
-        """Take a whole part: what `feed` makes of all its events."""
-        opened = _OpenPart(part)
-        opened.whole = True
-        self._parts.append(opened)
-
     @property
     def reply_id(self) -> str:
         """The id of the reply."""
@@ -163,11 +153,6 @@ def replay(response: Response) -> Iterator[Event]:
     yield Started(response.id, response.model, response.created)
     for index, part in enumerate(response.parts):
         yield from replay_part(index, part)
-    yield from replay_end(response)
-
-
-def replay_end(response: Response) -> Iterator[Event]:
-    """Tell what a whole reply says behind its parts."""
     if response.extras is not None:
         for field, raw in response.extras.fields.items():
             yield Native(response.extras.dialect, field, raw)

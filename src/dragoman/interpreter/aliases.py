@@ -40,7 +40,12 @@ def id_alias(call_id: str, traits: Traits) -> str:
     if traits.id_exact is not None:
         legal = len(call_id) == traits.id_exact and call_id.isalnum() and call_id.isascii()
         return call_id if legal else digest(call_id, traits.id_exact)
-    if len(call_id) <= traits.id_max and _LEGAL_ID.fullmatch(call_id):
+    return plain_id(call_id, traits.id_max)
+
+
+def plain_id(call_id: str, longest: int = 64) -> str:
+    """Return `call_id` if it is of letters, digits, `_` and `-` only, else its stand-in."""
+    if len(call_id) <= longest and _LEGAL_ID.fullmatch(call_id):
         return call_id
     return f"{_ILLEGAL.sub('_', call_id)[:15]}_{digest(call_id, 24)}"
 

@@ -14,7 +14,6 @@ from dragoman.core.value import Value
 from dragoman.wire import json
 from dragoman.wire.lookup import Document
 
-
 _ROOT = ("",)
 
 

@@ -1,10 +1,8 @@
 """Fit a reply to the client's dialect: what it cannot hold is left out and booked, never bent.
 
-One path for whole and streamed replies: a whole one is replayed through here and collected again, but for parts that
-pass as they are.
+One path for whole and streamed replies: a whole one that is not plain is replayed through here (`reply_whole`).
 """
 
-import re
 from collections.abc import Callable
 
 from msgspec import structs
@@ -26,7 +24,7 @@ from dragoman.core.events import (
 from dragoman.core.parts import AnyPart, Media, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.response import Finish
 from dragoman.dialects.record import Dialect
-from dragoman.interpreter.aliases import digest, minted_id
+from dragoman.interpreter.aliases import minted_id, plain_id
 from dragoman.interpreter.carry import UNSIGNED, carried_item, sealed
 from dragoman.interpreter.faults import retold
 from dragoman.interpreter.history import wrap_free_text
@@ -44,11 +42,10 @@ from dragoman.wire import json
 
 _SIGNED_WORDS: dict[type[AnyPart], str] = {ToolCall: "call", Reasoning: "reasoning", Text: "text", Media: "text"}
 _NO_SOURCE = "the client's dialect cannot name this source"
-_PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class ReplyFitter:
-    """Events in, events the client's dialect can say out. Parts left out do not count: indexes close up."""
+    """Events in, events the client can be told out. Parts left out do not count: indexes close up."""
 
     def __init__(  # noqa: PLR0913  a client, a ledger, and what is known of the reply, by name
         self,
@@ -96,31 +93,6 @@ class ReplyFitter:
             return None
         part = self._parts[index]
         return part.index if part.held is None and part.texts is None else None
-
-    def straight(self, part: AnyPart) -> AnyPart | None:
-        """Take the next part whole and return it; None for one that must be told event by event."""
-        if self._unnamed is not None or part.signature is not None or part.extras is not None:
-            return None
-        match part:
-            case Text(citations=()):
-                self._note_order(part)
-                self._open(part)
-                return part
-            case ToolCall(form="json") if self._is_plain(part):
-                self._calls += 1
-                call_id = self._call_id(part)
-                self._open(part)
-                return part if call_id == part.id else structs.replace(part, id=call_id)
-            case _:
-                return None
-
-    def _is_plain(self, call: ToolCall) -> bool:
-        """Tell whether a whole call is told, with its arguments as they are."""
-        if self._single and self._calls:
-            return False
-        return not self._holds.object_arguments or (
-            call.complete and (not call.arguments or json.is_object(call.arguments))
-        )
 
     def feed(self, event: Event) -> list[Event]:
         """Take the next event."""
@@ -264,12 +236,11 @@ class ReplyFitter:
     def _call_id(self, call: ToolCall) -> str:
         """Return a call's id at the client, unlike all others; book what of its name the client does not hear."""
         call_id = call.id or minted_id(self._client.call_prefix, self._reply_id, self._salt, self._calls, call.name)
-        if self._holds.plain_ids and not _PLAIN_ID.fullmatch(call_id):
-            call_id = f"{re.sub('[^A-Za-z0-9_-]', '_', call_id)[:15]}_{digest(call_id, 24)}"
+        if self._holds.plain_ids:
+            call_id = plain_id(call_id)
         if call_id in self._call_ids:
-            self._ledger.field_approximated(
-                "call.id", f"another call has the id {call.id!r}: this one gets its own", call
-            )
+            words = f"another call has the id {call.id!r}: this one gets its own"
+            self._ledger.field_approximated("call.id", words, call)
             call_id = minted_id(self._client.call_prefix, self._reply_id, self._salt, self._calls, call_id)
         self._call_ids.add(call_id)
         if call.namespace and not self._holds.namespaces:
@@ -354,9 +325,9 @@ class ReplyFitter:
         if opened.index is None and opened.held is None:
             opened.signature = signature
             return []
+        redacted = isinstance(opened.part, Reasoning) and opened.part.redacted
         native = signature.issuer == client.issuer or (word == "call" and signature.issuer in self._holds.call_issuers)
         if word in self._holds.signatures and (word != "call" or native or self._holds.any_issuer):
-            redacted = isinstance(opened.part, Reasoning) and opened.part.redacted
             told = signature if native else sealed(signature, "redacted" if redacted else "self", client.issuer)
             opened.item = "" if native else carried_item(signature)
             event = PartSigned(-1 if opened.held is not None else self._index(opened), told)
@@ -370,7 +341,6 @@ class ReplyFitter:
             carrier = sealed(signature, "call", client.issuer)
             return [PartStarted(index, Reasoning()), PartSigned(index, carrier), PartEnded(index)]
         why = f"the client's dialect cannot hold {signature.issuer}'s signature here"
-        redacted = isinstance(opened.part, Reasoning) and opened.part.redacted
         self._ledger.field_dropped("part.redacted" if redacted else "part.signature", why, opened.part)
         return []
 
@@ -408,7 +378,7 @@ class ReplyFitter:
                 self._blocked = raw
             book_field(field, raw, self._repeated, self._said.get(field, frozenset()), self._ledger)
 
-    def _finished(self, finish: Finish) -> Event:
+    def _finished(self, finish: Finish) -> Finished | Failed:
         reason = finish.reason
         heard = finish.sequence is not None and self._holds.stop_sequence
         if not heard and (finish.sequence is not None or self._sequence_field):

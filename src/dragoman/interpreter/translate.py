@@ -6,6 +6,7 @@ The same dialect on both sides means the same bytes. Otherwise: parse, fit (loss
 import re
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import TypeVar
 
 from msgspec import Struct, structs
 
@@ -15,7 +16,7 @@ from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.core.response import Finish, Response, Usage
-from dragoman.core.stream import Collector, Sequencer, replay_end, replay_part
+from dragoman.core.stream import Sequencer
 from dragoman.dialects.record import Call, Dialect, ErrorReply
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
@@ -27,6 +28,7 @@ from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.recall import Recall
 from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply_whole import WholeFitter
 from dragoman.interpreter.signing import CallWatch, Signer
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.undo import Restorer
@@ -35,6 +37,7 @@ from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import spliced
 from dragoman.wire.sse import MAX_EVENT_BYTES
 
+F = TypeVar("F", bound=ReplyFitter)
 _FRAME = re.compile(rb".*?\n\r?\n", re.DOTALL)
 _FIRST_NAME = re.compile(rb'"[^"]*"|\n\r?\n')
 """From here on an envelope can be told from what it holds."""
@@ -175,12 +178,12 @@ class Context(Struct, frozen=True):
         """Tell whether a reply in the client's own dialect can pass as it is."""
         return self.undo is NO_UNDO and not self.form
 
-    def fitter(self, here: Dialect, there: Dialect, ledger: Ledger, *, whole: bool) -> ReplyFitter:
+    def fitter(self, kind: type[F], here: Dialect, there: Dialect, ledger: Ledger) -> F:
         """Return what fits a reply of `here` to a client of `there`."""
-        return ReplyFitter(
+        return kind(
             there,
             ledger,
-            whole=whole,
+            whole=kind is WholeFitter,
             salt=self.salt,
             source_issuer=here.issuer,
             single=self.undo.single,
@@ -226,26 +229,10 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
 def _fitted(response: Response, here: Dialect, there: Dialect, context: Context, ledger: Ledger) -> Response:
     """Return a whole reply in the caller's terms, with only what its dialect can hold."""
     restorer = Restorer(context.undo)
-    fitter = None
-    if here is not there:
-        fitter = context.fitter(here, there, ledger, whole=True)
-    collector = Collector()
-
-    def tell(events: Iterable[Event]) -> None:
-        for event in events:
-            for fitted in fitter.feed(event) if fitter is not None else (event,):
-                collector.feed(fitted)
-
-    tell([Started(response.id, response.model, response.created)])
-    for index, part in enumerate(response.parts):
-        whole = restorer.whole(part)
-        straight = fitter.straight(whole) if fitter is not None else whole
-        if straight is not None:
-            collector.take(straight)
-        else:
-            tell(replay_part(index, whole))
-    tell(replay_end(response))
-    return collector.response()
+    restored = structs.replace(response, parts=tuple([restorer.whole(part) for part in response.parts]))
+    if here is there:
+        return restored
+    return context.fitter(WholeFitter, here, there, ledger).fit(restored)
 
 
 class StreamTranslator:
@@ -265,7 +252,7 @@ class StreamTranslator:
         self._restorer = Restorer(context.undo)
         self._sequencer = Sequencer()
         self._ledger = Ledger(here.reply_pointers)
-        self._fitter = None if here is there else context.fitter(here, there, self._ledger, whole=False)
+        self._fitter = None if here is there else context.fitter(ReplyFitter, here, there, self._ledger)
         self._encoder = there.encoder(context.client_request())
         self._begun = bytearray()
         """What has come of a frame that is not whole."""

@@ -211,9 +211,9 @@ def leaves(raw: bytes | Raw, where: str) -> Iterator[str]:
         value, where = waiting.pop()
         if isinstance(value, dict) and value:
             members = cast("dict[str, Any]", value)
-            waiting.extend((members[name], f"{where}/{pointers.escape(name)}") for name in reversed(members))
+            waiting.extend([(members[name], f"{where}/{pointers.escape(name)}") for name in reversed(members)])
         elif isinstance(value, list) and value:
             items = cast("list[Any]", value)
-            waiting.extend((items[index], f"{where}/{index}") for index in reversed(range(len(items))))
+            waiting.extend([(items[index], f"{where}/{index}") for index in reversed(range(len(items)))])
         else:
             yield where

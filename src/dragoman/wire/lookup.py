@@ -26,17 +26,17 @@ class Document:
             below = self._open.get(found)
             if below is None:
                 below = self._open[found] = _below(raw)
-            if isinstance(below, list):
-                if not token.isdecimal() or int(token) >= len(below):
-                    return None
-                raw = below[int(token)]
-                found += "/" + token
-            else:
+            if isinstance(below, dict):
                 name = token if token in below else _snake(token)
                 if name not in below:
                     return None
                 raw = below[name]
-                found += "/" + escape(name)
+                found = f"{found}/{escape(name)}"
+            else:
+                if not token.isdecimal() or int(token) >= len(below):
+                    return None
+                raw = below[int(token)]
+                found = f"{found}/{token}"
         return found, bytes(raw)
 
 

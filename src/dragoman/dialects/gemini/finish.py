@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from dragoman.core.response import Finish, FinishReason, Usage
 from dragoman.core.value import Extras, own_extras
-from dragoman.dialects.gemini.wire import NAME, PROMPT_FEEDBACK, USAGE
+from dragoman.dialects.gemini.wire import NAME, PROMPT_FEEDBACK, USAGE, UsageMetadata
 from dragoman.wire import json
 
 FINISHES: dict[str, FinishReason] = {
@@ -90,7 +90,11 @@ def write_finish(finish: Finish) -> str:
 def read_usage(raw: bytes) -> Usage:
     """Return what was used; raise `Malformed` if it is not usage."""
     wire, unread = USAGE.read(raw)
-    fields = unread.rest() if unread else {}
+    return usage_of(wire, unread.rest() if unread else {})
+
+
+def usage_of(wire: UsageMetadata, fields: dict[str, bytes]) -> Usage:
+    """Return what was used; `fields` are the members that nobody knows."""
     for field, carried in _CARRIED:
         details = carried(wire)
         if details:

@@ -1,7 +1,7 @@
 """A whole generateContent reply to and from the core.
 
-Rules: a whole reply is read as a stream of one chunk, so both are read alike; adjacent text parts therefore come home
-as one. A call cut off inside its arguments cannot be written (`args` is an object) and is left out.
+Rules: a whole reply that is not plain is read as a stream of one chunk, so both are read alike; adjacent text parts
+therefore come home as one. A call cut off inside its arguments cannot be written (`args` is an object) and is left out.
 """
 
 from collections.abc import Iterable
@@ -18,6 +18,7 @@ from dragoman.dialects.gemini.chunks import ChunkReader
 from dragoman.dialects.gemini.finish import read_block_reason, write_finish, write_usage
 from dragoman.dialects.gemini.grounding import is_cited, joined, write_grounding
 from dragoman.dialects.gemini.parts import Written, write_part
+from dragoman.dialects.gemini.plain_reply import read_plain
 from dragoman.dialects.gemini.wire import NAME
 from dragoman.wire import json
 
@@ -28,6 +29,9 @@ def parse_response(body: bytes) -> Response:
     """Read a reply, in Code Assist's envelope or without it; raise the `Problem` it tells."""
     reader = ChunkReader()
     try:
+        plain = read_plain(body)
+        if plain is not None:
+            return plain
         reader.feed(body.strip())
         reader.conclude()
     except json.Malformed as error:
