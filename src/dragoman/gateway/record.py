@@ -1,8 +1,8 @@
 """What happened to one request: where it went, what it cost, what was lost, how it ended."""
 
+from os import urandom
 from time import monotonic, time
 from typing import Literal
-from uuid import uuid4
 
 from msgspec import Struct, field
 
@@ -15,7 +15,7 @@ Outcome = Literal["open", "answered", "refused", "failed", "left"]
 
 
 def _fresh_id() -> str:
-    return f"ex_{uuid4().hex}"
+    return f"ex_{urandom(16).hex()}"
 
 
 class Record(Struct, kw_only=True):

@@ -21,7 +21,8 @@ class Request(Struct, frozen=True):
     @property
     def path(self) -> str:
         """The path, with percent escapes read."""
-        return unquote(self.target.partition("?")[0])
+        path = self.target.partition("?")[0]
+        return unquote(path) if "%" in path else path
 
     @property
     def query(self) -> dict[str, str]:

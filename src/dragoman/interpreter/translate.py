@@ -350,7 +350,7 @@ class StreamTranslator:
         fitter = self._fitter
         for event in events:
             # Most events are text that goes on in an open part: those take the straight way.
-            if type(event) is PartDelta and fitter is not None and self._restorer.idle:
+            if type(event) is PartDelta and fitter is not None and self._restorer.passes(event.index):
                 place = fitter.place_of(event.index) if self._sequencer.passes(event.index) else None
                 if place is not None:
                     straight = event if place == event.index else PartDelta(place, event.text, event.piece)

@@ -38,6 +38,10 @@ class Restorer:
             case _:
                 return [event]
 
+    def passes(self, index: int) -> bool:
+        """Tell whether what a part grows by passes as it is."""
+        return index not in self._held
+
     def whole(self, part: AnyPart) -> AnyPart:
         """Return a whole part in the caller's terms."""
         if self.idle or not isinstance(part, ToolCall):

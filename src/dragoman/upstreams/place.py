@@ -4,6 +4,7 @@ Destinations and credentials come from the configuration alone. Of a client's he
 vendor's own clients choose how it behaves, and only to an upstream of the same dialect.
 """
 
+from functools import lru_cache
 from typing import Protocol
 from urllib.parse import quote
 
@@ -80,6 +81,7 @@ def only(body: bytes, names: frozenset[str]) -> bytes:
     return encode({name: raw for name, raw in decode_object(body).items() if name in names})
 
 
+@lru_cache(maxsize=1024)
 def in_path(model: str) -> str:
     """Return a model's name as one segment of a path."""
     return quote(model, safe="@:.")
