@@ -6,9 +6,10 @@ Every error names the file, the key in it and what would be right there.
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 from msgspec import Struct
@@ -29,6 +30,7 @@ LISTEN = "127.0.0.1:8741"
 _FILE = "dragoman.toml"
 _VARIABLE = "DRAGOMAN_CONFIG"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_UNKNOWN = re.compile(r"unknown field `(.*)`")
 _PLACE_IN_ERROR = re.compile(r" - at `\$?(.*?)`$")
 
 
@@ -144,10 +146,9 @@ class Config(Struct, frozen=True, kw_only=True):
 
 def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Config:
     """Read the configuration: the file that is named, or the one that lies here, or none."""
-    named = path or (Path(environment[_VARIABLE]) if environment.get(_VARIABLE) else None)
-    if named is None and not Path(_FILE).is_file():
+    file = file_of(path, environment)
+    if file is None:
         return Config(upstreams=found_in(environment))
-    file = named or Path(_FILE)
     try:
         document = tomllib.loads(file.read_text())
     except OSError as error:
@@ -155,6 +156,12 @@ def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(str(file), "", f"is no TOML: {error}") from None
     return _Reader(str(file), environment).read(document)
+
+
+def file_of(path: Path | None, environment: Mapping[str, str]) -> Path | None:
+    """Return the file that is named, or else the one that lies here; None if there is none."""
+    named = path or (Path(environment[_VARIABLE]) if environment.get(_VARIABLE) else None)
+    return named or (Path(_FILE) if Path(_FILE).is_file() else None)
 
 
 def found_in(environment: Mapping[str, str]) -> dict[str, UpstreamTable]:
@@ -184,7 +191,7 @@ class _Reader:
         known = {"server", "upstreams", "models", "sessions"}
         for name in document:
             if name not in known:
-                raise self._error(name, f"there is no such table; there are {', '.join(sorted(known))}")
+                raise self._error(name, f"there is no such table{_hint(name, known)}")
         server = self._table("server", document.get("server", {}), ServerTable)
         upstreams = {
             name: self._upstream(name, table) for name, table in self._tables(document, "upstreams").items()
@@ -210,7 +217,10 @@ class _Reader:
             words = str(error)
             place = _PLACE_IN_ERROR.search(words)
             inner = place.group(1) if place else ""
-            raise self._error(key + inner, _PLACE_IN_ERROR.sub("", words)) from None
+            words = _PLACE_IN_ERROR.sub("", words)
+            unknown = _UNKNOWN.search(words)
+            hint = _hint(unknown.group(1), _keys_of(kind)) if unknown else ""
+            raise self._error(key + inner, words + hint) from None
 
     def _upstream(self, name: str, table: Any) -> UpstreamTable:
         key = f"upstreams.{name}"
@@ -259,11 +269,27 @@ class _Reader:
             if not slash or not model:
                 raise self._error(key, f'{target!r} must be "upstream/model"')
             if place not in upstreams:
-                known = ", ".join(upstreams)
-                raise self._error(key, f"there is no upstream {place!r}; there are {known}")
+                raise self._error(key, f"there is no upstream {place!r}{_hint(place, upstreams)}")
             if "*" in model and "*" not in name:
                 raise self._error(key, "a `*` in the target needs one in the name")
         return targets
 
     def _error(self, key: str, message: str) -> ConfigError:
         return ConfigError(self._file, key, message)
+
+
+def _hint(said: str, known: Iterable[str]) -> str:
+    """Return what may have been meant, or else what there is."""
+    names = sorted(set(known))
+    near = get_close_matches(said, names, 1)
+    return f": did you mean `{near[0]}`?" if near else f"; there are {', '.join(names)}"
+
+
+def _keys_of(kind: Any) -> Iterator[str]:
+    """Return the keys of a table and of those in it."""
+    if isinstance(kind, type) and issubclass(kind, Table):
+        for field in msgspec.structs.fields(kind):
+            yield field.name
+            yield from _keys_of(field.type)
+    for part in get_args(kind):
+        yield from _keys_of(part)

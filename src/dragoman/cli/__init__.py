@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from dragoman import __version__
-from dragoman.cli import doctor, serve, simulate, translate
+from dragoman.cli import configuration, doctor, serve, simulate, translate
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -18,6 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     translate.add_to(verbs)
     simulate.add_to(verbs)
     doctor.add_to(verbs)
+    configuration.add_to(verbs)
     options = parser.parse_args(arguments)
     try:
         return options.run(options)

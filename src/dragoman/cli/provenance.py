@@ -1,0 +1,88 @@
+"""The configuration that holds, line by line, and where each value comes from. Secrets are not shown."""
+
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec import Struct, structs
+
+from dragoman.config import Config, file_of, load
+from dragoman.gateway.redact import HIDDEN, redact
+
+_SECRETS = frozenset({"api_key", "access_token", "client_secret", "key"})
+_VARIABLES = {
+    "gemini": "GEMINI_API_KEY",
+    "anthropic": "ANTHROPIC_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "vertex": "GOOGLE_CLOUD_PROJECT",
+    "vertex-claude": "GOOGLE_CLOUD_PROJECT",
+}
+"""The variables by which upstreams appear that no file names."""
+
+
+def told(path: Path | None, environment: Mapping[str, str] = os.environ) -> Iterator[str]:
+    """Return the lines; they are a file that says the same, but for the secrets."""
+    config = load(path, environment)
+    file = file_of(path, environment)
+    document: dict[str, Any] = tomllib.loads(file.read_text()) if file is not None else {}
+    yield f"# {config.source}"
+    yield from _table("server", config.server, document.get("server", {}), skipped="keys")
+    yield from _keys(config, document)
+    yield from _table("sessions", config.sessions, document.get("sessions", {}))
+    for name, table in config.upstreams.items():
+        said = document.get("upstreams", {}).get(name)
+        yield from _table(f"upstreams.{name}", table, said or {}, usual=_appeared(name) if said is None else "default")
+    if config.models:
+        yield from ("", "[models]")
+        for name, targets in config.models.items():
+            yield f"{_toml(name)} = {_toml(targets[0] if len(targets) == 1 else targets)}  # {config.source}"
+
+
+def _appeared(name: str) -> str:
+    variable = _VARIABLES.get(name)
+    return f"the variable {variable}" if variable else "no key is set"
+
+
+def _table(
+    name: str, table: Struct, said: Mapping[str, Any], usual: str = "default", skipped: str = ""
+) -> Iterator[str]:
+    yield from ("", f"[{name}]")
+    yield from _fields(table, said, usual, "", skipped)
+
+
+def _fields(table: Struct, said: Mapping[str, Any], usual: str, before: str, skipped: str = "") -> Iterator[str]:
+    for field in structs.fields(table):
+        value = getattr(table, field.name)
+        if field.name == skipped:
+            continue
+        if isinstance(value, Struct):
+            yield from _fields(value, said.get(field.name, {}), usual, f"{field.name}.")
+            continue
+        raw = said.get(field.name)
+        if value == field.default == "" and raw is None:
+            continue
+        source = "the file" if raw is not None else "default" if value == field.default else usual
+        if isinstance(raw, str) and raw.startswith("env:"):
+            source = f"the variable {raw.removeprefix('env:')}"
+        shown = HIDDEN if field.name in _SECRETS and value else redact(value) if isinstance(value, str) else value
+        yield f"{before}{field.name} = {_toml(shown)}  # {source}"
+
+
+def _keys(config: Config, document: Mapping[str, Any]) -> Iterator[str]:
+    said: list[Any] = document.get("server", {}).get("keys", [])
+    yield "keys = ["
+    for key, raw in zip(config.keys, said, strict=True):
+        written: Any = cast("dict[str, Any]", raw)["key"] if isinstance(raw, dict) else raw
+        fields = {"key": written if written.startswith(("env:", "sha256:")) else HIDDEN, "name": key.name}
+        more = {"models": list(key.models), "concurrency": key.concurrency}
+        pairs = {**fields, **{name: value for name, value in more.items() if value}}
+        yield f"  {{ {', '.join(f'{name} = {_toml(value)}' for name, value in pairs.items())} }},"
+    yield "]"
+
+
+def _toml(value: Any) -> str:
+    # Strings, numbers, truth values and lists of strings are written alike in TOML and JSON.
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,183 @@
+"""`dragoman config`: what holds and why, whether it can be used, an example, and hashed keys."""
+
+import io
+import re
+import sys
+import tomllib
+from importlib.resources import files
+
+import pytest
+from msgspec import Struct, structs
+
+from dragoman.cli import main
+from dragoman.config import ConfigError, KeyTable, ServerTable, SessionsTable, UpstreamTable, load
+from dragoman.http.message import Request
+from dragoman.server.access import Access, Key
+
+EXAMPLE = files("dragoman").joinpath("example.toml").read_text(encoding="utf-8")
+ENVIRONMENT = {"GEMINI_API_KEY": "g-secret-key", "ANTHROPIC_API_KEY": "a-secret-key", "OPENAI_API_KEY": "o-secret-key"}
+FILE = """
+[server]
+strict = true
+keys = ["env:OURS", "plain-secret", { key = "sha256:ab", name = "ci", models = ["gemini-*"], concurrency = 2 }]
+limits.body = 1000
+[sessions]
+url = "postgresql://me:hush-hush@db/x"
+[upstreams.gemini]
+kind = "gemini"
+api_key = "env:GEMINI_API_KEY"
+[upstreams.other]
+kind = "openai"
+base_url = "https://host.test/v1"
+api_key = "literal-secret"
+[models]
+a = "gemini/x"
+b = ["gemini/x", "other/y"]
+"""
+
+
+@pytest.fixture
+def alone(tmp_path, monkeypatch):
+    """A directory without a configuration, and an environment without keys."""
+    monkeypatch.chdir(tmp_path)
+    for name in (*ENVIRONMENT, "GOOGLE_CLOUD_PROJECT", "DRAGOMAN_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def run(capsys, *arguments):
+    code = main(["config", *arguments])
+    told = capsys.readouterr()
+    return code, told.out, told.err
+
+
+def test_what_holds_is_shown_with_where_it_comes_from_and_without_secrets(alone, monkeypatch, capsys):
+    (alone / "dragoman.toml").write_text(FILE)
+    monkeypatch.setenv("GEMINI_API_KEY", "g-secret-key")
+    monkeypatch.setenv("OURS", "our-secret-key")
+    code, told, _ = run(capsys)
+    assert code == 0
+    lines = told.splitlines()
+    assert lines[0] == "# dragoman.toml"
+    for line in (
+        "strict = true  # the file",
+        'listen = "127.0.0.1:8741"  # default',
+        "limits.body = 1000  # the file",
+        "limits.head = 65536  # default",
+        'api_key = "[redacted]"  # the variable GEMINI_API_KEY',
+        'api_key = "[redacted]"  # the file',
+        '  { key = "env:OURS", name = "key-1" },',
+        '  { key = "[redacted]", name = "key-2" },',
+        '  { key = "sha256:ab", name = "ci", models = ["gemini-*"], concurrency = 2 },',
+        '"b" = ["gemini/x", "other/y"]  # dragoman.toml',
+    ):
+        assert line in lines
+    for secret in ("g-secret", "our-secret", "plain-secret", "literal-secret", "hush-hush"):
+        assert secret not in told
+
+
+def test_what_is_shown_is_a_file_that_says_the_same(alone, monkeypatch, capsys):
+    (alone / "dragoman.toml").write_text(FILE)
+    environment = {"GEMINI_API_KEY": "g-secret-key", "OURS": "our-secret-key"}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    _, told, _ = run(capsys, "show")
+    (alone / "shown.toml").write_text(told)
+    shown, real = load(alone / "shown.toml"), load(alone / "dragoman.toml")
+    assert structs.replace(shown.server, keys=()) == structs.replace(real.server, keys=())
+    assert (shown.models, list(shown.upstreams)) == (real.models, list(real.upstreams))
+    assert [key.name for key in shown.keys] == [key.name for key in real.keys]
+
+
+def test_upstreams_that_appear_by_themselves_say_why(alone, monkeypatch, capsys):
+    assert 'kind = "simulator"  # no key is set' in run(capsys)[1]
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-secret-key")
+    told = run(capsys)[1]
+    assert 'api_key = "[redacted]"  # the variable ANTHROPIC_API_KEY' in told
+    assert "[upstreams.simulator]" not in told
+
+
+@pytest.mark.parametrize("place", [("--config", "FILE", "check"), ("check", "--config", "FILE")])
+def test_a_file_is_checked(alone, capsys, place):
+    file = alone / "other.toml"
+    file.write_text("[server]\nstrict = true\n")
+    arguments = [str(file) if word == "FILE" else word for word in place]
+    assert run(capsys, *arguments)[:2] == (0, f"{file}: it can be used; `dragoman doctor` tries the upstreams\n")
+    file.write_text('[server]\nlisten = "0.0.0.0:80"\n')
+    code, _, told = run(capsys, *arguments)
+    assert (code, told.startswith(f"dragoman: {file}: server.keys: ")) == (2, True)
+
+
+def test_a_wrong_file_is_not_shown(alone, capsys):
+    (alone / "dragoman.toml").write_text("[server]\nlistn = 1\n")
+    code, told, error = run(capsys)
+    assert (code, told) == (2, "")
+    assert "did you mean `listen`?" in error
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[sever]\n", "did you mean `server`?"),
+        ("[wholly]\n", "there are models, server, sessions, upstreams"),
+        ("[server]\nhartbeat = 1\n", "did you mean `heartbeat`?"),
+        ("[server.limits]\nbdy = 1\n", "did you mean `body`?"),
+        ("[server.retries]\nmst = 1\n", "did you mean `most`?"),
+        ('[server]\nkeys = [{ key = "k", modles = [] }]\n', "did you mean `models`?"),
+        ('[upstreams.a]\nkind = "gemini"\napikey = "x"\n', "did you mean `api_key`?"),
+        ("[sessions]\nkeepdays = 1\n", "did you mean `keep_days`?"),
+        ('[upstreams.gemini]\nkind = "gemini"\n[models]\nm = "gemni/x"\n', "did you mean `gemini`?"),
+    ],
+)
+def test_an_unknown_key_is_told_with_the_nearest_known_one(tmp_path, text, words):
+    file = tmp_path / "dragoman.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        load(file, {})
+
+
+def test_the_example_can_be_used_as_it_is(alone, capsys):
+    code, told, _ = run(capsys, "example")
+    assert (code, told) == (0, EXAMPLE)
+    (alone / "dragoman.toml").write_text(told)
+    config = load(alone / "dragoman.toml", ENVIRONMENT)
+    assert {table.kind for table in config.upstreams.values()} >= {"gemini", "anthropic", "openai", "code-assist"}
+
+
+def test_what_the_example_leaves_out_is_what_holds_without_it(alone):
+    (alone / "as-it-is.toml").write_text(EXAMPLE)
+    (alone / "in-full.toml").write_text(re.sub(r"^#(?=\w)", "", EXAMPLE, flags=re.MULTILINE))
+    as_it_is, in_full = (load(alone / name, ENVIRONMENT) for name in ("as-it-is.toml", "in-full.toml"))
+    assert structs.replace(as_it_is, source="") == structs.replace(in_full, source="")
+
+
+@pytest.mark.parametrize("table", [ServerTable, SessionsTable, UpstreamTable, KeyTable])
+def test_the_example_has_every_key(table):
+    document = tomllib.loads(re.sub(r"^#(?=\w)", "", EXAMPLE, flags=re.MULTILINE))
+    assert document
+    for field in structs.fields(table):
+        inner = structs.fields(field.type) if isinstance(field.type, type) and issubclass(field.type, Struct) else ()
+        for name in [each.name for each in inner] or [field.name]:
+            assert re.search(rf"(?<!\w){name} = ", EXAMPLE), name
+
+
+def test_a_hashed_key_lets_its_key_in(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("my-key\n"))
+    code, told, _ = run(capsys, "hash-key")
+    assert code == 0
+    access = Access([Key(hash=told.strip().removeprefix("sha256:"), name="me")])
+    request = Request("GET", "/", (("host", "x"), ("x-api-key", "my-key")))
+    assert access.admit(request).name == "me"
+
+
+def test_a_new_key_is_made_with_its_hash(monkeypatch, capsys):
+    _, told, _ = run(capsys, "hash-key", "--new")
+    key, hashed = told.split()
+    assert len(key) > 40
+    monkeypatch.setattr(sys, "stdin", io.StringIO(key))
+    assert run(capsys, "hash-key")[1].strip() == hashed
+
+
+def test_no_key_is_hashed_from_nothing(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
+    assert run(capsys, "hash-key")[0] == 2
