@@ -14,6 +14,7 @@ from dragoman.gateway.attempt import Reached, reach
 from dragoman.gateway.catalogue import Catalogue
 from dragoman.gateway.counting import count
 from dragoman.gateway.delivery import Stream, send_whole
+from dragoman.gateway.passage import Passage, outgoing_of, pass_on
 from dragoman.gateway.record import Record
 from dragoman.gateway.retries import Budget, Patience, may_pass, wait_before
 from dragoman.gateway.route import Routes, Target
@@ -68,6 +69,15 @@ class Relay:
         record.tries = 1
         record.upstream, record.upstream_model = target.upstream.name, target.model
         return await count(ask, target, self._client, record)
+
+    async def pass_on(self, passage: Passage, exchange: Exchange, record: Record) -> None:
+        """Pass a request for another endpoint on, once."""
+        upstream = passage.target.upstream
+        outgoing = outgoing_of(passage, exchange.request)
+        if outgoing is None:
+            raise Problem("not_found", f"the upstream {upstream.name} has no {passage.path}", code="unknown_url")
+        record.upstream, record.upstream_model = upstream.name, passage.target.model
+        await pass_on(outgoing, passage, self._client, exchange, record)
 
     async def _round(
         self, targets: tuple[Target, ...], ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None

@@ -63,6 +63,14 @@ class Routes:
         asked = [place(name) for place in self._places.by_name.values() for name in _ONE_OF_EACH]
         return tuple({id(upstream): upstream for upstream in asked}.values())
 
+    def named(self, name: str, model: str) -> Target | None:
+        """Return an upstream by its name, as the place of a model; None if there is none."""
+        return self._places.target(name, model) if name in self._places.by_name else None
+
+    def at(self, upstream: Upstream) -> Target:
+        """Return an upstream as the place of something that is no model."""
+        return Target(upstream, "", self._places.deadlines.get(upstream.name, Deadlines()))
+
     def of(self, model: str) -> tuple[Target, ...]:
         """Return where a model is answered, in the order to be tried."""
         known = self._known.get(model)

@@ -62,6 +62,11 @@ class Incoming:
         """Tell whether the server did what it was asked to."""
         return self.status in _GOOD
 
+    @property
+    def plain(self) -> bool:
+        """Tell whether the body comes as it was sent, not unpacked here."""
+        return self._inflater is None
+
     def header(self, name: str, default: str = "") -> str:
         """Return the first header called `name`, in lower case."""
         return first_header(self.headers, name, default)

@@ -22,8 +22,9 @@ from dragoman.gateway.sessions.wanted import Wanted
 from dragoman.gateway.telling import headers_of, signed
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.message import Headers, Request
-from dragoman.server import auxiliary, code_assist, keeping, models
+from dragoman.server import auxiliary, code_assist, keeping, models, passing
 from dragoman.server.access import Access, Key
+from dragoman.server.other_paths import OtherPath
 from dragoman.server.paths import Path, dialect_of, path_of
 from dragoman.server.watch import Watch
 
@@ -100,6 +101,8 @@ class App:
             case "assist":
                 shown = [name for name in await self._relay.catalogue.entries() if key.allows(name)]
                 await exchange.send(200, headers_of(record, _JSON), code_assist.told(path.name, request.body, shown))
+            case "other" if path.other is not None:
+                await self._pass_on(exchange, path.other, key, record)
             case "exchange":
                 await exchange.send(*await self._watch.kept.tell(path.name, key.name))
             case _:
@@ -110,16 +113,29 @@ class App:
         record.model, record.stream = ask.call.model, ask.call.stream
         if not key.allows(ask.call.model):
             raise Problem("permission", f"this key may not ask for the model {ask.call.model!r}")
+        self._take_turn(exchange, key)
+        try:
+            await self._answer_in(ask, wanted, exchange, record)
+        finally:
+            self._open[key.name] -= 1
+
+    async def _pass_on(self, exchange: Exchange, other: OtherPath, key: Key, record: Record) -> None:
+        going = passing.found(exchange.request, other, record.dialect, self._relay.routes, key)
+        record.dialect, record.model = going.passage.target.upstream.dialect, going.model
+        self._take_turn(exchange, key)
+        try:
+            await self._relay.pass_on(going.passage, exchange, record)
+        finally:
+            self._open[key.name] -= 1
+
+    def _take_turn(self, exchange: Exchange, key: Key) -> None:
+        """Note that a key has one more request open, which ends when its client leaves."""
         if key.concurrency and self._open[key.name] >= key.concurrency:
             raise Problem("rate_limit", f"this key has {key.concurrency} requests open already", retry_after=1)
         self._open[key.name] += 1
         task = asyncio.current_task()
         if task is not None:
             exchange.when_gone(task.cancel)
-        try:
-            await self._answer_in(ask, wanted, exchange, record)
-        finally:
-            self._open[key.name] -= 1
 
     async def _answer_in(self, ask: Ask, wanted: Wanted | None, exchange: Exchange, record: Record) -> None:
         """Answer a request, in its conversation if it has one."""

@@ -5,7 +5,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-Operation = Literal["generate", "count", "models", "model", "health", "metrics", "exchange", "assist", "kept"]
+from dragoman.server.other_paths import OtherPath, other_path_of
+
+Operation = Literal["generate", "count", "models", "model", "health", "metrics", "exchange", "assist", "kept", "other"]
 
 
 class Path(Struct, frozen=True, kw_only=True):
@@ -28,6 +30,8 @@ class Path(Struct, frozen=True, kw_only=True):
     action: str = ""
     """What is asked about something that is kept."""
     item: str = ""
+    other: OtherPath | None = None
+    """Another endpoint of a vendor, which is passed on untouched."""
     in_session: bool = False
     """The body names its conversation in a form of our own."""
 
@@ -52,7 +56,7 @@ _GEMINI = re.compile(rf"{_VERSION}(?:{_PLACE})?/models/(?P<model>.+){_VERB}")
 _ASSIST = re.compile(r"/v1internal:(?P<verb>\w+)")
 _OPERATION = re.compile(r"/v1internal/operations/[^/]+")
 _GENERATING = {"generateContent", "streamGenerateContent"}
-_MODELS = re.compile(rf"{_VERSION}(?:{_PLACE})?/models(?:/(?P<model>.+))?")
+_MODELS = re.compile(rf"{_VERSION}(?:{_PLACE})?/models(?:/(?P<model>(?!.+/operations/).+))?")
 _EXCHANGE = re.compile(r"/v1/exchanges/(?P<name>[^/]+)")
 _KEPT = re.compile(
     r"/v1/(?P<room>responses|conversations)/(?P<name>[^/]+)(?P<below>/cancel|/input_items|/items)?(?:/(?P<item>[^/]+))?"
@@ -81,7 +85,13 @@ def path_of(method: str, path: str) -> Path | None:
     kept = _KEPT.fullmatch(path)
     if kept is not None:
         return _asked_of_kept(method, kept)
-    return _posted(path) if method == "POST" else _looked_at(path) if method in {"GET", "HEAD"} else None
+    known = _posted(path) if method == "POST" else _looked_at(path) if method in {"GET", "HEAD"} else None
+    return known or _other(method, path)
+
+
+def _other(method: str, path: str) -> Path | None:
+    other = other_path_of(method, path)
+    return None if other is None else Path(dialect=other.dialect, operation="other", model=other.model, other=other)
 
 
 def _asked_of_kept(method: str, found: re.Match[str]) -> Path | None:

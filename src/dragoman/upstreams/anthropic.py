@@ -2,7 +2,7 @@
 
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
-from dragoman.http.message import Headers
+from dragoman.http.message import Headers, Request
 from dragoman.upstreams.listing import Listing, anthropic_rows
 from dragoman.upstreams.place import Site, only
 
@@ -16,6 +16,7 @@ class Anthropic:
     """A server with `/v1/messages` below its base."""
 
     form = ""
+    others = True
     dialect = "messages"
 
     def __init__(self, name: str, base_url: str, api_key: str, agent: str) -> None:
@@ -31,6 +32,12 @@ class Anthropic:
 
     async def models(self) -> Listing | None:
         return Listing(self._site.get("/v1/models?limit=1000", (_VERSION,)), anthropic_rows)
+
+    def elsewhere(self, request: Request) -> Outgoing | None:
+        if not request.target.startswith("/v1/"):
+            return None
+        missing = () if request.header(_VERSION[0]) else (_VERSION,)
+        return self._site.send(request, request.target, missing)
 
 
 def _versioned(headers: Headers) -> Headers:

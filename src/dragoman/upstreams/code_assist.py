@@ -11,7 +11,7 @@ from typing import Any
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
-from dragoman.http.message import Headers
+from dragoman.http.message import Headers, Request
 from dragoman.upstreams.google_tokens import Tokens
 from dragoman.upstreams.listing import Listing
 from dragoman.upstreams.place import Site, generating
@@ -32,6 +32,7 @@ class CodeAssist:
 
     dialect = "gemini"
     form = "code_assist"
+    others = False
 
     def __init__(  # noqa: PLR0913  an account there is all of this
         self, name: str, base_url: str, *, project: str, tokens: Tokens, agent: str, send: Send
@@ -55,6 +56,10 @@ class CodeAssist:
         return await self._post("countTokens", json.encode({"request": asked}), passed)
 
     async def models(self) -> Listing | None:
+        return None
+
+    def elsewhere(self, request: Request) -> Outgoing | None:
+        del request  # its other endpoints are not for clients of models
         return None
 
     async def _post(self, verb: str, body: bytes, passed: Headers = ()) -> Outgoing:

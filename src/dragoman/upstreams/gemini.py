@@ -4,7 +4,7 @@ import re
 
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
-from dragoman.http.message import Headers
+from dragoman.http.message import Headers, Request
 from dragoman.upstreams.listing import Listing, gemini_rows
 from dragoman.upstreams.place import Site, generating, in_path
 from dragoman.wire.json import encode
@@ -19,6 +19,7 @@ class Gemini:
     """A server with `/v1beta/models/MODEL:generateContent` below its base; a base may name another version."""
 
     form = ""
+    others = True
     dialect = "gemini"
 
     def __init__(self, name: str, base_url: str, api_key: str, agent: str) -> None:
@@ -40,6 +41,9 @@ class Gemini:
 
     async def models(self) -> Listing | None:
         return Listing(self._site.get(f"{self._version}/models?pageSize=1000"), gemini_rows)
+
+    def elsewhere(self, request: Request) -> Outgoing | None:
+        return self._site.send(request, request.target)
 
     def _path(self, call: Call, verb: str) -> str:
         return f"{self._version}/models/{in_path(call.model.removeprefix('models/'))}:{verb}"

@@ -2,7 +2,7 @@
 
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
-from dragoman.http.message import Headers
+from dragoman.http.message import Headers, Request
 from dragoman.upstreams.listing import Listing, openai_rows
 from dragoman.upstreams.place import Site, only
 
@@ -16,6 +16,7 @@ class OpenAI:
     """A server with `/chat/completions`, or with `/responses`, below its base."""
 
     form = ""
+    others = True
 
     def __init__(self, name: str, base_url: str, api_key: str, agent: str, *, responses: bool = False) -> None:
         self.name = name
@@ -35,3 +36,8 @@ class OpenAI:
 
     async def models(self) -> Listing | None:
         return Listing(self._site.get("/models"), openai_rows)
+
+    def elsewhere(self, request: Request) -> Outgoing | None:
+        # Its base stands for the version that its clients name.
+        path = request.target.removeprefix("/v1/")
+        return self._site.send(request, f"/{path}") if path != request.target else None

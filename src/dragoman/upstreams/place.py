@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
-from dragoman.http.message import Headers
+from dragoman.http.message import Headers, Request
 from dragoman.http.origin import split
 from dragoman.upstreams.listing import Listing
 from dragoman.wire.json import decode_object, encode
@@ -36,6 +36,11 @@ class Upstream(Protocol):
         """The envelope a request stands in there; "" for none."""
         ...
 
+    @property
+    def others(self) -> bool:
+        """Tell whether it has other endpoints than those for answers, and passes requests for them on."""
+        ...
+
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
         """Address a request for an answer; `passed` are the client's headers that go with it.
 
@@ -49,6 +54,10 @@ class Upstream(Protocol):
 
     async def models(self) -> Listing | None:
         """Address a request for the models there are; None if nobody lists them there."""
+        ...
+
+    def elsewhere(self, request: Request) -> Outgoing | None:
+        """Address a request for another endpoint, as the vendor's clients write it; None if there is none such."""
         ...
 
 
@@ -67,6 +76,11 @@ class Site:
     def get(self, path: str, headers: Headers = ()) -> Outgoing:
         """Ask for what stands at a path below the base."""
         return Outgoing(self.origin, "GET", self.prefix + path, (*self._headers, *headers))
+
+    def send(self, request: Request, path: str, headers: Headers = ()) -> Outgoing:
+        """Send a request to a path below the base as it is, but with our credentials."""
+        passed = (*self._headers, *headers, *request.headers)
+        return Outgoing(self.origin, request.method, self.prefix + path, passed, request.body)
 
 
 def generating(call: Call, *, translated: bool) -> str:

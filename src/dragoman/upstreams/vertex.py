@@ -3,7 +3,7 @@
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
-from dragoman.http.message import Headers
+from dragoman.http.message import Headers, Request
 from dragoman.upstreams.anthropic import COUNTED
 from dragoman.upstreams.google_tokens import Tokens
 from dragoman.upstreams.listing import Listing, publisher_rows
@@ -29,6 +29,7 @@ class Vertex:
     """What Gemini and Claude have in common there."""
 
     form = ""
+    others = False
     publisher = ""
 
     def __init__(  # noqa: PLR0913  an account there is all of this
@@ -42,6 +43,10 @@ class Vertex:
     async def models(self) -> Listing | None:
         path = f"/v1beta1/publishers/{self.publisher}/models?pageSize=1000"
         return Listing(self._site.get(path, (await self._bearer(),)), publisher_rows)
+
+    def elsewhere(self, request: Request) -> Outgoing | None:
+        del request  # its other endpoints are not for clients of models
+        return None
 
     async def _post(self, path: str, body: bytes, passed: Headers) -> Outgoing:
         return self._site.post(path, body, (await self._bearer(), *passed))

@@ -1,0 +1,153 @@
+"""Pass a request on to an upstream as it is, and its answer back as it comes.
+
+For the vendors' endpoints that nobody here translates. The destination and the credentials are the configured ones;
+of the client's own headers none goes along that could be a secret, or that is about the connection. An upstream that
+refuses the gateway's key is the gateway's failure; any other answer is the client's to read.
+"""
+
+import re
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from dragoman.core.problems import Problem
+from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.attempt import told
+from dragoman.gateway.record import Record
+from dragoman.gateway.route import Target
+from dragoman.gateway.telling import headers_of
+from dragoman.http.client import Client, Incoming, Outgoing
+from dragoman.http.exchange import Exchange
+from dragoman.http.link import Failure
+from dragoman.http.message import Headers, Request
+
+_CONNECTION = frozenset(
+    [
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "expect",
+        "forwarded",
+        "host",
+        "http2-settings",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "user-agent",
+        "via",
+    ]
+)
+_OWN = frozenset(["openai-organization", "openai-project", "origin", "referer", "x-goog-user-project", "x-real-ip"])
+"""Headers that choose an account, or say who a client is: the account is the gateway's."""
+_SECRET = re.compile(r"auth|cookie|credential|key|secret|session|token")
+_NO_SECRET = frozenset({"idempotency-key"})
+_PREFIXES = ("proxy-", "sec-", "x-dragoman-", "x-forwarded-", "cf-")
+_UNTOLD = frozenset({"set-cookie", "alt-svc", "strict-transport-security", "server", "date"})
+_UPLOAD = "x-goog-upload-url"
+_IN_PATH = "/:@!$&'()*+,;=~-._"
+_MAYBE_KEY = frozenset({400, 401, 403})
+"""Statuses by which vendors refuse a key, among other things."""
+_BODILESS = frozenset({204, 304})
+
+
+class Passage(Struct, frozen=True, kw_only=True):
+    """A request that goes on untouched."""
+
+    target: Target
+    path: str
+    body: bytes
+
+
+def outgoing_of(passage: Passage, request: Request) -> Outgoing | None:
+    """Address a request at its upstream; None if that has nothing but its models."""
+    query = _without_key(request.target.partition("?")[2])
+    target = quote(passage.path, safe=_IN_PATH) + (f"?{query}" if query else "")
+    going = Request(request.method, target, forwarded(request.headers), passage.body)
+    return passage.target.upstream.elsewhere(going)
+
+
+async def pass_on(outgoing: Outgoing, passage: Passage, client: Client, exchange: Exchange, record: Record) -> None:
+    """Send a request and hand its answer to the client, piece by piece."""
+    target = passage.target
+    record.tries = 1
+    try:
+        incoming = await client.ask(outgoing, target.deadlines)
+    except Failure as failure:
+        raise told(failure, target.upstream.name) from None
+    try:
+        record.status = incoming.status
+        headers = _answered(incoming, outgoing, passage, exchange, record)
+        if incoming.status in _MAYBE_KEY:
+            await exchange.send(incoming.status, headers, await _said(incoming, target))
+        else:
+            record.note_first()
+            await _hand_back(incoming, headers, exchange)
+    except Failure as failure:
+        raise told(failure, target.upstream.name) from None
+    finally:
+        incoming.close()
+    record.outcome = "answered" if incoming.good else "failed"
+
+
+async def _said(incoming: Incoming, target: Target) -> bytes:
+    """Return what an upstream says against a request, unless it is against the gateway's own key."""
+    body = await incoming.read()
+    problem = dialect_named(target.upstream.dialect).parse_error(incoming.status, dict(incoming.headers), body)
+    if problem.kind == "authentication":
+        words = f"the upstream {target.upstream.name} refuses the gateway's credentials"
+        raise Problem("internal", words, status=502, code="credentials")
+    return body
+
+
+async def _hand_back(incoming: Incoming, headers: dict[str, str], exchange: Exchange) -> None:
+    if incoming.status in _BODILESS or exchange.request.method == "HEAD":
+        await exchange.send(incoming.status, headers)
+        return
+    length = incoming.header("content-length") if incoming.plain else ""
+    exchange.start(incoming.status, headers, int(length) if length.isdecimal() else None)
+    while piece := await incoming.piece():
+        await exchange.write(piece)
+    await exchange.end()
+
+
+def forwarded(headers: Headers) -> Headers:
+    """Return the headers of a client that an upstream may see."""
+    named = {word.strip().lower() for name, value in headers if name == "connection" for word in value.split(",")}
+    return tuple(
+        (name, value)
+        for name, value in headers
+        if name not in _CONNECTION
+        and name not in _OWN
+        and name not in named
+        and not name.startswith(_PREFIXES)
+        and (name in _NO_SECRET or _SECRET.search(name) is None)
+    )
+
+
+def _answered(
+    incoming: Incoming, outgoing: Outgoing, passage: Passage, exchange: Exchange, record: Record
+) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for name, value in incoming.headers:
+        if name in _CONNECTION or name in _UNTOLD or name.startswith("proxy-"):
+            continue
+        shown = _through_us(value, outgoing, passage, exchange.request) if name == _UPLOAD else value
+        headers[name] = f"{headers[name]}, {shown}" if name in headers else shown
+    return headers_of(record, headers)
+
+
+def _through_us(url: str, outgoing: Outgoing, passage: Passage, request: Request) -> str:
+    """Return the address to which a client is to send a file: ours, for it has no key for the upstream's."""
+    here = outgoing.target.partition("?")[0]
+    base = outgoing.origin.url + here.removesuffix(quote(passage.path, safe=_IN_PATH))
+    if not url.startswith(base):
+        return url
+    scheme = "https" if request.header("x-forwarded-proto") == "https" else "http"
+    return f"{scheme}://{request.header('host')}/upstreams/{passage.target.upstream.name}{url[len(base) :]}"
+
+
+def _without_key(query: str) -> str:
+    return "&".join(pair for pair in query.split("&") if pair and pair.partition("=")[0] != "key")
