@@ -43,6 +43,14 @@ def programs(request: pytest.FixtureRequest) -> Programs:
 
 
 @pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return the folder in which the program will work."""
+    work = tmp_path / "work"
+    work.mkdir()
+    return work
+
+
+@pytest.fixture
 def stage(tmp_path: Path) -> Generator[Callable[..., Stage]]:
     """Set the stage for a program."""
     with ExitStack() as stack:

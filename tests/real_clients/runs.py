@@ -15,7 +15,7 @@ AGENTS = {"chat": ("gemini", "anthropic", "responses"), "responses": ("gemini", 
 RUNS = {
     "Claude Code": ("gemini", "chat", "responses"),
     "Codex": ("gemini", "anthropic", "chat"),
-    "Gemini CLI, API key": ("anthropic", "chat", "responses"),
+    "Gemini CLI, API key and Code Assist": ("anthropic", "chat", "responses"),
     f"opencode: {', '.join(OPENCODE)}": tuple(OPENCODE.values()),
     **dict.fromkeys(OWN, UPSTREAMS),
     "OpenAI Agents SDK, Chat and Responses": tuple({name for names in AGENTS.values() for name in names}),

@@ -39,7 +39,7 @@ def told(programs, tmp_path_factory):
     return found
 
 
-@pytest.mark.parametrize("form", ["whole", "streamed"])
+@pytest.mark.parametrize("form", ["whole", "streamed", "whole thinking", "streamed thinking"])
 @pytest.mark.parametrize(("provider", "model"), RUN)
 def test_a_provider_runs_a_tool_for_a_model(told, provider, model, form):
     found = told[f"{provider} {model} {form}"]

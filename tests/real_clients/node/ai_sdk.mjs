@@ -13,7 +13,13 @@ const providers = {
   responses: (model) => openai(model),
 }
 
-async function run(generate, model) {
+const thinking = {
+  anthropic: { thinking: { type: 'adaptive', display: 'summarized' }, effort: 'high' },
+  google: { thinkingConfig: { includeThoughts: true } },
+  openai: { reasoningEffort: 'high', reasoningSummary: 'auto', forceReasoning: true },
+}
+
+async function run(generate, model, providerOptions) {
   const cities = []
   const get_weather = tool({
     description: 'Tell the current weather in a city.',
@@ -28,6 +34,7 @@ async function run(generate, model) {
     tools: { get_weather },
     stopWhen: stepCountIs(4),
     maxRetries: 0,
+    providerOptions,
     prompt: 'What is the weather in Paris and in Tokyo?',
     onError: ({ error }) => {
       throw error
@@ -48,10 +55,12 @@ const told = {}
 for (const [name, provider] of Object.entries(providers)) {
   for (const model of models) {
     for (const [form, generate] of Object.entries({ whole: generateText, streamed })) {
-      try {
-        told[`${name} ${model} ${form}`] = await run(generate, provider(model))
-      } catch (error) {
-        told[`${name} ${model} ${form}`] = { error: `${error}\n${error.responseBody ?? ''}` }
+      for (const [how, options] of Object.entries({ [form]: {}, [`${form} thinking`]: thinking })) {
+        try {
+          told[`${name} ${model} ${how}`] = await run(generate, provider(model), options)
+        } catch (error) {
+          told[`${name} ${model} ${how}`] = { error: `${error}\n${error.responseBody ?? ''}` }
+        }
       }
     }
   }
