@@ -1,0 +1,126 @@
+"""A client that leaves: its request ends upstream at once, whatever it was waiting for; and many that stay do not mix."""
+
+import asyncio
+import contextlib
+import json
+import time
+from statistics import median
+from typing import Self
+
+import pytest
+
+from dragoman.config import UpstreamTable
+
+DELTA = b'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"hi"}}]}\n\n'
+STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+HALF = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{"id":"c",'
+BUSY = b"HTTP/1.1 503 Busy\r\nretry-after: 15\r\ncontent-length: 2\r\n\r\n{}"
+SAID = {
+    "nothing yet": b"",
+    "half a whole reply": HALF,
+    "the head of a stream": STREAM,
+    "the first of a stream": STREAM + b"%x\r\n%s\r\n" % (len(DELTA), DELTA),
+}
+TIMES = 5
+
+
+class Upstream:
+    """A server that says its piece and then waits for whoever asked to leave."""
+
+    def __init__(self, said: bytes) -> None:
+        self._said = said
+        self.asked = asyncio.Semaphore(0)
+        self.left: asyncio.Queue[float] = asyncio.Queue()
+        """When whoever asked had left."""
+        self.requests = 0
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for writer in self._writers:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+    @property
+    def table(self) -> UpstreamTable:
+        port = self._server.sockets[0].getsockname()[1]
+        return UpstreamTable(kind="openai", base_url=f"http://127.0.0.1:{port}/v1")
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+        await reader.readexactly(length)
+        self.requests += 1
+        writer.write(self._said)
+        await writer.drain()
+        self.asked.release()
+        await reader.read()
+        self.left.put_nowait(time.monotonic())
+
+
+async def left(gateway, upstream: Upstream, *, streamed: bool, hears: bool) -> float:
+    """Ask, leave once the upstream has been asked, and return when that was."""
+    host, _, port = gateway.base_url.removeprefix("http://").partition(":")
+    body = json.dumps({"model": "mine/m", "stream": streamed, "messages": [{"role": "user", "content": "x"}]}).encode()
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(f"POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\ncontent-length: {len(body)}\r\n\r\n".encode())
+    writer.write(body)
+    await asyncio.wait_for(upstream.asked.acquire(), 5)
+    if hears:
+        await asyncio.wait_for(reader.readuntil(b'"hi"'), 5)
+    gone = time.monotonic()
+    writer.transport.abort()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
+    return gone
+
+
+@pytest.mark.parametrize(
+    ("streamed", "said"),
+    [
+        (False, "nothing yet"),
+        (True, "nothing yet"),
+        (False, "half a whole reply"),
+        (True, "the head of a stream"),
+        (True, "the first of a stream"),
+    ],
+)
+def test_a_client_that_leaves_ends_the_request_upstream_at_once(serve, streamed, said):
+    async def steps() -> list[float]:
+        async with Upstream(SAID[said]) as upstream:
+            gateway = serve(upstreams={"mine": upstream.table})
+            took: list[float] = []
+            for _ in range(TIMES):
+                gone = await left(gateway, upstream, streamed=streamed, hears=said == "the first of a stream")
+                took.append(await asyncio.wait_for(upstream.left.get(), 5) - gone)
+            return took
+
+    took = asyncio.run(steps())
+    assert median(took) < 0.5, took
+    assert max(took) < 2, took
+
+
+def wait_for_a_record(gateway) -> None:
+    deadline = time.monotonic() + 5
+    while not gateway.records and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_a_client_that_leaves_while_another_try_is_waited_for_ends_the_waiting(serve, streamed):
+    async def steps() -> None:
+        async with Upstream(BUSY) as upstream:
+            gateway = serve(upstreams={"mine": upstream.table})
+            gone = await left(gateway, upstream, streamed=streamed, hears=False)
+            await asyncio.to_thread(wait_for_a_record, gateway)
+            assert time.monotonic() - gone < 2
+            assert [(record.outcome, record.tries) for record in gateway.records] == [("left", 1)]
+            assert upstream.requests == 1
+
+    asyncio.run(steps())
