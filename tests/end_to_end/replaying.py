@@ -1,0 +1,132 @@
+"""Recorded replies of the real vendors, served by an upstream and asked for through the gateway in any dialect."""
+
+import re
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import httpx2
+
+from conformance.comparison import expected, same_meaning, same_reading
+from conformance.recordings import Recording, replies
+from dragoman.config import Config, RetriesTable, ServerTable, UpstreamTable
+from dragoman.http.background import in_background
+from dragoman.http.exchange import Exchange
+from dragoman.http.server import listening
+from dragoman.server.serving import running
+from oracles import Reading, read_stream, read_whole
+from oracles.reading import finish_after
+
+KINDS = {"chat": "openai", "responses": "openai-responses", "messages": "anthropic", "gemini": "gemini"}
+_TEXTS = {"chat", "responses"}
+_ASKED = [{"role": "user", "content": "hello"}]
+_BODIES: dict[str, dict[str, Any]] = {
+    "chat": {"messages": _ASKED},
+    "responses": {"input": "hello", "store": False},
+    "messages": {"messages": _ASKED, "max_tokens": 100},
+    "gemini": {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]},
+}
+_PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
+_WORDS = re.compile(rb'"(?:type|finish_reason|finishReason|stop_reason|reason)":\s*"(\w+)"')
+_WRAPPED = "codeassist/"
+"""What stands in Code Assist's envelope is taken out of it."""
+_BEHIND = re.compile(rb'data: \[DONE\]\s*|event: ping\ndata: {"type":"ping","cost":"0"}\s*')
+"""What compatible hosts say behind the last event of Responses."""
+
+
+class Replay:
+    """A gateway, and an upstream behind it that says whatever lies ready."""
+
+    def __init__(self, base_url: str, http: httpx2.Client, lay: list[Recording]) -> None:
+        self._base_url = base_url
+        self._http = http
+        self._lay = lay
+
+    def ask(self, recording: Recording, source: str, client: str) -> httpx2.Response:
+        """Have a recording said by an upstream that speaks `source`, to a client that speaks another dialect or not."""
+        self._lay[:] = [recording]
+        model = f"{source}/recorded"
+        if client == "gemini":
+            verb = "streamGenerateContent?alt=sse" if recording.streamed else "generateContent"
+            return self._http.post(f"{self._base_url}/v1beta/models/{model}:{verb}", json=_BODIES[client])
+        asked = {"model": model, "stream": recording.streamed, **_BODIES[client]}
+        if client == "chat" and recording.streamed:
+            asked["stream_options"] = {"include_usage": True}
+        return self._http.post(f"{self._base_url}{_PATHS[client]}", json=asked)
+
+
+@contextmanager
+def replaying() -> Generator[Replay]:
+    """Run both."""
+    lay: list[Recording] = []
+
+    async def say(exchange: Exchange) -> None:
+        kind = "text/event-stream" if lay[0].streamed and not lay[0].body.startswith(b"[") else "application/json"
+        await exchange.send(200, {"content-type": kind}, lay[0].body)
+
+    with in_background(lambda: listening(say, "127.0.0.1", 0, grace=0.1), "replay") as server:
+        base = {"openai": f"{server.base_url}/v1", "openai-responses": f"{server.base_url}/v1"}
+        upstreams = {
+            dialect: UpstreamTable(kind=kind, base_url=base.get(kind, server.base_url), api_key="k")
+            for dialect, kind in KINDS.items()
+        }
+        table = ServerTable(listen="127.0.0.1:0", retries=RetriesTable(most=0))
+        config = Config(server=table, keys=(), upstreams=upstreams, models={})
+        with in_background(lambda: running(config, grace=0.5), "gateway") as gateway, httpx2.Client(timeout=30) as http:
+            yield Replay(gateway.base_url, http, lay)
+
+
+def own_reading(recording: Recording, dialect: str) -> Reading:
+    """Return what the vendor's own SDK makes of a recording."""
+    own = (read_stream if recording.streamed else read_whole)(dialect, recording.body, strict=False)
+    if own.finish or own.problem:
+        return own
+    # Some compatible hosts never say why they end: then they have simply come to it.
+    return replace(own, finish=finish_after("stop", calls=bool(own.calls), refusal=bool(own.refusal)))
+
+
+def differences(replay: Replay, recording: Recording, source: str, client: str, own: Reading) -> Iterator[str]:
+    """Tell what a client of another dialect does not see as it was said."""
+    told = replay.ask(recording, source, client)
+    wanted = expected(own, client, streamed=recording.streamed)
+    got = _read(client, told, wanted, streamed=recording.streamed)
+    return same_meaning(wanted, got, exact={source, client} <= _TEXTS)
+
+
+def _read(client: str, told: httpx2.Response, wanted: Reading, *, streamed: bool) -> Reading:
+    if told.status_code != 200:
+        return Reading(problem=f"{told.status_code} {told.text}")
+    if not streamed:
+        return read_whole(client, told.content)
+    free_form = client == "chat" and any(call.form == "text" for call in wanted.calls)
+    return read_stream(client, told.content, strict=not free_form)
+
+
+def sample(dialect: str, most: int) -> list[Recording]:
+    """Return recordings of distinct shapes: the smallest of each, evenly over all."""
+    by_shape: dict[tuple[bool, frozenset[bytes]], Recording] = {}
+    for recording in sorted(replies(dialect), key=lambda one: len(one.body)):
+        by_shape.setdefault((recording.streamed, frozenset(_WORDS.findall(recording.body))), recording)
+    found = list(by_shape.values())
+    return found[:: max(1, len(found) // most)][:most]
+
+
+def passing_differences(replay: Replay, recording: Recording, dialect: str, own: Reading) -> Iterator[str]:
+    """Tell what a client of the vendor's own dialect does not get as it was recorded, byte for byte.
+
+    What a host says behind the end of a reply is not passed on, and no error is passed on as a success.
+    """
+    told = replay.ask(recording, dialect, dialect)
+    got = _read(dialect, told, own, streamed=recording.streamed)
+    if own.problem:
+        if not got.problem:
+            yield f"a success: {told.status_code} {told.text[-200:]}"
+    elif recording.id.startswith(_WRAPPED):
+        yield from same_reading(own, got, exact=False)
+    elif told.status_code != 200 or not told.content:
+        yield f"an error: {told.status_code} {told.text[-200:]}"
+    elif told.content != recording.body:
+        behind = recording.body.removeprefix(told.content)
+        if behind == recording.body or _BEHIND.fullmatch(behind) is None:
+            yield f"other bytes: {told.text[-200:]}"

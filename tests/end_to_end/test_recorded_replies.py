@@ -1,0 +1,45 @@
+"""Recorded replies of the real vendors reach every SDK intact through the running gateway."""
+
+import pytest
+
+from conformance.recordings import DIALECTS, replies
+from end_to_end.replaying import differences, own_reading, passing_differences, replaying, sample
+from shelf import needs_shelf
+
+SAMPLED = 25
+
+
+@pytest.fixture(scope="module")
+def replay():
+    with replaying() as found:
+        yield found
+
+
+def failures(replay, recordings, dialect):
+    """Say which recordings do not reach which client."""
+    found = []
+    for recording in recordings:
+        own = own_reading(recording, dialect)
+        told = {dialect: list(passing_differences(replay, recording, dialect, own))}
+        for client in DIALECTS:
+            if client != dialect:
+                told[client] = list(differences(replay, recording, dialect, client, own))
+        found += [f"{recording.id} to {client}: {'; '.join(what)}" for client, what in told.items() if what]
+    return "\n".join(found)
+
+
+@needs_shelf
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_recorded_replies_of_distinct_shapes_reach_every_client(replay, dialect):
+    recordings = sample(dialect, SAMPLED)
+    assert len(recordings) > 10
+    assert len({recording.streamed for recording in recordings}) == 2
+    assert not (told := failures(replay, recordings, dialect)), told
+
+
+@needs_shelf
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_recorded_reply_reaches_every_client(replay, dialect):
+    assert len(replies(dialect)) > 600
+    assert not (told := failures(replay, replies(dialect), dialect)), told
