@@ -2,7 +2,6 @@
 
 import asyncio
 
-from dragoman.core.events import Failed
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.ask import Ask
@@ -61,7 +60,6 @@ class Stream:
         if keeper is not None:
             keeper.begin()
         self._request = reached.translation.request
-        self._dialect = dialect_named(ask.dialect)
         self._owner = ask.owner
         self._vault = reached.vault
         self._watch = CallWatch()
@@ -142,7 +140,7 @@ class Stream:
             if not self._exchange.started:
                 raise
             self._translator.problem = problem
-            return self._dialect.encoder(self._request).feed(Failed(problem))
+            return keeper.failed(problem, self._request)
 
     def _begin(self) -> None:
         record = self._record

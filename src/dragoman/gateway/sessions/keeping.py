@@ -10,6 +10,7 @@ from time import time
 
 from msgspec import Struct, structs
 
+from dragoman.core.events import Failed, Started
 from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
@@ -85,6 +86,12 @@ class Keeper:
         body = self._dialect.build_response(response, request)
         await self._keep(self._echo.whole(body), response)
         return self.let_go()
+
+    def failed(self, problem: Problem, request: Request | None) -> bytes:
+        """Return what ends a stream that has begun and cannot be kept, in place of what was held back."""
+        encoder = self._dialect.encoder(request)
+        encoder.feed(Started("", self._question.turn.model))
+        return self._echo.events(encoder.feed(Failed(problem)))
 
     def let_go(self) -> bytes:
         """Return what was held back, once."""
