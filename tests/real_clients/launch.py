@@ -80,3 +80,24 @@ def opencode(stage: Stage, programs: Programs, prompt: str, *, provider: str) ->
     settings["permission"] = {"*": "allow"}
     (stage.folder / "opencode.json").write_text(json.dumps(settings), encoding="utf-8")
     return stage.run([*programs["opencode"], "run", "--model", "dragoman/gemini-3-flash", prompt], {})
+
+
+def claude_code_again(stage: Stage, programs: Programs, prompt: str, model: str) -> str:
+    """Take up Claude Code's last conversation, with another model."""
+    variables, (name,) = shell("claude-code", stage.base_url)
+    return stage.run([*programs[name], "-c", "-p", prompt], {**variables, "ANTHROPIC_MODEL": model})
+
+
+def codex_again(stage: Stage, programs: Programs, prompt: str, model: str) -> str:
+    """Take up Codex's last conversation, with another model."""
+    free = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
+    command = [*programs["codex"], "exec", "-m", model, *free, "resume", "--last", prompt]
+    return stage.run(command, {"DRAGOMAN_KEY": "any"})
+
+
+def gemini_cli_again(stage: Stage, programs: Programs, prompt: str, model: str) -> str:
+    """Take up Gemini CLI's last conversation, with another model."""
+    variables, (name, *_) = shell("gemini-cli", stage.base_url)
+    variables["GEMINI_CLI_TRUST_WORKSPACE"] = "true"
+    options = ["--resume", "latest", "-m", model, "--approval-mode", "yolo"]
+    return stage.run([*programs[name], *options, "-p", prompt], variables)

@@ -59,5 +59,24 @@ def test_opencode(programs, stage, folder, provider, upstream):
     assert {host.partition(".")[0] for host in here.outside.asked} <= {"models", "registry"}
 
 
+AGAIN = {
+    "claude": (CLAUDE_CODE, launch.claude_code, launch.claude_code_again, ("gemini", "responses", "anthropic", "chat")),
+    "codex": (CODEX, launch.codex, launch.codex_again, ("gemini", "anthropic", "responses", "chat")),
+    "gemini": (GEMINI_CLI, launch.gemini_cli, launch.gemini_cli_again, ("anthropic", "responses", "chat")),
+}
+"""The clients, each with the upstreams that one conversation is led on, one after the other."""
+
+
+@pytest.mark.parametrize("client", AGAIN)
+def test_a_conversation_is_taken_up_again_on_other_upstreams(programs, stage, folder, client):
+    tools, begin, go_on, upstreams = AGAIN[client]
+    plot = Plot(tools, folder)
+    others = {f"on-{upstream}": upstream for upstream in upstreams[1:]}
+    here = stage({"*": upstreams[0], **others}, plot)
+    assert_used(plot, begin(here, programs, PROMPT))
+    for model in others:
+        assert_used(plot, go_on(here, programs, "Tell it again.", model))
+
+
 def test_the_lock_names_no_registry():
     assert_no_registry_is_named(PACKAGES)
