@@ -246,6 +246,16 @@ def test_a_stream_that_is_slow_has_no_comments_for_gemini_clients(serve):
         assert "".join(chunk.text or "" for chunk in client.models.generate_content_stream(model=model, contents="hi"))
 
 
+@pytest.mark.parametrize("model", ["gem", "vgem", "assist"])
+def test_a_search_of_the_vendors_beside_functions_is_asked_for_as_each_of_googles_services_has_it(gateway, model):
+    function = {"type": "function", "name": "get_weather", "parameters": WEATHER}
+    asked = {"model": model, "input": "hello", "store": False, "tools": [{"type": "web_search"}, function]}
+    before = len(gateway.simulator.requests)
+    told = post(gateway, "/v1/responses", asked)
+    assert told.status_code == 200, told.text
+    assert "googleSearch" in json.dumps(spoken(gateway, before)[-1])
+
+
 def test_names_of_models_that_nobody_configured_reach_the_upstream_of_their_family(gateway):
     asked = {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]}
     assert post(gateway, "/v1/models/gemini-3.5-flash-lite:generateContent", asked).status_code == 200

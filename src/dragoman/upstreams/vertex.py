@@ -8,11 +8,13 @@ from dragoman.upstreams.anthropic import COUNTED
 from dragoman.upstreams.google_tokens import Tokens
 from dragoman.upstreams.listing import Listing, publisher_rows
 from dragoman.upstreams.place import Site, generating, in_path, only
-from dragoman.wire.json import encode
+from dragoman.wire.json import decode_object, encode
 from dragoman.wire.splice import removed, spliced
 
 _REGIONS = frozenset({"us", "eu"})
 _COUNTED = frozenset({"contents", "systemInstruction", "tools", "generationConfig"})
+_TOOL_CONFIG = ("toolConfig", "tool_config")
+_STUDIO_ONLY = ("includeServerSideToolInvocations", "include_server_side_tool_invocations")
 _CLAUDE_VERSION = encode("vertex-2023-10-16")
 
 
@@ -63,7 +65,7 @@ class VertexGemini(Vertex):
 
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
         verb = generating(call, translated=translated)
-        return await self._post(self._path(call, verb), call.body, passed)
+        return await self._post(self._path(call, verb), _known_here(call.body), passed)
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:
         return await self._post(self._path(call, "countTokens"), only(call.body, _COUNTED), passed)
@@ -90,6 +92,20 @@ class VertexAnthropic(Vertex):
         path = f"/v1{self._place}/anthropic/models/count-tokens:rawPredict"
         body = spliced(only(call.body, COUNTED), "anthropic_version", _CLAUDE_VERSION)
         return await self._post(path, body, _without_version(passed))
+
+
+def _known_here(body: bytes) -> bytes:
+    """Leave out AI Studio's word for having its own tools beside a client's: here nobody knows it, or needs it."""
+    if not any(word.encode() in body for word in _STUDIO_ONLY):
+        return body
+    members = decode_object(body)
+    for name in _TOOL_CONFIG:
+        if name in members:
+            config = bytes(members[name])
+            for word in _STUDIO_ONLY:
+                config = removed(config, word)
+            body = spliced(body, name, config)
+    return body
 
 
 def _without_version(headers: Headers) -> Headers:
