@@ -4,9 +4,11 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import httpx2
 import pytest
@@ -18,13 +20,18 @@ from server.test_metrics import total
 HELLO = {"model": "gemini-3-flash", "messages": [{"role": "user", "content": "hello"}]}
 
 
+# Certificates that nobody looks at take longer to load than a request takes.
+NO_TRUST = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+post, get, stream = (partial(ask, verify=NO_TRUST) for ask in (httpx2.post, httpx2.get, httpx2.stream))
+
+
 def asked(base_url: str, **more) -> httpx2.Response:
     # A client of its own each time: a connection stays with the worker that took it.
-    return httpx2.post(f"{base_url}/v1/chat/completions", json={**HELLO, **more})
+    return post(f"{base_url}/v1/chat/completions", json={**HELLO, **more})
 
 
 def scraped(base_url: str) -> str:
-    return httpx2.get(f"{base_url}/metrics").text
+    return get(f"{base_url}/metrics").text
 
 
 @pytest.fixture
@@ -41,9 +48,9 @@ def test_workers_are_one_gateway(pair):
         assert told.status_code == 200
         names.append(told.headers["x-dragoman-exchange"])
     for name in (names[0], names[-1]):
-        shown = {httpx2.get(f"{pair.base_url}/v1/exchanges/{name}").json()["id"] for _ in range(8)}
+        shown = {get(f"{pair.base_url}/v1/exchanges/{name}").json()["id"] for _ in range(8)}
         assert shown == {name}
-    assert httpx2.get(f"{pair.base_url}/v1/exchanges/ex_none").status_code == 404
+    assert get(f"{pair.base_url}/v1/exchanges/ex_none").status_code == 404
     for _ in range(4):
         text = scraped(pair.base_url)
         assert total(text, "dragoman_requests_total", operation="generate", outcome="answered") == 16
@@ -111,8 +118,8 @@ def test_a_stream_that_is_open_may_end_when_the_gateway_stops_and_nobody_else_co
             f'[server]\nlisten = "127.0.0.1:0"\n[upstreams.up]\nkind = "simulator"\nbase_url = "{simulator.base_url}"\n'
         )
         with serving(tmp_path, "--config", str(config), "--workers", count) as command:
-            stream = httpx2.stream("POST", f"{command.base_url}/v1/chat/completions", json={**HELLO, "stream": True})
-            with stream as reply:
+            asked_for = stream("POST", f"{command.base_url}/v1/chat/completions", json={**HELLO, "stream": True})
+            with asked_for as reply:
                 pieces = reply.iter_text()
                 told = next(pieces)
                 command.process.send_signal(signal.SIGTERM)
@@ -141,7 +148,7 @@ def test_a_stream_that_does_not_end_is_cut_when_the_grace_is_over(tmp_path):
         )
         with serving(tmp_path, "--config", str(config)) as command:
             body = {**HELLO, "model": "gemini-3-flash~stall,after=2", "stream": True}
-            with httpx2.stream("POST", f"{command.base_url}/v1/chat/completions", json=body) as reply:
+            with stream("POST", f"{command.base_url}/v1/chat/completions", json=body) as reply:
                 pieces = reply.iter_text()
                 next(pieces)
                 command.process.send_signal(signal.SIGTERM)
@@ -187,3 +194,18 @@ def test_what_no_worker_can_begin_with_ends_them_all(tmp_path):
     told = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=30)  # noqa: S603
     assert told.returncode == 2
     assert "server.log" in told.stderr
+
+
+def test_a_key_has_as_many_requests_open_as_it_may_at_all_workers_together(tmp_path):
+    config = tmp_path / "dragoman.toml"
+    key = {"x-api-key": "a-secret-key"}
+    config.write_text('[server]\nlisten = "127.0.0.1:0"\nkeys = [{ key = "a-secret-key", concurrency = 1 }]\n')
+    with serving(tmp_path, "--config", str(config), "--workers", "2") as command:
+        url = f"{command.base_url}/v1/chat/completions"
+        body = {**HELLO, "model": "gemini-3-flash~stall,after=2", "stream": True}
+        with stream("POST", url, json=body, headers=key) as reply:
+            pieces = reply.iter_text()  # whoever lets go of them hangs up
+            next(pieces)
+            told = [post(url, json=HELLO, headers=key).status_code for _ in range(8)]
+            assert told == [429] * 8
+        until(lambda: post(url, json=HELLO, headers=key).status_code == 200)

@@ -1,7 +1,6 @@
 """The server: every request comes in here and leaves answered, in the client's own dialect."""
 
 import asyncio
-from collections import Counter
 
 from msgspec import structs
 
@@ -42,7 +41,6 @@ class App:
         self._desk = desk
         self._strict = strict
         self._watch = watch
-        self._open: Counter[str] = Counter()
         self._distinct = Distinct()
 
     async def handle(self, exchange: Exchange) -> None:
@@ -117,7 +115,7 @@ class App:
         try:
             await self._answer_in(ask, wanted, exchange, record)
         finally:
-            self._open[key.name] -= 1
+            self._watch.turns.give_back(key)
 
     async def _pass_on(self, exchange: Exchange, other: OtherPath, key: Key, record: Record) -> None:
         going = passing.found(exchange.request, other, record.dialect, self._relay.routes, key)
@@ -126,13 +124,11 @@ class App:
         try:
             await self._relay.pass_on(going.passage, exchange, record)
         finally:
-            self._open[key.name] -= 1
+            self._watch.turns.give_back(key)
 
     def _take_turn(self, exchange: Exchange, key: Key) -> None:
         """Note that a key has one more request open, which ends when its client leaves."""
-        if key.concurrency and self._open[key.name] >= key.concurrency:
-            raise Problem("rate_limit", f"this key has {key.concurrency} requests open already", retry_after=1)
-        self._open[key.name] += 1
+        self._watch.turns.take(key)
         task = asyncio.current_task()
         if task is not None:
             exchange.when_gone(task.cancel)

@@ -4,18 +4,21 @@ from collections.abc import Iterable
 
 from dragoman.config import Config
 from dragoman.gateway.observe import Observer, Observers
+from dragoman.server.board import Board
 from dragoman.server.kept import Kept
 from dragoman.server.metrics import Metrics
 from dragoman.server.seat import Seat
+from dragoman.server.turns import Turns
 
 
 class Watch:
-    """The last exchanges, the metrics, and whoever else is told of exchanges."""
+    """The last exchanges, the metrics, whose turn it is, and whoever else is told of exchanges."""
 
     def __init__(self, config: Config, observers: Iterable[Observer] = (), seat: Seat | None = None) -> None:
-        alone = seat is None
-        self.kept = Kept(None if alone else seat.siblings.ask)
-        self.metrics = Metrics(None if alone else seat.board, 0 if alone else seat.worker, _names(config))
+        board, worker = (Board(1, len(config.keys)), 0) if seat is None else (seat.board, seat.worker)
+        self.kept = Kept(None if seat is None else seat.siblings.ask)
+        self.metrics = Metrics(board, worker, _names(config))
+        self.turns = Turns(config, board, worker)
         self.observers = Observers(begun=[self.metrics.begun], ended=[self.kept.add, self.metrics.ended, *observers])
 
 
