@@ -97,8 +97,8 @@ class App:
             case "kept":
                 await keeping.answer(self._desk.store, path, key.name, exchange)
             case "assist":
-                shown = [name for name in await self._relay.catalogue.entries() if key.allows(name)]
-                await exchange.send(200, headers_of(record, _JSON), code_assist.told(path.name, request.body, shown))
+                told = await code_assist.told(path.name, request.body, self._relay.catalogue, key.allows)
+                await exchange.send(200, headers_of(record, _JSON), told)
             case "other" if path.other is not None:
                 await self._pass_on(exchange, path.other, key, record)
             case "exchange":

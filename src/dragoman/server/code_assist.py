@@ -4,10 +4,11 @@ Accounts, projects and tiers are the upstreams' business and configured there. A
 that it goes on to ask its questions; the project it names is taken as it is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any, cast
 
 from dragoman.core.problems import Problem
+from dragoman.gateway.catalogue import Catalogue
 from dragoman.wire.json import Malformed, decode, encode
 
 _PROJECT = "dragoman"
@@ -18,8 +19,8 @@ _UNHEARD = frozenset({"recordCodeAssistMetrics", "recordClientEvent", "recordTra
 """Reports to Google about how its program is used: nobody here wants them, and their senders need only thanks."""
 
 
-def told(verb: str, body: bytes, models: Sequence[str]) -> bytes:
-    """Answer a call; `models` are those the client may use."""
+async def told(verb: str, body: bytes, catalogue: Catalogue, allows: Callable[[str], bool]) -> bytes:
+    """Answer a call; the client may use the models that `allows` lets pass."""
     asked = _read(body)
     project: Any = asked.get("cloudaicompanionProject") or asked.get("project") or _PROJECT
     match verb:
@@ -30,7 +31,10 @@ def told(verb: str, body: bytes, models: Sequence[str]) -> bytes:
             return encode(_onboarded(project))
         case "retrieveUserQuota":
             bucket = {"tokenType": "REQUESTS", "remainingFraction": 1, "resetTime": _RESET}
-            return encode({"buckets": [{**bucket, "modelId": name} for name in models]})
+            # Only here is it worth asking upstreams: a client waits for all of this before its first question.
+            return encode(
+                {"buckets": [{**bucket, "modelId": name} for name in await catalogue.entries() if allows(name)]}
+            )
         case "listExperiments":
             return encode({"experimentIds": list[int](), "flags": list[Any]()})
         case "fetchAdminControls":
