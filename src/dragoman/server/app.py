@@ -15,6 +15,7 @@ from dragoman.gateway.record import Record
 from dragoman.gateway.relay import Relay
 from dragoman.gateway.retries import client_may_retry
 from dragoman.gateway.sessions.again import send_again
+from dragoman.gateway.sessions.background import Background
 from dragoman.gateway.sessions.desk import Desk
 from dragoman.gateway.sessions.native import native_call
 from dragoman.gateway.sessions.wanted import Wanted
@@ -39,6 +40,7 @@ class App:
         self._relay = relay
         self._access = access
         self._desk = desk
+        self.background = Background(desk.store, relay, watch.observers)
         self._strict = strict
         self._watch = watch
         self._distinct = Distinct()
@@ -95,7 +97,7 @@ class App:
                 told = await models.told(self._relay.catalogue, path.model, key.allows, record.dialect, request.query)
                 await exchange.send(200, headers_of(record, _JSON), told)
             case "kept":
-                await keeping.answer(self._desk.store, path, key.name, exchange)
+                await keeping.answer(self.background, path, key.name, exchange)
             case "assist":
                 told = await code_assist.told(path.name, request.body, self._relay.catalogue, key.allows)
                 await exchange.send(200, headers_of(record, _JSON), told)
@@ -140,6 +142,10 @@ class App:
             await self._relay.answer(ask, exchange, record)
         elif opened.again is not None:
             await send_again(opened.again, ask, exchange, record)
+        elif opened.question.is_background:
+            if ask.call.stream:
+                raise Problem("unsupported", "a background response cannot be streamed here", where="/stream")
+            await exchange.send(200, headers_of(record, _JSON), await self.background.begin(opened))
         else:
             keeper = self._desk.keeper(opened)
             await self._relay.answer(opened.ask, exchange, record, keeper)

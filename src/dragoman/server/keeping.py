@@ -3,11 +3,11 @@
 from typing import Any
 
 from dragoman.core.problems import Problem
+from dragoman.gateway.sessions.background import Background
 from dragoman.gateway.sessions.keeping import unavailable
 from dragoman.http.exchange import Exchange
 from dragoman.server import conversations, stored
 from dragoman.server.paths import Path
-from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conflict, Unavailable
 from dragoman.wire import json
 
@@ -15,13 +15,14 @@ _JSON = {"content-type": "application/json"}
 _EVENTS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
 
-async def answer(store: Store, path: Path, owner: str, exchange: Exchange) -> None:
+async def answer(background: Background, path: Path, owner: str, exchange: Exchange) -> None:
     """Answer a question about what is kept."""
+    store = background.store
     try:
         if path.action == "responses.retrieve" and exchange.request.query.get("stream") == "true":
             await exchange.send(200, _EVENTS, await stored.replayed(store, owner, path.name))
             return
-        await exchange.send(200, _JSON, json.encode(await _told(store, path, owner, exchange)))
+        await exchange.send(200, _JSON, json.encode(await _told(background, path, owner, exchange)))
     except Unavailable:
         raise unavailable() from None
     except Conflict:
@@ -30,7 +31,8 @@ async def answer(store: Store, path: Path, owner: str, exchange: Exchange) -> No
         raise Problem("invalid_request", error.message, where=error.where) from None
 
 
-async def _told(store: Store, path: Path, owner: str, exchange: Exchange) -> Any:
+async def _told(background: Background, path: Path, owner: str, exchange: Exchange) -> Any:
+    store = background.store
     name, body, query = path.name, exchange.request.body, exchange.request.query
     match path.action:
         case "responses.retrieve":
@@ -38,7 +40,7 @@ async def _told(store: Store, path: Path, owner: str, exchange: Exchange) -> Any
         case "responses.delete":
             return await stored.deleted(store, owner, name)
         case "responses.cancel":
-            return await stored.cancelled(store, owner, name)
+            return await stored.cancelled(store, owner, name, background)
         case "responses.input_items":
             return await stored.input_items(store, owner, name, query)
         case "conversations.create":

@@ -65,6 +65,7 @@ async def running(
         desk = await stack.enter_async_context(open_desk(config))
         relay = Relay(routes, client, _manner(config), Vault(desk.store))
         app = App(relay, _access(config, host), watch, desk, strict=config.server.strict)
+        stack.push_async_callback(app.background.close)
         held = convert(to_builtins(config.server.limits), Limits)
         server = await stack.enter_async_context(
             listening(

@@ -7,6 +7,7 @@ from msgspec import Raw
 
 from dragoman.core.problems import Problem
 from dragoman.gateway.sessions.again import streamed
+from dragoman.gateway.sessions.background import Background, as_it_is
 from dragoman.server.listing import page
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Turn
@@ -22,7 +23,7 @@ async def found(store: Store, owner: str, name: str) -> Turn:
 
 async def retrieved(store: Store, owner: str, name: str) -> Raw:
     """Show an answer as its client got it."""
-    return Raw((await found(store, owner, name)).reply)
+    return Raw(as_it_is(await found(store, owner, name)))
 
 
 async def replayed(store: Store, owner: str, name: str) -> bytes:
@@ -36,10 +37,9 @@ async def deleted(store: Store, owner: str, name: str) -> dict[str, Any]:
     return {"id": name, "object": "response", "deleted": True}
 
 
-async def cancelled(store: Store, owner: str, name: str) -> Raw:
+async def cancelled(store: Store, owner: str, name: str, background: Background) -> Raw:
     """Stop an answer that is made in the background."""
-    await found(store, owner, name)
-    raise Problem("invalid_request", "Cannot cancel a synchronous response.", where="/response_id")
+    return Raw(await background.cancel(await found(store, owner, name)))
 
 
 async def input_items(store: Store, owner: str, name: str, query: Mapping[str, str]) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from dragoman.sessions.engine import Cursor
 from dragoman.sessions.values import Conflict, Conversation, History, Item, Turn
 
 TURN = (
-    "key, parent, id, conversation, dialect, model, calls, digest, attempt, reply, status, created, delivered, settings"
+    "key, parent, id, conversation, dialect, model, calls, digest, attempt, reply, status, created, delivered, alive, "
+    "settings"
 )
 _CHAIN = """WITH RECURSIVE chain (key, parent, depth) AS (
     SELECT key, parent, 0 FROM turns WHERE key = ? AND owner = ?
@@ -97,7 +98,23 @@ def _item(row: tuple[Any, ...]) -> Item:
 
 def read_turn(cursor: Cursor, owner: str, row: tuple[Any, ...]) -> Turn:
     """Return a turn from a row of its columns."""
-    key, parent, name, conversation, dialect, model, calls, digest, attempt, reply, status, created, got, hashed = row
+    (
+        key,
+        parent,
+        name,
+        conversation,
+        dialect,
+        model,
+        calls,
+        digest,
+        attempt,
+        reply,
+        status,
+        created,
+        got,
+        alive,
+        hashed,
+    ) = row
     items = cursor.rows("SELECT id, body, said FROM items WHERE turn = ? ORDER BY place", key)
     settings = cursor.rows("SELECT body FROM settings WHERE hash = ?", hashed)
     return Turn(
@@ -117,6 +134,7 @@ def read_turn(cursor: Cursor, owner: str, row: tuple[Any, ...]) -> Turn:
         status=status,
         created=created,
         delivered=bool(got),
+        alive=alive,
     )
 
 
@@ -126,7 +144,7 @@ def insert(cursor: Cursor, turn: Turn) -> None:
     hashed = hashlib.sha256(turn.settings).hexdigest()
     cursor.run("INSERT INTO settings (hash, body) VALUES (?, ?) ON CONFLICT DO NOTHING", hashed, turn.settings)
     cursor.run(
-        f"INSERT INTO turns (owner, {TURN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        f"INSERT INTO turns (owner, {TURN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
         turn.owner,
         turn.key,
         turn.parent,
@@ -141,6 +159,7 @@ def insert(cursor: Cursor, turn: Turn) -> None:
         turn.status,
         turn.created or int(time()),
         int(turn.delivered),
+        turn.alive,
         hashed,
     )
     insert_items(cursor, turn)

@@ -106,25 +106,32 @@ class Store:
 
         await self._engine.write(keep)
 
-    async def replace(self, turn: Turn) -> bool:
-        """Put what has become of a turn in its place; False if it is gone."""
+    async def finish(self, turn: Turn, conversation: Conversation | None = None) -> bool:
+        """Put the answer to a turn that is in progress; False if it is not any more, and nothing is changed."""
 
         def change(cursor: Cursor) -> bool:
             found = cursor.run(
-                "UPDATE turns SET reply = ?, status = ?, calls = ? WHERE key = ? AND owner = ? AND status = ?",
+                "UPDATE turns SET reply = ?, status = ?, calls = ? WHERE key = ? AND status = 'in_progress'",
                 turn.reply,
                 turn.status,
                 msgspec.json.encode(turn.calls),
                 turn.key,
-                turn.owner,
-                "in_progress",
             )
             if found:
                 cursor.run("DELETE FROM items WHERE turn = ?", turn.key)
                 insert_items(cursor, turn)
+                if conversation is not None:
+                    advance(cursor, structs.replace(conversation, head=turn.key))
             return bool(found)
 
         return await self._engine.write(change)
+
+    async def live(self, turn: Turn) -> None:
+        """Note that the answer to a turn is still being made."""
+        now = int(time())
+        await self._engine.write(
+            lambda cursor: cursor.run("UPDATE turns SET alive = ? WHERE key = ?", now, turn.key), lasting=False
+        )
 
     async def save(self, conversation: Conversation) -> None:
         """Keep a conversation as it is now; `Conflict` if somebody else has changed it."""

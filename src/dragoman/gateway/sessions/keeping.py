@@ -36,6 +36,8 @@ class Question(Struct, frozen=True, kw_only=True):
     """The answer has a name of its own, under which it can be asked for."""
     members: Mapping[str, bytes] = {}
     """What the answer says of its conversation."""
+    is_background: bool = False
+    """Nobody waits for the answer."""
     below: str = ""
     """The member of a streamed event that holds the answer, "" if that is the whole event."""
 
@@ -111,7 +113,10 @@ class Keeper:
             return
         turn = answered(question, reply, response)
         try:
-            await self._store.add(turn, question.conversation)
+            if question.turn.status == "in_progress":
+                await self._store.finish(turn, question.conversation)
+            else:
+                await self._store.add(turn, question.conversation)
         except Conflict:
             words = f"the conversation {question.turn.conversation!r} has gone on meanwhile: ask again"
             raise Problem("conflict", words, code="conversation_changed") from None
@@ -131,6 +136,7 @@ def answered(question: Question, reply: bytes, response: Response) -> Turn:
         items=(*turn.items, *said),
         calls={**turn.calls, **calls},
         reply=reply,
+        status="completed",
         created=turn.created or int(time()),
     )
 

@@ -63,6 +63,9 @@ class Opener:
                 words = f"Previous response with id '{wanted.previous}' not found."
                 code = "previous_response_not_found"
                 raise Problem("invalid_request", words, where="/previous_response_id", code=code)
+            if turn.status == "in_progress":
+                words = f"Response with id '{wanted.previous}' is still in progress."
+                raise Problem("invalid_request", words, where="/previous_response_id")
             return None, await self._store.history(owner, turn)
         if not wanted.conversation:
             return None, History()
@@ -115,6 +118,7 @@ class Opener:
             conversation=conversation,
             keeps=wanted.keeps,
             is_named=wanted.is_named,
+            is_background=wanted.is_background,
             members=_echoed(wanted, FORMS[ask.dialect]),
             below=FORMS[ask.dialect].below,
         )
@@ -222,6 +226,8 @@ def _echoed(wanted: Wanted, form: Form) -> dict[str, bytes]:
         return {"conversation": json.encode(wanted.conversation)} if wanted.is_told else {}
     told = {"id": json.encode(fresh_response())} if wanted.is_named else {}
     told["store"] = json.encode(wanted.is_named)
+    if wanted.is_background:
+        told["background"] = b"true"
     if wanted.previous:
         told["previous_response_id"] = json.encode(wanted.previous)
     if wanted.conversation:

@@ -10,8 +10,6 @@ from dragoman.wire import json
 
 _LONGEST_NAME = 256
 _HEADERS = frozenset({"x-dragoman-conversation", "x-stainless-retry-count", "idempotency-key"})
-_STORED = ("conversation", "previous_response_id", "store")
-"""Members of a Responses request that are about what is kept."""
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -28,6 +26,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """What the client calls this attempt, the same for each time it sends it."""
     is_repeated: bool = False
     """The client says that it has sent the same before."""
+    is_background: bool = False
+    """Nobody waits for the answer: it is asked for later."""
     is_told: bool = False
     """The answer says which conversation it belongs to."""
 
@@ -61,19 +61,18 @@ def asked_by_body(members: Mapping[str, Raw], headers: Wanted) -> Wanted:
     if previous and (conversation or headers.conversation):
         words = "'conversation' and 'previous_response_id' cannot be used together"
         raise Problem("invalid_request", words, where="/previous_response_id", code="mutually_exclusive_parameters")
+    is_named, is_background = _flag(members, "store", usual=True), _flag(members, "background", usual=False)
+    if is_background and not is_named:
+        raise Problem("invalid_request", "a background response must be stored", where="/background")
     return Wanted(
         conversation=conversation or headers.conversation,
         previous=previous,
-        is_named=_is_stored(members),
+        is_named=is_named,
+        is_background=is_background,
         may_repeat=bool(headers.conversation) and not conversation,
         attempt=headers.attempt,
         is_repeated=headers.is_repeated,
     )
-
-
-def is_about_state(members: Mapping[str, Raw]) -> bool:
-    """Tell whether a Responses request says anything about what is kept."""
-    return any(name in members for name in _STORED)
 
 
 def checked_name(name: str, where: str) -> str:
@@ -96,12 +95,12 @@ def _conversation(raw: Raw | None) -> str:
             raise Problem("invalid_request", "a conversation is named by its id", where="/conversation")
 
 
-def _is_stored(members: Mapping[str, Raw]) -> bool:
-    raw = members.get("store")
+def _flag(members: Mapping[str, Raw], name: str, *, usual: bool) -> bool:
+    raw = members.get(name)
     said = json.decode(raw) if raw is not None else None
     if said is not None and not isinstance(said, bool):
-        raise Problem("invalid_request", "store must be true or false", where="/store")
-    return said is not False
+        raise Problem("invalid_request", f"{name} must be true or false", where=f"/{name}")
+    return usual if said is None else said
 
 
 def _text(members: Mapping[str, Raw], name: str) -> str:
