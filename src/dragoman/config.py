@@ -109,9 +109,23 @@ class UpstreamTable(Table, frozen=True):
     """The OAuth client of a grant that names none."""
     access_token: str = ""
     """A token of Google's that somebody else keeps fresh, instead of credentials."""
+    links: bool | None = None
+    """Its server fetches media by its address; Claude on Vertex does not."""
     connect: float = 10.0
     first_byte: float = 600.0
     idle: float = 300.0
+
+
+class MediaTable(Table, frozen=True):
+    """How linked media is fetched that an upstream does not fetch itself."""
+
+    fetch: bool = True
+    max_bytes: int = 20 << 20
+    """For all links of a request together."""
+    max_links: int = 20
+    seconds: float = 20.0
+    allow: tuple[str, ...] = ()
+    """Hosts by pattern, and networks, that may be asked though they are not public."""
 
 
 class SessionsTable(Table, frozen=True):
@@ -134,6 +148,7 @@ class Config(Struct, frozen=True, kw_only=True):
     upstreams: Mapping[str, UpstreamTable] = {}
     models: Mapping[str, tuple[str, ...]] = {}
     sessions: SessionsTable = SessionsTable()
+    media: MediaTable = MediaTable()
     source: str = "the environment"
 
     @property
@@ -188,7 +203,7 @@ class _Reader:
         self._environment = environment
 
     def read(self, document: dict[str, Any]) -> Config:
-        known = {"server", "upstreams", "models", "sessions"}
+        known = {"server", "upstreams", "models", "sessions", "media"}
         for name in document:
             if name not in known:
                 raise self._error(name, f"there is no such table{_hint(name, known)}")
@@ -201,7 +216,13 @@ class _Reader:
         sessions = self._table("sessions", document.get("sessions", {}), SessionsTable)
         sessions = msgspec.structs.replace(sessions, url=self._secret("sessions.url", sessions.url))
         return Config(
-            server=server, keys=keys, upstreams=upstreams, models=models, sessions=sessions, source=self._file
+            server=server,
+            keys=keys,
+            upstreams=upstreams,
+            models=models,
+            sessions=sessions,
+            media=self._table("media", document.get("media", {}), MediaTable),
+            source=self._file,
         )
 
     def _tables(self, document: dict[str, Any], name: str) -> dict[str, Any]:

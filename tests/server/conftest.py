@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from dragoman.config import Config, RetriesTable, ServerTable, SessionsTable, UpstreamTable
+from dragoman.config import Config, MediaTable, RetriesTable, ServerTable, SessionsTable, UpstreamTable
 from dragoman.gateway.record import Record
 from dragoman.http.background import in_background
 from dragoman.server.serving import running
@@ -68,11 +68,12 @@ def serving(simulator: Simulated, **server: Any) -> Generator[Gateway]:
     }
     quick = RetriesTable(first_wait=0.01)
     keys = server.pop("keys", ())
+    media = server.pop("media", MediaTable())
     server_sessions = server.pop("sessions", None)
     table = ServerTable(**{"listen": "127.0.0.1:0", "retries": quick, **server})
     with ExitStack() as stack:
         sessions = server_sessions or SessionsTable(url=f"sqlite:///{stack.enter_context(TemporaryDirectory())}/s.db")
-        config = Config(server=table, keys=keys, upstreams=tables, models=models, sessions=sessions)
+        config = Config(server=table, keys=keys, upstreams=tables, models=models, sessions=sessions, media=media)
         yield stack.enter_context(_run(config, simulator, records))
 
 

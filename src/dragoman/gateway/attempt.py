@@ -11,7 +11,6 @@ from time import time
 from msgspec import Struct
 
 from dragoman.core.problems import Problem
-from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.ask import Ask
 from dragoman.gateway.redact import credentials_of, without
@@ -23,7 +22,7 @@ from dragoman.http.link import Failure, TooSlow, Untrusted
 from dragoman.http.message import Headers
 from dragoman.interpreter.faults import as_fault
 from dragoman.interpreter.rejections import Sent, named, placed
-from dragoman.interpreter.signing import Missing, Signer
+from dragoman.interpreter.signing import Missing
 from dragoman.interpreter.translate import Context, Translation, translate_request
 
 _REFUSED_KEY = frozenset({401, 403})
@@ -80,20 +79,20 @@ async def translated(ask: Ask, target: Target, vault: Vault | None = None) -> Tr
     call = ask.native if ask.native is not None and upstream.dialect == ask.dialect else ask.call
     if upstream.dialect == ask.dialect:
         require_readable(call, dialect_named(ask.dialect))
+    way = (call, ask.dialect, upstream.dialect)
+    say = partial(translate_request, *way, model=renamed, strict=ask.strict, form=upstream.form)
     try:
-        translation = await _signed(partial(_say, call, ask, target, renamed), ask.owner, vault)
+        if target.library is None:
+            translation = await _signed(say, ask.owner, vault)
+        else:
+            translation = await target.library.translated(
+                lambda links: _signed(partial(say, links=links), ask.owner, vault), taken=target.links
+            )
     except Problem as problem:
         raise explained(problem, call, dialect_named(ask.dialect)) from None
     if translation.request is not None and upstream.dialect != ask.dialect:
         await require_meaningful(call, dialect_named(ask.dialect), translation.request)
     return translation
-
-
-def _say(call: Call, ask: Ask, target: Target, renamed: str, signer: Signer | None = None) -> Translation:
-    upstream = target.upstream
-    return translate_request(
-        call, ask.dialect, upstream.dialect, model=renamed, strict=ask.strict, form=upstream.form, signer=signer
-    )
 
 
 async def _signed(say: Callable[..., Translation], owner: str, vault: Vault | None) -> Translation:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from dragoman.core.problems import Problem
+from dragoman.gateway.media import Library
 from dragoman.http.client import Deadlines
 from dragoman.upstreams.place import Upstream
 
@@ -28,6 +29,10 @@ class Target(Struct, frozen=True):
     upstream: Upstream
     model: str
     deadlines: Deadlines = Deadlines()
+    library: Library | None = None
+    """Who fetches linked media that the upstream does not."""
+    links: bool = True
+    """It fetches links itself, as far as its models do."""
 
 
 class Places(Struct, frozen=True):
@@ -36,10 +41,14 @@ class Places(Struct, frozen=True):
     by_name: Mapping[str, Place]
     kinds: Mapping[str, str]
     deadlines: Mapping[str, Deadlines] = {}
+    library: Library | None = None
+    linkless: frozenset[str] = frozenset()
+    """Those that fetch no links."""
 
     def target(self, name: str, model: str) -> Target:
         """Return an upstream as the place of a model."""
-        return Target(self.by_name[name](model), model, self.deadlines.get(name, Deadlines()))
+        deadlines = self.deadlines.get(name, Deadlines())
+        return Target(self.by_name[name](model), model, deadlines, self.library, name not in self.linkless)
 
 
 class Routes:

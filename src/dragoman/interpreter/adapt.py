@@ -20,17 +20,19 @@ from dragoman.interpreter.history import fit_messages
 from dragoman.interpreter.kin import shared_fields, shared_value
 from dragoman.interpreter.knobs import fit_identity, fit_output, fit_sampling, fit_thinking, most_tokens
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.links import Links
 from dragoman.interpreter.recall import NOTHING, Beginning
 from dragoman.interpreter.repair import paired
 from dragoman.interpreter.tools import fit_tools
 
 
-def adapt(
+def adapt(  # noqa: PLR0913, PLR0917  a request, its target, and what is known beside both
     request: Request,
     source_issuer: str,
     traits: Traits,
     ledger: Ledger,
     recalled: Callable[[Arguments], Beginning] = lambda _: NOTHING,
+    links: Links | None = None,
 ) -> tuple[Request, Undo]:
     """Return `request` as `traits` can take it, and how to undo that in the reply.
 
@@ -38,7 +40,7 @@ def adapt(
     """
     if not traits.function_tools and any(isinstance(tool, Tool) for tool in request.tools):
         raise Problem("unsupported", "this model takes tools only on OpenAI's Responses", where=ledger.place("tools"))
-    fitting = Fitting(traits, ledger, source_issuer, most_tokens(request.sampling, traits))
+    fitting = Fitting(traits, ledger, source_issuer, most_tokens(request.sampling, traits), links=links)
     identity = fit_identity(request, fitting)
     thinking = fit_thinking(request, fitting)
     # Claude's manual thinking and a forced tool exclude each other.
@@ -52,6 +54,8 @@ def adapt(
         fitting.names.update(beginning.names)
         messages = (*messages[: leading_systems(messages)], *messages[beginning.end_in(messages) :])
     turns = fitted_turns(messages, fitting, begins=not beginning.messages)
+    if links is not None:
+        links.require()
     if output is not None and not traits.prefill_formatted:
         turns = tuple(answered(list(turns), ledger))
     if fitting.marked:

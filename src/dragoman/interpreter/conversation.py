@@ -19,6 +19,7 @@ from dragoman.interpreter.cache_marks import marks_agree
 from dragoman.interpreter.carry import restored
 from dragoman.interpreter.fitting import Arguments, Fitting
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.links import Links
 from dragoman.interpreter.recall import NOTHING, Beginning, Recall
 from dragoman.interpreter.signing import Signer, signed_again
 from dragoman.wire import array, json
@@ -39,14 +40,23 @@ class Conversation:
     """How many bytes the body has from the end of the history on."""
 
     def __init__(  # noqa: PLR0913, PLR0917  a call on its way, and who remembers what of it
-        self, call: Call, here: Dialect, there: Dialect, model: str, recall: Recall, signer: Signer | None = None
+        self,
+        call: Call,
+        here: Dialect,
+        there: Dialect,
+        model: str,
+        recall: Recall,
+        signer: Signer | None = None,
+        links: Links | None = None,
     ) -> None:
         self._call = call
         self._here = here
         self._there = there
         self._recall = recall
-        # What was given back to one owner is not what another brings.
-        self._scope = (here.name, there.name, model if signer is None else f"{model} {signer.scope}")
+        self._links = links
+        # What was given back to one owner is not what another brings; where links are fetched, other things are made.
+        known = [model, *([signer.scope] if signer is not None else ()), *(["with links"] if links is not None else ())]
+        self._scope = (here.name, there.name, " ".join(known))
         self.request = self._read()
         if signer is not None:
             self._sign(signer)
@@ -121,6 +131,8 @@ class Conversation:
             told = self._told(segment, longer, traits)
         except Problem:
             return NOTHING  # what is refused is told of the whole request, in the order of all there is
+        if self._links is not None and self._links.missing:
+            return NOTHING
         self._recall.keep(self._scope, told, known)
         return told
 
@@ -134,7 +146,7 @@ class Conversation:
     def _told(self, segment: tuple[Message, ...], longer: Beginning, traits: Traits) -> Beginning:
         """Translate the messages by which a beginning is longer than what was known."""
         ledger = Ledger(self._here.pointers, self._call.body, longer.once)
-        fitting = Fitting(traits, ledger, self._here.issuer, arguments=longer.retold)
+        fitting = Fitting(traits, ledger, self._here.issuer, arguments=longer.retold, links=self._links)
         turns = fitted_turns(segment, fitting, begins=self._known is NOTHING)
         body = self._there.render_request(Request(model="", messages=turns), traits).body
         # A request of nothing but messages ends with its history.

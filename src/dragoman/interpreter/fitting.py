@@ -6,6 +6,7 @@ from dragoman.core.traits import Traits
 from dragoman.core.value import Value
 from dragoman.interpreter.aliases import name_alias
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.links import Links
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.notes import Note
 
@@ -54,6 +55,8 @@ class Fitting(Struct):
     """One call at a time is wanted, and the target has no switch for it."""
     marked: bool = False
     """Some part of the history has a cache mark."""
+    links: Links | None = None
+    """What was fetched for links; None where nobody fetches."""
     instructions: list[str] = field(default_factory=list[str])
     """What the target has no field for and is asked for in words."""
 

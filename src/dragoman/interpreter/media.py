@@ -8,11 +8,13 @@ from urllib.parse import unquote_to_bytes
 from msgspec import structs
 
 from dragoman.core.parts import Inline, Link, Media, MediaKind, Plain, Stored, Text
+from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
 from dragoman.interpreter.fitting import Fitting
 from dragoman.interpreter.foreign import without_foreign
 
+NOT_FETCHED = "media_not_fetched"
 _FILE_NAMES = {"application/pdf": "document.pdf", "text/plain": "document.txt"}
 _COMMON_TYPES = {
     "image": "image/jpeg",
@@ -72,7 +74,11 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 def fit_media(part: Media, message: Message, fitting: Fitting) -> Media | Text | None:
     """Return the media as the target takes it, words in its place, or nothing."""
     traits = fitting.traits
-    part = _known(_typed(_opened(part)), fitting)
+    part = _typed(_opened(part))
+    fetched = fitting.links.of(part, traits) if fitting.links is not None else None
+    if fetched is not None:
+        part = _of_type(structs.replace(part, source=Inline(fetched.data)), fetched.media_type)
+    part = _known(part, fitting)
     source = part.source
     if isinstance(source, Inline) and _is_text(part) and traits.document_types:
         source = _plain(part, source)
@@ -82,6 +88,8 @@ def fit_media(part: Media, message: Message, fitting: Fitting) -> Media | Text |
         text = f"{part.name}\n\n{source.text}" if part.name else source.text
         return Text(text=text, where=part.where, cache=cache)
     refusal = _media_refusal(part, source, message, fitting)
+    if refusal is not None and fetched is not None:
+        raise Problem("invalid_request", f"{refusal}: {fetched.media_type}", where=part.where, code=NOT_FETCHED)
     if refusal is not None:
         fitting.ledger.dropped(part.where, refusal)
         return Text(text=f"[{part.kind} left out: {refusal}]") if message.role == "user" else None

@@ -26,6 +26,7 @@ from dragoman.interpreter.conversation import Conversation
 from dragoman.interpreter.faults import as_fault, is_envelope, losses_of
 from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.ledger import Ledger, refuse
+from dragoman.interpreter.links import Links
 from dragoman.interpreter.recall import Recall
 from dragoman.interpreter.reply import ReplyFitter
 from dragoman.interpreter.reply_whole import WholeFitter
@@ -77,17 +78,18 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and three indepen
     strict: bool = False,
     form: str = "",
     signer: Signer | None = None,
+    links: Links | None = None,
 ) -> Translation:
     """Say a request of `source` in `target`, for `model` there (the caller's own name for it when empty).
 
     `form` names a variant of the target's envelope, such as Gemini's "code_assist". Strict refuses any loss. `signer`
     is asked for signatures that the target demands and the caller did not bring; `Missing` if it must look them up.
+    With `links` media that the target does not fetch is replaced by what was fetched for it; `Unfetched` if it must be.
     """
     here, there = dialect_named(source), dialect_named(target)
     if here is there and not form:
         return _passed(call, here, model, strict=strict)
-    signs = signer if here is not there else None
-    conversation = Conversation(call, here, there, model, RECALL, signs)
+    conversation = Conversation(call, here, there, model, RECALL, signer if here is not there else None, links)
     request = conversation.request
     wanted = model or request.model
     traits = traits_for(target, wanted)
@@ -95,7 +97,7 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and three indepen
     if here is not there:
         ledger = Ledger(here.pointers, call.body)
         asked = _with_declared(_spoken(request, ledger), here)
-        adapted, undo = adapt(asked, here.issuer, traits, ledger, partial(conversation.beginning, traits))
+        adapted, undo = adapt(asked, here.issuer, traits, ledger, partial(conversation.beginning, traits), links)
         losses = ledger.losses() if len(ledger) else ()
     if strict:
         refuse(losses)

@@ -6,12 +6,14 @@ from functools import partial
 from typing import Any
 
 from dragoman import __version__
-from dragoman.config import UpstreamTable
+from dragoman.config import Config, UpstreamTable
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.attempt import told
+from dragoman.gateway.media import Library, MediaLimits
 from dragoman.gateway.route import Place
 from dragoman.http.client import Client, Deadlines, Outgoing
+from dragoman.http.guarded import Guard
 from dragoman.http.link import Failure
 from dragoman.upstreams.anthropic import Anthropic
 from dragoman.upstreams.code_assist import CodeAssist
@@ -30,6 +32,24 @@ _KEYED: dict[str, Callable[[str, str, str, str], Upstream]] = {
     "openai-responses": partial(OpenAI, responses=True),
 }
 """Upstreams that want an address and a key."""
+
+
+_LINKLESS = frozenset({"vertex-anthropic"})
+
+
+def linkless(config: Config) -> frozenset[str]:
+    """Return the names of upstreams that fetch no linked media."""
+    tables = config.upstreams.items()
+    return frozenset(
+        name for name, table in tables if not (table.kind not in _LINKLESS if table.links is None else table.links)
+    )
+
+
+def library(config: Config) -> Library:
+    """Return what fetches it for them."""
+    media = config.media
+    limits = MediaLimits(fetch=media.fetch, max_bytes=media.max_bytes, max_links=media.max_links, seconds=media.seconds)
+    return Library(Guard(media.allow), limits)
 
 
 async def place(name: str, table: UpstreamTable, client: Client, stack: AsyncExitStack) -> Place:

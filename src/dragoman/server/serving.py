@@ -17,7 +17,7 @@ from dragoman.http.server import Server, listening
 from dragoman.server.access import Access, Key, hashed, own_names
 from dragoman.server.app import App
 from dragoman.server.desks import open_desk
-from dragoman.server.places import place
+from dragoman.server.places import library, linkless, place
 from dragoman.server.refusing import refusal
 from dragoman.server.seat import Seat
 from dragoman.server.watch import Watch
@@ -58,7 +58,7 @@ async def running(
             name: Deadlines(connect=table.connect, first_byte=table.first_byte, idle=table.idle)
             for name, table in config.upstreams.items()
         }
-        routes = Routes(Places(places, kinds, deadlines), config.models)
+        routes = Routes(Places(places, kinds, deadlines, library(config), linkless(config)), config.models)
         watch = Watch(config, observers, seat)
         if seat is not None:
             await stack.enter_async_context(seat.siblings.answered(watch.kept.find))

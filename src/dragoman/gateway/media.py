@@ -1,0 +1,105 @@
+"""Fetch linked media for upstreams that do not fetch it themselves.
+
+All links of a request are fetched at once, within one limit of bytes and one of time. What was fetched is kept for some
+minutes: a conversation sends its links with every turn.
+"""
+
+import asyncio
+from base64 import b64encode
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from time import monotonic
+
+from msgspec import Struct
+
+from dragoman.core.problems import Problem
+from dragoman.gateway.sniffing import kind_of, sniffed
+from dragoman.http.guarded import Guard, Refused, Room
+from dragoman.interpreter.links import Fetched, Links, Unfetched, Wanted
+from dragoman.interpreter.media import NOT_FETCHED
+from dragoman.interpreter.translate import Translation
+
+_KEPT_SECONDS = 300.0
+_MOST_KEPT = 64 << 20
+_LONGEST_SHOWN = 200
+
+
+class MediaLimits(Struct, frozen=True, kw_only=True):
+    """How much is fetched for one request."""
+
+    fetch: bool = True
+    max_bytes: int = 20 << 20
+    max_links: int = 20
+    seconds: float = 20.0
+
+
+class Library:
+    """What was fetched lately."""
+
+    def __init__(self, guard: Guard, limits: MediaLimits | None = None) -> None:
+        self._guard = guard
+        self._limits = limits or MediaLimits()
+        self._kept: OrderedDict[str, tuple[float, Fetched]] = OrderedDict()
+        self._size = 0
+
+    async def translated(self, translate: Callable[[Links], Awaitable[Translation]], *, taken: bool) -> Translation:
+        """Translate a request, with what must be fetched for it; `taken` if the upstream fetches links itself."""
+        try:
+            return await translate(Links(taken=taken))
+        except Unfetched as missing:
+            known = await self._all(missing.links)
+        try:
+            return await translate(Links(known, taken=taken))
+        except Unfetched as missing:
+            raise _refused(*next(iter(missing.links.items())), "it is not fetched") from None
+
+    async def _all(self, links: dict[str, Wanted]) -> dict[str, Fetched]:
+        limits = self._limits
+        first = next(iter(links.items()))
+        if not limits.fetch:
+            raise _refused(*first, "the upstream does not fetch it, and the gateway is told not to")
+        if len(links) > limits.max_links:
+            raise _refused(*first, f"there are more than {limits.max_links} links to fetch")
+        found = {url: page for url in links if (page := self._known(url)) is not None}
+        room = Room(limits.max_bytes)
+        wanted = [(url, link) for url, link in links.items() if url not in found]
+        tasks = [asyncio.create_task(self._one(url, link, room)) for url, link in wanted]
+        try:
+            pages = await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+        return found | dict(zip((url for url, _ in wanted), pages, strict=True))
+
+    async def _one(self, url: str, link: Wanted, room: Room) -> Fetched:
+        try:
+            page = await self._guard.fetch(url, room, self._limits.seconds)
+        except Refused as refusal:
+            raise _refused(url, link, str(refusal)) from None
+        media_type = sniffed(page.body, page.kind)
+        if not media_type or link.kind not in ("document", kind_of(media_type)):
+            raise _refused(url, link, f"it is no {link.kind}")
+        fetched = Fetched(media_type, b64encode(page.body).decode())
+        self._keep(url, fetched)
+        return fetched
+
+    def _known(self, url: str) -> Fetched | None:
+        until, fetched = self._kept.get(url, (0.0, None))
+        return fetched if until > monotonic() else None
+
+    def _keep(self, url: str, fetched: Fetched) -> None:
+        self._forget(url)
+        self._kept[url] = (monotonic() + _KEPT_SECONDS, fetched)
+        self._size += len(fetched.data)
+        while self._size > _MOST_KEPT:
+            self._forget(next(iter(self._kept)))
+
+    def _forget(self, url: str) -> None:
+        _, before = self._kept.pop(url, (0.0, None))
+        self._size -= len(before.data) if before is not None else 0
+
+
+def _refused(url: str, link: Wanted, why: str) -> Problem:
+    shown = url if len(url) <= _LONGEST_SHOWN else f"{url[:_LONGEST_SHOWN]}…"
+    message = f"the {link.kind} at {shown} cannot be fetched: {why}"
+    return Problem("invalid_request", message, where=link.where, code=NOT_FETCHED)

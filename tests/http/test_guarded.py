@@ -1,0 +1,303 @@
+"""A stranger's link is fetched from the public internet only, and takes no more of us than it is given."""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
+from typing import Any
+
+import pytest
+import trustme
+
+from dragoman.http.addresses import Allowed, is_public
+from dragoman.http.exchange import Exchange
+from dragoman.http.guarded import Guard, Page, Refused, Room
+from dragoman.http.server import Server, listening
+
+LOOPBACK = ("127.0.0.0/8",)
+NOT_PUBLIC = [
+    "127.0.0.1", "127.8.9.1", "0.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
+    "100.100.100.200", "168.63.129.16", "192.0.0.192", "198.18.0.1", "203.0.113.9", "224.0.0.1", "255.255.255.255",
+    "240.0.0.1", "192.88.99.1", "::", "::1", "::ffff:127.0.0.1", "::ffff:8.8.8.8", "::127.0.0.1", "64:ff9b::7f00:1",
+    "64:ff9b:1::1", "2002:7f00:1::1", "2001::1", "fe80::1", "fe80::1%eth0", "fc00::1", "fd00:ec2::254", "fec0::1",
+    "ff02::1", "2001:db8::1", "3fff::1", "5f00::1", "2606:4700::5efe:7f00:1", "2606:4700::200:5efe:7f00:1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("address", NOT_PUBLIC)
+def test_an_address_that_is_not_on_the_public_internet_is_known_in_every_form(address):
+    assert not is_public(ip_address(address))
+
+
+@pytest.mark.parametrize("address", ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111", "2a00:1450:4001::200e"])
+def test_others_are_public(address):
+    assert is_public(ip_address(address))
+
+
+def test_hosts_are_allowed_by_pattern_and_addresses_by_network():
+    allowed = Allowed(["*.corp.example", "10.0.0.0/8"])
+    assert allowed.host("Files.Corp.example.")
+    assert not allowed.host("corp.example.evil")
+    assert allowed.address(ip_address("10.2.3.4"))
+    assert not allowed.address(ip_address("11.2.3.4"))
+
+
+class Names:
+    """A resolver that answers as it is told, one list after the other, and counts how often it is asked."""
+
+    def __init__(self, *answers: list[str]) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str, port: int) -> list[str]:
+        del port
+        self.asked.append(host)
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+def fetched(url: str, guard: Guard | None = None, *, most: int = 1 << 20, seconds: float = 5.0) -> Page:
+    return asyncio.run((guard or Guard()).fetch(url, Room(most), seconds))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1/a", "http://2130706433/", "http://0x7f000001/", "http://0177.0.0.1/", "http://127.1/",
+        "http://0/", "http://localhost/", "http://localhost./", "http://[::1]/", "http://[::ffff:127.0.0.1]/",
+        "http://[::]/", "http://169.254.169.254/latest/meta-data/", "http://[fe80::1%25eth0]/", "http://①②⑦.⓪.⓪.①/",
+        "http://127。0。0。1/", "http://user:pass@8.8.8.8/", "http://8.8.8.8\\@127.0.0.1/", "http://8.8.8.8:22/",
+        "file:///etc/passwd", "ftp://8.8.8.8/", "gopher://8.8.8.8/", "data:text/plain,x", "unix:///run/x", "//8.8.8.8/",
+        "http:8.8.8.8", "http:///x", "http://8.8.8.8/\r\nx: y", "http://8.8.8.8:99999/", "http://[::1", "javascript:1",
+        "https://exa mple.com/", "",
+    ],
+)  # fmt: skip
+def test_a_link_that_leads_elsewhere_is_refused_before_anybody_is_asked(url, monkeypatch):
+    connected = []
+
+    async def connect(*arguments: object, **_: object) -> None:
+        connected.append(arguments)
+        raise OSError
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "create_connection", connect)
+    with pytest.raises(Refused) as told:
+        fetched(url)
+    assert not connected
+    assert "127.0.0.1" not in str(told.value)
+
+
+@pytest.mark.parametrize("answer", [["8.8.8.8", "10.0.0.1"], ["::ffff:10.0.0.1"], ["169.254.169.254"]])
+def test_a_name_with_one_address_that_is_not_public_is_refused(answer):
+    with pytest.raises(Refused, match="public"):
+        fetched("https://mixed.example/a.png", Guard(resolve=Names(answer)))
+
+
+def test_a_name_is_resolved_once_and_the_connection_goes_to_what_was_vetted(monkeypatch):
+    names = Names(["8.8.8.8"], ["127.0.0.1"])
+    tried = []
+
+    async def connect(*arguments: object, **_: object) -> None:
+        tried.append(arguments[2:4])
+        raise OSError
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "create_connection", connect)
+    with pytest.raises(Refused, match="reached"):
+        fetched("http://rebind.example/a.png", Guard(resolve=names))
+    assert names.asked == ["rebind.example"]
+    assert tried == [("8.8.8.8", 80)]
+
+
+def serving(handler: Callable[[Exchange], Awaitable[None]], steps: Callable[[Server], Awaitable[object]]) -> object:
+    async def run() -> object:
+        async with listening(handler, grace=0.1) as server:
+            return await steps(server)
+
+    return asyncio.run(asyncio.wait_for(run(), 20))
+
+
+async def picture(exchange: Exchange) -> None:
+    heard = exchange.request
+    names = {name for name, _ in heard.headers}
+    assert names == {"host", "accept", "accept-encoding", "connection"}
+    await exchange.send(
+        200, {"content-type": "image/png; x=y", "set-cookie": "a=b"}, b"\x89PNG" + heard.target.encode()
+    )
+
+
+def test_what_is_allowed_is_fetched_with_nothing_of_ours():
+    page = serving(picture, lambda server: Guard(LOOPBACK).fetch(f"{server.base_url}/a%20b?q=ä", Room(99), 5))
+    assert page == Page("image/png", b"\x89PNG/a%20b?q=%C3%A4")
+
+
+def test_the_name_is_told_to_the_server_and_not_its_address():
+    heard = []
+
+    async def handler(exchange: Exchange) -> None:
+        heard.append(exchange.request.header("host"))
+        await exchange.send(200, {}, b"x")
+
+    async def steps(server: Server) -> Page:
+        port = server.address[1]
+        guard = Guard(("pictures.example",), resolve=Names(["127.0.0.1"]))
+        return await guard.fetch(f"http://Pictures.example:{port}/", Room(9), 5)
+
+    assert serving(handler, steps) == Page("", b"x")
+    assert heard[0].startswith("pictures.example:")
+
+
+def redirecting(to: str, status: int = 302) -> Callable[[Exchange], Awaitable[None]]:
+    async def handler(exchange: Exchange) -> None:
+        if exchange.request.path == "/end":
+            await exchange.send(200, {"content-type": "text/plain"}, b"end")
+        else:
+            await exchange.send(status, {"location": to})
+
+    return handler
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_followed(status):
+    page = serving(redirecting("/end", status), lambda server: Guard(LOOPBACK).fetch(server.base_url, Room(9), 5))
+    assert page == Page("text/plain", b"end")
+
+
+@pytest.mark.parametrize(
+    ("to", "why"),
+    [
+        ("http://10.0.0.1/", "public"),
+        ("//169.254.169.254/latest", "public"),
+        ("http://[::1]/", "public"),
+        ("file:///etc/passwd", "web"),
+        ("gopher://8.8.8.8/", "web"),
+        ("http://a:b@8.8.8.8/", "user name"),
+        ("/again", "too often"),
+    ],
+)
+def test_a_redirect_is_a_link_like_any_other(to, why):
+    with pytest.raises(Refused, match=why):
+        serving(redirecting(to), lambda server: Guard(LOOPBACK).fetch(server.base_url, Room(9), 5))
+
+
+async def endless(exchange: Exchange) -> None:
+    exchange.start(200, {"content-type": "image/png"})
+    while True:
+        await exchange.write(b"x" * 4096)
+
+
+async def dripping(exchange: Exchange) -> None:
+    exchange.start(200, {"content-type": "image/png"})
+    while True:
+        await exchange.write(b"x")
+        await asyncio.sleep(0.01)
+
+
+async def silent(exchange: Exchange) -> None:
+    await exchange.wait_gone()
+
+
+async def long_headed(exchange: Exchange) -> None:
+    await exchange.send(200, {f"x-{at}": "y" * 1000 for at in range(200)}, b"x")
+
+
+async def packed(exchange: Exchange) -> None:
+    await exchange.send(200, {"content-encoding": "gzip"}, b"x")
+
+
+async def missing(exchange: Exchange) -> None:
+    await exchange.send(404, {}, b"secrets of the network")
+
+
+@pytest.mark.parametrize(
+    ("handler", "why"),
+    [
+        (endless, "larger than 100000 bytes"),
+        (dripping, "within 0.3 seconds"),
+        (silent, "within 0.3 seconds"),
+        (long_headed, "reached"),
+        (packed, "packs"),
+        (missing, "status 404"),
+    ],
+    ids=["endless", "dripping", "silent", "long-headed", "packed", "missing"],
+)
+def test_a_server_that_wants_more_of_us_does_not_get_it(handler, why):
+    with pytest.raises(Refused, match=why) as told:
+        serving(handler, lambda server: Guard(LOOPBACK).fetch(server.base_url, Room(100_000), 0.3))
+    assert "secrets" not in str(told.value)
+
+
+def test_a_length_that_is_too_much_is_not_waited_for():
+    async def handler(exchange: Exchange) -> None:
+        exchange.start(200, {}, length=99_999_999)
+        await exchange.wait_gone()
+
+    with pytest.raises(Refused, match="larger"):
+        serving(handler, lambda server: Guard(LOOPBACK).fetch(server.base_url, Room(1000), 5))
+
+
+def test_several_fetches_share_their_room():
+    async def handler(exchange: Exchange) -> None:
+        await exchange.send(200, {}, b"x" * 600)
+
+    async def steps(server: Server) -> list[object]:
+        room = Room(1000)
+        fetches = (Guard(LOOPBACK).fetch(server.base_url, room, 5) for _ in range(2))
+        return await asyncio.gather(*fetches, return_exceptions=True)
+
+    kinds = sorted(type(found).__name__ for found in serving(handler, steps))
+    assert kinds == ["Page", "Refused"]
+
+
+def test_a_proxy_of_the_environment_is_not_asked(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert serving(redirecting("/end"), lambda server: Guard(LOOPBACK).fetch(server.base_url, Room(9), 5))
+
+
+def secured(reply: bytes, *, issued_for: str, asked_as: str) -> Page:
+    """Fetch from a server that has a certificate by an authority we trust."""
+    authority = trustme.CA()
+    context, trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), ssl.create_default_context()
+    authority.issue_cert(issued_for).configure_cert(context)
+    authority.configure_trust(trust)
+
+    async def steps() -> Page:
+        gone = asyncio.Event()
+
+        class Secured(asyncio.Protocol):
+            """Says its reply to whatever it hears."""
+
+            def connection_made(self, transport: Any) -> None:
+                self.transport = transport
+
+            def data_received(self, data: bytes) -> None:
+                self.transport.write(reply)
+
+            def connection_lost(self, exc: Exception | None) -> None:
+                gone.set()
+
+        server = await asyncio.get_running_loop().create_server(Secured, "127.0.0.1", 0, ssl=context)
+        port = server.sockets[0].getsockname()[1]
+        guard = Guard(("*.example",), resolve=Names(["127.0.0.1"]), trust=trust)
+        async with server:
+            try:
+                found = await guard.fetch(f"https://{asked_as}:{port}/", Room(99), 5)
+                await gone.wait()
+            finally:
+                server.close()
+            return found
+
+    return asyncio.run(asyncio.wait_for(steps(), 10))
+
+
+REPLY = b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecret"
+
+
+def test_a_certificate_must_be_for_the_name_of_the_link():
+    assert secured(REPLY, issued_for="names.example", asked_as="names.example").body == b"secret"
+    with pytest.raises(Refused, match="reached"):
+        secured(REPLY, issued_for="names.example", asked_as="others.example")
+
+
+def test_a_redirect_from_https_to_http_is_refused():
+    reply = b"HTTP/1.1 302 Found\r\nlocation: http://names.example/\r\ncontent-length: 0\r\n\r\n"
+    with pytest.raises(Refused, match="from https to http"):
+        secured(reply, issued_for="names.example", asked_as="names.example")

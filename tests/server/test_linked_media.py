@@ -1,0 +1,195 @@
+"""Media behind a link that the upstream does not fetch is fetched before, or refused with the client's own place."""
+
+from base64 import b64decode, b64encode
+from collections import Counter
+from collections.abc import Generator
+from typing import Any
+
+import httpx2
+import pytest
+
+from dragoman.config import MediaTable, UpstreamTable
+from dragoman.http.background import in_background
+from dragoman.http.exchange import Exchange
+from dragoman.http.server import listening
+
+PIXEL = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
+FILES = {
+    "/pixel.png": ("image/png", PIXEL),
+    "/pixel": ("application/octet-stream", PIXEL),
+    "/page.png": ("image/png", b"<html>no picture</html>"),
+    "/paper.pdf": ("application/pdf", PDF),
+    "/large.png": ("image/png", PIXEL + b"x" * 5000),
+}
+PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses", "messages": "/v1/messages"}
+
+
+class Web:
+    """A server with some files, and how often each was asked for."""
+
+    base_url = ""
+
+    def __init__(self) -> None:
+        self.asked: Counter[str] = Counter()
+
+    async def handle(self, exchange: Exchange) -> None:
+        path = exchange.request.path
+        self.asked[path] += 1
+        if path == "/away":
+            await exchange.send(302, {"location": "http://10.0.0.1/"})
+        elif path in FILES:
+            kind, body = FILES[path]
+            await exchange.send(200, {"content-type": kind}, body)
+        else:
+            await exchange.send(404, {}, b"nothing here")
+
+
+@pytest.fixture
+def web() -> Generator[Web]:
+    found = Web()
+    with in_background(lambda: listening(found.handle), "web") as server:
+        found.base_url = server.base_url
+        yield found
+
+
+@pytest.fixture
+def fetching(serve):
+    return serve(media=MediaTable(allow=("127.0.0.0/8",), max_bytes=4000))
+
+
+def part_of(dialect: str, url: str) -> Any:
+    """An image by its address, in each dialect's own form."""
+    match dialect:
+        case "chat":
+            return {"type": "image_url", "image_url": {"url": url}}
+        case "responses":
+            return {"type": "input_image", "image_url": url}
+        case "messages":
+            return {"type": "image", "source": {"type": "url", "url": url}}
+        case _:
+            return {"fileData": {"mimeType": "image/png", "fileUri": url}}
+
+
+def body_of(dialect: str, model: str, part: Any, before: list[Any] | None = None) -> dict[str, Any]:
+    match dialect:
+        case "chat":
+            text = {"type": "text", "text": "What is this?"}
+            return {"model": model, "messages": [*(before or []), {"role": "user", "content": [text, part]}]}
+        case "responses":
+            text = {"type": "input_text", "text": "What is this?"}
+            return {"model": model, "store": False, "input": [{"role": "user", "content": [text, part]}]}
+        case "messages":
+            text = {"type": "text", "text": "What is this?"}
+            return {"model": model, "max_tokens": 99, "messages": [{"role": "user", "content": [text, part]}]}
+        case _:
+            return {"contents": [{"role": "user", "parts": [{"text": "What is this?"}, part]}]}
+
+
+def posted(gateway, dialect, model, part, **headers):
+    path = PATHS.get(dialect, f"/v1beta/models/{model}:generateContent")
+    return httpx2.post(gateway.base_url + path, json=body_of(dialect, model, part), headers=headers)
+
+
+def received(gateway) -> str:
+    return gateway.simulator.requests[-1].body.decode()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "model"),
+    [("chat", "claude"), ("responses", "claude"), ("gemini", "claude"), ("chat", "vclaude"), ("responses", "vclaude")],
+)
+def test_a_picture_behind_a_link_that_claude_does_not_fetch_is_sent_itself(fetching, web, dialect, model):
+    reply = posted(fetching, dialect, model, part_of(dialect, f"{web.base_url}/pixel.png"))
+    assert reply.status_code == 200, reply.text
+    assert b64encode(PIXEL).decode() in received(fetching)
+    assert "127.0.0.1" not in received(fetching)
+    assert "x-dragoman-losses" not in reply.headers or "image" not in reply.headers["x-dragoman-losses"]
+    assert web.asked == {"/pixel.png": 1}
+
+
+@pytest.mark.parametrize("model", ["gem", "gpt", "resp"])
+def test_what_the_upstream_fetches_itself_is_left_to_it(fetching, web, model):
+    dialect = "messages"
+    reply = posted(fetching, dialect, model, part_of(dialect, f"{web.base_url}/pixel.png"))
+    assert reply.status_code == 200, reply.text
+    assert not web.asked
+    assert f"{web.base_url}/pixel.png" in received(fetching)
+
+
+@pytest.mark.parametrize("dialect", ["chat", "responses", "messages"])
+def test_an_upstream_that_is_said_to_fetch_nothing_gets_what_is_behind_the_link(serve, web, dialect):
+    gateway = serve(
+        media=MediaTable(allow=("127.0.0.1",)),
+        upstreams={"plain": UpstreamTable(kind="gemini", links=False)},
+        models={"plain": ("plain/gemini-3.8-flash",)},
+    )
+    reply = posted(gateway, dialect, "plain", part_of(dialect, f"{web.base_url}/pixel"))
+    assert reply.status_code == 200, reply.text
+    assert web.asked == {"/pixel": 1}
+    assert b64encode(PIXEL).decode() in received(gateway)
+
+
+def test_a_document_behind_a_link_is_sent_itself_where_only_pictures_are_fetched(fetching, web):
+    paper = {"type": "document", "source": {"type": "url", "url": f"{web.base_url}/paper.pdf"}}
+    reply = posted(fetching, "messages", "gpt", paper)
+    assert reply.status_code == 200, reply.text
+    assert b64encode(PDF).decode() in received(fetching)
+
+
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        ("/page.png", "it is no image"),
+        ("/none.png", "its server answers with status 404"),
+        ("/large.png", "what is linked is larger than 4000 bytes"),
+        ("/away", "its address is not a public one"),
+    ],
+)
+@pytest.mark.parametrize("dialect", ["chat", "responses", "gemini"])
+def test_what_cannot_be_fetched_is_refused_with_its_place(fetching, web, dialect, file, why):
+    reply = posted(fetching, dialect, "claude", part_of(dialect, web.base_url + file))
+    assert reply.status_code == 400
+    error = reply.json()["error"]
+    assert error["message"].endswith(f"cannot be fetched: {why}")
+    assert "media_not_fetched" in reply.text
+    place = {"chat": "messages[0].content[1]", "responses": "input[0].content[1]", "gemini": "contents[0].parts[1]"}
+    assert place[dialect] in reply.text
+    assert "10.0.0.1" not in reply.text
+    assert not fetching.simulator.requests
+
+
+def test_nothing_is_fetched_from_our_own_network_unless_it_is_allowed(serve, web):
+    gateway = serve()
+    reply = posted(gateway, "chat", "claude", part_of("chat", f"{web.base_url}/pixel.png"))
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "media_not_fetched")
+    assert "its address is not a public one" in reply.text
+    assert not web.asked
+
+
+def test_nothing_is_fetched_where_that_is_switched_off(serve, web):
+    gateway = serve(media=MediaTable(fetch=False, allow=("127.0.0.0/8",)))
+    reply = posted(gateway, "chat", "claude", part_of("chat", f"{web.base_url}/pixel.png"))
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "media_not_fetched")
+    assert not web.asked
+
+
+def test_a_long_conversation_that_goes_on_keeps_its_picture_and_fetches_it_once(fetching, web):
+    picture = part_of("chat", f"{web.base_url}/pixel.png")
+    said: list[Any] = [{"role": "user", "content": [{"type": "text", "text": "What is this? " * 6000}, picture]}]
+    for turn in range(4):
+        said += [{"role": "assistant", "content": f"A pixel {turn}. " * 300}, {"role": "user", "content": "Sure?"}]
+        body = {"model": "claude", "messages": said}
+        reply = httpx2.post(fetching.base_url + PATHS["chat"], json=body)
+        assert reply.status_code == 200, reply.text
+        assert b64encode(PIXEL).decode() in received(fetching)
+    assert web.asked == {"/pixel.png": 1}
+
+
+def test_more_links_than_allowed_are_refused(serve, web):
+    gateway = serve(media=MediaTable(allow=("127.0.0.0/8",), max_links=2))
+    pictures = [part_of("chat", f"{web.base_url}/pixel.png?{at}") for at in range(3)]
+    body = {"model": "claude", "messages": [{"role": "user", "content": pictures}]}
+    reply = httpx2.post(gateway.base_url + PATHS["chat"], json=body)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, "media_not_fetched")
+    assert not web.asked
