@@ -1,5 +1,6 @@
 """A gateway over loopback, with simulators behind it."""
 
+import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from tempfile import TemporaryDirectory
@@ -28,6 +29,13 @@ class Gateway:
     def open(self, client: Any) -> Any:
         """Keep a client until the gateway is closed."""
         return self._clients.enter_context(client)
+
+    def told(self, count: int) -> list[Record]:
+        """Return the records once there are so many: the last may come a moment after its answer."""
+        deadline = time.monotonic() + 5
+        while len(self.records) < count and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return self.records
 
     def close(self) -> None:
         """Close every client."""

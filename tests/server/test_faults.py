@@ -1,4 +1,4 @@
-"""What a client hears when an upstream fails: its own SDK's error, with the right status, and never a false success."""
+"""What the gateway does when an upstream fails: tries again, asks the next, gives up; the errors themselves are the fault matrix."""
 
 import anthropic
 import openai
@@ -49,55 +49,12 @@ def faulty(model: str, fault: str) -> str:
     return f"{ROUTES[model]}/{MODELS[model]}~{fault}"
 
 
-ERRORS = (openai.APIError, anthropic.APIError, genai.errors.APIError)
-STATUSES = {
-    "400": {400},
-    "404": {404},
-    "401": {502},
-    "429,retry-after=50": {429},
-    "503": {503, 529},
-    "500": {502},
-}
-CLIENTS = ["chat", "responses", "messages", "gemini"]
-
-
-def status_of(error: Exception) -> int:
-    return getattr(error, "status_code", None) or getattr(error, "code", 0)
-
-
-@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("fault", STATUSES)
-def test_an_upstreams_status_reaches_the_client_as_its_sdks_own_error(gateway, client, model, streamed, fault):
-    with pytest.raises(ERRORS) as told:
-        asked(gateway, client, faulty(model, fault), streamed=streamed)
-    assert status_of(told.value) in STATUSES[fault]
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("fault", ["cut", "eof", "stream-error", "bad-json"])
-def test_a_stream_that_breaks_is_an_error_in_every_sdk(gateway, client, model, fault):
-    with pytest.raises(ERRORS):
-        asked(gateway, client, faulty(model, fault), streamed=True)
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.parametrize("fault", ["html", "empty", "bad-json", "reset"])
-def test_what_is_no_reply_is_a_bad_gateway(gateway, client, model, fault):
-    with pytest.raises(ERRORS) as told:
-        asked(gateway, client, faulty(model, fault), streamed=False)
-    assert status_of(told.value) in {502, 503}
-
-
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 def test_a_fault_that_passes_is_tried_again_and_never_seen_by_the_client(serve, streamed):
     gateway = serve()
     assert "simulator" in asked(gateway, "chat", faulty("gem", "503,times=1"), streamed=streamed)
     assert [seen.status for seen in gateway.simulator.requests] == [503, 200]
-    assert (gateway.records[-1].tries, gateway.records[-1].outcome) == (2, "answered")
+    assert [(record.tries, record.outcome) for record in gateway.told(1)] == [(2, "answered")]
 
 
 def test_the_next_upstream_is_asked_when_one_fails(serve):

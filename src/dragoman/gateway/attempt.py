@@ -135,3 +135,10 @@ def refused(incoming: Incoming, body: bytes, target: Target, ask: Ask, translati
         sent = Sent(translation.call.body, here.name, target.model, translation.undo)
         problem = placed(problem, sent, translation.request, there, ask.call.body)
     return as_fault(problem, here.issuer, there.issuer)
+
+
+def told_for_an_answer(problem: Problem, client: str) -> Problem:
+    """Return what an upstream says in place of an answer: an error with status 200 is no less its own for that."""
+    if problem.kind != "internal" or problem.status != 500 or not problem.detail_dialect:
+        return problem
+    return as_fault(problem, dialect_named(problem.detail_dialect).issuer, dialect_named(client).issuer)

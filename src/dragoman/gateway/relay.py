@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from dragoman.core.problems import Problem
 from dragoman.gateway.ask import Ask
-from dragoman.gateway.attempt import Reached, reach
+from dragoman.gateway.attempt import Reached, reach, told_for_an_answer
 from dragoman.gateway.catalogue import Catalogue
 from dragoman.gateway.counting import count
 from dragoman.gateway.delivery import Stream, send_whole
@@ -108,6 +108,9 @@ class Relay:
                 await stream.send(self._manner.hold, self._manner.heartbeat)
             else:
                 await send_whole(reached, ask, exchange, record, keeper)
+        except Problem as problem:
+            reached.incoming.close()
+            raise problem if exchange.started else told_for_an_answer(problem, ask.dialect) from None
         except BaseException:
             reached.incoming.close()
             raise

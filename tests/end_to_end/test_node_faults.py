@@ -1,0 +1,44 @@
+"""The fault matrix in the vendors' Node SDKs: the same cells, and the same answer in each."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from end_to_end.fault_rows import CELLS, failing
+from npm import installed, nodejs
+
+pytestmark = pytest.mark.slow
+SOURCES = Path(__file__).resolve().parents[1] / "simulator" / "clients" / "node"
+
+
+@pytest.fixture(scope="module")
+def told(request, tmp_path_factory):
+    """What the SDKs heard in every cell; they are run once."""
+    folder = tmp_path_factory.mktemp("node")
+    (folder / "node_modules").symlink_to(installed(SOURCES, request.config.cache.mkdir("node-sdks")) / "node_modules")
+    shutil.copy(SOURCES / "faults.mjs", folder)
+    cells = [
+        {"name": name, "client": cell.client, "model": cell.model, "streamed": cell.streamed}
+        for name, cell in CELLS.items()
+    ]
+    (folder / "cells.json").write_text(json.dumps(cells), encoding="utf-8")
+    with failing() as gateway:
+        command = ["faults.mjs", gateway.base_url, "cells.json"]
+        options = {"cwd": folder, "capture_output": True, "text": True, "timeout": 120}
+        done = nodejs.node(command, return_completed_process=True, **options)
+    assert not done.returncode, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", CELLS)
+def test_a_fault_is_the_sdks_own_error_and_never_a_success(told, name):
+    cell, heard = CELLS[name], told[name]
+    assert heard["error"] is not None, heard
+    assert heard["error"]["typed"], heard
+    if cell.status:
+        assert (heard["error"]["status"], heard["text"]) == (cell.status, "")
+    else:
+        assert heard["text"], heard
+        assert heard["finish"] in {"", "failed"}

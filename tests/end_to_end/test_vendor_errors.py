@@ -1,0 +1,168 @@
+"""Errors that a vendor tells in words of its own: each SDK raises what its programs decide by, and nobody tries in vain."""
+
+import asyncio
+import json
+import ssl
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from typing import Any
+
+import pytest
+import trustme
+
+from dragoman.config import UpstreamTable
+from dragoman.http.background import in_background
+from dragoman.http.exchange import Exchange
+from dragoman.http.server import listening
+from dragoman.simulator.serving import in_thread
+from end_to_end.fault_rows import CLIENTS
+from end_to_end.listening import Listener
+from server.conftest import Gateway, serving
+
+KINDS = {"chat": "openai", "responses": "openai-responses", "messages": "anthropic", "gemini": "gemini"}
+Said = tuple[int, dict[str, Any]]
+
+
+def _openai(status: int, code: str, message: str) -> Said:
+    kind = "invalid_request_error" if status == 400 else code
+    return status, {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+_LONG = "This model's maximum context length is 128000 tokens. However, your messages resulted in 200000 tokens."
+_BROKE = "You exceeded your current quota, please check your plan and billing details."
+_DAILY = {
+    "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+    "violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "quotaValue": "20"}],
+}
+TOO_LONG: dict[str, Said] = {
+    "chat": _openai(400, "context_length_exceeded", _LONG),
+    "responses": _openai(400, "context_length_exceeded", _LONG),
+    "messages": (
+        400,
+        {
+            "type": "error",
+            "error": {
+                "type": "invalid_request_error",
+                "message": "prompt is too long: 205000 tokens > 200000 maximum",
+            },
+        },
+    ),
+    "gemini": (
+        400,
+        {
+            "error": {
+                "code": 400,
+                "message": "The input token count (2000000) exceeds the maximum number of tokens allowed (1048576).",
+                "status": "INVALID_ARGUMENT",
+            }
+        },
+    ),
+}
+SPENT: dict[str, Said] = {
+    "chat": _openai(429, "insufficient_quota", _BROKE),
+    "responses": _openai(429, "insufficient_quota", _BROKE),
+    "messages": (402, {"type": "error", "error": {"type": "billing_error", "message": _BROKE}}),
+    "gemini": (
+        429,
+        {"error": {"code": 429, "message": _BROKE, "status": "RESOURCE_EXHAUSTED", "details": [_DAILY]}},
+    ),
+}
+
+
+class Vendors:
+    """Upstreams of every dialect that say what lies ready."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.listener = Listener(gateway)
+        self.said: Said = (500, {})
+        self.asked = 0
+
+    async def say(self, exchange: Exchange) -> None:
+        self.asked += 1
+        status, body = self.said
+        await exchange.send(status, {"content-type": "application/json"}, json.dumps(body).encode())
+
+
+@contextmanager
+def saying() -> Iterator[Vendors]:
+    found: list[Vendors] = []
+
+    async def say(exchange: Exchange) -> None:
+        await found[0].say(exchange)
+
+    with ExitStack() as stack:
+        server = stack.enter_context(in_background(lambda: listening(say, "127.0.0.1", 0, grace=0.1), "vendors"))
+        tables = {
+            f"says-{dialect}": UpstreamTable(
+                kind=kind, base_url=f"{server.base_url}/v1" if "openai" in kind else server.base_url
+            )
+            for dialect, kind in KINDS.items()
+        }
+        simulator = stack.enter_context(in_thread())
+        found.append(Vendors(stack.enter_context(serving(simulator, upstreams=tables))))
+        yield found[0]
+
+
+@pytest.fixture(scope="module")
+def vendors():
+    with saying() as found:
+        yield found
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("source", KINDS)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_context_that_is_too_long_is_told_so_that_programs_shorten_it(vendors, client, source, streamed):
+    vendors.said, vendors.asked = TOO_LONG[source], 0
+    heard = vendors.listener.listen(client, f"says-{source}/m", streamed=streamed)
+    assert (heard.status, vendors.asked) == (400, 1)
+    if client in {"chat", "responses"}:
+        assert heard.error.code == "context_length_exceeded"
+    if client == "messages":
+        assert "prompt is too long" in str(heard.error)
+
+
+@pytest.mark.parametrize("source", KINDS)
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_quota_that_is_spent_is_not_tried_again(vendors, client, source):
+    vendors.said, vendors.asked = SPENT[source], 0
+    heard = vendors.listener.listen(client, f"says-{source}/m", streamed=False)
+    assert vendors.asked == 1
+    assert heard.status in {402, 429}
+    assert heard.error.response.headers["x-should-retry"] == "false"
+    if client in {"chat", "responses"}:
+        assert (heard.status, heard.error.code) == (429, "insufficient_quota")
+    if client == source == "gemini":
+        assert heard.error.details["error"]["details"] == [_DAILY]
+
+
+@asynccontextmanager
+async def secured(asked: list[bytes]) -> AsyncIterator[int]:
+    """A server whose certificate nobody has vouched for; its port."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    trustme.CA().issue_cert("localhost").configure_cert(context)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.read(1000))
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+def test_an_upstream_that_cannot_prove_who_it_is_is_asked_nothing():
+    asked: list[bytes] = []
+    with ExitStack() as stack:
+        port = stack.enter_context(in_background(lambda: secured(asked), "secured"))
+        table = UpstreamTable(kind="openai", base_url=f"https://localhost:{port}/v1", api_key="hush")
+        gateway = stack.enter_context(serving(stack.enter_context(in_thread()), upstreams={"mine": table}))
+        listener = Listener(gateway)
+        for client in CLIENTS:
+            heard = listener.listen(client, "mine/m", streamed=False)
+            assert heard.status == 502
+            assert heard.error.response.headers["x-should-retry"] == "false"
+        assert [record.tries for record in gateway.told(len(CLIENTS))] == [1] * len(CLIENTS)
+    assert not asked
