@@ -233,3 +233,19 @@ def test_an_input_that_is_none_is_refused_as_gemini_refuses(gateway, said):
     with caught.value as answer:
         assert answer.status == 400
         assert json.loads(answer.read())["error"]["status"] == "INVALID_ARGUMENT"
+
+
+def test_a_request_in_an_envelope_cannot_be_part_of_a_conversation(gateway, name):
+    wrapped = {"model": "gem", "request": {"contents": [{"role": "user", "parts": [{"text": "Hello"}]}]}}
+    with pytest.raises(HTTPError) as caught:
+        post(gateway, "/v1internal:generateContent", wrapped, **{"x-dragoman-conversation": name})
+    with caught.value as answer:
+        assert answer.status == 400
+
+
+def test_a_count_is_of_the_whole_conversation(chat, name):
+    words = {"model": "gem", "conversation": name}
+    before = chat.responses.input_tokens.count(**words, input="Hello").input_tokens
+    chat.responses.create(**words, input="A rather long sentence that takes more than a few tokens to say.")
+    assert chat.responses.input_tokens.count(**words, input="Hello").input_tokens > before + 10
+    assert len(list(chat.conversations.items.list(name))) == 2

@@ -155,6 +155,8 @@ class App:
         ask, _ = self._asked(exchange.request, path, key.name)
         if path.google and not path.wrapped:
             ask = structs.replace(ask, call=unwrapped(ask.call))
+        opened = await self._desk.open(ask, exchange.request.headers, key.name)
+        ask = opened.ask if opened is not None else ask
         record.model = ask.call.model
         if not key.allows(ask.call.model):
             raise Problem("permission", f"this key may not ask for the model {ask.call.model!r}")

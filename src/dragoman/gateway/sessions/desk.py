@@ -3,6 +3,7 @@
 from msgspec import Raw
 
 from dragoman.core.problems import Problem
+from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.ask import Ask
 from dragoman.gateway.sessions.forms import FORMS
 from dragoman.gateway.sessions.keeping import Keeper
@@ -34,6 +35,9 @@ class Desk:
             wanted = asked_by_body(members, wanted)
         if not (wanted.keeps or wanted.previous or (states and _REFERENCE in ask.call.body)):
             return None
+        unwrap = dialect_named(ask.dialect).unwrap
+        if unwrap is not None and unwrap(ask.call) is not None:
+            raise Problem("unsupported", "a request in an envelope cannot be part of a kept conversation")
         return await self._opener.open(ask, members, wanted, owner)
 
     def keeper(self, opened: Opened) -> Keeper:
