@@ -87,3 +87,40 @@ def test_what_is_remembered_is_bounded(looked_at):
     for body in [*bodies, *bodies[-2:], bodies[0]]:
         watch.require(body, "messages")
     assert [size < 10_000 for size in looked_at[-3:]] == [True, True, False]
+
+
+def compact(**members: Any) -> bytes:
+    return json.dumps({"model": "m", **members}, separators=(",", ":")).encode()
+
+
+TOOLS = [{"type": "function", "function": {"name": f"f{at}", "description": "words " * 50}} for at in range(40)]
+
+
+def test_tools_that_come_again_are_looked_at_once(looked_at):
+    watch = Distinct()
+    for count in (1, 3, 5):
+        watch.require(compact(messages=turns(count), tools=TOOLS), "messages")
+    first, *later = looked_at
+    assert first > 10_000
+    assert max(later) < 10_000
+
+
+@pytest.mark.parametrize("name", [b"f0", b"f39"])
+def test_tools_that_have_changed_are_looked_at_again(name):
+    watch = Distinct()
+    body = compact(messages=turns(1), tools=TOOLS)
+    watch.require(body, "messages")
+    for _ in range(2):
+        with pytest.raises(Problem, match='the key "name" stands twice') as told:
+            watch.require(body.replace(b'"name":"%b"' % name, b'"name":"g","name":"%b"' % name), "messages")
+        assert told.value.where.endswith("/function/name")
+
+
+def test_what_is_said_beside_known_tools_is_looked_at(looked_at):
+    watch = Distinct()
+    body = compact(messages=turns(1), tools=TOOLS, user="u")
+    watch.require(body, "messages")
+    with pytest.raises(Problem, match='the key "role" stands twice'):
+        watch.require(body.replace(b'"role":"user"', b'"role":"user","role":"user"'), "messages")
+    with pytest.raises(Problem, match='the key "user" stands twice in the object at the root'):
+        watch.require(body.replace(b'"user":"u"', b'"user":"u","user":"v"'), "messages")

@@ -6,7 +6,7 @@ only the rest is looked at. The last messages are not remembered: clients change
 
 from collections import OrderedDict
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from dragoman.core.problems import Problem
 from dragoman.wire import array, json
@@ -15,6 +15,10 @@ from dragoman.wire.pointer import escape, split
 
 CODE = "duplicate_key"
 _HEAD = 1024
+_WORTH_KNOWING = 4 << 10
+_MOST_CLEAN = 128
+_LARGEST_CLEAN = 256 << 10
+_NOTHING = Raw(b"0")
 _UNSETTLED = 4
 """Messages at the end of a history that may be written otherwise the next time."""
 
@@ -40,18 +44,37 @@ class Distinct:
         self._size = 0
         self._known: OrderedDict[int, tuple[bytes, int]] = OrderedDict()
         """By how a history begins, as much of it as was looked at, and how many items that is."""
+        self._clean: set[bytes] = set()
+        """Members that were looked at, whole: the same tools come with every turn."""
 
     def require(self, body: bytes, history: str) -> None:
         """Raise a `Problem` that names the key and its place; `history` is the member that holds the conversation."""
         try:
             part = self._new(body, history) if len(body) >= self._least else _Part(body)
-            where = duplicate(part.body)
+            where = self._duplicate(part.body, history)
         except json.Malformed as error:
             raise Problem("invalid_request", error.message, where=error.where) from None
         if where is not None:
             raise _twice(_moved(where, history, part.items))
         if part.start >= 0:
             self._keep(body, history, part)
+
+    def _duplicate(self, body: bytes, history: str) -> str | None:
+        """Find a name that stands twice; large members beside the history, as tools are, are looked at once."""
+        try:
+            members = json.decode_object(body) if len(body) >= _WORTH_KNOWING else {}
+        except json.Malformed:
+            members = {}
+        if len(json.encode(members)) != len(body):
+            return duplicate(body)  # short, or blanks, or a name that stands twice here
+        large = {name: bytes(raw) for name, raw in members.items() if name != history and len(raw) >= _WORTH_KNOWING}
+        known = {name: _NOTHING for name, raw in large.items() if raw in self._clean}
+        where = duplicate(json.encode(members | known) if known else body)
+        if where is None and len(known) < len(large):
+            if len(self._clean) >= _MOST_CLEAN:
+                self._clean.clear()
+            self._clean.update(raw for raw in large.values() if len(raw) <= _LARGEST_CLEAN)
+        return where
 
     def _new(self, body: bytes, history: str) -> _Part:
         """Leave out what is known of a body."""

@@ -119,14 +119,18 @@ class CallWatch:
         if isinstance(part, ToolCall):
             signature = part.signature or self._carried
             self._carried = None
-            self._calls.append(SignedCall(part.id, digest_of(part.name, "".join(texts)), signature))
+            # What an unsigned call says is nobody's question.
+            digest = digest_of(part.name, "".join(texts)) if signature is not None else ""
+            self._calls.append(SignedCall(part.id, digest, signature))
         elif part.signature is not None:
             found = opened(part.signature)
             self._carried = found[0] if found is not None and found[1] == "call" else None
 
 
 def calls_in(response: Response) -> list[SignedCall]:
-    """Return the calls of a whole reply."""
+    """Return the calls of a whole reply in which something is signed; none of any other."""
+    if all(part.signature is None for part in response.parts):
+        return []
     watch = CallWatch()
     watch.note(replay(response))
     return watch.take()
