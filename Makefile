@@ -60,7 +60,8 @@ run: $(STAMP)
 	$(BIN)/dragoman serve
 
 bench: $(STAMP)
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks --rounds 20
+	$(BIN)/python -m benchmarks.gateway
 
 mutate: $(STAMP)
 	$(BIN)/python tests/mutation/mutate.py --seed $(SEED) --count $(COUNT)
