@@ -38,10 +38,10 @@ class _Head(Struct):
 _HEAD = msgspec.json.Decoder(_Head)
 
 
-def named_in(body: bytes) -> Call:
-    """Read a body that names its model and whether it is to be streamed."""
+def named_in(body: bytes, shorter: bytes | None = None) -> Call:
+    """Read a body that names its model and whether it is to be streamed; `shorter` says the same in fewer words."""
     try:
-        head = _HEAD.decode(body)
+        head = _HEAD.decode(body if shorter is None else shorter)
     except msgspec.ValidationError as error:
         words, _, where = str(error).partition(" - at `$")
         pointer = where.rstrip("`").replace(".", "/")

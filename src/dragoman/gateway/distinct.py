@@ -47,8 +47,11 @@ class Distinct:
         self._clean: set[bytes] = set()
         """Members that were looked at, whole: the same tools come with every turn."""
 
-    def require(self, body: bytes, history: str) -> None:
-        """Raise a `Problem` that names the key and its place; `history` is the member that holds the conversation."""
+    def require(self, body: bytes, history: str) -> bytes:
+        """Raise a `Problem` that names the key and its place; `history` is the member that holds the conversation.
+
+        Returns the body without what is known of its history: all else that it says, it says as well.
+        """
         try:
             part = self._new(body, history) if len(body) >= self._least else _Part(body)
             where = self._duplicate(part.body, history)
@@ -58,6 +61,7 @@ class Distinct:
             raise _twice(_moved(where, history, part.items))
         if part.start >= 0:
             self._keep(body, history, part)
+        return part.body
 
     def _duplicate(self, body: bytes, history: str) -> str | None:
         """Find a name that stands twice; large members beside the history, as tools are, are looked at once."""

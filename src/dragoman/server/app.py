@@ -167,6 +167,7 @@ class App:
 
     def _asked(self, request: Request, path: Path, owner: str) -> tuple[Ask, Wanted | None]:
         wanted = None
+        shorter = self._distinct.require(request.body, dialect_named(path.dialect).history)
         if path.in_session:
             call, wanted = native_call(request.body)
         elif path.in_url:
@@ -174,12 +175,11 @@ class App:
         elif path.wrapped and path.operation == "count":
             call = wrapped_count(request.body)
         else:
-            call = named_in(request.body)
+            call = named_in(request.body, shorter)
             if path.wrapped:
                 call = Call(request.body, call.model, path.stream)
             elif path.flat:
                 call = flattened(call)
-        self._distinct.require(request.body, dialect_named(path.dialect).history)
         in_items = path.google and path.stream and request.query.get("alt") != "sse"
         ask = Ask(
             dialect=path.dialect,

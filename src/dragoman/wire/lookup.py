@@ -43,9 +43,11 @@ class Document:
 def _below(raw: bytes | Raw) -> dict[str, Raw] | list[Raw]:
     """Return what stands one level below; nothing stands below a plain value."""
     first = json.first_byte(raw)
+    # Who looks places up has read the document, and seen that it is UTF-8 from end to end.
+    seen = Raw(raw) if type(raw) is bytes else raw
     if first == b"{":
-        return json.decode_object(raw)
-    return json.decode_array(raw) if first == b"[" else []
+        return json.decode_object(seen)
+    return json.decode_array(seen) if first == b"[" else []
 
 
 def _snake(name: str) -> str:
