@@ -43,7 +43,9 @@ def gateway(upstream: str, folder: Path) -> Program:
     """Return our gateway, one process."""
     config = folder / "dragoman.toml"
     config.write_text(_CONFIG.format(upstream=upstream, model=MODEL), encoding="utf-8")
-    return Program(python("-c", _GATEWAY, "serve", "--config", str(config), "--listen", "127.0.0.1:0"), SERVER_CORE)
+    command = python("-c", _GATEWAY, "serve", "--config", str(config), "--listen", "127.0.0.1:0")
+    # What it keeps belongs to this run, not to whoever runs it.
+    return Program(command, SERVER_CORE, {"XDG_STATE_HOME": str(folder)})
 
 
 def forwarder(upstream: str) -> Program:
