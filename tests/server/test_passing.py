@@ -9,6 +9,7 @@ import pytest
 from dragoman.config import UpstreamTable
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listening
+from oracles.clients import genai
 
 PLAIN = b'{ "model" : "MODEL",\n "messages":[{"role":"user","content":"caf\\u00e9 \xc3\xa9"}], "max_completion_tokens" : 100 }'
 
@@ -86,3 +87,10 @@ def test_headers_that_choose_behaviour_reach_an_upstream_of_the_same_dialect_and
     assert dict(seen.headers)["anthropic-version"] == "2026-10-21"
     assert dict(seen.headers)["user-agent"].startswith("dragoman/")
     assert "mine" not in str(seen.headers)
+
+
+def test_an_answer_of_gemini_in_which_nothing_stands_reaches_its_own_client_as_it_is(gateway):
+    client = gateway.open(genai.Client(api_key="k", http_options={"base_url": gateway.base_url}))
+    told = client.models.generate_content(model="gemini/gemini-3.8-flash~no-candidates", contents="Hello")
+    assert not told.candidates
+    assert told.usage_metadata.prompt_token_count

@@ -47,6 +47,9 @@ DEFAULT_STATUS: dict[Kind, int] = {
 FINDINGS = frozenset({"invalid_tool", "invalid_tool_call", "duplicate_key", "media_not_fetched"})
 """Codes for what is wrong with a request that mean the same in every dialect: a client is told them whatever it speaks.
 """
+NOTHING_SAID = "nothing_said"
+"""The code of a whole and well-formed reply in which nothing stands: its own vendor's clients know what to do."""
+
 LONGEST_WAIT = 7 * 24 * 3600.0
 
 

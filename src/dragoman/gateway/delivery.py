@@ -2,7 +2,8 @@
 
 import asyncio
 
-from dragoman.core.problems import Problem
+from dragoman.core.problems import NOTHING_SAID, Problem
+from dragoman.core.response import Finish, Response
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.ask import Ask
 from dragoman.gateway.attempt import Reached, told
@@ -30,8 +31,7 @@ async def send_whole(
         raise told(failure, record.upstream) from None
     source = reached.target.upstream.dialect
     rendered = translate_response(body, source, ask.dialect, reached.context)
-    # What is passed on as it came is read all the same: an error, a page or half a reply is no answer.
-    response = rendered.response or dialect_named(source).parse_response(body)
+    response = rendered.response or _read(body, source)
     record.losses = (*record.losses, *rendered.losses)
     record.usage, record.finish = response.usage, response.finish.reason
     if reached.vault is not None:
@@ -41,6 +41,16 @@ async def send_whole(
     record.note_first()
     await exchange.send(200, headers_of(record, _JSON), sent)
     record.outcome = "answered"
+
+
+def _read(body: bytes, dialect: str) -> Response:
+    """Read what is passed on as it came: an error, a page or half a reply is no answer."""
+    try:
+        return dialect_named(dialect).parse_response(body)
+    except Problem as problem:
+        if problem.code != NOTHING_SAID:
+            raise
+        return Response(id="", model="", parts=(), finish=Finish("other", ""))
 
 
 class Stream:

@@ -24,7 +24,7 @@ from dragoman.core.events import (
     UsageSeen,
 )
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
-from dragoman.core.problems import Problem
+from dragoman.core.problems import NOTHING_SAID, Problem
 from dragoman.core.response import Finish
 from dragoman.core.stream import replay_part
 from dragoman.core.value import Extras
@@ -101,7 +101,7 @@ class ChunkReader:
     def conclude(self) -> None:
         """Tell the end of the reply; raise a `Problem` if there was no reply."""
         if not self._answered and not self._blocked:
-            raise Problem("malformed_reply", "the reply has no candidates")
+            raise Problem("malformed_reply", "the reply has no candidates", code=NOTHING_SAID)
         self._start()
         if self._partial is not None:
             self._end_partial(complete=self._finish().reason == "stop" and self._partial[1].whole)

@@ -71,7 +71,6 @@ _BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
 _ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
 ERROR_WORDS = frozenset({"API_KEY_INVALID", _RETRY_INFO, _BAD_REQUEST, _ERROR_INFO, *BY_STATUS_WORD})
 _FOREIGN: dict[tuple[Kind, int], tuple[int, str]] = {
-    ("billing", 402): (402, "RESOURCE_EXHAUSTED"),
     ("internal", 502): (502, "UNAVAILABLE"),
 }
 """Statuses of others that Google's own clients understand too."""
@@ -147,6 +146,9 @@ def _kind(status: int, word: str, message: str, details: list[dict[str, Any]]) -
         return "billing"
     if status == 413:
         return "too_large"
+    if status == 502:
+        # A proxy in Google's way is broken: that its word for it is UNAVAILABLE does not mean too much to do.
+        return "internal"
     kind = BY_STATUS_WORD.get(word) or BY_HTTP_STATUS.get(status)
     if kind == "rate_limit" and _daily(details):
         return "billing"
