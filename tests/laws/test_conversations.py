@@ -114,3 +114,42 @@ def test_any_conversation_is_translated_alike_whatever_is_remembered(data, pair,
     recall = Recall(least=64)
     for document in _grown(body, source, [steps[0], *steps, length, length], spaced=spaced):
         _assert_alike(document, source, target, recall)
+
+
+def _weather(name: str, said: str) -> dict[str, Any]:
+    """A tool loop of two rounds whose answer shall be JSON, which the system prompt says too."""
+    rounds = [
+        turn
+        for number in range(2)
+        for turn in (
+            {"role": "model", "parts": [{"functionCall": {"id": f"c{number}", "name": name, "args": {"a": number}}}]},
+            {
+                "role": "user",
+                "parts": [{"functionResponse": {"id": f"c{number}", "name": name, "response": {"output": "sunny"}}}],
+            },
+        )
+    ]
+    return {
+        "systemInstruction": {"parts": [{"text": "Answer in JSON."}]},
+        "contents": [{"role": "user", "parts": [{"text": said}]}, *rounds, {"role": "model", "parts": [{"text": "x"}]}],
+        "generationConfig": {"responseMimeType": "application/json"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "place"),
+    [
+        ("read_json", "How is the weather in Tokyo today?", "input"),
+        ("read_weather", "How is the weather in Tokyo today?", "input"),
+        ("read_json", "How is the weather, as JSON?", "instructions"),
+    ],
+)
+@pytest.mark.parametrize("spaced", [True, False])
+def test_the_word_that_openai_wants_to_hear_is_heard_alike_whatever_is_remembered(name, said, place, spaced):
+    recall = Counting(least=64)
+    for document in _grown(_weather(name, said), "gemini", [3, 5, 5, 6, 6], spaced=spaced):
+        _assert_alike(document, "gemini", "responses", recall)
+    told = json.loads(_translated(document, "gemini", "responses", recall).call.body)
+    assert recall.found > 2
+    assert "JSON" in json.dumps(told[place])
+    assert ("instructions" in told) == (place == "instructions")

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -177,17 +178,29 @@ def test_conversions_are_functions_of_the_bytes(root):
 @LAW
 @given(root=ROOTS, data=st.data())
 def test_arguments_that_fit_the_caller_fit_the_fitted_root_and_come_back_whole(root, data):
+    google = json.loads(to_openapi(json.dumps(root).encode()).schema or b"")
+    assert_fitting(root, json.dumps(data.draw(said_under(google))))
+
+
+@pytest.mark.parametrize("meant", [-1, {"k": "v"}, {}])
+def test_a_constant_beside_an_object_of_any_members_comes_back_as_the_number_it_is(meant):
+    union = [{"type": "object", "additionalProperties": {"type": "string"}}, {"const": -1}]
+    for either in (union, union[::-1]):
+        root = {"type": "object", "properties": {"a": {"anyOf": either}}}
+        assert assert_fitting(root, json.dumps({"a": json.dumps(meant)})) == {"a": meant}
+
+
+def assert_fitting(root, said):
+    """Hold what is meant by something said under Google's schema to the fitted root; return what is meant."""
     schema = json.dumps(root).encode()
-    fitted = fit_root(schema, property_keys=True)
+    fitted, undo = fit_root(schema, property_keys=True), to_openapi(schema).undo
     assert fitted.schema is not None
     names = {meant: sent for sent, meant in (fitted.undo.renamed if fitted.undo else {}).items()}
-    google = json.loads(to_openapi(schema).schema or b"")
-    undo = to_openapi(schema).undo
-    said = json.dumps(data.draw(said_under(google)))
     meant = json.loads(restore(said, undo) if undo else said)
     sent = json.dumps({names.get(name, name): value for name, value in meant.items()})
     assert check_arguments(fitted.schema, sent) == []
     assert json.loads(restore(sent, fitted.undo) if fitted.undo else sent) == meant
+    return meant
 
 
 @LAW

@@ -5,7 +5,8 @@ extras untouched. `Request.spelling` holds the words this dialect has several of
 "stream:false", "no input", "tools:[]").
 """
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 from msgspec import Raw
 from msgspec.json import Decoder
@@ -283,13 +284,23 @@ def _is_alone(request: Request) -> bool:
 
 def _needs_the_word(request: Request) -> bool:
     """Tell whether only foreign instructions say "json": OpenAI gives JSON only to who asks for it in the input."""
-    if request.output is None or request.output.kind != "json" or b"json" in request.written.lower():
+    if request.output is None or request.output.kind != "json":
         return False
     first, *rest = request.messages or (None,)
     if first is None or first.role != "system" or first.spelling == INSTRUCTIONS:
         return False
     texts = [part.text for message in rest for part in message.parts if isinstance(part, Text)]
-    return not any("json" in text.lower() for text in texts)
+    return not any("json" in text.lower() for text in (*texts, *_texts_of(request.written)))
+
+
+def _texts_of(written: bytes) -> Iterable[str]:
+    """Return what messages say among items that were written before: the name of a call or a file says nothing."""
+    if b"json" not in written.lower():
+        return ()
+    items: list[dict[str, Any]] = json.decode(b"[%s]" % written)
+    contents = [item.get("content") for item in items if item.get("type", "message") == "message"]
+    pieces = [piece for content in contents if isinstance(content, list) for piece in cast("list[Any]", content)]
+    return [*(text for text in contents if isinstance(text, str)), *(piece.get("text", "") for piece in pieces)]
 
 
 def leading_instructions(messages: tuple[Message, ...]) -> str | None:

@@ -186,9 +186,12 @@ def _string(text: bytes, undo: ArgumentUndo) -> bytes:
     if not undo.parse:
         return text
     inner = said.encode()
-    if undo.parsed_kind and kind_of(inner) != undo.parsed_kind:
-        return text
-    return inner.strip() if is_json(inner) else text
+    return inner.strip() if _may_hold(inner, undo) else text
+
+
+def _may_hold(inner: bytes, undo: ArgumentUndo) -> bool:
+    """Tell whether a string's text is a value that an undo parses."""
+    return (not undo.parsed_kind or kind_of(inner) == undo.parsed_kind) and is_json(inner)
 
 
 def kind_of(text: bytes | Raw) -> str:
@@ -213,7 +216,7 @@ def takes(choice: Choice, text: bytes) -> bool:
     if kind not in choice.kinds:
         return False
     if kind == "string":
-        return choice.texts is None or decode(text) in choice.texts
+        return _takes_string(choice, decode(text))
     if kind == "array" and choice.items:
         return all(any(takes(one, bytes(item)) for one in choice.items) for item in decode_array(text))
     if kind != "object":
@@ -223,6 +226,14 @@ def takes(choice: Choice, text: bytes) -> bool:
         name not in members or (kind_of(members[name]) == "string" and decode(members[name]) in tags)
         for name, tags in choice.tags.items()
     )
+
+
+def _takes_string(choice: Choice, said: str) -> bool:
+    if choice.texts is not None:
+        return said in choice.texts
+    undo = choice.undo
+    # Text that stands for one kind of value is not meant for it when it holds another: a constant may be said so too.
+    return undo is None or not (undo.parse and undo.parsed_kind) or _may_hold(said.encode(), undo)
 
 
 def is_declared(text: bytes, undo: ArgumentUndo | None, definitions: Mapping[str, ArgumentUndo]) -> bool:
