@@ -13,6 +13,7 @@ from msgspec import Struct
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.ask import Ask
+from dragoman.gateway.record import Record
 from dragoman.gateway.redact import credentials_of, without
 from dragoman.gateway.route import Target
 from dragoman.gateway.vault import Vault
@@ -43,17 +44,22 @@ class Reached(Struct, frozen=True):
         return Context(self.translation.request, self.translation.undo, now=int(time()))
 
 
-async def reach(ask: Ask, target: Target, client: Client, vault: Vault | None = None) -> Reached:
-    """Translate a request and send it; return when the upstream has begun a good reply."""
+async def reach(ask: Ask, target: Target, client: Client, record: Record, vault: Vault | None = None) -> Reached:
+    """Translate a request and send it; return when the upstream has begun a good reply.
+
+    What cannot be translated is no try of an upstream: it is refused before anybody is asked.
+    """
     upstream = target.upstream
     vault = vault if _is_signed_elsewhere(ask, target) else None
     translation = await translated(ask, target, vault)
+    record.note_asked(upstream.name, target.model)
     outgoing = await upstream.generate(
         translation.call, passed(ask, target), translated=upstream.dialect != ask.dialect
     )
     try:
         incoming = await client.ask(outgoing, target.deadlines)
         if incoming.good:
+            record.losses = translation.losses
             return Reached(target, translation, incoming, vault)
         body = await incoming.read()
     except Failure as failure:

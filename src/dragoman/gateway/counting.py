@@ -29,6 +29,7 @@ async def count(ask: Ask, target: Target, client: Client, record: Record) -> tup
     upstream = target.upstream
     translation = await translated(ask, target)
     record.losses = translation.losses
+    record.note_asked(upstream.name, target.model)
     outgoing = await upstream.count(translation.call, passed(ask, target))
     counted = None
     if outgoing is not None:

@@ -72,7 +72,6 @@ def outgoing_of(passage: Passage, request: Request) -> Outgoing | None:
 async def pass_on(outgoing: Outgoing, passage: Passage, client: Client, exchange: Exchange, record: Record) -> None:
     """Send a request and hand its answer to the client, piece by piece."""
     target = passage.target
-    record.tries = 1
     try:
         incoming = await client.ask(outgoing, target.deadlines)
     except Failure as failure:

@@ -11,7 +11,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.response import Usage
 
 Outcome = Literal["open", "answered", "refused", "failed", "left"]
-"""`refused` before an upstream answered, `failed` after that, `left` when the client did not wait."""
+"""`refused` before an upstream was asked, `failed` after that, `left` when the client did not wait."""
 
 
 def _fresh_id() -> str:
@@ -29,6 +29,7 @@ class Record(Struct, kw_only=True):
     model: str = ""
     stream: bool = False
     upstream: str = ""
+    """Who was asked last; empty while nobody was."""
     upstream_model: str = ""
     tries: int = 0
     status: int = 0
@@ -44,6 +45,11 @@ class Record(Struct, kw_only=True):
     problem: Problem | None = None
     crash: Exception | None = None
     """What we did wrong ourselves."""
+
+    def note_asked(self, upstream: str, model: str) -> None:
+        """An upstream is asked."""
+        self.tries += 1
+        self.upstream, self.upstream_model = upstream, model
 
     def note_first(self) -> None:
         """An answer begins."""

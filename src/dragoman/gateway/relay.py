@@ -66,8 +66,6 @@ class Relay:
     async def count(self, ask: Ask, record: Record) -> tuple[bytes, bool]:
         """Count the tokens of a request where it would be answered first."""
         target = self.routes.of(ask.call.model)[0]
-        record.tries = 1
-        record.upstream, record.upstream_model = target.upstream.name, target.model
         return await count(ask, target, self._client, record)
 
     async def pass_on(self, passage: Passage, exchange: Exchange, record: Record) -> None:
@@ -76,7 +74,7 @@ class Relay:
         outgoing = outgoing_of(passage, exchange.request)
         if outgoing is None:
             raise Problem("not_found", f"the upstream {upstream.name} has no {passage.path}", code="unknown_url")
-        record.upstream, record.upstream_model = upstream.name, passage.target.model
+        record.note_asked(upstream.name, passage.target.model)
         await pass_on(outgoing, passage, self._client, exchange, record)
 
     async def _round(
@@ -84,20 +82,14 @@ class Relay:
     ) -> None:
         """Try each upstream once; raise what the last one said."""
         for at, target in enumerate(targets):
-            record.tries += 1
-            record.upstream, record.upstream_model = target.upstream.name, target.model
             try:
-                await self._deliver(await self._reach(ask, target, record), ask, exchange, record, keeper)
+                reached = await reach(ask, target, self._client, record, self._vault)
+                await self._deliver(reached, ask, exchange, record, keeper)
             except Problem as problem:
                 if exchange.started or at + 1 == len(targets) or not may_pass(problem):
                     raise
             else:
                 return
-
-    async def _reach(self, ask: Ask, target: Target, record: Record) -> Reached:
-        reached = await reach(ask, target, self._client, self._vault)
-        record.losses = reached.translation.losses
-        return reached
 
     async def _deliver(
         self, reached: Reached, ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None

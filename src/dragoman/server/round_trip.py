@@ -9,6 +9,7 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.gateway.ask import Ask
 from dragoman.gateway.attempt import reach, told
+from dragoman.gateway.record import Record
 from dragoman.gateway.route import Target
 from dragoman.http.client import Client
 from dragoman.http.link import Failure
@@ -48,7 +49,7 @@ async def _answered(target: Target, client: Client, messages: list[Any]) -> list
     """Return the parts with which a model answers."""
     body = json.encode({"model": target.model, "max_tokens": _ROOM, "messages": messages, "tools": [_TOOL]})
     ask = Ask(dialect=_DIALECT, call=Call(body, target.model))
-    reached = await reach(ask, target, client)
+    reached = await reach(ask, target, client, Record())
     try:
         reply = await reached.incoming.read()
     except Failure as failure:

@@ -1,0 +1,43 @@
+"""A request that our own translation refuses was never sent: no upstream is named for it, and none has failed."""
+
+import httpx2
+import pytest
+
+from server.test_clients import is_recorded
+
+HELLO = {"messages": [{"role": "user", "content": "hello"}]}
+THREAD = {"thread": {"type": "continue", "previous_message_id": "msg_1"}}
+
+
+def the_record(gateway, told):
+    assert is_recorded(gateway, told.headers["x-dragoman-exchange"])
+    return gateway.records[-1]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers"),
+    [
+        ("/v1/messages", {**HELLO, "max_tokens": 100, **THREAD}, {}),
+        ("/v1/messages/count_tokens", {**HELLO, **THREAD}, {}),
+        ("/v1/chat/completions", {**HELLO, "logit_bias": {"1": 1}}, {"x-dragoman-strict": "true"}),
+        ("/v1/chat/completions", {**HELLO, "n": 2}, {}),
+    ],
+)
+def test_what_cannot_be_translated_is_refused_and_no_upstream_is_named(serve, path, body, headers):
+    gateway = serve()
+    told = httpx2.post(f"{gateway.base_url}{path}", json={"model": "gem", **body}, headers=headers)
+    assert told.status_code == 400
+    assert "x-dragoman-upstream" not in told.headers
+    record = the_record(gateway, told)
+    assert (record.outcome, record.upstream, record.upstream_model, record.tries) == ("refused", "", "", 0)
+
+
+def test_an_upstream_that_was_asked_is_named_whatever_became_of_it(serve):
+    gateway = serve()
+    failed = httpx2.post(
+        f"{gateway.base_url}/v1/chat/completions", json={"model": "gemini/gemini-3.8-flash~400", **HELLO}
+    )
+    assert failed.status_code == 400
+    assert failed.headers["x-dragoman-upstream"] == "gemini"
+    record = the_record(gateway, failed)
+    assert (record.outcome, record.tries) == ("failed", 1)
