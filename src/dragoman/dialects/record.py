@@ -5,6 +5,7 @@ on a value adapted to the dialect; nothing here knows another dialect.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from re import Pattern
 from typing import Protocol
 
 from msgspec import Struct
@@ -91,6 +92,25 @@ class Holds(Struct, frozen=True, kw_only=True):
     """Finish reasons it has a word for; any other is told as an error."""
 
 
+class Turns(Struct, frozen=True, kw_only=True):
+    """How a conversation that somebody else keeps is written: what of a request lasts, what a reply adds to it."""
+
+    choice: str
+    """The member that says which tools may be called."""
+    settings: tuple[str, ...]
+    """Members that hold for the turns that follow, unless these bring their own."""
+    plain: Callable[[bytes], bytes]
+    """Make an item of a history of a plain JSON string."""
+    said: Callable[[bytes], list[bytes]]
+    """Take what the model said out of a whole reply, as items of a history."""
+    last: Pattern[bytes]
+    """What the first event of a stream's end has in it, and no other: a JSON string has its quotes escaped."""
+    keeps: bool = False
+    """Requests say themselves what is to be kept, and replies say it back."""
+    below: str = ""
+    """The member of a streamed event that holds the reply so far; "" if that is the whole event."""
+
+
 class Dialect(Struct, frozen=True, kw_only=True):
     """One JSON language."""
 
@@ -101,6 +121,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """How the ids of its calls and of its replies begin."""
     history: str
     """The member of a request that is the conversation, item by item."""
+    turns: Turns
     holds: Holds
     pointers: Mapping[str, tuple[str, ...]]
     """Where a core field stands in this dialect's request (`"sampling.seed": ("/seed",)`)."""

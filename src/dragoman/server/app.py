@@ -137,7 +137,7 @@ class App:
 
     async def _answer_in(self, ask: Ask, wanted: Wanted | None, exchange: Exchange, record: Record) -> None:
         """Answer a request, in its conversation if it has one."""
-        opened = await self._desk.open(ask, exchange.request.headers, record.owner, wanted)
+        opened = await self._desk.open(ask, exchange.request.headers, wanted)
         if opened is None:
             await self._relay.answer(ask, exchange, record)
         elif opened.again is not None:
@@ -155,7 +155,7 @@ class App:
         ask, _ = self._asked(exchange.request, path, key.name)
         if path.google and not path.wrapped:
             ask = structs.replace(ask, call=unwrapped(ask.call))
-        opened = await self._desk.open(ask, exchange.request.headers, key.name)
+        opened = await self._desk.open(ask, exchange.request.headers)
         ask = opened.ask if opened is not None else ask
         record.model = ask.call.model
         if not key.allows(ask.call.model):

@@ -5,6 +5,7 @@ from dragoman.dialects.chat.request import parse_request, render_request
 from dragoman.dialects.chat.response import build_response, parse_response
 from dragoman.dialects.chat.stream_decode import ChatDecoder
 from dragoman.dialects.chat.stream_encode import ChatEncoder
+from dragoman.dialects.chat.turns import TURNS
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Dialect, Holds
 
@@ -14,6 +15,7 @@ DIALECT = Dialect(
     call_prefix="call_",
     reply_prefix="chatcmpl-",
     history="messages",
+    turns=TURNS,
     holds=Holds(
         reasoning=True,
         signatures=frozenset({"call"}),

@@ -5,6 +5,7 @@ from dragoman.dialects.gemini.errors import ERROR_WORDS, build_error, parse_erro
 from dragoman.dialects.gemini.request import parse_request, render_request
 from dragoman.dialects.gemini.response import build_response, parse_response
 from dragoman.dialects.gemini.stream import decoder, encoder
+from dragoman.dialects.gemini.turns import TURNS
 from dragoman.dialects.gemini.wire import ISSUER, NAME
 from dragoman.dialects.record import Dialect, Holds
 
@@ -55,6 +56,7 @@ DIALECT = Dialect(
     call_prefix="",
     reply_prefix="",
     history="contents",
+    turns=TURNS,
     holds=Holds(
         reasoning=True,
         signatures=frozenset({"reasoning", "call", "text"}),

@@ -4,6 +4,7 @@ from dragoman.dialects.messages.errors import ERROR_WORDS, build_error, parse_er
 from dragoman.dialects.messages.request import parse_request, render_request
 from dragoman.dialects.messages.response import build_response, parse_response
 from dragoman.dialects.messages.stream import MessagesDecoder, MessagesEncoder
+from dragoman.dialects.messages.turns import TURNS
 from dragoman.dialects.messages.wire import ISSUER, NAME
 from dragoman.dialects.record import Dialect, Holds
 
@@ -13,6 +14,7 @@ DIALECT = Dialect(
     call_prefix="toolu_",
     reply_prefix="msg_",
     history="messages",
+    turns=TURNS,
     holds=Holds(
         reasoning=True,
         signatures=frozenset({"reasoning"}),

@@ -8,6 +8,7 @@ from dragoman.dialects.responses.response import REPEATED, STATUSES, build_respo
 from dragoman.dialects.responses.stream_decode import ResponsesDecoder
 from dragoman.dialects.responses.stream_encode import ResponsesEncoder
 from dragoman.dialects.responses.tools import declared_tools
+from dragoman.dialects.responses.turns import TURNS
 from dragoman.dialects.responses.wire import ISSUER, NAME
 
 DIALECT = Dialect(
@@ -16,6 +17,7 @@ DIALECT = Dialect(
     call_prefix="call_",
     reply_prefix="resp_",
     history="input",
+    turns=TURNS,
     holds=Holds(
         reasoning=True,
         signatures=frozenset({"reasoning"}),

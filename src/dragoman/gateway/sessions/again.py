@@ -6,7 +6,6 @@ from dragoman.gateway.ask import Ask
 from dragoman.gateway.framing import framer
 from dragoman.gateway.record import Record
 from dragoman.gateway.sessions.echo import Echo
-from dragoman.gateway.sessions.forms import FORMS
 from dragoman.gateway.telling import headers_of
 from dragoman.http.exchange import Exchange
 from dragoman.sessions.values import Turn
@@ -33,8 +32,8 @@ async def send_again(turn: Turn, ask: Ask, exchange: Exchange, record: Record) -
 
 def streamed(turn: Turn) -> bytes:
     """Return the answer of a turn as the events of a stream."""
-    dialect, form = dialect_named(turn.dialect), FORMS[turn.dialect]
+    dialect = dialect_named(turn.dialect)
     encoder = dialect.encoder(None)
     told = b"".join(encoder.feed(event) for event in replay(dialect.parse_response(turn.reply)))
     found = {name: lookup(turn.reply, f"/{name}") for name in _TOLD}
-    return Echo({name: said[1] for name, said in found.items() if said is not None}, form.below).events(told)
+    return Echo({name: said[1] for name, said in found.items() if said is not None}, dialect.turns.below).events(told)

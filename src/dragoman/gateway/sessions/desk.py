@@ -1,19 +1,17 @@
 """Where requests that have to do with kept conversations are opened, and their answers kept."""
 
-from msgspec import Raw
+from msgspec import Raw, structs
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.ask import Ask
-from dragoman.gateway.sessions.forms import FORMS
+from dragoman.gateway.sessions.before import REFERENCE
 from dragoman.gateway.sessions.keeping import Keeper
-from dragoman.gateway.sessions.opening import Opened, Opener
+from dragoman.gateway.sessions.opening import Opened, open_request
 from dragoman.gateway.sessions.wanted import Wanted, asked_by_body, asked_by_headers
 from dragoman.http.message import Headers
 from dragoman.sessions.store import Store
 from dragoman.wire import json
-
-_REFERENCE = b'"item_reference"'
 
 
 class Desk:
@@ -21,24 +19,23 @@ class Desk:
 
     def __init__(self, store: Store, *, keeps_responses: bool = True) -> None:
         self.store = store
-        self._opener = Opener(store)
         self._keeps_responses = keeps_responses
 
-    async def open(self, ask: Ask, headers: Headers, owner: str, wanted: Wanted | None = None) -> Opened | None:
+    async def open(self, ask: Ask, headers: Headers, wanted: Wanted | None = None) -> Opened | None:
         """Make a request whole; None for one that has nothing to do with what is kept."""
         wanted = wanted or asked_by_headers(headers)
-        states = FORMS[ask.dialect].keeps and self._keeps_responses
+        dialect = dialect_named(ask.dialect)
+        states = dialect.turns.keeps and self._keeps_responses
         if not states and not wanted.conversation:
             return None
         members = _members(ask.call.body)
         if states:
             wanted = asked_by_body(members, wanted)
-        if not (wanted.keeps or wanted.previous or (states and _REFERENCE in ask.call.body)):
+        if not (wanted.keeps or wanted.previous or (states and REFERENCE in ask.call.body)):
             return None
-        unwrap = dialect_named(ask.dialect).unwrap
-        if unwrap is not None and unwrap(ask.call) is not None:
+        if dialect.unwrap is not None and dialect.unwrap(ask.call) is not None:
             raise Problem("unsupported", "a request in an envelope cannot be part of a kept conversation")
-        return await self._opener.open(ask, members, wanted, owner)
+        return await open_request(self.store, ask, members, structs.replace(wanted, owner=ask.owner))
 
     def keeper(self, opened: Opened) -> Keeper:
         """Return what keeps the answer to an opened request."""

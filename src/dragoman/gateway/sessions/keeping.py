@@ -18,7 +18,6 @@ from dragoman.core.response import Response
 from dragoman.core.stream import Collector
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.sessions.echo import Echo
-from dragoman.gateway.sessions.forms import FORMS
 from dragoman.gateway.sessions.naming import item_id, response_name
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conflict, Conversation, Item, Turn, Unavailable
@@ -48,7 +47,6 @@ class Keeper:
     def __init__(self, store: Store, question: Question) -> None:
         self._store = store
         self._question = question
-        self._form = FORMS[question.turn.dialect]
         self._dialect = dialect_named(question.turn.dialect)
         self._echo = Echo(question.members, question.below)
         self._kept: Turn | None = None
@@ -74,7 +72,7 @@ class Keeper:
         for event in self._decoder.feed(told):
             self._collector.feed(event)
         told = self._echo.events(told)
-        if not self._holds and self._form.last.search(told) is None:
+        if not self._holds and self._dialect.turns.last.search(told) is None:
             return told
         self._holds = True
         self._held += told
@@ -128,7 +126,7 @@ class Keeper:
 def answered(question: Question, reply: bytes, response: Response) -> Turn:
     """Return a turn with its answer."""
     turn = question.turn
-    said = [Item(item_id(body), body, said=True) for body in FORMS[turn.dialect].said(reply)]
+    said = [Item(item_id(body), body, said=True) for body in dialect_named(turn.dialect).turns.said(reply)]
     calls = {part.id: part.name for part in response.parts if isinstance(part, ToolCall)}
     return structs.replace(
         turn,

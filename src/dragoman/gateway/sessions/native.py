@@ -11,7 +11,7 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.gateway.ask import named_in
 from dragoman.gateway.sessions.naming import fresh_conversation
-from dragoman.gateway.sessions.wanted import Wanted, checked_name
+from dragoman.gateway.sessions.wanted import Wanted, named_conversation
 from dragoman.wire import json
 from dragoman.wire.splice import removed, spliced
 
@@ -24,25 +24,15 @@ def native_call(body: bytes) -> tuple[Call, Wanted]:
     try:
         members = json.decode_object(body)
         contents = _contents(members)
-        wanted = Wanted(conversation=_conversation(members), is_told=True)
+        wanted = Wanted(
+            conversation=named_conversation(members.get("conversation")) or fresh_conversation(), is_told=True
+        )
         for name in _OURS:
             if name in members:
                 body = removed(body, name)
         return Call(spliced(body, "contents", contents), named.model, named.stream), wanted
     except json.Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
-
-
-def _conversation(members: dict[str, Raw]) -> str:
-    said: Any = json.decode(members["conversation"]) if "conversation" in members else None
-    match said:
-        case None:
-            return fresh_conversation()
-        case str() | {"id": str()}:
-            name = said if isinstance(said, str) else str(said["id"])
-            return checked_name(name, "/conversation") or fresh_conversation()
-        case _:
-            raise Problem("invalid_request", "a conversation is named by its id", where="/conversation")
 
 
 def _contents(members: dict[str, Raw]) -> bytes:

@@ -6,10 +6,10 @@ from msgspec import Raw
 
 from dragoman.core.request import Request, Tool
 from dragoman.dialects.record import Call, Dialect
-from dragoman.gateway.sessions.forms import FORMS, Form
 from dragoman.wire import json
 
 Members = Mapping[str, Raw]
+_TOOLS = "tools"
 
 
 def member(members: Members, name: str) -> Raw | None:
@@ -24,30 +24,34 @@ def in_force(sent: Members, kept: bytes, dialect: Dialect, *, has_results: bool)
     A kept choice that forces a call is not forced again on the turn that brings the call's result: that would never
     end. Neither is one that names a tool which is no longer there.
     """
-    form = FORMS[dialect.name]
+    turns = dialect.turns
     stored = json.decode_object(kept)
-    held = {name: raw for name in form.settings if (raw := member(sent, name)) is not None}
-    for name in form.settings:
+    held = {name: raw for name in turns.settings if (raw := member(sent, name)) is not None}
+    for name in turns.settings:
         if name not in held and name in stored:
             held[name] = stored[name]
-    if form.choice in held and member(sent, form.choice) is None and not _still_holds(held, dialect, form, has_results):
-        del held[form.choice]
+    if (
+        turns.choice in held
+        and member(sent, turns.choice) is None
+        and not _still_holds(held, dialect, has_results=has_results)
+    ):
+        del held[turns.choice]
     return held
 
 
 def lasting(held: Members, sent: Members, kept: bytes, dialect: Dialect) -> bytes:
     """Return the settings to be kept: a choice that was only left out for this turn stays, its tool permitting."""
-    form = FORMS[dialect.name]
+    turns = dialect.turns
     stored = json.decode_object(kept)
-    choice = stored.get(form.choice)
-    if choice is None or form.choice in held or member(sent, form.choice) is not None:
+    choice = stored.get(turns.choice)
+    if choice is None or turns.choice in held or member(sent, turns.choice) is not None:
         return json.encode(dict(held))
-    again = {**held, form.choice: choice}
-    return json.encode(again if _still_holds(again, dialect, form, has_results=False) else dict(held))
+    again = {**held, turns.choice: choice}
+    return json.encode(again if _still_holds(again, dialect, has_results=False) else dict(held))
 
 
-def _still_holds(held: Members, dialect: Dialect, form: Form, has_results: bool) -> bool:
-    request = _read(held, dialect, form)
+def _still_holds(held: Members, dialect: Dialect, *, has_results: bool) -> bool:
+    request = _read(held, dialect)
     choice = request.tool_choice
     if choice is None:
         return True
@@ -57,9 +61,9 @@ def _still_holds(held: Members, dialect: Dialect, form: Form, has_results: bool)
     return not (has_results and (choice.mode == "required" or choice.names))
 
 
-def _read(held: Members, dialect: Dialect, form: Form) -> Request:
+def _read(held: Members, dialect: Dialect) -> Request:
     """Read settings as the dialect does, in a request that says nothing else."""
-    body = {name: raw for name, raw in held.items() if name in {form.tools, form.choice}}
+    body = {name: raw for name, raw in held.items() if name in {_TOOLS, dialect.turns.choice}}
     return dialect.parse_request(Call(json.encode({"model": "", dialect.history: [], **body})))
 
 

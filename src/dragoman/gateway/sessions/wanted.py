@@ -15,6 +15,7 @@ _HEADERS = frozenset({"x-dragoman-conversation", "x-stainless-retry-count", "ide
 class Wanted(Struct, frozen=True, kw_only=True):
     """Which conversation a request belongs to."""
 
+    owner: str = ""
     conversation: str = ""
     previous: str = ""
     """The answer it goes on from."""
@@ -45,18 +46,18 @@ def asked_by_headers(headers: Headers) -> Wanted:
     said = {name: value for name, value in headers if name in _HEADERS}
     if not said:
         return _NOTHING
-    count = said.get("x-stainless-retry-count", "")
+    count = said.get("x-stainless-retry-count", "0")
     return Wanted(
         conversation=checked_name(said.get("x-dragoman-conversation", ""), "x-dragoman-conversation"),
         may_repeat=True,
         attempt=said.get("idempotency-key", ""),
-        is_repeated=count.isdecimal() and int(count) > 0,
+        is_repeated=bool(count.strip("0")),
     )
 
 
 def asked_by_body(members: Mapping[str, Raw], headers: Wanted) -> Wanted:
     """Read what a Responses request asks for; what its body names goes before the header."""
-    conversation = _conversation(members.get("conversation"))
+    conversation = named_conversation(members.get("conversation"))
     previous = _text(members, "previous_response_id")
     if previous and (conversation or headers.conversation):
         words = "'conversation' and 'previous_response_id' cannot be used together"
@@ -84,7 +85,8 @@ def checked_name(name: str, where: str) -> str:
     return name
 
 
-def _conversation(raw: Raw | None) -> str:
+def named_conversation(raw: Raw | None) -> str:
+    """Return the conversation a body names, by its id alone or in an object; "" for none."""
     said = json.decode(raw) if raw is not None else None
     match said:
         case None:

@@ -1,0 +1,62 @@
+"""Know a question again that is sent again, and not said again.
+
+The same words twice are two turns. That they were sent again is shown by what the client says of it, by results that it
+brought before, by the whole history with nothing new in it, or by an answer that it never got.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from msgspec import Raw
+
+from dragoman.core.problems import Problem
+from dragoman.gateway.sessions.before import Before, Said
+from dragoman.gateway.sessions.wanted import Wanted
+from dragoman.sessions.store import Store
+from dragoman.sessions.values import Turn
+
+_HOW = frozenset({"stream", "stream_options", "store", "background", "conversation", "previous_response_id"})
+"""Members that say how an answer is told and kept, not what is asked."""
+
+
+def digest_of(model: str, items: Sequence[bytes], members: Mapping[str, Raw], history: str) -> str:
+    """Return what is asked, in short: first how, then the items."""
+    asked = [bytes(raw) for name, raw in sorted(members.items()) if name not in _HOW and name != history]
+    return f"{_hashed([model.encode(), *asked])}.{_hashed(items)}"
+
+
+def _hashed(pieces: Sequence[bytes]) -> str:
+    told = hashlib.sha256()
+    for piece in pieces:
+        told.update(b"%d:" % len(piece) + piece)
+    return told.hexdigest()
+
+
+async def find_repeated(store: Store, before: Before, said: Said, wanted: Wanted, digest: str) -> Turn | None:
+    """Return the turn that has answered the same already, if this is sent again."""
+    last = before.history.last
+    if not wanted.keeps:
+        return None
+    if said.answered and last is not None:
+        return _asked_alike(last, digest, wanted.conversation)
+    if wanted.conversation:
+        earlier = last if last is not None and last.digest == digest else None
+    else:
+        earlier = await store.same(wanted.owner, last.key if last is not None else "", digest)
+    if earlier is None or not _is_answered(earlier):
+        return None
+    is_sent_again = wanted.is_repeated or (bool(wanted.attempt) and wanted.attempt == earlier.attempt)
+    goes_on = bool(wanted.conversation or wanted.previous)
+    return earlier if is_sent_again or (goes_on and (said.has_results or not earlier.delivered)) else None
+
+
+def _is_answered(turn: Turn) -> bool:
+    return turn.status == "completed" and bool(turn.reply)
+
+
+def _asked_alike(last: Turn, digest: str, name: str) -> Turn:
+    """Return the last turn, asked for by the same history, if that was asked in the same way."""
+    if _is_answered(last) and last.digest.partition(".")[0] == digest.partition(".")[0]:
+        return last
+    words = f"the conversation {name!r} has an answer to this already, asked for in another way: say something new"
+    raise Problem("conflict", words, code="conversation_diverged")
