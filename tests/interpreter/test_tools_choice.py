@@ -113,8 +113,13 @@ def test_of_several_chosen_tools_one_that_is_not_sent_is_dropped_alone():
 
 def test_without_tools_there_is_nothing_to_choose():
     assert chosen("chat", REQUIRED, ()) == (None, (), [GONE], [])
-    both = ToolChoice(mode="auto", parallel=False)
-    assert chosen("chat", both, ()) == (None, (), [("dropped", "/parallel_tool_calls"), GONE], [])
+    assert chosen("chat", ToolChoice(mode="auto", names=("red",)), ()) == (None, (), [GONE], [])
+
+
+@pytest.mark.parametrize("mode", [None, "auto", "none"])
+@pytest.mark.parametrize("parallel", [None, True, False])
+def test_without_tools_a_choice_that_forces_none_is_heeded(mode, parallel):
+    assert chosen("chat", ToolChoice(mode=mode, parallel=parallel), ()) == (None, (), [], [])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from dragoman.dialects.record import Call
+from dragoman.interpreter.heeded import ROWS, Row
 from dragoman.interpreter.translate import translate_request
 from laws.documents import DIALECTS
 from laws.maximal import MODELS, REQUESTS
@@ -42,10 +43,44 @@ their calls by order.
 """
 
 
+_HEEDED = """## What is heeded without a word
+
+Some things need no member at the target: we heed them ourselves in the reply, or they only say what holds there anyway.
+They are not booked, and strict mode does not refuse them; any other value at these places is booked. (`#` is a number; where both
+dialects are OpenAI's, `store` and `service_tier` are passed on.) A stored Chat completion cannot be had here: `store: true` is a loss.
+
+| | where | values | why it is no loss |
+|---|---|---|---|
+"""
+
+_IN_CORE = """
+The same holds for a temperature of 1 and penalties of 0 where the model takes no such knob, a `verbosity` of `medium`, empty
+`metadata`, one candidate, thinking that is to be off or unseen where there is none or none is shown, several calls at once where
+that is the rule, a choice among tools that leaves the model free or forbids calls where there are no tools, and Google's
+documented words for a signature that is missing.
+"""
+
+
 def document() -> str:
     """Return the whole document."""
     pairs = ((source, target) for source in DIALECTS for target in DIALECTS if source != target)
-    return "\n".join([_HEAD, *(_section(source, target) for source, target in pairs)])
+    return "\n".join([_HEAD, _heeded(), *(_section(source, target) for source, target in pairs)])
+
+
+def _heeded() -> str:
+    rows = [
+        f"| {dialect} | `{where}` | {_values(row)} | {row.why} |\n"
+        for dialect in DIALECTS
+        for where, row in ROWS[dialect].items()
+    ]
+    return _HEEDED + "".join(rows) + _IN_CORE
+
+
+def _values(row: Row) -> str:
+    if len(row.values) > 3:
+        return f"`{row.values[0]}` to `{row.values[-1]}`"
+    said = [f"`{json.dumps(value)}`" for value in row.values]
+    return ", ".join([*said, *([f"`{row.form}`".replace("|", "\\|")] if row.form else [])])
 
 
 def _section(source: str, target: str) -> str:

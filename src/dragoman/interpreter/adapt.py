@@ -16,6 +16,7 @@ from dragoman.interpreter import carry
 from dragoman.interpreter.arrange import answered, arranged
 from dragoman.interpreter.cache_marks import fit_marks
 from dragoman.interpreter.fitting import Arguments, Fitting, Undo
+from dragoman.interpreter.heeded import book_unsaid
 from dragoman.interpreter.history import fit_messages
 from dragoman.interpreter.kin import shared_fields, shared_value
 from dragoman.interpreter.knobs import fit_identity, fit_output, fit_sampling, fit_thinking, most_tokens
@@ -119,14 +120,10 @@ def _extras(request: Request, tools: tuple[Tool | NativeTool, ...], fitting: Fit
     if request.extras is not None:
         shared = shared_fields(request.extras.dialect, traits.dialect)
         for pointer, raw in request.extras.fields.items():
-            if raw == b"null":
-                continue  # nothing was said
-            if pointer in shared:
-                taken = shared_value(pointer, raw, fitting)
-                if taken is not None:
-                    kept[pointer] = taken
-            else:
-                fitting.ledger.dropped(pointer, "not known to the target")
+            if pointer not in shared:
+                book_unsaid(pointer, raw, request.extras.dialect, fitting.ledger)
+            elif raw != b"null" and (taken := shared_value(pointer, raw, fitting)) is not None:
+                kept[pointer] = taken
     if request.stream and traits.asks_usage:
         kept["/stream_options"] = b'{"include_usage":true}'
     for pointer, raw in traits.unkept:

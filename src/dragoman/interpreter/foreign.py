@@ -2,18 +2,19 @@
 
 from typing import Any
 
-from dragoman.core.parts import Media, Part, ToolCall
+from dragoman.core.parts import Media, Part, Signature, ToolCall
 from dragoman.core.request import Role
 from dragoman.core.value import Extras, Value
 from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.heeded import book_unsaid, says_nothing
 from dragoman.interpreter.kin import borrowed_mark, nearest_lifetime, shared_in_images
 
 
 def drop_extras(value: Value, fitting: Fitting) -> None:
     """Book every field that only another dialect understands."""
     if value.extras is not None:
-        for pointer in value.extras.fields:
-            fitting.ledger.dropped(value.where + pointer, "not known to the target")
+        for pointer, raw in value.extras.fields.items():
+            book_unsaid(value.where + pointer, raw, value.extras.dialect, fitting.ledger)
 
 
 def without_foreign(part: Part, role: Role, fitting: Fitting) -> dict[str, Any]:
@@ -34,16 +35,22 @@ def without_foreign(part: Part, role: Role, fitting: Fitting) -> dict[str, Any]:
             if pointer in shared:
                 kept[shared[pointer]] = raw
             elif pointer != borrowed:
-                fitting.ledger.dropped(part.where + pointer, "not known to the target")
+                book_unsaid(part.where + pointer, raw, part.extras.dialect, fitting.ledger)
         changes["extras"] = Extras(traits.dialect, kept) if kept else None
     if cache is not None:
         fitted = _fit_mark(cache, place, fitting, spoken=role == "assistant" or isinstance(part, ToolCall))
         if fitted != part.cache:
             changes["cache"] = fitted
     if part.signature is not None and part.signature.issuer != traits.issuer:
-        fitting.ledger.field_dropped("part.signature", f"signed by {part.signature.issuer}", part)
+        drop_signature(part, part.signature, fitting)
         changes["signature"] = None
     return changes
+
+
+def drop_signature(part: Part, signature: Signature, fitting: Fitting) -> None:
+    """Book a signature that the target cannot use, unless it only stands for one that is missing."""
+    if not says_nothing(signature):
+        fitting.ledger.field_dropped("part.signature", f"signed by {signature.issuer}", part)
 
 
 def _fit_mark(lifetime: str, place: str, fitting: Fitting, *, spoken: bool) -> str | None:

@@ -24,7 +24,8 @@ from dragoman.core.parts import (
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.interpreter.fitting import KEPT_ELSEWHERE, Fitting, full_name
-from dragoman.interpreter.foreign import drop_extras, without_foreign
+from dragoman.interpreter.foreign import drop_extras, drop_signature, without_foreign
+from dragoman.interpreter.heeded import says_nothing
 from dragoman.interpreter.media import fit_media, stands_in_result
 from dragoman.interpreter.schemas.retelling import retell
 from dragoman.wire import json
@@ -100,7 +101,8 @@ def _fit_text(part: Text, message: Message, fitting: Fitting) -> Fitted:
         fitting.ledger.field_dropped("part.citations", "citations of an earlier answer are not sent back", part)
         changes["citations"] = ()
     if part.signature is not None and not fitting.traits.text_signatures:
-        fitting.ledger.field_dropped("part.signature", "the target has no place for a signature on text", part)
+        if not says_nothing(part.signature):
+            fitting.ledger.field_dropped("part.signature", "the target has no place for a signature on text", part)
         changes["signature"] = None
     return _changed(part, changes)
 
@@ -125,7 +127,7 @@ def _fit_call(part: ToolCall, message: Message, fitting: Fitting) -> Fitted:
     changes = without_foreign(part, message.role, fitting) if marked else {}
     signature = part.signature
     if signature is not None and not (traits.call_signatures and signature.issuer == traits.issuer):
-        fitting.ledger.field_dropped("part.signature", f"signed by {signature.issuer}", part)
+        drop_signature(part, signature, fitting)
         changes["signature"] = None
     name = fitting.name(part.name, part.namespace)
     if name != part.name:

@@ -26,6 +26,7 @@ _IMAGE_FIELDS: dict[tuple[str, str], dict[str, str]] = {
 }
 _CACHE_OPTIONS = "/prompt_cache_options"
 _TIER = "/service_tier"
+_STORE = "/store"
 BORROWED_MARK = "/cache_control"
 """A cache mark in Anthropic's words, which many callers of Chat write too."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -72,6 +73,9 @@ def shared_value(pointer: str, raw: bytes, fitting: Fitting) -> bytes | None:
     if pointer == _TIER and json.peek(raw) not in fitting.traits.tiers:
         fitting.ledger.dropped(pointer, "the target has no such tier")
         return None
+    if pointer == _STORE and raw == b"true":
+        why = "kept in the target's form: it cannot be fetched again in the caller's"
+        fitting.ledger.approximated(pointer, why)
     return _cache_options(raw, fitting) if pointer == _CACHE_OPTIONS else raw
 
 

@@ -11,6 +11,7 @@ from dragoman.core.request import EFFORTS, Effort, OutputFormat, Request, Sampli
 from dragoman.core.traits import Traits
 from dragoman.interpreter.aliases import digest
 from dragoman.interpreter.fitting import KEPT_ELSEWHERE, NO_LIMIT, Fitting
+from dragoman.interpreter.heeded import NEUTRAL, USUAL_VERBOSITY
 from dragoman.interpreter.schemas.from_openapi import to_json_schema
 from dragoman.interpreter.schemas.gemini_json import fit_gemini
 from dragoman.interpreter.schemas.outcome import Converted
@@ -41,7 +42,8 @@ def fit_sampling(sampling: Sampling, fitting: Fitting, thinking: Thinking | None
         value = getattr(sampling, name)
         if value is None or value == ():
             continue
-        ledger.field_dropped(f"sampling.{name}", "the model does not accept it")
+        if value != NEUTRAL.get(name):
+            ledger.field_dropped(f"sampling.{name}", "the model does not accept it")
         changes[name] = () if name == "stop" else None
     temperature = sampling.temperature
     if "temperature" not in changes and temperature is not None and temperature > traits.temperature_max:
@@ -119,7 +121,9 @@ def fit_thinking(request: Request, fitting: Fitting) -> Thinking | None:
         return _forced_none(request, traits)
     visible = thinking.visible
     if visible is not None and not traits.shows_thinking:
-        ledger.field_dropped("thinking.visible", "the target cannot be asked to show its thinking")
+        # A target that never shows its thinking heeds the wish not to see it.
+        if visible or traits.reasoning_text:
+            ledger.field_dropped("thinking.visible", "the target cannot be asked to show its thinking")
         visible = None
     wanted = _wanted_effort(thinking)
     if traits.tools_need_no_effort and request.tools and wanted != "none":
@@ -153,7 +157,9 @@ def _wanted_effort(thinking: Thinking) -> Effort | None:
 
 
 def _drop_thinking(thinking: Thinking, visible: bool | None, fitting: Fitting) -> None:
-    for name in (*_said(thinking), *(("visible",) if visible is not None else ())):
+    """Book what is asked of a model that does not think; that it shall not think is heeded."""
+    said = _said(thinking) if _wanted_effort(thinking) != "none" else ()
+    for name in (*said, *(("visible",) if visible else ())):
         fitting.ledger.field_dropped(f"thinking.{name}", "the model has no such setting")
 
 
@@ -373,8 +379,10 @@ def fit_identity(request: Request, fitting: Fitting) -> dict[str, Any]:
     for reference in request.references:
         raise Problem("unsupported", KEPT_ELSEWHERE, where=reference.where, code=reference.code)
     for name in ("user", "metadata", "verbosity"):
-        if getattr(request, name) is not None and not getattr(traits, name):
-            ledger.field_dropped(name, "the target has no place for it")
+        value = getattr(request, name)
+        if value is not None and not getattr(traits, name):
+            if value not in ({}, USUAL_VERBOSITY):
+                ledger.field_dropped(name, "the target has no place for it")
             changes[name] = None
     user = request.user
     if user is not None and "user" not in changes and len(user) > traits.user_max:

@@ -5,6 +5,7 @@ from msgspec import structs
 from dragoman.core.request import NativeTool, Request, Tool, ToolChoice
 from dragoman.core.value import Extras
 from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.heeded import book_unsaid
 from dragoman.interpreter.native_tools import choice_of, is_called
 from dragoman.wire import json
 
@@ -51,9 +52,9 @@ def fit_choice(request: Request, tools: Tools, fitting: Fitting) -> ToolChoice |
     traits, ledger = fitting.traits, fitting.ledger
     _drop_unsaid(choice, request.tools, tools, fitting)
     if not tools:
-        ledger.field_dropped("tool_choice", "there are no tools to choose from")
-        if choice.parallel is not None:
-            ledger.field_dropped("tool_choice.parallel", "there are no tools to choose from")
+        # Where there is nothing to call, whatever leaves the model free or forbids calls is heeded.
+        if choice.mode == "required" or choice.names:
+            ledger.field_dropped("tool_choice", "there are no tools to choose from")
         return None
     if choice.mode == "none":
         return _no_calls(choice, fitting)
@@ -93,19 +94,19 @@ def _drop_unsaid(choice: ToolChoice, asked: Tools, sent: Tools, fitting: Fitting
     """Book what only another dialect says of a choice, but for the vendor's own tools that it allows and are sent."""
     places = {tool.where for tool in sent}
     natives = [tool for tool in asked if isinstance(tool, NativeTool) and tool.where in places]
-    for pointer, raw in choice.extras.fields.items() if choice.extras is not None else ():
+    if choice.extras is None:
+        return
+    for pointer, raw in choice.extras.fields.items():
         if not (choice.listed and any(_names(raw, tool) for tool in natives)):
-            fitting.ledger.dropped(choice.where + pointer, "not known to the target")
+            book_unsaid(choice.where + pointer, raw, choice.extras.dialect, fitting.ledger)
 
 
 def _no_calls(choice: ToolChoice, fitting: Fitting) -> ToolChoice:
-    """Forbid all calls; what else is said about calls is then about nothing."""
-    traits, ledger = fitting.traits, fitting.ledger
+    """Forbid all calls; what else is said about calls is then about nothing, and not several at once is heeded."""
+    traits = fitting.traits
     if choice.names:
-        ledger.field_dropped("tool_choice.names", "no tool may be called at all")
+        fitting.ledger.field_dropped("tool_choice.names", "no tool may be called at all")
     parallel = choice.parallel if traits.parallel_switch and not traits.parallel_needs_mode else None
-    if choice.parallel is False and parallel is None:
-        ledger.field_dropped("tool_choice.parallel", "no tool may be called at all")
     return ToolChoice(mode="none", parallel=parallel, where=choice.where)
 
 

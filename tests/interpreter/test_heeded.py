@@ -1,0 +1,93 @@
+"""What only says what holds anyway, or is heeded in the reply, is booked nowhere; what is asked for beyond that is."""
+
+import pytest
+
+from cases.through import ask, booked, flow
+
+HI = {"messages": [{"role": "user", "content": "hi"}]}
+HELLO = {"max_tokens": 1000, **HI}
+CONTENTS = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+CLAUDE, GEMINI, GPT = "claude-opus-4-8", "gemini-3.8-flash", "gpt-4.1"
+
+
+@pytest.mark.parametrize(
+    ("heeded", "lost"),
+    [
+        ({"temperature": 1}, {"temperature": 0.9}),
+        ({"temperature": 1.0}, {"temperature": 0}),
+        ({"presence_penalty": 0}, {"presence_penalty": 0.1}),
+        ({"frequency_penalty": 0.0}, {"frequency_penalty": -1}),
+        ({"verbosity": "medium"}, {"verbosity": "low"}),
+        ({"metadata": {}}, {"metadata": {"a": "b"}}),
+    ],
+)
+@pytest.mark.parametrize(("target", "model"), [("messages", CLAUDE), ("gemini", GEMINI)])
+def test_a_value_that_changes_nothing_is_not_missed(heeded, lost, target, model):
+    asked = ask("chat", target, {**HI, **heeded}, model=model, strict=True)
+    assert not asked.body.keys() & {*heeded}
+    (name,) = lost
+    assert any(where.startswith(f"/{name}") for where in booked(ask("chat", target, {**HI, **lost}, model=model)))
+
+
+@pytest.mark.parametrize(
+    ("source", "body"),
+    [
+        ("messages", {**HELLO, "thinking": {"type": "disabled"}}),
+        ("gemini", {**CONTENTS, "generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}}),
+        ("gemini", {**CONTENTS, "generationConfig": {"thinkingConfig": {"includeThoughts": False}}}),
+        ("responses", {"input": "hi", "reasoning": {"effort": "none"}}),
+    ],
+)
+def test_a_model_that_does_not_think_heeds_the_wish_that_it_shall_not(source, body):
+    assert ask(source, "chat", body, model=GPT, strict=True).losses == ()
+
+
+def test_thoughts_that_are_not_to_be_seen_are_booked_only_where_a_server_may_show_them():
+    body = {**HELLO, "thinking": {"type": "adaptive", "display": "omitted"}, "output_config": {"effort": "high"}}
+    assert "/thinking/display" not in booked(ask("messages", "chat", body, model="gpt-5.2"))
+    assert "/thinking/display" in booked(ask("messages", "chat", body, model="a-server-of-ones-own"))
+
+
+@pytest.mark.parametrize("signature", ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"])
+@pytest.mark.parametrize("target", ["chat", "responses", "messages"])
+def test_words_for_a_missing_signature_are_no_signature(signature, target):
+    def signed(word):
+        call = {"functionCall": {"name": "look", "args": {}}, "thoughtSignature": word}
+        result = {"functionResponse": {"name": "look", "response": {"output": "sunny"}}}
+        turns = [{"role": "model", "parts": [call]}, {"role": "user", "parts": [result]}]
+        return {"contents": [*CONTENTS["contents"], *turns]}
+
+    models = {"chat": GPT, "responses": GPT, "messages": CLAUDE}
+    place = "/contents/1/parts/0/thoughtSignature"
+    assert place not in booked(ask("gemini", target, signed(signature), model=models[target]))
+    assert place in booked(ask("gemini", target, signed("c2lnbmVk"), model=models[target]))
+
+
+FRAMES = [
+    {"candidates": [{"content": {"role": "model", "parts": [{"text": "Hello."}]}, "finishReason": "STOP"}]},
+    {"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 2, "totalTokenCount": 5}},
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"), [({"include_usage": True}, True), ({"include_usage": False}, False), (None, False)]
+)
+def test_a_chat_stream_ends_with_the_usage_only_if_that_is_asked_for(options, told):
+    body = {**HI, "stream": True, **({"stream_options": options} if options else {})}
+    asked = ask("chat", "gemini", body, model=GEMINI, strict=True)
+    frames = [frame for frame in flow("gemini", "chat", FRAMES, asked).body if isinstance(frame, dict)]
+    assert [frame["usage"]["total_tokens"] for frame in frames if frame.get("usage")] == ([5] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "body"),
+    [
+        ("chat", "gemini", {**HI, "store": True}),
+        ("chat", "messages", {**HI, "store": True}),
+        ("chat", "responses", {**HI, "store": True}),
+        ("responses", "gemini", {"input": "hi", "store": True}),
+    ],
+)
+def test_what_is_to_be_kept_and_cannot_be_had_again_is_a_loss(source, target, body):
+    model = {"gemini": GEMINI, "messages": CLAUDE, "responses": GPT}[target]
+    assert booked(ask(source, target, body, model=model)) == {"/store"}
