@@ -34,6 +34,12 @@ def test_a_full_name_goes_before_a_pattern_and_the_longest_pattern_before_others
     assert found(routed, "gemini-2.5") == ["google/a"]
 
 
+def test_a_target_that_is_only_a_star_means_the_clients_own_name():
+    routed = routes({"claude-*": ["claude/*", "google/via-*"], "*": ["local/*"]})
+    assert found(routed, "claude-opus-4-8") == ["claude/claude-opus-4-8", "google/via-opus-4-8"]
+    assert found(routed, "org/qwen3") == ["local/org/qwen3"]
+
+
 def test_a_list_is_tried_in_its_order():
     assert found(routes({"fast": ["google/x", "local/y"]}), "fast") == ["google/x", "local/y"]
 

@@ -178,3 +178,27 @@ def test_signatures_are_taken_out_of_a_history_in_an_envelope_too():
         "/project",
         *(f"/request/contents/1/parts/0/{name}" for name in THOUGHT),
     }
+
+
+def signed_by_google(model):
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    signed = {**call, "extra_content": {"google": {"thought_signature": "c2ln"}}}
+    said = [{"role": "user", "content": "go"}, {"role": "assistant", "tool_calls": [signed]}]
+    return json.dumps({"model": model, "messages": said}, indent=1).encode()
+
+
+@pytest.mark.parametrize("model", ["gemini-3-flash", "google/gemini-3-flash"])
+def test_a_signature_stays_byte_for_byte_where_its_issuers_models_speak_chat(model):
+    body = signed_by_google(model)
+    passed = translate_request(Call(body), "chat", "chat")
+    assert passed.call.body == body
+    assert not passed.losses
+
+
+@pytest.mark.parametrize("model", ["gpt-5.2", "qwen3"])
+def test_a_signature_is_taken_out_where_other_models_speak_chat(model):
+    passed = translate_request(Call(signed_by_google("gem")), "chat", "chat", model=model)
+    assert b"extra_content" not in passed.call.body
+    assert [loss.where for loss in passed.losses] == ["/messages/1/tool_calls/0/extra_content/google/thought_signature"]
+    with pytest.raises(Problem):
+        translate_request(Call(signed_by_google("gem")), "chat", "chat", model=model, strict=True)

@@ -125,3 +125,20 @@ def test_a_long_history_keeps_its_signatures_turn_after_turn(gateway):
         assert SKIPPED not in signatures(gateway)
         assert len([one for one in signatures(gateway) if one]) == number + 1
         history += [{"role": "assistant", "content": answer.content}, QUESTION]
+
+
+def brought_back(message):
+    """Write a reply as a client does that sends all it was given."""
+    results = [{"role": "tool", "tool_call_id": call.id, "content": '{"temp":72}'} for call in message.tool_calls]
+    return [QUESTION, message.to_dict(), *results]
+
+
+def test_googles_signatures_are_taken_out_and_booked_where_a_chat_upstream_does_not_know_them(gateway):
+    client = chat(gateway)
+    history = brought_back(asked(client))
+    assert "thought_signature" in json.dumps(history)
+    told = client.chat.completions.with_raw_response.create(model="gpt", messages=history, tools=[CHAT_TOOL])
+    sent = json.loads(gateway.simulator.requests[-1].body)
+    assert "extra_content" not in json.dumps(sent)
+    assert sent["messages"][1]["tool_calls"][0]["function"]["name"] == "get_weather"
+    assert "/messages/1/tool_calls/0/extra_content/google/thought_signature" in told.headers["x-dragoman-losses"]

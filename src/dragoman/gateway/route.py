@@ -1,7 +1,8 @@
 """Which upstream answers for a model, and what the model is called there.
 
 A model is looked for by its full name, then by the patterns, the longest first, then as `upstream/model`, and last by
-its family among the upstreams. A pattern has one `*`; one in the target stands for what it matched.
+its family among the upstreams. A pattern has one `*`. A target that is `upstream/*` means the client's own name; a `*`
+inside a longer one stands for what the pattern's matched.
 """
 
 import re
@@ -92,22 +93,22 @@ class Routes:
 
     def _find(self, model: str) -> tuple[Target, ...]:
         if model in self._exact:
-            return self._targets(self._exact[model], "")
+            return self._targets(self._exact[model], model, "")
         for pattern, targets in self._patterns:
             before, _, after = pattern.partition("*")
             if model.startswith(before) and model.endswith(after) and len(model) >= len(before) + len(after):
-                return self._targets(targets, model[len(before) : len(model) - len(after)])
+                return self._targets(targets, model, model[len(before) : len(model) - len(after)])
         name, slash, rest = model.partition("/")
         if slash and rest and name in self._places.by_name:
-            return self._targets((model,), "")
+            return self._targets((model,), model, "")
         return self._of_family(model)
 
-    def _targets(self, targets: Sequence[str], matched: str) -> tuple[Target, ...]:
-        return tuple(self._target(target.replace("*", matched, 1)) for target in targets)
+    def _targets(self, targets: Sequence[str], model: str, matched: str) -> tuple[Target, ...]:
+        return tuple(self._target(target, model, matched) for target in targets)
 
-    def _target(self, target: str) -> Target:
-        name, _, model = target.partition("/")
-        return self._places.target(name, model)
+    def _target(self, target: str, model: str, matched: str) -> Target:
+        name, _, called = target.partition("/")
+        return self._places.target(name, model if called == "*" else called.replace("*", matched, 1))
 
     def _of_family(self, model: str) -> tuple[Target, ...]:
         """Return the first upstream whose models are called like this, or the only one there is."""

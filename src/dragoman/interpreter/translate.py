@@ -20,8 +20,8 @@ from dragoman.core.stream import Sequencer
 from dragoman.dialects.record import Call, Dialect, ErrorReply
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.arrange import CONTINUED, signed_steps
-from dragoman.interpreter.carry import MARK, native
+from dragoman.interpreter.arrange import CONTINUED
+from dragoman.interpreter.cleaned import cleaned
 from dragoman.interpreter.conversation import Conversation
 from dragoman.interpreter.faults import as_fault, is_envelope, losses_of
 from dragoman.interpreter.fitting import Undo
@@ -128,9 +128,7 @@ def _with_declared(request: Request, here: Dialect) -> Request:
 def _passed(call: Call, dialect: Dialect, model: str, *, strict: bool) -> Translation:
     """Pass a request on in its own dialect: the same bytes, but for another vendor's signatures and an envelope."""
     ledger = Ledger(dialect.pointers, call.body)
-    passed, request = call, None
-    if MARK in call.body:
-        passed = _cleaned(call, dialect, model, ledger)
+    passed, request = cleaned(call, dialect, model, ledger), None
     unwrapped = dialect.unwrap(passed) if dialect.unwrap is not None else None
     if unwrapped is not None:
         request = dialect.parse_request(call)
@@ -141,14 +139,6 @@ def _passed(call: Call, dialect: Dialect, model: str, *, strict: bool) -> Transl
     if strict:
         refuse(losses)
     return Translation(call=_with_model(passed, model, dialect) if model else passed, losses=losses, request=request)
-
-
-def _cleaned(call: Call, dialect: Dialect, model: str, ledger: Ledger) -> Call:
-    """Write a request without what another vendor signed."""
-    request = dialect.parse_request(call)
-    traits = traits_for(dialect.name, model or request.model)
-    messages = signed_steps(native(request.messages, dialect.issuer, ledger), traits, ledger)
-    return dialect.render_request(structs.replace(request, messages=messages), traits)
 
 
 def _with_model(call: Call, model: str, dialect: Dialect) -> Call:
