@@ -25,9 +25,10 @@ class Observers:
             _tell(observer, record)
 
     def end(self, record: Record) -> None:
-        """An exchange is over."""
+        """An exchange is over; whoever keeps its record keeps no error that was raised."""
         for observer in self._ended:
             _tell(observer, record)
+        record.settle()
 
 
 def _tell(observer: Observer, record: Record) -> None:

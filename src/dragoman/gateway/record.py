@@ -12,6 +12,8 @@ from dragoman.core.response import Usage
 
 Outcome = Literal["open", "answered", "refused", "failed", "left"]
 """`refused` before an upstream was asked, `failed` after that, `left` when the client did not wait."""
+_LONGEST = 2000
+"""Letters of somebody else's words that are kept once it is over."""
 
 
 def _fresh_id() -> str:
@@ -59,3 +61,15 @@ class Record(Struct, kw_only=True):
     def close(self) -> None:
         """It is over."""
         self.seconds = monotonic() - self.clock
+
+    def settle(self) -> None:
+        """Everybody was told: keep only what is small.
+
+        An error that was raised holds on to every frame it came through, and these to the whole request.
+        """
+        problem = self.problem
+        if problem is not None:
+            words = problem.message[:_LONGEST]
+            self.problem = Problem(problem.kind, words, status=problem.status, code=problem.code)
+        self.crash = None
+        self.model, self.upstream_model = self.model[:_LONGEST], self.upstream_model[:_LONGEST]
