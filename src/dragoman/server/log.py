@@ -21,6 +21,9 @@ from dragoman.wire import json
 
 _LONGEST = 500
 """Letters of somebody else's words that go into a line."""
+_MOST_READ = 4000
+"""Letters that are looked at for these; secrets among them are longer than what stands in their place."""
+_LONGEST_TRACE = 64 << 10
 Fields = dict[str, Any]
 
 
@@ -51,7 +54,7 @@ class Log:
 
     def crashed(self, error: BaseException, exchange: str = "", words: str = "") -> None:
         """Tell of a failure of our own."""
-        lines = self._clean("".join(traceback.format_exception(error)))
+        lines = redact("".join(traceback.format_exception(error))[-_LONGEST_TRACE:], self._secrets)
         fields: Fields = {"time": _moment(time()), "event": "crash", "exchange": exchange, "message": words}
         if self._form is _plain:
             self._add(f"{fields['time']} crash {exchange} {words}\n{lines}".encode())
@@ -73,11 +76,11 @@ class Log:
             "operation": record.operation,
             "dialect": record.dialect,
             # A name that was answered to is no secret; any other is a client's word.
-            "model": record.model if record.outcome == "answered" else self._clean(record.model)[:_LONGEST],
+            "model": record.model if record.outcome == "answered" else self._clean(record.model),
             "upstream": record.upstream,
             "upstream_model": record.upstream_model
             if record.outcome == "answered"
-            else self._clean(record.upstream_model)[:_LONGEST],
+            else self._clean(record.upstream_model),
             "status": record.status,
             "outcome": record.outcome,
             "tries": record.tries,
@@ -92,13 +95,14 @@ class Log:
             fields["tokens"] = {**counted, "cached": usage.cached, "reasoning": usage.reasoning}
         if problem is not None:
             fields["problem"] = problem.kind
-            fields["message"] = self._clean(problem.message)[:_LONGEST]
+            fields["message"] = self._clean(problem.message)
         if self._more is not None:
             fields.update(self._more)
         return fields
 
     def _clean(self, text: str) -> str:
-        return redact(text, self._secrets)
+        # It is cut before it is read: a client may name a model with a million letters.
+        return redact(text[:_MOST_READ], self._secrets)[:_LONGEST]
 
 
 def _moment(seconds: float) -> str:
