@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import shutil
+import socket
 import threading
 import time
 from pathlib import Path
@@ -201,6 +203,38 @@ def test_a_file_that_is_moved_away_is_begun_anew(tmp_path):
     lines.add(b"two")
     lines.close()
     assert ((tmp_path / "log.1").read_text(), file.read_text()) == ("one\n", "two\n")
+
+
+def test_a_file_that_cannot_be_begun_anew_leaves_the_connections_of_others_alone(tmp_path):
+    place = tmp_path / "logs"
+    place.mkdir()
+    lines = Lines(place / "log")
+    lines.add(b"one")
+    until(lambda: (place / "log").exists() and (place / "log").read_text() == "one\n")
+    shutil.rmtree(place)
+    file = lines._file
+    lines.add(b"lost")
+    until(lines._waiting.empty)
+    time.sleep(2 * lines_of._GATHERED)  # nothing tells that a line could not be written
+    with socket.socket() as other:
+        assert lines._file == file
+        assert other.fileno() != file
+        place.mkdir()
+        lines.add(b"two")
+        lines.close()
+        os.fstat(other.fileno())
+    assert (place / "log").read_text() == "two\n"
+
+
+def test_a_model_with_a_long_name_holds_nobody_up(tmp_path):
+    record = Record(dialect="chat", operation="generate", model="a" * 1_000_000, outcome="refused")
+    record.problem = Problem("not_found", "b" * 1_000_000)
+    record.close()
+    written: list[bytes] = []
+    began = time.process_time()
+    log.Log(written.append).ended(record)
+    assert time.process_time() - began < 0.5
+    assert len(written[0]) < 2000
 
 
 def until(true, seconds: float = 10) -> None:

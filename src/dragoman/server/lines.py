@@ -58,8 +58,9 @@ class Lines:
 
     def _put(self, said: bytes) -> None:
         if self._path is not None and not _same(self._file, self._path):
-            os.close(self._file)
-            self._file = _opened(self._path)
+            # The old file stays until there is a new one: its number would soon be that of somebody's connection.
+            before, self._file = self._file, _opened(self._path)
+            os.close(before)
         while said:
             said = said[os.write(self._file, said) :]
 
