@@ -55,6 +55,10 @@ class Vendor:
             await exchange.end()
         elif "/bad/" in path:
             await exchange.send(int(path.rpartition("/")[2]), kind, b'{"error":{"message":"as it was said"}}')
+        elif "/tells/" in path:
+            told = {"error": {"message": f"the key {dict(request.headers)['authorization']} is used up"}}
+            headers = {**kind, "x-used": dict(request.headers)["authorization"]}
+            await exchange.send(int(path.rpartition("/")[2]), headers, json.dumps(told).encode())
         elif path.endswith("/stale"):
             reason = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
             error = {
@@ -230,6 +234,14 @@ def test_an_upstreams_refusal_is_passed_on_as_it_was_said(shared, status):
     told = httpx2.get(f"{shared.base_url}/v1/files/bad/{status}")
     assert told.status_code == status
     assert told.content == b'{"error":{"message":"as it was said"}}'
+
+
+@pytest.mark.parametrize("status", [300, 400, 403, 404, 429, 500, 503])
+def test_an_error_that_repeats_the_gateways_key_is_told_without_it(shared, status):
+    told = httpx2.get(f"{shared.base_url}/v1/files/tells/{status}")
+    assert told.status_code == status
+    assert "is used up" in told.json()["error"]["message"]
+    assert "oai-key" not in told.text + str(told.headers)
 
 
 def test_a_refusal_of_the_gateways_key_is_the_gateways_failure(shared):

@@ -2,7 +2,8 @@
 
 For the vendors' endpoints that nobody here translates. The destination and the credentials are the configured ones;
 of the client's own headers none goes along that could be a secret, or that is about the connection. An upstream that
-refuses the gateway's key is the gateway's failure; any other answer is the client's to read.
+refuses the gateway's key is the gateway's failure; any other answer is the client's to read, once the key is taken out
+of errors that repeat it.
 """
 
 import re
@@ -12,8 +13,9 @@ from msgspec import Struct
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.attempt import told
+from dragoman.gateway.attempt import told, without_secrets
 from dragoman.gateway.record import Record
+from dragoman.gateway.redact import credentials_of, without
 from dragoman.gateway.route import Target
 from dragoman.gateway.telling import headers_of
 from dragoman.http.client import Client, Incoming, Outgoing
@@ -50,6 +52,7 @@ _UPLOAD = "x-goog-upload-url"
 _IN_PATH = "/:@!$&'()*+,;=~-._"
 _MAYBE_KEY = frozenset({400, 401, 403})
 """Statuses by which vendors refuse a key, among other things."""
+_LARGEST_ERROR = 16 << 20
 _BODILESS = frozenset({204, 304})
 
 
@@ -79,8 +82,8 @@ async def pass_on(outgoing: Outgoing, passage: Passage, client: Client, exchange
     try:
         record.status = incoming.status
         headers = _answered(incoming, outgoing, passage, exchange, record)
-        if incoming.status in _MAYBE_KEY:
-            await exchange.send(incoming.status, headers, await _said(incoming, target))
+        if not incoming.good and exchange.request.method != "HEAD":
+            await exchange.send(incoming.status, headers, await _said(incoming, outgoing, target))
         else:
             record.note_first()
             await _hand_back(incoming, headers, exchange)
@@ -91,9 +94,11 @@ async def pass_on(outgoing: Outgoing, passage: Passage, client: Client, exchange
     record.outcome = "answered" if incoming.good else "failed"
 
 
-async def _said(incoming: Incoming, target: Target) -> bytes:
-    """Return what an upstream says against a request, unless it is against the gateway's own key."""
-    body = await incoming.read()
+async def _said(incoming: Incoming, outgoing: Outgoing, target: Target) -> bytes:
+    """Return what an upstream says against a request, without the gateway's key, and unless it is against that."""
+    body = without_secrets(await incoming.read(_LARGEST_ERROR), outgoing)
+    if incoming.status not in _MAYBE_KEY:
+        return body
     problem = dialect_named(target.upstream.dialect).parse_error(incoming.status, dict(incoming.headers), body)
     if problem.kind == "authentication":
         words = f"the upstream {target.upstream.name} refuses the gateway's credentials"
@@ -130,10 +135,11 @@ def _answered(
     incoming: Incoming, outgoing: Outgoing, passage: Passage, exchange: Exchange, record: Record
 ) -> dict[str, str]:
     headers: dict[str, str] = {}
+    secrets = credentials_of(outgoing)
     for name, value in incoming.headers:
         if name in _CONNECTION or name in _UNTOLD or name.startswith("proxy-"):
             continue
-        shown = _through_us(value, outgoing, passage, exchange.request) if name == _UPLOAD else value
+        shown = _through_us(value, outgoing, passage, exchange.request) if name == _UPLOAD else without(value, secrets)
         headers[name] = f"{headers[name]}, {shown}" if name in headers else shown
     return headers_of(record, headers)
 
