@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -26,6 +27,14 @@ Kind = Literal[
     "simulator",
 ]
 _IN_PROJECTS = frozenset({"vertex-gemini", "vertex-anthropic"})
+_KEYED: dict[str, tuple[str, str]] = {
+    "gemini": ("generativelanguage.googleapis.com", "GEMINI_API_KEY"),
+    "anthropic": ("api.anthropic.com", "ANTHROPIC_API_KEY"),
+    "openai": ("api.openai.com", "OPENAI_API_KEY"),
+    "openai-responses": ("api.openai.com", "OPENAI_API_KEY"),
+}
+"""The vendor's own server, which wants a key, and the variable that the key usually stands in."""
+_HASHED = re.compile(r"sha256:[0-9a-f]{64}")
 LISTEN = "127.0.0.1:8741"
 _FILE = "dragoman.toml"
 _VARIABLE = "DRAGOMAN_CONFIG"
@@ -80,6 +89,8 @@ class ServerTable(Table, frozen=True):
     keys: tuple[str | KeyTable, ...] = ()
     hosts: tuple[str, ...] = ()
     """Names by which clients may call the server, beside its own."""
+    origins: tuple[str, ...] = ()
+    """Patterns of the web origins whose pages may ask, beside those of its own names."""
     strict: bool = False
     limits: LimitsTable = LimitsTable()
     retries: RetriesTable = RetriesTable()
@@ -240,7 +251,7 @@ class _Reader:
             inner = place.group(1) if place else ""
             words = _PLACE_IN_ERROR.sub("", words)
             unknown = _UNKNOWN.search(words)
-            hint = _hint(unknown.group(1), _keys_of(kind)) if unknown else ""
+            hint = _hint(unknown.group(1), _keys_of(kind)) if unknown else _choices(kind, inner)
             raise self._error(key + inner, words + hint) from None
 
     def _upstream(self, name: str, table: Any) -> UpstreamTable:
@@ -250,6 +261,12 @@ class _Reader:
         read = self._table(key, table, UpstreamTable)
         if read.kind in _IN_PROJECTS and not read.project:
             raise self._error(f"{key}.project", "a Google Cloud project must be named")
+        vendor, variable = _KEYED.get(read.kind, ("", ""))
+        if vendor and not read.api_key and (not read.base_url or urlsplit(read.base_url).hostname == vendor):
+            raise self._error(
+                f"{key}.api_key",
+                f'{vendor} wants a key: write api_key = "env:{variable}", or a base_url of a server that wants none',
+            )
         return msgspec.structs.replace(
             read,
             api_key=self._secret(f"{key}.api_key", read.api_key),
@@ -263,6 +280,10 @@ class _Reader:
         secret = self._secret(key, table.key)
         if not secret:
             raise self._error(key, "an empty key would let everybody in")
+        if secret.startswith("sha256:"):
+            secret = secret.lower()
+            if not _HASHED.fullmatch(secret):
+                raise self._error(key, "a hash has 64 hexadecimal digits: `dragoman config hash-key` prints one")
         return msgspec.structs.replace(table, key=secret, name=table.name or f"key-{at + 1}")
 
     def _secret(self, key: str, said: str) -> str:
@@ -304,6 +325,13 @@ def _hint(said: str, known: Iterable[str]) -> str:
     names = sorted(set(known))
     near = get_close_matches(said, names, 1)
     return f": did you mean `{near[0]}`?" if near else f"; there are {', '.join(names)}"
+
+
+def _choices(kind: Any, inner: str) -> str:
+    """Return what there is to choose from at a key that has a few words of its own."""
+    words = [get_args(field.type) for field in msgspec.structs.fields(kind) if f".{field.name}" == inner]
+    choices = [word for word in (words[0] if words else ()) if isinstance(word, str)]
+    return f"; there are {', '.join(choices)}" if choices else ""
 
 
 def _keys_of(kind: Any) -> Iterator[str]:

@@ -10,7 +10,7 @@ import pytest
 from msgspec import Struct, structs
 
 from dragoman.cli import main
-from dragoman.config import ConfigError, KeyTable, ServerTable, SessionsTable, UpstreamTable, load
+from dragoman.config import ConfigError, KeyTable, MediaTable, ServerTable, SessionsTable, UpstreamTable, load
 from dragoman.http.message import Request
 from dragoman.server.access import Access, Key
 
@@ -19,7 +19,7 @@ ENVIRONMENT = {"GEMINI_API_KEY": "g-secret-key", "ANTHROPIC_API_KEY": "a-secret-
 FILE = """
 [server]
 strict = true
-keys = ["env:OURS", "plain-secret", { key = "sha256:ab", name = "ci", models = ["gemini-*"], concurrency = 2 }]
+keys = ["env:OURS", "plain-secret", { key = "sha256:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f", name = "ci", models = ["gemini-*"], concurrency = 2 }]
 limits.body = 1000
 [sessions]
 url = "postgresql://me:hush-hush@db/x"
@@ -68,7 +68,7 @@ def test_what_holds_is_shown_with_where_it_comes_from_and_without_secrets(alone,
         'api_key = "[redacted]"  # the file',
         '  { key = "env:OURS", name = "key-1" },',
         '  { key = "[redacted]", name = "key-2" },',
-        '  { key = "sha256:ab", name = "ci", models = ["gemini-*"], concurrency = 2 },',
+        '  { key = "sha256:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f", name = "ci", models = ["gemini-*"], concurrency = 2 },',
         '"b" = ["gemini/x", "other/y"]  # dragoman.toml',
     ):
         assert line in lines
@@ -119,14 +119,14 @@ def test_a_wrong_file_is_not_shown(alone, capsys):
     ("text", "words"),
     [
         ("[sever]\n", "did you mean `server`?"),
-        ("[wholly]\n", "there are models, server, sessions, upstreams"),
+        ("[wholly]\n", "there are media, models, server, sessions, upstreams"),
         ("[server]\nhartbeat = 1\n", "did you mean `heartbeat`?"),
         ("[server.limits]\nbdy = 1\n", "did you mean `body`?"),
         ("[server.retries]\nmst = 1\n", "did you mean `most`?"),
         ('[server]\nkeys = [{ key = "k", modles = [] }]\n', "did you mean `models`?"),
         ('[upstreams.a]\nkind = "gemini"\napikey = "x"\n', "did you mean `api_key`?"),
         ("[sessions]\nkeepdays = 1\n", "did you mean `keep_days`?"),
-        ('[upstreams.gemini]\nkind = "gemini"\n[models]\nm = "gemni/x"\n', "did you mean `gemini`?"),
+        ('[upstreams.gemini]\nkind = "gemini"\napi_key = "k"\n[models]\nm = "gemni/x"\n', "did you mean `gemini`?"),
     ],
 )
 def test_an_unknown_key_is_told_with_the_nearest_known_one(tmp_path, text, words):
@@ -151,7 +151,7 @@ def test_what_the_example_leaves_out_is_what_holds_without_it(alone):
     assert structs.replace(as_it_is, source="") == structs.replace(in_full, source="")
 
 
-@pytest.mark.parametrize("table", [ServerTable, SessionsTable, UpstreamTable, KeyTable])
+@pytest.mark.parametrize("table", [ServerTable, SessionsTable, MediaTable, UpstreamTable, KeyTable])
 def test_the_example_has_every_key(table):
     document = tomllib.loads(re.sub(r"^#(?=\w)", "", EXAMPLE, flags=re.MULTILINE))
     assert document

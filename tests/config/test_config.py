@@ -7,10 +7,11 @@ import pytest
 
 from dragoman.config import ConfigError, load
 
+HASH = "0f" * 32
 FULL = """
 [server]
 listen = "127.0.0.1:9000"
-keys = ["env:OURS", { key = "sha256:ab", name = "ci", models = ["gemini-*"], concurrency = 2 }]
+keys = ["env:OURS", { key = "sha256:HASH", name = "ci", models = ["gemini-*"], concurrency = 2 }]
 strict = true
 
 [upstreams.gemini]
@@ -25,7 +26,7 @@ base_url = "http://127.0.0.1:11434/v1"
 "gemini-3-flash" = "gemini/gemini-3-flash"
 "local-*" = "local/*"
 "fast" = ["gemini/gemini-3-flash", "local/qwen3"]
-"""
+""".replace("HASH", HASH)
 
 
 def written(tmp_path: Path, text: str) -> Path:
@@ -40,7 +41,7 @@ def test_a_file_says_where_to_listen_who_may_come_in_and_where_models_are(tmp_pa
     assert config.server.strict
     assert [(key.key, key.name, key.models, key.concurrency) for key in config.keys] == [
         ("secret", "key-1", (), 0),
-        ("sha256:ab", "ci", ("gemini-*",), 2),
+        (f"sha256:{HASH}", "ci", ("gemini-*",), 2),
     ]
     assert config.upstreams["gemini"].api_key == "g"
     assert config.upstreams["local"].base_url == "http://127.0.0.1:11434/v1"
@@ -48,7 +49,7 @@ def test_a_file_says_where_to_listen_who_may_come_in_and_where_models_are(tmp_pa
 
 
 def test_the_variable_names_the_file(tmp_path):
-    file = written(tmp_path, '[upstreams.a]\nkind = "anthropic"\n')
+    file = written(tmp_path, '[upstreams.a]\nkind = "anthropic"\napi_key = "k"\n')
     assert load(environment={"DRAGOMAN_CONFIG": str(file)}).upstreams["a"].kind == "anthropic"
 
 
@@ -81,14 +82,29 @@ def test_a_file_without_upstreams_is_like_no_file_in_that(tmp_path):
         ('[server]\nkeys = [""]\n', "server.keys[0]", "empty key"),
         ('[server]\nkeys = ["env:NONE"]\n', "server.keys[0]", "no NONE"),
         ('[upstreams.a]\nkind = "x"\n', "upstreams.a.kind", "Invalid enum value 'x'"),
+        ('[upstreams.a]\nkind = "x"\n', "upstreams.a.kind", "there are gemini, vertex-gemini, code-assist, anthropic"),
+        ('[server]\nlog_format = "x"\n', "server.log_format", "there are json, text"),
+        ('[upstreams.a]\nkind = "gemini"\n', "upstreams.a.api_key", "env:GEMINI_API_KEY"),
+        ('[upstreams.a]\nkind = "anthropic"\n', "upstreams.a.api_key", "env:ANTHROPIC_API_KEY"),
+        ('[upstreams.a]\nkind = "openai"\n', "upstreams.a.api_key", "env:OPENAI_API_KEY"),
+        (
+            '[upstreams.a]\nkind = "openai-responses"\nbase_url = "https://api.openai.com/v1"\n',
+            "upstreams.a.api_key",
+            "a base_url of a server that wants none",
+        ),
+        ('[server]\nkeys = ["sha256:zz"]\n', "server.keys[0]", "64 hexadecimal digits"),
         ("[upstreams.a]\n", "upstreams.a", "missing required field `kind`"),
         ('[upstreams."a/b"]\nkind = "gemini"\n', "upstreams.a/b", "letters, digits"),
         ('[upstreams.a]\nkind = "gemini"\napi_key = "env:NONE"\n', "upstreams.a.api_key", "set it"),
-        ('[upstreams.a]\nkind = "gemini"\n[models]\nm = "b/x"\n', 'models."m"', "there is no upstream 'b'"),
-        ('[upstreams.a]\nkind = "gemini"\n[models]\nm = "a"\n', 'models."m"', "upstream/model"),
-        ('[upstreams.a]\nkind = "gemini"\n[models]\nm = "a/*"\n', 'models."m"', "needs one in the name"),
-        ('[upstreams.a]\nkind = "gemini"\n[models]\n"*m*" = "a/x"\n', 'models."*m*"', "one `*` only"),
-        ('[upstreams.a]\nkind = "gemini"\n[models]\nm = []\n', 'models."m"', "must be"),
+        (
+            '[upstreams.a]\nkind = "gemini"\napi_key = "k"\n[models]\nm = "b/x"\n',
+            'models."m"',
+            "there is no upstream 'b'",
+        ),
+        ('[upstreams.a]\nkind = "gemini"\napi_key = "k"\n[models]\nm = "a"\n', 'models."m"', "upstream/model"),
+        ('[upstreams.a]\nkind = "gemini"\napi_key = "k"\n[models]\nm = "a/*"\n', 'models."m"', "needs one in the name"),
+        ('[upstreams.a]\nkind = "gemini"\napi_key = "k"\n[models]\n"*m*" = "a/x"\n', 'models."*m*"', "one `*` only"),
+        ('[upstreams.a]\nkind = "gemini"\napi_key = "k"\n[models]\nm = []\n', 'models."m"', "must be"),
         ("models = 1\n", "models", "must be a table"),
         ("[server\n", "", "is no TOML"),
     ],
@@ -109,7 +125,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 def test_the_documented_file_is_one(tmp_path):
     document = (Path(__file__).parents[2] / "docs" / "gateway.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```toml\n(.*?)^```", document, re.MULTILINE | re.DOTALL)
-    config = load(written(tmp_path, block), {"DRAGOMAN_KEY": "k", "GEMINI_API_KEY": "g"})
+    config = load(written(tmp_path, block), {"DRAGOMAN_KEY": "k", "CI_KEY": "c", "GEMINI_API_KEY": "g"})
     assert [key.name for key in config.keys] == ["key-1", "ci"]
     assert set(config.upstreams) == {"gemini", "local"}
     assert config.models["fast"] == ("gemini/gemini-3-flash", "local/qwen3")

@@ -71,6 +71,27 @@ def test_a_name_that_is_not_ours_is_refused_before_anything_else(gateway, host):
     assert told.status_code in {400, 403}
 
 
+@pytest.mark.parametrize(
+    "origin",
+    ["https://evil.test", "http://127.0.0.1.evil.test", "http://evil.test:8741", "null", "https://a.test.evil"],
+)
+def test_a_page_that_is_not_ours_is_refused_whatever_it_sends_also_with_a_key(serve, origin):
+    gateway = serve(keys=KEYS, origins=("https://a.test", "vscode-webview://*"))
+    for headers in ({}, {"x-api-key": "secret-one"}, {"content-type": "text/plain", "x-api-key": "secret-one"}):
+        told = posted(gateway, {"origin": origin, **headers})
+        assert told.status_code == 403
+        assert "origins" in told.json()["error"]["message"]
+    assert not gateway.simulator.requests
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://localhost:3000", "http://127.0.0.1", "http://[::1]:1", "https://a.test", "vscode-webview://1x"]
+)
+def test_our_own_pages_and_those_that_are_configured_may_ask(serve, origin):
+    gateway = serve(origins=("https://A.test/", "vscode-webview://*"))
+    assert posted(gateway, {"origin": origin}).status_code == 200
+
+
 def test_health_needs_no_key(locked):
     assert httpx2.get(f"{locked.base_url}/health").json() == {"status": "ok"}
 
@@ -82,7 +103,7 @@ def test_others_are_let_in_only_with_a_key(listen):
     assert listen_address(Config(server=ServerTable(listen=listen), keys=KEYS))[1] == 1
 
 
-@pytest.mark.parametrize("listen", ["8741", "localhost", ":1", "host:x"])
+@pytest.mark.parametrize("listen", ["8741", "localhost", ":1", "host:x", "127.0.0.1:65536"])
 def test_an_address_needs_a_host_and_a_port(listen):
     with pytest.raises(ConfigError, match="host:port"):
         listen_address(Config(server=ServerTable(listen=listen)))

@@ -32,6 +32,7 @@ def told(path: Path | None, environment: Mapping[str, str] = os.environ) -> Iter
     yield from _table("server", config.server, document.get("server", {}), skipped="keys")
     yield from _keys(config, document)
     yield from _table("sessions", config.sessions, document.get("sessions", {}))
+    yield from _table("media", config.media, document.get("media", {}))
     for name, table in config.upstreams.items():
         said = document.get("upstreams", {}).get(name)
         yield from _table(f"upstreams.{name}", table, said or {}, usual=_appeared(name) if said is None else "default")
@@ -62,7 +63,7 @@ def _fields(table: Struct, said: Mapping[str, Any], usual: str, before: str, ski
             yield from _fields(value, said.get(field.name, {}), usual, f"{field.name}.")
             continue
         raw = said.get(field.name)
-        if value == field.default == "" and raw is None:
+        if value == field.default and value in ("", None) and raw is None:
             continue
         source = "the file" if raw is not None else "default" if value == field.default else usual
         if isinstance(raw, str) and raw.startswith("env:"):

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import errno
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,10 +30,12 @@ def run(options: argparse.Namespace) -> int:
 
     from dragoman.config import ConfigError, load  # noqa: PLC0415
 
+    listen = options.listen
     try:
         config = load(options.config)
-        if options.listen:
-            config = replace(config, server=replace(config.server, listen=options.listen))
+        if listen:
+            config = replace(config, server=replace(config.server, listen=listen))
+        listen = config.server.listen
         if options.workers > 1:
             return _several(config, options.workers)
         from dragoman.server.run import serve  # noqa: PLC0415  only for this verb
@@ -40,7 +43,9 @@ def run(options: argparse.Namespace) -> int:
         with contextlib.suppress(KeyboardInterrupt):
             runner()(serve(config, begun=lambda gateway: _say(config, gateway.base_url)))
     except (ConfigError, OSError) as error:
-        sys.stderr.write(f"dragoman: {error}\n")
+        taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        why = f"{listen} is taken by another process: stop that, or name another address with --listen"
+        sys.stderr.write(f"dragoman: {why if taken else error}\n")
         return 2
     return 0
 

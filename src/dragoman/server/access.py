@@ -2,7 +2,8 @@
 
 Keys are kept as hashes and compared in constant time. Where none is configured, any is accepted, and none is needed;
 the server listens on loopback then. A `host` that is none of ours is refused before anything else: a page in a browser
-may be made to reach loopback by a name of its own.
+may be made to reach loopback by a name of its own. So is an `origin` that is none of ours: a page may post to loopback
+without being able to read the answer, and the key that it spends is the user's.
 """
 
 import hashlib
@@ -45,9 +46,10 @@ def hashed(secret: str) -> str:
 class Access:
     """Decides who may come in."""
 
-    def __init__(self, keys: Iterable[Key], hosts: Iterable[str] = ()) -> None:
+    def __init__(self, keys: Iterable[Key], hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
         self._keys = tuple(keys)
         self._hosts = frozenset(host.lower() for host in hosts)
+        self._origins = tuple(origin.lower().rstrip("/") for origin in origins)
 
     def admit(self, request: Request, *, anybody: bool = False) -> Key:
         """Return whose request this is, or raise the `Problem` for which it is not let in."""
@@ -72,6 +74,17 @@ class Access:
         host = _without_port(hosts[0].strip().lower())
         if self._hosts and host not in self._hosts:
             raise Problem("permission", f"this server is not called {hosts[0]!r}", status=403)
+        for name, value in request.headers:
+            if name == "origin" and not self._is_ours(value.strip().lower(), host):
+                words = f"a page of {value!r} may not ask here: add it to [server] origins if it should"
+                raise Problem("permission", words, status=403)
+
+    def _is_ours(self, origin: str, host: str) -> bool:
+        """Tell whether an origin is one of our own names, or one that is configured."""
+        called = _without_port(origin.partition("://")[2])
+        if called and (called in self._hosts if self._hosts else called == host):
+            return True
+        return any(fnmatchcase(origin, pattern) for pattern in self._origins)
 
 
 def own_names(listened: str, others: Iterable[str]) -> frozenset[str]:

@@ -34,7 +34,6 @@ _USUAL: Mapping[str, str] = {
     "simulator": "gemini-3-flash",
 }
 """Models to try where the configuration names none."""
-_NEEDS_KEY = frozenset({"gemini", "anthropic", "openai", "openai-responses"})
 _REMEDIES: Mapping[Kind, str] = {
     "authentication": "check the key in [upstreams.{name}]",
     "permission": "the account may not use this model: enable it there, or name another with --model {name}/MODEL",
@@ -96,10 +95,6 @@ class _Visit:
         self._began = time.monotonic()
 
     async def checks(self, upstream: Upstream, models: Sequence[str]) -> AsyncGenerator[Check]:
-        table = self._table
-        if table.kind in _NEEDS_KEY and not table.api_key and not table.base_url:
-            yield self._bad("credentials", "there is no key", f'set api_key = "env:…" in [upstreams.{self._name}]')
-            return
         try:
             outgoing = await upstream.generate(Call(b"{}", next(iter(models), "")), ())
         except (Problem, ImportError) as problem:

@@ -23,6 +23,7 @@ from dragoman.server.seat import Seat
 from dragoman.server.watch import Watch
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_LAST_PORT = 65535
 
 
 class Running:
@@ -85,8 +86,9 @@ def listen_address(config: Config) -> tuple[str, int]:
     """Return host and port; an address that others can reach needs a key."""
     host, colon, port = config.server.listen.rpartition(":")
     host = host.strip("[]")
-    if not colon or not host or not port.isdecimal():
-        raise ConfigError(config.source, "server.listen", f"{config.server.listen!r} must be host:port")
+    if not colon or not host or not port.isdecimal() or int(port) > _LAST_PORT:
+        words = f"{config.server.listen!r} must be host:port, with a port up to {_LAST_PORT}"
+        raise ConfigError(config.source, "server.listen", words)
     if host not in _LOOPBACK and not config.keys:
         raise ConfigError(
             config.source, "server.keys", f"listening on {host} lets others in: add a key, or listen on 127.0.0.1"
@@ -115,4 +117,4 @@ def _access(config: Config, host: str) -> Access:
         )
         for table in config.keys
     ]
-    return Access(keys, own_names(host, config.server.hosts))
+    return Access(keys, own_names(host, config.server.hosts), config.server.origins)
