@@ -1,0 +1,166 @@
+"""Check the arguments of a call against the schema of its tool, and say all that is wrong in words a model can act on.
+
+Rules: a schema is compiled once for all tools that have it; nothing it refers to outside itself is fetched; patterns
+take linear time unless they look around; a check that would take too many steps is not begun.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import Any, cast
+
+import jsonschema_rs
+import msgspec
+from msgspec import Struct
+
+from dragoman.core.request import Tool
+from dragoman.tools.handler import ToolDefinitionError
+from dragoman.tools.steps import Steps
+
+LARGEST_SCHEMA = 256 << 10
+_PATTERN_SIZE = 1 << 20
+_BACKTRACKS = 10_000
+_MOST_STEPS = 200_000
+_MOST_TOLD = 20
+_LONGEST = 300
+
+
+class InvalidArgumentsError(ValueError):
+    """The arguments of a call do not fit; the message is for the model."""
+
+
+class Checker(Struct, frozen=True):
+    """A compiled schema."""
+
+    document: Any
+    validator: Any
+    steps: Steps | None
+    """Counts what a check would take; None where the schema refers to nothing, so that it takes one look a value."""
+
+
+def read_arguments(tool: Tool, text: str) -> Any:
+    """Return the arguments of a call as a JSON value; no text at all means no arguments."""
+    if tool.form == "text":
+        return text
+    try:
+        value: Any = msgspec.json.decode(text if text.strip() else "{}")
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise InvalidArgumentsError(f"the arguments are not JSON: {_short(str(error))}") from None
+    if not isinstance(value, dict):
+        raise InvalidArgumentsError(f"the arguments must be a JSON object, not {_short(_told(value))}")
+    if tool.parameters is not None:
+        faults = _faults(checked_schema(tool.parameters), value)
+        if faults:
+            raise InvalidArgumentsError(listed(faults))
+    return cast("Any", value)
+
+
+def listed(faults: Sequence[str]) -> str:
+    """Say what is wrong, one thing a line."""
+    count = "1 error" if len(faults) == 1 else f"{len(faults)} errors"
+    told = "".join(f"\n- {fault}" for fault in faults[:_MOST_TOLD])
+    more = f"\n- and {len(faults) - _MOST_TOLD} more" if len(faults) > _MOST_TOLD else ""
+    return f"{count} in the arguments:{told}{more}"
+
+
+def fault(where: str, words: str) -> str:
+    """Say one thing that is wrong, and where."""
+    return f"{where or 'the arguments'}: {words}"
+
+
+@lru_cache(maxsize=1024)
+def checked_schema(schema: bytes) -> Checker:
+    """Compile a schema of parameters, or say why it is none."""
+    if len(schema) > LARGEST_SCHEMA:
+        raise ToolDefinitionError(f"its schema is larger than {LARGEST_SCHEMA} bytes")
+    try:
+        document: Any = msgspec.json.decode(schema)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise ToolDefinitionError(f"its schema is not JSON: {error}") from None
+    node = _node(document)
+    if node is None:
+        raise ToolDefinitionError("its schema must be a JSON object")
+    if node and node.get("type") != "object":
+        raise ToolDefinitionError('its schema must say "type": "object" at its root: arguments have names')
+    try:
+        steps = Steps(node)
+    except ValueError as error:
+        raise ToolDefinitionError(f"its schema cannot be used: {error}") from None
+    return Checker(document, _compiled(document), steps if steps.needed else None)
+
+
+def _compiled(document: Any) -> Any:
+    linear = jsonschema_rs.RegexOptions(size_limit=_PATTERN_SIZE)
+    fancy = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=_PATTERN_SIZE)
+    drafts: list[Callable[..., Any]] = [jsonschema_rs.validator_for]
+    if "$schema" not in document:
+        # Who names no draft may still write an older one: `items` as a list, `exclusiveMinimum` as a flag.
+        drafts += [jsonschema_rs.Draft7Validator, jsonschema_rs.Draft4Validator]
+    reasons: list[str] = []
+    for draft in drafts:
+        for options in (linear, fancy):
+            try:
+                return draft(document, offline=True, pattern_options=options)
+            except (ValueError, TypeError) as error:
+                reasons.append(_short(getattr(error, "message", str(error))))
+    # The first reason may be only that a pattern looks around; the second is about the newest draft.
+    raise ToolDefinitionError(f"its schema cannot be used: {reasons[1]}")
+
+
+def _faults(checker: Checker, value: Any) -> list[str]:
+    if checker.steps is not None and checker.steps.count(value) > _MOST_STEPS:
+        return [fault("", "nested too deeply, or too large, to be checked against the schema")]
+    if checker.validator.is_valid(value):
+        return []
+    errors = islice(checker.validator.iter_errors(value), 10 * _MOST_TOLD)
+    return [fault(_pointer(error.instance_path), _explained(checker, error)) for error in errors]
+
+
+def _explained(checker: Checker, error: Any) -> str:
+    """Say what is wrong with a value and what is expected there."""
+    schema = _schema_of(checker.document, error.schema_path)
+    match error.schema_path[-1] if error.schema_path else "":
+        case "required":
+            missing = (_node(schema.get("properties")) or {}).get(error.kind.property)
+            meant = missing if checker.steps is None else checker.steps.meant(missing)
+            expected = f"expected {_short(_told(meant))}" if meant else ""
+        case "additionalProperties" | "unevaluatedProperties" | "propertyNames":
+            expected = _members(schema)
+        case _:
+            expected = f"expected {_short(_told(schema))}" if schema else ""
+    return _short(error.message) + (f" ({expected})" if expected else "")
+
+
+def _schema_of(document: Any, path: Sequence[str | int]) -> dict[str, Any]:
+    """Return the schema whose keyword failed."""
+    node: Any = document
+    for step in path[:-1]:
+        try:
+            node = node[step]
+        except (LookupError, TypeError):
+            return {}
+    return _node(node) or {}
+
+
+def _members(schema: dict[str, Any]) -> str:
+    """Say which members an object may have and which it must."""
+    known = _node(schema.get("properties")) or {}
+    required = schema.get("required") or ()
+    told = [f"{name} (required)" if name in required else name for name in known]
+    return f"expected members: {', '.join(told)}" if told else "expected no members"
+
+
+def _node(value: Any) -> dict[str, Any] | None:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def _pointer(path: Sequence[str | int]) -> str:
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
+
+
+def _told(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

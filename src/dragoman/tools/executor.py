@@ -1,0 +1,236 @@
+"""Runs the calls of a model: each call becomes one result, whatever happens.
+
+Rules: nothing a model or a tool does raises here; it becomes a failed result that says what the model can do about it.
+Only cancelling is no result: it goes through, and takes the running calls with it. Every call leaves one log record,
+without what was said in it.
+"""
+
+import asyncio
+import inspect
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import groupby
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from msgspec import structs
+
+from dragoman.core.parts import Content, Text, ToolCall, ToolResult
+from dragoman.tools.arguments import InvalidArgumentsError, read_arguments
+from dragoman.tools.crew import Crew, Ended, OverdueError, StuckError
+from dragoman.tools.execution import Execution, Outcome, answered, refused
+from dragoman.tools.handler import Handler, Invocation, ToolFailure, invocation
+from dragoman.tools.once import Once
+from dragoman.tools.record import Record
+from dragoman.tools.registry import LONGEST_NAME, Registry
+from dragoman.tools.results import returned, trimmed
+
+TIMEOUT = 30.0
+CONCURRENCY = 16
+MAX_OUTPUT = 256 << 10
+MAX_MEDIA = 20 << 20
+REMEMBERED = 1024
+REMEMBERED_BYTES = 16 << 20
+MOST_STUCK = 128
+"""Calls of one tool that may be left behind, hanging, before it is not run any more."""
+_LONGEST_MESSAGE = 2000
+_MOST_LISTED = 20
+Spill = Callable[[ToolCall, tuple[Content, ...]], str | Awaitable[str]]
+"""Keeps an output that is too large for the model, and returns where: a path, a link, words that a tool understands."""
+
+
+class Executor:
+    """Runs the tools of a registry."""
+
+    def __init__(  # noqa: PLR0913  limits, each with its name and its default
+        self,
+        registry: Registry,
+        *,
+        timeout: float = TIMEOUT,
+        concurrency: int = CONCURRENCY,
+        max_output: int = MAX_OUTPUT,
+        max_media: int = MAX_MEDIA,
+        spill: Spill | None = None,
+        remembered: int = REMEMBERED,
+    ) -> None:
+        if concurrency < 1 or not timeout > 0:
+            raise ValueError("an executor needs a timeout of more than 0 seconds and a concurrency of 1 or more")
+        self.registry = registry
+        self._timeout = timeout
+        self._concurrency = concurrency
+        self._max_output = max_output
+        self._max_media = max_media
+        self._spill = spill
+        self._crew = Crew(MOST_STUCK)
+        self._once = Once(remembered, REMEMBERED_BYTES)
+        self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, asyncio.Semaphore]] = WeakKeyDictionary()
+
+    def __repr__(self) -> str:
+        return f"<Executor of {self.registry!r}, {self._concurrency} at once, {self._timeout:g} s each>"
+
+    async def execute(self, call: ToolCall, key: str = "") -> ToolResult:
+        """Run one call. With a key, a tool that has side effects is run once for that key."""
+        return (await self.perform(call, key)).result
+
+    async def execute_all(self, calls: Sequence[ToolCall], run: str = "") -> tuple[ToolResult, ...]:
+        """Run the calls of one turn, many at once; results come in the order of the calls.
+
+        With the id of a run, the key of each call is `run:call_id`.
+        """
+        return tuple(execution.result for execution in await self.perform_all(calls, run))
+
+    async def perform_all(self, calls: Sequence[ToolCall], run: str = "") -> tuple[Execution, ...]:
+        """Do as `execute_all`, and tell of each call what became of it."""
+        ended: list[Execution] = []
+        for _, stretch in groupby(enumerate(calls), self._stretch):
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self.perform(call, f"{run}:{call.id}" if run else "")) for _, call in stretch
+                ]
+            ended += [task.result() for task in tasks]
+        return tuple(ended)
+
+    def _stretch(self, numbered: tuple[int, ToolCall]) -> int:
+        """Return the same number for calls that may run at once, and one of its own for a call that runs alone."""
+        at, call = numbered
+        handler = self.registry.find(call)
+        return at if handler is not None and handler.sequential else -1
+
+    async def perform(self, call: ToolCall, key: str = "") -> Execution:
+        """Do as `execute`, and tell what became of the call."""
+        handler = self.registry.find(call)
+        record = Record(call, handler)
+        error: BaseException | None = None
+        try:
+            execution, error = await self._performed(call, handler, key, record)
+        except asyncio.CancelledError:
+            record.end("cancelled")
+            raise
+        except Exception as unforeseen:  # noqa: BLE001  a mistake of ours must not end the conversation
+            execution, error = refused(call, handler, "error", "the tool could not be run"), unforeseen
+        milliseconds = record.end(execution.outcome, execution.size, error, repeated=execution.repeated)
+        return structs.replace(execution, milliseconds=milliseconds)
+
+    async def _performed(
+        self, call: ToolCall, handler: Handler | None, key: str, record: Record
+    ) -> tuple[Execution, BaseException | None]:
+        """Return what became of a call, and what a tool raised that it should not have."""
+        if handler is None:
+            return refused(call, None, "unknown", self._unknown(call)), None
+        try:
+            arguments = _read(handler, call)
+        except InvalidArgumentsError as error:
+            return refused(call, handler, "invalid", f"{handler.name} was not run: {error}"), None
+        raised: list[BaseException] = []
+
+        async def work() -> Execution:
+            return await self._run(call, handler, arguments, key, raised)
+
+        async with self._gate():
+            record.begin()
+            once = bool(key) and handler.side_effects
+            execution = await (self._once.run(key, call, handler, work) if once else work())
+        return execution, raised[0] if raised else None
+
+    def _gate(self) -> asyncio.Semaphore:
+        """Return what bounds the calls that run at once.
+
+        A tool may itself run tools: those wait at a gate of their own, or it could wait for the place it holds.
+        """
+        outer = invocation()
+        gates = self._gates.setdefault(asyncio.get_running_loop(), {})
+        depth = 0 if outer is None else outer.depth + 1
+        return gates.setdefault(depth, asyncio.Semaphore(self._concurrency))
+
+    async def _run(
+        self, call: ToolCall, handler: Handler, arguments: Any, key: str, raised: list[BaseException]
+    ) -> Execution:
+        outer = invocation()
+        current = Invocation(call, key, 0 if outer is None else outer.depth + 1)
+        seconds = self._timeout if handler.timeout is None else handler.timeout
+        try:
+            ended = await self._crew.run(handler, arguments, current, None if seconds == math.inf else seconds)
+        except OverdueError:
+            words = f"{handler.name} took longer than {seconds:g} seconds and was stopped."
+            return refused(call, handler, "timeout", f"{words} Ask for less, or go on without it.")
+        except StuckError:
+            count = self._crew.stuck(handler.name)
+            words = f"{handler.name} was not run: {count} earlier calls of it have not ended. Go on without it."
+            return refused(call, handler, "stuck", words)
+        if ended.error is not None:
+            return _raised(call, handler, ended.error, raised)
+        return await self._told(call, handler, ended, raised)
+
+    async def _told(self, call: ToolCall, handler: Handler, ended: Ended, raised: list[BaseException]) -> Execution:
+        """Return what the tool returned, within the limits."""
+        try:
+            value = returned(ended.value)
+        except (TypeError, ValueError, RecursionError) as error:
+            raised.append(error)
+            words = f"{handler.name} ran, but what it returned cannot be told: {_clipped(str(error))}"
+            return refused(call, handler, "error", words)
+        most = self._max_output if handler.max_output is None else handler.max_output
+        told = trimmed(value.content, most, self._max_media)
+        outcome: Outcome = "failed" if value.failed else "succeeded"
+        content, failed = told.content, value.failed
+        if told.cut:
+            outcome = "oversized"
+            kept = await self._spilled(call, value.content, raised)
+            content = (*content, Text(text=_cut_note(told.size, most, kept)))
+            failed = failed or not kept
+        result = answered(call, content, failed=failed)
+        return Execution(result=result, outcome=outcome, handler=handler, size=told.size)
+
+    async def _spilled(self, call: ToolCall, content: tuple[Content, ...], raised: list[BaseException]) -> str:
+        """Return where all of an output is kept; "" if it is kept nowhere."""
+        if self._spill is None:
+            return ""
+        try:
+            kept = self._spill(call, content)
+            return await kept if inspect.isawaitable(kept) else kept
+        except Exception as error:  # noqa: BLE001  the result is told all the same, as one that was cut
+            raised.append(error)
+            return ""
+
+    def _unknown(self, call: ToolCall) -> str:
+        name = _clipped(call.name, LONGEST_NAME)
+        near = self.registry.nearest(call.name)
+        if near:
+            return f"there is no tool named {name!r}. Did you mean {' or '.join(map(repr, near))}?"
+        names = self.registry.names
+        if not names:
+            return f"there is no tool named {name!r}, and no other. Answer without tools."
+        more = f", and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+        return f"there is no tool named {name!r}. There are: {', '.join(names[:_MOST_LISTED])}{more}."
+
+
+def _read(handler: Handler, call: ToolCall) -> Any:
+    if not call.complete:
+        raise InvalidArgumentsError("the arguments are cut off in the middle. Call again with shorter ones.")
+    arguments = read_arguments(handler.definition, call.arguments)
+    if handler.convert is None:
+        return arguments
+    try:
+        return handler.convert(arguments)
+    except InvalidArgumentsError:
+        raise
+    except ValueError as error:
+        raise InvalidArgumentsError(_clipped(str(error))) from None
+
+
+def _raised(call: ToolCall, handler: Handler, error: BaseException, raised: list[BaseException]) -> Execution:
+    """Return what a model hears of an exception: its class and its words, never where it happened."""
+    if isinstance(error, ToolFailure):
+        return refused(call, handler, "failed", _clipped(str(error)) or f"{handler.name} failed")
+    raised.append(error)
+    words = f": {message}" if (message := _clipped(str(error))) else ""
+    return refused(call, handler, "error", f"{handler.name} failed: {type(error).__name__}{words}")
+
+
+def _cut_note(size: int, most: int, kept: str) -> str:
+    then = f"All of it is kept: {kept}" if kept else "The tool ran; to see the rest, ask it for less at a time."
+    return f"[cut: the output has {size:,} bytes, and {most:,} are shown at most. {then}]"
+
+
+def _clipped(text: str, most: int = _LONGEST_MESSAGE) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

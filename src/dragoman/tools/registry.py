@@ -1,0 +1,125 @@
+"""The tools that can be called, by name.
+
+Rules: a name means one tool; a second one of that name is refused, never put in place of the first. A tool is looked at
+when it comes in, so that nothing is offered to a model that could not be called.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from typing import Any
+
+from dragoman.core.parts import ToolCall
+from dragoman.core.request import Tool
+from dragoman.tools.arguments import checked_schema
+from dragoman.tools.handler import Handler, ToolDefinitionError
+from dragoman.tools.signature import tool
+
+JOINT = "__"
+"""Stands between a namespace and a name."""
+LONGEST_NAME = 128
+_NAME = re.compile(r"[A-Za-z0-9_.:/-]+")
+_CANDIDATES = 3
+
+
+class Registry:
+    """A set of tools."""
+
+    def __init__(self, *tools: Handler | Callable[..., Any]) -> None:
+        self._handlers: dict[str, Handler] = {}
+        for each in tools:
+            self.register(each)
+
+    def register(self, new: Handler | Callable[..., Any], namespace: str = "") -> Handler:
+        """Take in a tool, or a typed function as one; with a namespace it is called `namespace__name`.
+
+        Used as a decorator, it registers the function below it.
+        """
+        handler = new if isinstance(new, Handler) else tool(new)
+        if namespace:
+            handler = handler.renamed(f"{namespace}{JOINT}{handler.name}")
+        _require_usable(handler.definition)
+        if handler.name in self._handlers:
+            raise ToolDefinitionError(
+                f"a tool named {handler.name!r} is registered: unregister it first, or give this one a namespace"
+            )
+        # Replaced, not changed: whoever iterates in another thread keeps what it began with.
+        self._handlers = {**self._handlers, handler.name: handler}
+        return handler
+
+    def unregister(self, name: str) -> Handler:
+        """Take a tool out, and return it; a `KeyError` if there is none of that name."""
+        if name not in self._handlers:
+            raise KeyError(f"no tool is named {name!r}")
+        handler = self._handlers[name]
+        self._handlers = {known: each for known, each in self._handlers.items() if known != name}
+        return handler
+
+    def unregister_namespace(self, namespace: str) -> tuple[Handler, ...]:
+        """Take all tools of a namespace out, and return them."""
+        return tuple(self.unregister(name) for name in self.names if name.startswith(f"{namespace}{JOINT}"))
+
+    def has(self, name: str) -> bool:
+        """Tell whether a tool of that name can be called."""
+        return name in self._handlers
+
+    def get(self, name: str) -> Handler | None:
+        """Return the tool of that name."""
+        return self._handlers.get(name)
+
+    def find(self, call: ToolCall) -> Handler | None:
+        """Return the tool that is called; a dialect that has namespaces of its own may name its two halves apart."""
+        apart = f"{call.namespace}{JOINT}{call.name}"
+        return self._handlers.get(call.name) or (self._handlers.get(apart) if call.namespace else None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all tools, in the order they were registered."""
+        return tuple(self._handlers)
+
+    @property
+    def definitions(self) -> tuple[Tool, ...]:
+        """What a model is told of the tools. `dragoman.tools_to` says it in each dialect."""
+        return tuple(handler.definition for handler in self._handlers.values())
+
+    def nearest(self, name: str) -> tuple[str, ...]:
+        """Return the few names most like `name`, the most likely first: by letters, or the same without a namespace."""
+        by_letters: dict[str, list[str]] = {}
+        for known in self._handlers:
+            for form in (known, known.rpartition(JOINT)[2]):
+                by_letters.setdefault(form.casefold(), []).append(known)
+        wanted = name[:LONGEST_NAME].casefold()
+        forms = [form for form in (wanted, wanted.rpartition(JOINT)[2]) if form]
+        close = [match for form in forms for match in get_close_matches(form, by_letters, _CANDIDATES)]
+        found = dict.fromkeys(known for match in close for known in by_letters[match])
+        return tuple(found)[:_CANDIDATES]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._handlers
+
+    def __iter__(self) -> Iterator[Handler]:
+        return iter(self._handlers.values())
+
+    def __len__(self) -> int:
+        return len(self._handlers)
+
+    def __repr__(self) -> str:
+        count = "1 tool" if len(self) == 1 else f"{len(self)} tools"
+        return f"<Registry of {count}{': ' if self._handlers else ''}{', '.join(self._handlers)}>"
+
+
+def _require_usable(definition: Tool) -> None:
+    name = definition.name
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        raise ToolDefinitionError(
+            f"{name!r} cannot name a tool: a name is 1 to {LONGEST_NAME} letters, digits and _ . : / -"
+        )
+    if definition.openapi:
+        raise ToolDefinitionError(
+            f"tool {name!r}: its parameters are in Google's OpenAPI form; give them as JSON Schema"
+        )
+    if definition.form == "json" and definition.parameters is not None:
+        try:
+            checked_schema(definition.parameters)
+        except ToolDefinitionError as error:
+            raise ToolDefinitionError(f"tool {name!r}: {error}") from None

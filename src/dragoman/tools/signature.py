@@ -1,0 +1,210 @@
+"""A typed Python function as a tool: its signature and docstring become the schema, its arguments typed values.
+
+Rules: what a type can say is what msgspec can say and read back. A parameter that may be left out is left out when the
+function is called, so that its default is Python's own. What cannot be said is refused when the tool is made, by name.
+"""
+
+import inspect
+import re
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Annotated, Any, Generic, ParamSpec, TypeVar, Union, Unpack, cast, get_type_hints, overload
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from dragoman.core.request import Tool
+from dragoman.tools.annotations import Annotations, allows_none
+from dragoman.tools.arguments import InvalidArgumentsError, fault, listed
+from dragoman.tools.docstrings import described
+from dragoman.tools.handler import Flags, Handler, ToolDefinitionError, is_async
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_UNSAYABLE = {
+    inspect.Parameter.VAR_POSITIONAL: "takes any number of values: take a list instead",
+    inspect.Parameter.VAR_KEYWORD: "takes any names: take a dict instead",
+}
+_PLACE = re.compile(r"(.*) - at (?:`key` in )?`\$(.*)`", re.DOTALL)
+_STEP = re.compile(r"\.([^.\[]+)|\[([^\]]+)\]")
+
+
+class FunctionTool(Handler, Generic[P, R], frozen=True, kw_only=True):
+    """A tool made of a function; called like one, it is the function."""
+
+    function: Callable[P, R]
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself, unchecked, as Python would."""
+        return self.function(*args, **kwargs)
+
+
+@overload
+def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+@overload
+def tool(
+    *, name: str = "", description: str = "", **flags: Unpack[Flags]
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+def tool(
+    function: Callable[..., Any] | None = None, /, *, name: str = "", description: str = "", **flags: Unpack[Flags]
+) -> Any:
+    """Make a tool of a typed function: `@tool`, or `@tool(timeout=5, sequential=True)`."""
+    if function is None:
+        return lambda function: _made(function, name, description, flags)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType, reportUnknownVariableType]
+    return _made(function, name, description, flags)
+
+
+def _made(function: Callable[..., Any], name: str, description: str, flags: Flags) -> FunctionTool[..., Any]:
+    if not callable(function):
+        raise ToolDefinitionError(f"a tool is made of a function, not of {function!r}")
+    called = name or getattr(function, "__name__", "")
+    if not called.isascii() or not called or called == "<lambda>":
+        raise ToolDefinitionError(f"{called or function!r} cannot name a tool: say @tool(name=...)")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ToolDefinitionError(f"tool {called!r} yields its results one by one: return them as a list")
+    try:
+        signature = _Signature(function)
+    except ToolDefinitionError as error:
+        raise ToolDefinitionError(f"tool {called!r}: {error}") from None
+    told = description or signature.description
+    definition = Tool(name=called, description=told, parameters=msgspec.json.encode(signature.schema))
+    return FunctionTool(definition=definition, run=signature.run, convert=signature.convert, function=function, **flags)
+
+
+class _Signature:
+    """What a function takes."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        text = described(inspect.getdoc(function) if not isinstance(function, type) else function.__doc__)
+        self.description = text.description
+        self._function = function
+        self._parameters = _parameters(function)
+        self._signature = inspect.Signature(list(self._parameters.values()))
+        self._annotations = Annotations()
+        hints = _hints(function)
+        fields: list[tuple[str, Any, Any]] = []
+        for name, parameter in self._parameters.items():
+            if name not in hints:
+                raise ToolDefinitionError(f"parameter {name!r} has no type: annotate it (Any takes everything)")
+            fields.append(self._field(parameter, hints[name], text.parameters.get(name, "")))
+        self._struct = self._fitted(fields)
+        self.schema = self._schema()
+        self.run = self._run_async if is_async(function) else self._run
+
+    def _field(self, parameter: inspect.Parameter, annotation: Any, description: str) -> tuple[str, Any, Any]:
+        kind: Any = self._annotations.said(annotation)
+        if parameter.default is None and not allows_none(kind):
+            kind = Union[kind, None]  # noqa: UP007  kinds may be what `|` does not take
+        said = self._annotations.description(annotation) or description
+        if parameter.default is not inspect.Parameter.empty:
+            kind = Union[kind, UnsetType]  # noqa: UP007  see above
+        return parameter.name, Annotated[kind, Meta(description=said)] if said else kind, parameter.default
+
+    def _fitted(self, fields: list[tuple[str, Any, Any]]) -> type[Struct]:
+        """Return the struct of all arguments; a parameter that cannot be said is named."""
+        for field in fields:
+            try:
+                msgspec.json.schema_components([_struct([field])])
+            except (TypeError, ValueError, NameError, RecursionError) as error:
+                reason = str(error).splitlines()[-1].strip()
+                raise ToolDefinitionError(f"the type of parameter {field[0]!r} cannot be said: {reason}") from None
+        return _struct(fields)
+
+    def _schema(self) -> dict[str, Any]:
+        (root,), components = msgspec.json.schema_components([self._struct], ref_template="#/$defs/{name}")
+        schema = components.pop(root["$ref"].removeprefix("#/$defs/"))
+        del schema["title"]
+        for name, parameter in self._parameters.items():
+            default = _told_default(parameter.default, self._struct, name)
+            if default is not UNSET:
+                schema["properties"][name]["default"] = default
+        self._annotations.describe(components)
+        return schema | ({"$defs": components} if components else {})
+
+    def convert(self, arguments: Any) -> inspect.BoundArguments:
+        """Make typed values of valid arguments."""
+        try:
+            values = self._typed(arguments)
+        except msgspec.ValidationError as error:
+            raise InvalidArgumentsError(listed([_located(str(error))])) from None
+        given = {name: value for name in self._parameters if (value := getattr(values, name)) is not UNSET}
+        return inspect.BoundArguments(self._signature, OrderedDict(given))
+
+    def _typed(self, arguments: Any) -> Struct:
+        try:
+            return msgspec.convert(arguments, self._struct)
+        except msgspec.ValidationError:
+            # To JSON Schema 3.0 is an integer, and vendors that keep numbers as doubles send it for 3.
+            return msgspec.convert(_with_integers(arguments), self._struct)
+
+    def _run(self, bound: inspect.BoundArguments) -> Any:
+        return self._function(*bound.args, **bound.kwargs)
+
+    async def _run_async(self, bound: inspect.BoundArguments) -> Any:
+        return await self._function(*bound.args, **bound.kwargs)
+
+
+def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    try:
+        parameters = inspect.signature(function).parameters
+    except (ValueError, TypeError):
+        raise ToolDefinitionError("Python knows no signature of it: wrap it in a function") from None
+    for name, parameter in parameters.items():
+        if parameter.kind in _UNSAYABLE:
+            raise ToolDefinitionError(f"parameter {name!r} {_UNSAYABLE[parameter.kind]}")
+        if parameter.kind is inspect.Parameter.POSITIONAL_ONLY and parameter.default is not inspect.Parameter.empty:
+            raise ToolDefinitionError(f"parameter {name!r} may be left out, but has no name to be given by: drop the /")
+    return dict(parameters)
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    target = inspect.unwrap(getattr(function, "func", function))
+    if not inspect.isroutine(target):
+        target = type(target).__call__ if not isinstance(target, type) else target.__init__
+    try:
+        return get_type_hints(target, include_extras=True)
+    except (NameError, TypeError, AttributeError) as error:
+        raise ToolDefinitionError(f"an annotation cannot be read: {error}") from None
+
+
+def _struct(fields: list[tuple[str, Any, Any]]) -> type[Struct]:
+    made = [
+        (name, kind) if default is inspect.Parameter.empty else (name, kind, UNSET) for name, kind, default in fields
+    ]
+    return msgspec.defstruct("Arguments", made, kw_only=True, forbid_unknown_fields=True, module=__name__)
+
+
+def _told_default(default: Any, struct: type[Struct], name: str) -> Any:
+    """Return a default as JSON, if it is one that the parameter's own type takes."""
+    if default is inspect.Parameter.empty:
+        return UNSET
+    try:
+        told = msgspec.to_builtins(default)
+        kind = {field.name: field.type for field in msgspec.structs.fields(struct)}[name]
+        msgspec.convert(told, kind)
+        msgspec.json.encode(told)
+    except (TypeError, ValueError, RecursionError):
+        return UNSET
+    return told
+
+
+def _with_integers(value: Any) -> Any:
+    """Return a JSON value with whole numbers as integers."""
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case dict():
+            return {name: _with_integers(member) for name, member in cast("dict[str, Any]", value).items()}
+        case list():
+            return [_with_integers(item) for item in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+def _located(message: str) -> str:
+    """Say where msgspec found something wrong as a JSON pointer."""
+    found = _PLACE.fullmatch(message)
+    if found is None:
+        return fault("", message)
+    steps = [member or ("*" if item == "..." else item) for member, item in _STEP.findall(found[2])]
+    return fault("".join(f"/{step}" for step in steps), found[1])

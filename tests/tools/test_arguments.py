@@ -1,0 +1,170 @@
+"""Arguments that do not fit: everything that is wrong, where, and what is expected."""
+
+import time
+
+import msgspec
+import pytest
+
+from dragoman.core.request import Tool
+from dragoman.tools.arguments import InvalidArgumentsError, checked_schema, read_arguments
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "minLength": 1},
+        "days": {"type": "integer", "minimum": 1, "maximum": 7},
+        "unit": {"$ref": "#/$defs/Unit"},
+        "a/b~c": {"type": "array", "items": {"type": "boolean"}},
+    },
+    "required": ["city", "unit"],
+    "additionalProperties": False,
+    "$defs": {"Unit": {"enum": ["C", "F"]}},
+}
+
+
+def read(schema: object, text: str) -> object:
+    return read_arguments(Tool(name="t", parameters=msgspec.json.encode(schema)), text)
+
+
+def wrong(schema: object, text: str) -> str:
+    with pytest.raises(InvalidArgumentsError) as refused:
+        read(schema, text)
+    return str(refused.value)
+
+
+def test_arguments_that_fit_are_returned_as_they_are():
+    assert read(SCHEMA, '{"city": "Oslo", "unit": "C", "days": 2}') == {"city": "Oslo", "unit": "C", "days": 2}
+
+
+@pytest.mark.parametrize("text", ["", "  ", "{}"])
+def test_no_text_means_no_arguments(text):
+    assert read({"type": "object"}, text) == {}
+    assert read_arguments(Tool(name="t"), text) == {}
+
+
+def test_everything_that_is_wrong_is_told_with_its_pointer_and_what_is_expected():
+    told = wrong(SCHEMA, '{"days": 9, "a/b~c": [true, 1], "town": "Oslo"}').splitlines()
+    assert told[0] == "5 errors in the arguments:"
+    assert set(told[1:]) == {
+        '- the arguments: "city" is a required property (expected {"type":"string","minLength":1})',
+        '- the arguments: "unit" is a required property (expected {"enum":["C","F"]})',
+        '- /days: 9 is greater than the maximum of 7 (expected {"type":"integer","minimum":1,"maximum":7})',
+        '- /a~1b~0c/1: 1 is not of type "boolean" (expected {"type":"boolean"})',
+        "- the arguments: Additional properties are not allowed ('town' was unexpected) (expected members: city (required), days, unit (required), a/b~c)",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"city": "Os', "not JSON: Input data was truncated"),
+        ('{"city": Oslo}', "not JSON: JSON is malformed: invalid character (byte 9)"),
+        ("[" * 100_000, "not JSON"),
+        ('["Oslo"]', 'must be a JSON object, not ["Oslo"]'),
+        ("null", "must be a JSON object, not null"),
+    ],
+)
+def test_what_is_no_json_object_is_told_as_that(text, words):
+    assert words in wrong({"type": "object"}, text)
+
+
+def test_a_long_list_of_errors_is_cut_and_counted():
+    told = wrong(
+        {"type": "object", "additionalProperties": {"type": "string"}},
+        msgspec.json.encode({str(n): n for n in range(50)}).decode(),
+    )
+    assert told.splitlines()[0] == "50 errors in the arguments:"
+    assert told.splitlines()[-1] == "- and 30 more"
+
+
+def test_a_huge_value_is_not_told_back():
+    told = wrong(
+        {"type": "object", "properties": {"a": {"type": "integer"}}},
+        msgspec.json.encode({"a": "x" * 1_000_000}).decode(),
+    )
+    assert len(told) < 1000
+
+
+def test_free_text_is_not_read_as_json():
+    assert read_arguments(Tool(name="t", form="text"), "print({") == "print({"
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "type": "object",
+            "properties": {"a": {"items": [{"type": "integer"}]}},
+        },
+        {"type": "object", "properties": {"a": {"items": [{"type": "integer"}]}}},
+        {"type": "object", "properties": {"a": {"prefixItems": [{"type": "integer"}]}}},
+    ],
+)
+def test_older_drafts_are_understood_named_or_not(schema):
+    assert read(schema, '{"a": [1]}') == {"a": [1]}
+    assert "/a/0" in wrong(schema, '{"a": ["x"]}')
+
+
+def test_equal_schemas_are_compiled_once():
+    schema = msgspec.json.encode(SCHEMA)
+    assert checked_schema(schema) is checked_schema(bytes(bytearray(schema)))
+
+
+def test_a_pattern_cannot_make_a_check_run_on():
+    schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
+    began = time.process_time()
+    assert "/a" in wrong(schema, msgspec.json.encode({"a": "a" * 5000 + "!"}).decode())
+    assert time.process_time() - began < 1
+
+
+def test_a_pattern_that_looks_around_is_understood():
+    schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(?!x).*$"}}}
+    assert read(schema, '{"a": "y"}')
+    assert "/a" in wrong(schema, '{"a": "x"}')
+
+
+def doubling(levels: int) -> dict[str, object]:
+    """A schema that refers twice to the next level, at each level."""
+    defined: dict[str, object] = {f"l{n}": {"allOf": [{"$ref": f"#/$defs/l{n + 1}"}] * 2} for n in range(levels)}
+    return {"type": "object", "$ref": "#/$defs/l0", "$defs": {**defined, f"l{levels}": {"type": "object"}}}
+
+
+def recursive_in_two_ways() -> dict[str, object]:
+    branch = {"properties": {"a": {"$ref": "#/$defs/node"}}}
+    return {
+        "type": "object",
+        "$defs": {"node": {"anyOf": [branch, {**branch, "minProperties": 9}]}},
+        "$ref": "#/$defs/node",
+    }
+
+
+def nested(depth: int) -> str:
+    return '{"a":' * depth + "1" + "}" * depth
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [(doubling(40), "{}"), (recursive_in_two_ways(), nested(40)), (recursive_in_two_ways(), nested(400))],
+    ids=["doubling", "recursive", "deep"],
+)
+def test_a_schema_that_doubles_the_work_at_each_level_is_not_begun(schema, text):
+    began = time.process_time()
+    assert "to be checked against the schema" in wrong(schema, text)
+    assert time.process_time() - began < 1
+
+
+def test_a_recursive_schema_is_checked_where_that_is_cheap():
+    assert read(recursive_in_two_ways(), nested(5))
+    assert read({"type": "object", "properties": {"a": {"$ref": "#"}}}, nested(1).replace("1", "{}"))
+
+
+def test_anchors_and_an_identity_at_the_root_are_followed():
+    schema = {
+        "$id": "https://example.com/s",
+        "type": "object",
+        "properties": {"a": {"$ref": "#word"}, "b": {"$ref": "https://example.com/s#/$defs/w"}},
+        "$defs": {"w": {"$anchor": "word", "type": "string"}},
+    }
+    assert read(schema, '{"a": "x", "b": "y"}')
+    assert "/a" in wrong(schema, '{"a": 1}')

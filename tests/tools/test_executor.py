@@ -1,0 +1,241 @@
+"""Each call becomes one result, whatever happens; each leaves one log record."""
+
+import asyncio
+import logging
+import math
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from dragoman.core.request import Tool
+from dragoman.tools import Executor, Handler, Invocation, Registry, ToolFailure, invocation, tool
+from tools.tool_calls import ANY_OBJECT, call, executor, handler, run, said
+
+
+def failing(error: BaseException) -> Handler:
+    def work(arguments: Any) -> None:
+        raise error
+
+    return handler(work)
+
+
+def failing_on_the_loop(error: BaseException) -> Handler:
+    async def work(arguments: Any) -> None:
+        raise error
+
+    return handler(work)
+
+
+def test_a_plain_function_runs_in_a_thread_and_a_coroutine_on_the_loop():
+    def threaded(arguments: Any) -> str:
+        return threading.current_thread().name
+
+    async def looped(arguments: Any) -> str:
+        return threading.current_thread().name
+
+    assert said(run(handler(threaded))) == "tool work"
+    assert said(run(handler(looped))) == "MainThread"
+
+
+def test_a_plain_function_that_returns_a_coroutine_is_awaited():
+    async def later(arguments: Any) -> str:
+        return "awaited"
+
+    assert said(run(handler(lambda arguments: later({**arguments})))) == "awaited"
+
+
+def test_the_result_answers_the_call():
+    result = asyncio.run(executor(handler(lambda arguments: "x")).execute(call("work", identity="call_7")))
+    assert (result.call_id, result.name, result.failed) == ("call_7", "work", False)
+
+
+def test_free_text_reaches_a_tool_that_takes_text():
+    definition = Tool(name="shell", form="text")
+    runner = executor(Handler(definition=definition, run=lambda text: text.upper()))
+    result = asyncio.run(runner.execute(call("shell", "ls -l", form="text")))
+    assert (said(result), result.form) == ("LS -L", "text")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("wether", "there is no tool named 'wether'. Did you mean 'weather'?"),
+        ("xyzzy", "there is no tool named 'xyzzy'. There are: weather, mail."),
+    ],
+)
+def test_an_unknown_tool_is_answered_with_those_there_are(name, words):
+    runner = executor(handler(str, "weather"), handler(str, "mail"))
+    result = asyncio.run(runner.execute(call(name)))
+    assert (said(result), result.failed) == (words, True)
+
+
+def test_without_any_tool_the_model_is_told_to_answer():
+    assert "Answer without tools" in said(asyncio.run(executor().execute(call("x"))))
+
+
+def test_a_tool_that_comes_later_is_known():
+    runner = executor()
+    runner.registry.register(handler(lambda arguments: "new"))
+    assert said(asyncio.run(runner.execute(call("work")))) == "new"
+
+
+def test_invalid_arguments_do_not_reach_the_tool():
+    ran: list[Any] = []
+    schema = b'{"type":"object","properties":{"a":{"type":"integer"}}}'
+    runner = executor(handler(ran.append, parameters=schema))
+    ended = asyncio.run(runner.perform(call("work", {"a": "x"})))
+    assert (ended.outcome, ended.ran, ran) == ("invalid", False, [])
+    assert said(ended.result).startswith("work was not run: 1 error in the arguments:\n- /a: ")
+
+
+def test_arguments_that_were_cut_off_do_not_reach_the_tool_even_if_they_could_be_read():
+    ran: list[Any] = []
+    result = asyncio.run(executor(handler(ran.append)).execute(call("work", "{}", complete=False)))
+    assert (result.failed, ran) == (True, [])
+    assert "cut off in the middle" in said(result)
+
+
+def test_a_converter_of_ones_own_may_refuse_arguments():
+    def convert(arguments: Any) -> Any:
+        raise ValueError("/a: must be a prime number")
+
+    assert said(run(handler(str, convert=convert))) == "work was not run: /a: must be a prime number"
+
+
+@pytest.mark.parametrize("made", [failing, failing_on_the_loop], ids=["thread", "loop"])
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (RuntimeError("disk full"), "work failed: RuntimeError: disk full"),
+        (KeyError("city"), "work failed: KeyError: 'city'"),
+        (TimeoutError(), "work failed: TimeoutError"),
+        (SystemExit(3), "work failed: SystemExit: 3"),
+        (asyncio.CancelledError(), "work failed: CancelledError"),
+        (ToolFailure("There is no such city."), "There is no such city."),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_what_a_tool_raises_becomes_a_failed_result_without_a_traceback(made, error, words):
+    result = run(made(error))
+    assert (said(result), result.failed) == (words, True)
+
+
+def test_stop_iteration_from_a_thread_is_a_failed_result():
+    assert said(run(failing(StopIteration("x")))) == "work failed: StopIteration: x"
+
+
+def test_a_long_message_of_an_exception_is_cut():
+    assert len(said(run(failing(ValueError("x" * 100_000))))) < 2100
+
+
+def test_an_exception_that_cannot_even_say_itself_is_a_failed_result():
+    class OddError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    result = run(failing(OddError()))
+    assert result.failed
+
+
+@pytest.mark.parametrize("made", [failing, failing_on_the_loop], ids=["thread", "loop"])
+def test_outcomes_tell_a_tools_own_word_from_an_accident(made):
+    def outcome(error: BaseException) -> str:
+        return asyncio.run(executor(made(error)).perform(call("work"))).outcome
+
+    assert outcome(ToolFailure("no")) == "failed"
+    assert outcome(ValueError("no")) == "error"
+
+
+def test_a_tool_knows_the_call_it_runs_for_in_a_thread_and_on_the_loop():
+    seen: list[Invocation | None] = []
+
+    @tool
+    def threaded() -> None:
+        seen.append(invocation())
+
+    @tool
+    async def looped() -> None:
+        seen.append(invocation())
+
+    runner = executor(threaded, looped)
+    asked = [call("threaded", identity="a"), call("looped", identity="b")]
+    asyncio.run(runner.execute_all(asked, run="run_1"))
+    assert sorted((each.call.id, each.key) for each in seen if each) == [("a", "run_1:a"), ("b", "run_1:b")]
+    assert invocation() is None
+
+
+def records(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    return [
+        {word: getattr(record, word) for word in ("tool", "outcome", "bytes")}
+        for record in caplog.records
+        if record.name == "dragoman.tools"
+    ]
+
+
+def test_each_call_leaves_one_record_without_contents(caplog):
+    caplog.set_level(logging.INFO, "dragoman.tools")
+
+    def broken(arguments: Any) -> None:
+        raise RuntimeError
+
+    runner = executor(handler(lambda arguments: "the secret answer"), handler(broken, "broken"))
+    asked = [call("work", {"q": "secret question"}), call("broken"), call("none\nsuch"), call("work", "{secret")]
+    asyncio.run(runner.execute_all(asked))
+    assert sorted(records(caplog), key=str) == sorted(
+        [
+            {"tool": "work", "outcome": "succeeded", "bytes": 17},
+            {"tool": "broken", "outcome": "error", "bytes": 0},
+            {"tool": "'none\\nsuch'", "outcome": "unknown", "bytes": 0},
+            {"tool": "work", "outcome": "invalid", "bytes": 0},
+        ],
+        key=str,
+    )
+    assert "secret" not in caplog.text
+    assert all(record.milliseconds >= 0 for record in caplog.records)
+
+
+def test_the_traceback_of_an_accident_is_in_the_log_only(caplog):
+    result = run(failing(RuntimeError("disk full")))
+    assert "Traceback" in caplog.text
+    assert "Traceback" not in said(result)
+    assert __file__ not in said(result)
+
+
+def test_a_tool_without_an_end_may_be_asked_for():
+    assert said(run(handler(lambda arguments: "x", timeout=math.inf))) == "x"
+
+
+def test_an_executor_says_what_it_runs():
+    assert repr(executor(handler(str))) == "<Executor of <Registry of 1 tool: work>, 16 at once, 30 s each>"
+
+
+@pytest.mark.parametrize("settings", [{"timeout": 0}, {"concurrency": 0}])
+def test_limits_that_make_no_sense_are_refused(settings):
+    with pytest.raises(ValueError, match="an executor needs"):
+        Executor(Registry(), **settings)
+
+
+def test_one_executor_serves_one_event_loop_after_another():
+    async def work(arguments: Any) -> str:
+        await asyncio.sleep(0)
+        return "x"
+
+    runner = executor(handler(work), concurrency=1)
+    for _ in range(3):
+        results = asyncio.run(runner.execute_all([call("work")] * 5))
+        assert [said(result) for result in results] == ["x"] * 5
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="uvloop is not for Windows")
+def test_it_runs_on_uvloop():
+    import uvloop
+
+    async def work(arguments: Any) -> str:
+        return "loop"
+
+    runner = executor(handler(work), handler(lambda arguments: "thread", "threaded", ANY_OBJECT, timeout=math.inf))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
+        results = loop.run(runner.execute_all([call("work"), call("threaded")] * 20))
+    assert [said(result) for result in results] == ["loop", "thread"] * 20

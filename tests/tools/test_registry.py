@@ -1,0 +1,146 @@
+"""Tools by name."""
+
+import pytest
+
+from dragoman.core.request import Tool
+from dragoman.tools import Handler, Registry, ToolDefinitionError, tool
+from tools.tool_calls import call, handler
+
+
+def nothing(arguments: object) -> None: ...
+
+
+def named(name: str) -> Handler:
+    return handler(nothing, name)
+
+
+def test_what_is_registered_can_be_found_listed_and_taken_out():
+    registry = Registry(named("read"), named("write"))
+    assert registry.has("read")
+    assert "write" in registry
+    assert not registry.has("erase")
+    assert registry.names == ("read", "write")
+    assert [definition.name for definition in registry.definitions] == ["read", "write"]
+    assert registry.unregister("read").name == "read"
+    assert not registry.has("read")
+    assert [each.name for each in registry] == ["write"]
+    with pytest.raises(KeyError, match="no tool is named 'read'"):
+        registry.unregister("read")
+
+
+def test_register_decorates_a_function():
+    registry = Registry()
+
+    @registry.register
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    assert registry.get("add") is add
+    assert add.definition.description == "Add two numbers."
+
+
+def test_a_second_tool_of_one_name_is_refused_and_the_first_stays():
+    first = named("read")
+    registry = Registry(first)
+    with pytest.raises(ToolDefinitionError, match="a tool named 'read' is registered"):
+        registry.register(named("read"))
+    assert registry.get("read") is first
+
+
+def test_a_namespace_tells_tools_of_one_name_apart():
+    registry = Registry(named("read"))
+    assert registry.register(named("read"), namespace="files").name == "files__read"
+    registry.register(named("write"), namespace="files")
+    assert registry.names == ("read", "files__read", "files__write")
+    assert registry.definitions[1].name == "files__read"
+    assert [each.name for each in registry.unregister_namespace("files")] == ["files__read", "files__write"]
+    assert registry.names == ("read",)
+
+
+def test_a_namespaced_function_still_converts_its_arguments():
+    @tool
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    assert Registry().register(add, namespace="sums").name == "sums__add"
+
+
+def test_a_call_that_names_its_namespace_apart_is_found():
+    registry = Registry()
+    registry.register(named("read"), namespace="files")
+    found = registry.find(call("read", namespace="files"))
+    assert found is not None
+    assert found.name == "files__read"
+    assert registry.find(call("read")) is None
+    assert registry.find(call("read", namespace="mail")) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("get_wether", "get_weather"),
+        ("GET_WEATHER", "get_weather"),
+        ("read_file", "files__read_file"),
+        ("files__readfile", "files__read_file"),
+        ("other__read_file", "files__read_file"),
+    ],
+)
+def test_the_nearest_name_is_found_by_letters_and_without_its_namespace(asked, expected):
+    registry = Registry(named("get_weather"), named("send_mail"))
+    registry.register(named("read_file"), namespace="files")
+    assert registry.nearest(asked)[0] == expected
+
+
+def test_nothing_is_near_a_name_that_is_like_no_other():
+    assert Registry(named("get_weather")).nearest("xyzzy") == ()
+    assert Registry(named("get_weather")).nearest("") == ()
+    assert Registry(named("get_weather")).nearest("x" * 1_000_000) == ()
+
+
+def test_it_says_what_it_holds():
+    assert repr(Registry()) == "<Registry of 0 tools>"
+    assert repr(Registry(named("read"))) == "<Registry of 1 tool: read>"
+    assert repr(Registry(named("read"), named("write"))) == "<Registry of 2 tools: read, write>"
+
+
+@pytest.mark.parametrize("name", ["", "two words", "ä", "x" * 129, "new\nline"])
+def test_a_name_that_no_model_could_be_told_is_refused(name):
+    with pytest.raises(ToolDefinitionError, match="cannot name a tool"):
+        Registry(named(name))
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        (b"{", "not JSON"),
+        (b"[]", "must be a JSON object"),
+        (b'{"type":"string"}', 'must say "type": "object"'),
+        (b'{"type":"object","properties":{"a":{"type":"strin"}}}', "cannot be used"),
+        (b'{"type":"object","$ref":"http://127.0.0.1:1/schema"}', "nothing is fetched"),
+        (b'{"type":"object","$ref":"file:///etc/passwd"}', "nothing is fetched"),
+        (b'{"type":"object","properties":{"a":{"$ref":"#/$defs/none"}}}', "which is not in it"),
+        (b'{"type":"object","properties":{"a":{"$ref":"#none"}}}', "which is in it 0 times"),
+        (b'{"type":"object","properties":{"a":{"$id":"b","$ref":"#"}}}', "an $id below its root"),
+        (b'{"type":"object","description":"' + b"x" * (256 << 10) + b'"}', "larger than"),
+        (b'{"type":"object","a":' + b'{"a":' * 100 + b"1" + b"}" * 101, "nested deeper"),
+        (b'{"type":"object","properties":{"a":{"type":"string","pattern":"("}}}', "cannot be used"),
+    ],
+)
+def test_a_schema_that_cannot_be_checked_is_refused_with_the_reason(schema, words):
+    with pytest.raises(ToolDefinitionError) as refused:
+        Registry(handler(nothing, "odd", schema))
+    assert str(refused.value).startswith("tool 'odd': ")
+    assert words in str(refused.value)
+
+
+def test_googles_own_form_of_schemas_is_refused():
+    definition = Tool(name="odd", parameters=b'{"type":"OBJECT"}', openapi=True)
+    with pytest.raises(ToolDefinitionError, match="OpenAPI"):
+        Registry(Handler(definition=definition, run=nothing))
+
+
+@pytest.mark.parametrize("flags", [{"timeout": 0}, {"timeout": -1}, {"timeout": float("nan")}, {"max_output": -1}])
+def test_limits_that_make_no_sense_are_refused(flags):
+    with pytest.raises(ToolDefinitionError):
+        handler(nothing, **flags)
