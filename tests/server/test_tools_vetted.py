@@ -74,6 +74,19 @@ def test_a_tool_that_cannot_be_read_is_refused_wherever_it_would_go(gateway, dia
 
 
 @pytest.mark.parametrize("dialect", CLIENTS)
+def test_what_is_refused_in_its_own_dialect_is_told_with_all_that_is_wrong(gateway, dialect):
+    home = {"chat": "gpt", "responses": "resp", "messages": "claude", "gemini": "gem"}
+    tools = tools_of(dialect, {"unreadable": GOOD, "broken": BAD})
+    unreadable = (tools[0]["function_declarations"] if dialect == "gemini" else tools)[0]
+    (unreadable["function"] if dialect == "chat" else unreadable).update(name=5)
+    passed = posted(gateway, dialect, home[dialect], tools=tools)
+    translated = posted(gateway, dialect, FOREIGN[dialect], tools=tools)
+    assert "4 errors in the definitions of tools" in passed.text
+    words = [reply.json()["error"]["message"] for reply in (passed, translated)]
+    assert words[0] == words[1]
+
+
+@pytest.mark.parametrize("dialect", CLIENTS)
 def test_what_a_vendor_may_take_it_judges_itself(serve, dialect):
     gateway = serve()
     home = {"chat": "gpt", "responses": "resp", "messages": "claude", "gemini": "gem"}

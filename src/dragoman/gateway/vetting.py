@@ -48,9 +48,9 @@ def require_readable(call: Call, dialect: Dialect) -> None:
     mark = hash(found)
     if not found or mark in _READABLE:
         return
-    faults = unreadable(call, dialect)
-    if faults:
-        raise tools_problem(faults)
+    if unreadable(call, dialect):
+        # Once it is refused here, the vendor has no say: all is told that it would have found as well.
+        raise tools_problem(all_faults(call, dialect))
     if len(_READABLE) >= _MOST_KNOWN:
         _READABLE.clear()
     _READABLE[mark] = None
