@@ -50,3 +50,20 @@ def test_a_key_that_stands_twice_is_refused(gateway, dialect, twice, places, mod
     assert code == "duplicate_key"
     assert place in places
     assert len(gateway.simulator.requests) == asked
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/conversations", '{"metadata":{"a":"1","a":"2"}}'),
+        ("/v1/conversations/any", '{"metadata":{},"metadata":{}}'),
+        ("/v1/conversations/any/items", '{"items":[{"type":"message","type":"message"}]}'),
+        ("/v1/gemini", '{"model":"gem","input":"hi","input":"ho"}'),
+        ("/v1/gemini", '{"model":"gem","input":[{"text":"hi","text":"ho"}]}'),
+        ("/v1internal:loadCodeAssist", '{"metadata":{"a":1,"a":2}}'),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused_in_every_body_of_ours(gateway, path, body):
+    reply = httpx2.post(gateway.base_url + path, content=body)
+    assert reply.status_code == 400
+    assert "duplicate_key" in reply.text

@@ -6,6 +6,7 @@ from urllib.request import Request, urlopen
 from uuid import uuid4
 
 import anthropic
+import httpx2
 import openai
 import pytest
 
@@ -249,3 +250,19 @@ def test_a_count_is_of_the_whole_conversation(chat, name):
     chat.responses.create(**words, input="A rather long sentence that takes more than a few tokens to say.")
     assert chat.responses.input_tokens.count(**words, input="Hello").input_tokens > before + 10
     assert len(list(chat.conversations.items.list(name))) == 2
+
+
+def test_a_member_that_nobody_heeds_is_refused_in_conversations_and_metadata_is_not_wiped_by_leaving_it_out(gateway):
+    base = f"{gateway.base_url}/v1/conversations"
+    made = httpx2.post(base, json={"metadata": {"a": "1"}}).json()
+    item = {"type": "message", "role": "user", "content": "hi"}
+    for path, body, where in (
+        ("", {"metadta": {}}, "metadta"),
+        (f"/{made['id']}", {"metadata": {}, "items": []}, "items"),
+        (f"/{made['id']}/items", {"items": [item], "metadata": {}}, "metadata"),
+    ):
+        told = httpx2.post(base + path, json=body)
+        assert told.status_code == 400
+        assert (told.json()["error"]["param"], told.json()["error"]["code"]) == (where, "unknown_parameter")
+    assert httpx2.post(f"{base}/{made['id']}", json={}).status_code == 400
+    assert httpx2.get(f"{base}/{made['id']}").json()["metadata"] == {"a": "1"}

@@ -97,8 +97,10 @@ class App:
                 told = await models.told(self._relay.catalogue, path.model, key.allows, record.dialect, request.query)
                 await exchange.send(200, headers_of(record, _JSON), told)
             case "kept":
+                self._distinct.require(request.body, "")
                 await keeping.answer(self.background, path, key.name, exchange)
             case "assist":
+                self._distinct.require(request.body, "")
                 told = await code_assist.told(path.name, request.body, self._relay.catalogue, key.allows)
                 await exchange.send(200, headers_of(record, _JSON), told)
             case "other" if path.other is not None:

@@ -15,15 +15,19 @@ from dragoman.server.listing import listed, page, told
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conversation, Item, Turn
 from dragoman.wire import json
+from dragoman.wire.pointer import escape
 
 DIALECT = "responses"
 _MOST_ADDED = 20
 _MOST_PAIRS = 16
+_CREATED = frozenset({"metadata", "items"})
+_UPDATED = frozenset({"metadata"})
+_ADDED = frozenset({"items"})
 
 
 async def made(store: Store, owner: str, body: bytes) -> dict[str, Any]:
     """Make a conversation."""
-    members = json.decode_object(body or b"{}")
+    members = _members(body or b"{}", _CREATED)
     now = int(time())
     conversation = Conversation(
         owner=owner, id=fresh_conversation(), dialect=DIALECT, metadata=_metadata(members), created=now
@@ -44,7 +48,10 @@ async def shown(store: Store, owner: str, name: str) -> dict[str, Any]:
 async def updated(store: Store, owner: str, name: str, body: bytes) -> dict[str, Any]:
     """Change what a client notes beside a conversation."""
     conversation = await _found(store, owner, name)
-    changed = structs.replace(conversation, metadata=_metadata(json.decode_object(body)))
+    members = _members(body, _UPDATED)
+    if "metadata" not in members:
+        raise Problem("invalid_request", "Missing required parameter: 'metadata'.", where="/metadata")
+    changed = structs.replace(conversation, metadata=_metadata(members))
     await store.save(changed)
     return _shown(changed)
 
@@ -67,7 +74,7 @@ async def added(store: Store, owner: str, name: str, body: bytes) -> dict[str, A
     if opened is None:
         raise _unknown(name)
     conversation, history = opened
-    new = _items(json.decode_object(body), least=1)
+    new = _items(_members(body, _ADDED), least=1)
     turn = structs.replace(_turn(conversation, new), parent=conversation.head, settings=history.settings)
     await store.add(turn, conversation)
     return listed(turn.items)
@@ -133,6 +140,16 @@ def _turn(conversation: Conversation, items: tuple[Item, ...]) -> Turn:
         calls={call.id: call.name for call in calls},
         created=int(time()),
     )
+
+
+def _members(body: bytes, known: frozenset[str]) -> dict[str, Raw]:
+    """Read a body; what nobody would heed is refused, as the vendor does."""
+    members = json.decode_object(body)
+    for name in members:
+        if name not in known:
+            words = f"Unknown parameter: '{name}'."
+            raise Problem("invalid_request", words, where=f"/{escape(name)}", code="unknown_parameter")
+    return members
 
 
 def _metadata(members: Mapping[str, Raw]) -> bytes:
