@@ -13,7 +13,10 @@ EVERYTHING = chat_request(
     logprobs=True,
     top_logprobs=2,
     presence_penalty=0.5,
-    tools=[chat_tool("f", {"type": "object", "properties": {}}, strict=True)],
+    tools=[
+        chat_tool("f", {"type": "object", "properties": {}}, strict=True),
+        chat_tool("g", {"type": "object", "properties": {}}),
+    ],
 )
 
 

@@ -91,3 +91,31 @@ def test_a_chat_stream_ends_with_the_usage_only_if_that_is_asked_for(options, to
 def test_what_is_to_be_kept_and_cannot_be_had_again_is_a_loss(source, target, body):
     model = {"gemini": GEMINI, "messages": CLAUDE, "responses": GPT}[target]
     assert booked(ask(source, target, body, model=model)) == {"/store"}
+
+
+def test_what_the_sdk_parsed_of_a_calls_arguments_is_missed_only_where_it_says_something_else():
+    def called(parsed):
+        function = {"name": "look", "arguments": '{"city": "Rome"}', "parsed_arguments": parsed}
+        call = {"role": "assistant", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
+        return {"messages": [*HI["messages"], call, {"role": "tool", "tool_call_id": "c", "content": "sunny"}]}
+
+    assert ask("chat", "messages", called({"city": "Rome"}), model=CLAUDE, strict=True).losses == ()
+    lost = booked(ask("chat", "messages", called({"city": "Bonn"}), model=CLAUDE))
+    assert lost == {"/messages/1/tool_calls/0/function/parsed_arguments/city"}
+
+
+@pytest.mark.parametrize(("title", "lost"), [("Day", set()), ("Other", {"/response_format/json_schema/name"})])
+def test_a_formats_name_that_is_its_schemas_title_is_told(title, lost):
+    schema = {"type": "object", "title": title, "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    form = {"type": "json_schema", "json_schema": {"name": "Day", "schema": {**schema, "additionalProperties": False}}}
+    asked = ask("chat", "messages", {**HI, "response_format": form}, model=CLAUDE)
+    assert booked(asked) == lost
+    assert asked.body["output_config"]["format"]["schema"]["title"] == title
+
+
+def test_tools_that_are_all_strict_are_held_to_their_schemas_by_geminis_mode():
+    tool = {"name": "look", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}, "strict": True}
+    body = {**HI, "tools": [{"type": "function", "function": tool}]}
+    for _ in range(2):  # the second time it is known
+        asked = ask("chat", "gemini", body, model=GEMINI, strict=True)
+        assert asked.body["toolConfig"]["functionCallingConfig"]["mode"] == "VALIDATED"

@@ -119,7 +119,17 @@ LOOSE = structs.replace(TOOL, parameters=encoded(OPTIONAL), strict=True)
 def test_strict_is_told_where_the_target_can_be_held_to_a_schema(target, strict):
     (tool,), losses, _ = fitted(target, structs.replace(STRICT, parameters=encoded(CLOSED)))
     assert tool.strict is strict
-    assert losses == ([] if strict else [("approximated", "/tools/0/function/strict")])
+    assert losses == []
+
+
+def test_the_mode_is_booked_where_it_holds_more_tools_to_their_schemas_than_asked_for():
+    tools = [structs.replace(STRICT, name=name, where=f"/tools/{at}") for at, name in enumerate("ab")]
+    assert fitted("gemini", *tools)[1] == []
+    loose = structs.replace(TOOL, name="c", where="/tools/2")
+    both = [("approximated", "/tools/0/function/strict"), ("approximated", "/tools/1/function/strict")]
+    assert fitted("gemini", *tools, loose)[1] == both
+    refused = structs.replace(loose, strict=False)
+    assert fitted("gemini", *tools, refused)[1] == [*both, ("approximated", "/tools/2/function/strict")]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +224,8 @@ def test_a_remembered_tool_brings_its_arguments_back():
 
 
 def test_a_tool_with_losses_books_them_every_time():
-    assert fitted("gemini", STRICT)[1] == fitted("gemini", STRICT)[1] == [("approximated", "/tools/0/function/strict")]
+    tools = (STRICT, structs.replace(TOOL, name="g", where="/tools/1"))
+    assert fitted("gemini", *tools)[1] == fitted("gemini", *tools)[1] == [("approximated", "/tools/0/function/strict")]
 
 
 def test_fields_and_marks_only_the_source_understands_are_dropped():

@@ -56,8 +56,9 @@ dialects are OpenAI's, `store` and `service_tier` are passed on.) A stored Chat 
 _IN_CORE = """
 The same holds for a temperature of 1 and penalties of 0 where the model takes no such knob, a `verbosity` of `medium`, empty
 `metadata`, one candidate, thinking that is to be off or unseen where there is none or none is shown, several calls at once where
-that is the rule, a choice among tools that leaves the model free or forbids calls where there are no tools, and Google's
-documented words for a signature that is missing.
+that is the rule, a choice among tools that leaves the model free or forbids calls where there are no tools, `strict: true` of every
+function where Gemini's mode holds all of them to their schemas, a format's name that is its schema's title, the arguments of a call
+as OpenAI's SDK parsed them, and Google's documented words for a signature that is missing.
 """
 
 
@@ -80,6 +81,7 @@ def _values(row: Row) -> str:
     if len(row.values) > 3:
         return f"`{row.values[0]}` to `{row.values[-1]}`"
     said = [f"`{json.dumps(value)}`" for value in row.values]
+    said += [f"`{json.dumps(value)}` for {target}" for target, values in row.there.items() for value in values]
     return ", ".join([*said, *([f"`{row.form}`".replace("|", "\\|")] if row.form else [])])
 
 

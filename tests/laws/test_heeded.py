@@ -134,6 +134,18 @@ def _is_image_detail(where: str, target: str) -> bool:
     return where.endswith("/detail") and target in {"chat", "responses"}
 
 
+def test_a_value_that_is_heeded_at_some_targets_is_booked_at_others():
+    rows = [(dialect, where, row.there) for dialect, where in ALL if (row := ROWS[dialect][where]).there]
+    assert rows
+    for dialect, where, there in rows:
+        for value in {value for values in there.values() for value in values}:
+            place, body = placed(dialect, where, value)
+            for target in DIALECTS:
+                if target != dialect:
+                    heeded = value in there.get(target, ())
+                    assert booked(dialect, target, body, place) == ([] if heeded else [place])
+
+
 def test_what_stands_beside_a_heeded_value_is_booked_leaf_by_leaf():
     said = {
         "include": ["reasoning.encrypted_content", "file_search_call.results"],

@@ -121,7 +121,7 @@ def _extras(request: Request, tools: tuple[Tool | NativeTool, ...], fitting: Fit
         shared = shared_fields(request.extras.dialect, traits.dialect)
         for pointer, raw in request.extras.fields.items():
             if pointer not in shared:
-                book_unsaid(pointer, raw, request.extras.dialect, fitting.ledger)
+                book_unsaid(pointer, raw, request.extras.dialect, fitting.traits.dialect, fitting.ledger)
             elif raw != b"null" and (taken := shared_value(pointer, raw, fitting)) is not None:
                 kept[pointer] = taken
     if request.stream and traits.asks_usage:

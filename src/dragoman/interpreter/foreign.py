@@ -6,7 +6,7 @@ from dragoman.core.parts import Media, Part, Signature, ToolCall
 from dragoman.core.request import Role
 from dragoman.core.value import Extras, Value
 from dragoman.interpreter.fitting import Fitting
-from dragoman.interpreter.heeded import book_unsaid, says_nothing
+from dragoman.interpreter.heeded import book_unsaid, is_echo, says_nothing
 from dragoman.interpreter.kin import borrowed_mark, nearest_lifetime, shared_in_images
 
 
@@ -14,7 +14,7 @@ def drop_extras(value: Value, fitting: Fitting) -> None:
     """Book every field that only another dialect understands."""
     if value.extras is not None:
         for pointer, raw in value.extras.fields.items():
-            book_unsaid(value.where + pointer, raw, value.extras.dialect, fitting.ledger)
+            book_unsaid(value.where + pointer, raw, value.extras.dialect, fitting.traits.dialect, fitting.ledger)
 
 
 def without_foreign(part: Part, role: Role, fitting: Fitting) -> dict[str, Any]:
@@ -34,8 +34,8 @@ def without_foreign(part: Part, role: Role, fitting: Fitting) -> dict[str, Any]:
         for pointer, raw in part.extras.fields.items():
             if pointer in shared:
                 kept[shared[pointer]] = raw
-            elif pointer != borrowed:
-                book_unsaid(part.where + pointer, raw, part.extras.dialect, fitting.ledger)
+            elif pointer != borrowed and not is_echo(part, pointer, raw):
+                book_unsaid(part.where + pointer, raw, part.extras.dialect, fitting.traits.dialect, fitting.ledger)
         changes["extras"] = Extras(traits.dialect, kept) if kept else None
     if cache is not None:
         fitted = _fit_mark(cache, place, fitting, spoken=role == "assistant" or isinstance(part, ToolCall))

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from dragoman.core.parts import Signature
+from dragoman.core.parts import Part, Signature, ToolCall
 from dragoman.interpreter.ledger import Ledger
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
@@ -27,6 +27,8 @@ class Row(Struct, frozen=True):
     why: str
     form: str = ""
     """Texts of this form are heeded too."""
+    there: dict[str, tuple[Any, ...]] = {}
+    """More values, by the target dialect at which they are heeded."""
 
 
 class _Table(Struct, frozen=True):
@@ -86,7 +88,9 @@ ROWS: dict[str, dict[str, Row]] = {
             ({"type": "clear_thinking_20251015", "keep": "all"},), "nothing is cleared at any target"
         ),
         "/tools/#/defer_loading": Row((False,), _LOADED),
-        "/tools/#/eager_input_streaming": Row((False,), "arguments come as the target sends them"),
+        "/tools/#/eager_input_streaming": Row(
+            (False,), "arguments are told as they come", there={"chat": (True,), "responses": (True,)}
+        ),
         "/tools/#/allowed_callers": Row((["direct"],), "only the model itself calls a tool"),
         "/tools/#/input_examples": Row(([],), _TELLS_NOTHING),
         "/messages/#/content/#/caller": Row(({"type": "direct"},), "only the model itself calls a tool"),
@@ -108,6 +112,7 @@ NEUTRAL = {"temperature": 1, "presence_penalty": 0, "frequency_penalty": 0}
 """Values at which a knob of the sampler changes nothing: a model that does not take the knob works like that."""
 USUAL_VERBOSITY = "medium"
 """OpenAI's word for answers as long as they usually are."""
+_PARSED = "/function/parsed_arguments"
 _SKIPS = frozenset(
     {
         "skip_thought_signature_validator",
@@ -118,16 +123,21 @@ _SKIPS = frozenset(
 )
 
 
-def book_unsaid(where: str, raw: bytes, dialect: str, ledger: Ledger) -> None:
-    """Book what stands at `where` in a document of `dialect` as unknown to the target, but for what is heeded."""
+def book_unsaid(where: str, raw: bytes, source: str, target: str, ledger: Ledger) -> None:
+    """Book what stands at `where` in a document of `source` as unknown to `target`, but for what is heeded."""
     if raw == b"null":
         return  # nothing was said
-    table, shape = _TABLES[dialect], _shape(where)
+    table, shape = _TABLES[source], _shape(where)
     if shape not in table.rows and shape not in table.above:
         ledger.dropped(where, UNKNOWN)
         return
-    for place in _unheeded(json.peek(raw), where, shape, table):
+    for place in _unheeded(json.peek(raw), where, shape, table, target):
         ledger.dropped(place, UNKNOWN)
+
+
+def is_echo(part: Part, pointer: str, raw: bytes) -> bool:
+    """Tell whether a member only repeats the arguments of a call: OpenAI's SDK sends back what it parsed of them."""
+    return isinstance(part, ToolCall) and pointer == _PARSED and json.peek(raw) == json.peek(part.arguments.encode())
 
 
 def says_nothing(signature: Signature) -> bool:
@@ -135,10 +145,10 @@ def says_nothing(signature: Signature) -> bool:
     return signature.value in _SKIPS
 
 
-def _unheeded(value: Any, where: str, shape: str, table: _Table) -> Iterator[str]:
+def _unheeded(value: Any, where: str, shape: str, table: _Table, target: str) -> Iterator[str]:
     """Iterate the places of what is not heeded: whole where nothing below has a row."""
     row = table.rows.get(shape)
-    if row is not None and _is_heeded(value, row):
+    if row is not None and _is_heeded(value, row, target):
         return
     inside: list[tuple[str, str, Any]] = []
     if shape in table.above and isinstance(value, dict):
@@ -149,14 +159,14 @@ def _unheeded(value: Any, where: str, shape: str, table: _Table) -> Iterator[str
     if not inside:
         yield where
     for pointer, name, member in inside:
-        yield from _unheeded(member, where + pointer, shape + name, table)
+        yield from _unheeded(member, where + pointer, shape + name, table, target)
 
 
-def _is_heeded(value: Any, row: Row) -> bool:
+def _is_heeded(value: Any, row: Row, target: str) -> bool:
     if row.form and isinstance(value, str) and re.fullmatch(row.form, value) is not None:
         return True
     # 0 and false are one to Python.
-    return any(type(value) is type(heeded) and value == heeded for heeded in row.values)
+    return any(type(value) is type(heeded) and value == heeded for heeded in (*row.values, *row.there.get(target, ())))
 
 
 def _shape(where: str) -> str:

@@ -351,9 +351,9 @@ def _with_title(schema: bytes, output: OutputFormat, fitting: Fitting) -> bytes:
     members = json.decode_object(schema) if json.is_object(schema) else {}
     added: dict[str, bytes] = {}
     for field, word, value in (("name", "title", output.name), ("description", "description", output.description)):
-        if value and word in members:
+        if value and word in members and json.peek(members[word]) != value:
             fitting.ledger.field_dropped(f"output.{field}", f"the schema has a {word} of its own")
-        elif value:
+        elif value and word not in members:
             added[word] = json.encode(value)
     return json.with_members(schema, added)
 

@@ -98,7 +98,7 @@ def _drop_unsaid(choice: ToolChoice, asked: Tools, sent: Tools, fitting: Fitting
         return
     for pointer, raw in choice.extras.fields.items():
         if not (choice.listed and any(_names(raw, tool) for tool in natives)):
-            book_unsaid(choice.where + pointer, raw, choice.extras.dialect, fitting.ledger)
+            book_unsaid(choice.where + pointer, raw, choice.extras.dialect, fitting.traits.dialect, fitting.ledger)
 
 
 def _no_calls(choice: ToolChoice, fitting: Fitting) -> ToolChoice:

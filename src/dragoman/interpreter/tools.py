@@ -33,8 +33,9 @@ def fit_tools(request: Request, fitting: Fitting) -> tuple[tuple[AnyTool, ...], 
     """Return the tools and the choice as the target takes them."""
     tools = _held_to_schemas(allowed(request, fitting), request.tool_choice, fitting)
     fitted = _fit_all(tools, fitting)
-    if fitting.validated:
-        _book_loose(tools, fitting)
+    if fitting.traits.strict_by_mode and any(isinstance(tool, Tool) and _is_held(tool) for tool in tools):
+        fitting.validated = True
+        _book_mode(tools, fitting)
     choice = validated(fit_choice(request, fitted, fitting), fitting)
     if not fitted and fitting.traits.stub_tools:
         stubs = tuple(_stubs(request.messages, fitting))
@@ -80,10 +81,19 @@ def _fit_each(tools: Iterable[AnyTool], fitting: Fitting) -> list[AnyTool]:
     return fitted
 
 
-def _book_loose(tools: tuple[AnyTool, ...], fitting: Fitting) -> None:
-    """Say of tools that shall not be held to their schemas that they are, where the mode says so for all."""
-    for tool in tools:
-        if isinstance(tool, Tool) and tool.strict is False:
+def _is_held(tool: Tool) -> bool:
+    return tool.strict is True and tool.form == "json"
+
+
+def _book_mode(tools: tuple[AnyTool, ...], fitting: Fitting) -> None:
+    """Book that the mode holds all functions to their schemas, where not all asked for that: else it says just that."""
+    functions = [tool for tool in tools if isinstance(tool, Tool) and tool.form == "json"]
+    if all(map(_is_held, functions)):
+        return
+    for tool in functions:
+        if tool.strict:
+            fitting.ledger.field_approximated("tool.strict", "said for all tools at once, by the mode", tool)
+        elif tool.strict is False:
             fitting.ledger.field_approximated("tool.strict", "held to its schema like all tools, by the mode", tool)
 
 
@@ -210,9 +220,7 @@ def _fit_tool_anew(tool: Tool, fitting: Fitting, strict_allowed: bool) -> Tool:
     if tool.form == "text":
         return _fit_custom(tool, name, namespace, fitting)
     strict = tool.strict
-    if strict and traits.strict_by_mode:
-        fitting.ledger.field_approximated("tool.strict", "said for all tools at once, by the mode", tool)
-        fitting.validated = True
+    if traits.strict_by_mode:
         strict = None
     if strict and not (traits.strict_tools and strict_allowed):
         fitting.ledger.field_dropped("tool.strict", "the target cannot be held to the schema", tool)
