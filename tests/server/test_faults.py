@@ -63,6 +63,21 @@ def test_the_next_upstream_is_asked_when_one_fails(serve):
     assert [seen.api for seen in gateway.simulator.requests] == ["gemini", "messages"]
 
 
+@pytest.mark.parametrize("status", [401, 402, 403, 404])
+def test_a_refused_key_an_empty_account_or_a_missing_model_is_one_upstreams_trouble(serve, status):
+    gateway = serve(models={"both": (f"gemini/gemini-3.8-flash~{status}", "anthropic/claude-opus-4-8")})
+    assert "simulator" in asked(gateway, "chat", "both", streamed=False)
+    assert [(seen.api, seen.status) for seen in gateway.simulator.requests] == [("gemini", status), ("messages", 200)]
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_what_waiting_does_not_mend_is_not_tried_again(serve, status):
+    gateway = serve()
+    with pytest.raises(openai.APIStatusError):
+        asked(gateway, "chat", faulty("gem", str(status)), streamed=False)
+    assert len(gateway.simulator.requests) == 1
+
+
 def test_a_request_that_is_wrong_is_wrong_everywhere(serve):
     gateway = serve(models={"both": ("gemini/gemini-3.8-flash~400", "anthropic/claude-opus-4-8")})
     with pytest.raises(openai.BadRequestError):

@@ -16,7 +16,7 @@ from dragoman.gateway.counting import count
 from dragoman.gateway.delivery import Stream, send_whole
 from dragoman.gateway.passage import Passage, outgoing_of, pass_on
 from dragoman.gateway.record import Record
-from dragoman.gateway.retries import Budget, Patience, may_pass, wait_before
+from dragoman.gateway.retries import Budget, Patience, may_pass_elsewhere, wait_before
 from dragoman.gateway.route import Routes, Target
 from dragoman.gateway.sessions.keeping import Keeper
 from dragoman.gateway.vault import Vault
@@ -86,7 +86,7 @@ class Relay:
                 reached = await reach(ask, target, self._client, record, self._vault)
                 await self._deliver(reached, ask, exchange, record, keeper)
             except Problem as problem:
-                if exchange.started or at + 1 == len(targets) or not may_pass(problem):
+                if exchange.started or at + 1 == len(targets) or not may_pass_elsewhere(problem):
                     raise
             else:
                 return

@@ -1,7 +1,7 @@
 """When to try again, and how long to wait before.
 
 Only what may pass is tried again, never once the client has seen a byte, and never more often than a share of all
-requests: an upstream that is down must not get more of them for it.
+requests: an upstream that is down must not get more of them for it. What another upstream may do better is asked there.
 """
 
 import random
@@ -14,7 +14,10 @@ _PASSING: frozenset[Kind] = frozenset(
     {"rate_limit", "overloaded", "timeout", "internal", "malformed_reply", "unreachable"}
 )
 _LASTING = frozenset({"insufficient_quota", "credentials", "untrusted"})
-"""Codes of problems that waiting does not mend."""
+"""Codes of problems of one upstream that waiting does not mend, but another upstream may not have."""
+_ACCOUNT: frozenset[Kind] = frozenset({"billing", "not_found"})
+_ELSEWHERE: frozenset[Kind] = _PASSING.union(_ACCOUNT)
+"""An account that is empty, or a model that is not there, is one upstream's trouble."""
 _HOPELESS = frozenset({"conversation_diverged"})
 """Codes of problems that come again however often the same is sent, though SDKs would try it."""
 _LONGEST_FOR_CLIENTS = 60.0
@@ -50,21 +53,26 @@ class Budget:
         return True
 
 
-def may_pass(problem: Problem) -> bool:
-    """Tell whether the same request may do better later or elsewhere."""
+def may_pass_later(problem: Problem) -> bool:
+    """Tell whether the same request may do better at the same upstream, later."""
     return problem.kind in _PASSING and problem.code not in _LASTING
+
+
+def may_pass_elsewhere(problem: Problem) -> bool:
+    """Tell whether the same request may do better at another upstream, at once."""
+    return problem.kind in _ELSEWHERE or problem.code in _LASTING
 
 
 def client_may_retry(problem: Problem, tries: int) -> bool:
     """Tell whether the client's own tries make sense once ours are spent: they would multiply."""
     if not tries:
         return problem.code not in _HOPELESS
-    return tries < 2 and may_pass(problem) and (problem.retry_after or 0.0) <= _LONGEST_FOR_CLIENTS
+    return tries < 2 and may_pass_later(problem) and (problem.retry_after or 0.0) <= _LONGEST_FOR_CLIENTS
 
 
 def wait_before(problem: Problem, tried: int, patience: Patience) -> float | None:
     """Return the seconds to wait before the next try, None for no more tries; `tried` counts those that were made."""
-    if tried > patience.retries or not may_pass(problem):
+    if tried > patience.retries or not may_pass_later(problem):
         return None
     if problem.retry_after is not None:
         return problem.retry_after if problem.retry_after <= patience.longest_asked else None
