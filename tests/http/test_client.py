@@ -277,6 +277,26 @@ def test_a_rest_is_not_waited_for(run, rest):
     run(steps)
 
 
+def test_a_rest_that_stood_still_because_nobody_took_it_is_not_waited_for(run):
+    left = asyncio.Event()
+
+    async def handler(exchange: Exchange) -> None:
+        exchange.start(200, {})
+        await exchange.write(bytes(3 << 20))
+        await exchange.wait_gone()
+        left.set()
+
+    async def steps(client: Client) -> None:
+        async with listening(handler, grace=0.1) as server:
+            incoming = await client.ask(at(server), Deadlines(idle=60))
+            await asyncio.sleep(0.1)  # nobody takes what comes, until no more is read
+            assert incoming._link._paused
+            incoming.leave()
+            await asyncio.wait_for(left.wait(), 3)
+
+    run(steps)
+
+
 def test_a_reply_nobody_takes_is_not_read_without_end(run):
     sent = 0
 

@@ -202,6 +202,8 @@ class Link(asyncio.Protocol):
         self._drained = done
         if self.complete:
             done(self)
+        elif self._paused:
+            self.abort()  # more has come than anybody wants to see go by
         elif self.failure is None:
             self._watch(_LONGEST_REST, "the rest of the reply did not come")
 
