@@ -129,3 +129,10 @@ def test_an_upstream_that_fails_breaks_no_list_and_nobody_is_asked_twice(odd):
     found = [row for row in again if row["name"] == "models/local/llama"]
     assert found[0]["inputTokenLimit"] == 8192
     assert sorted(asked) == ["/bad/models", "/good/models"]
+
+
+@pytest.mark.parametrize("query", ["/v1beta/models?pageSize=", "/v1/models?limit="])
+def test_a_page_of_a_size_with_thousands_of_digits_is_a_bad_request(gateway, query):
+    told = httpx2.get(gateway.base_url + query + "9" * 5000, headers={"anthropic-version": "2023-06-01"})
+    assert told.status_code == 400
+    assert "must be a number" in told.text

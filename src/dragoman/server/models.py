@@ -17,6 +17,7 @@ _SINCE = 1767225600
 """A list needs a date for each model; nobody here knows the true one."""
 _SINCE_WORDS = "2026-01-01T00:00:00Z"
 _METHODS = ["generateContent", "streamGenerateContent", "countTokens"]
+_MOST_DIGITS = 9
 Query = Mapping[str, str]
 
 
@@ -119,7 +120,8 @@ def _google_page(rows: list[Row], query: Query) -> Row:
 
 def _size(query: Query, name: str, usual: int, most: int) -> int:
     said = query.get(name) or str(usual)
-    if not said.isdecimal() or int(said) == 0:
+    # Python refuses to count with some thousand digits.
+    if not said.isdecimal() or len(said) > _MOST_DIGITS or int(said) == 0:
         raise Problem("invalid_request", f"{name} must be a number from 1 to {most}", where=f"/{name}")
     return min(int(said), most)
 
