@@ -110,6 +110,16 @@ class Distinct:
             self._size -= len(oldest)
 
 
+def require_distinct(body: bytes) -> None:
+    """Raise a `Problem` that names a key that stands twice, in a body that nobody remembers."""
+    try:
+        where = duplicate(body)
+    except json.Malformed as error:
+        raise Problem("invalid_request", error.message, where=error.where) from None
+    if where is not None:
+        raise _twice(where)
+
+
 def _moved(where: str, history: str, items: int) -> str:
     """Return a place in what is new of a body as one in all of it."""
     name, *rest = split(where)

@@ -9,6 +9,7 @@ import re
 from msgspec import Struct
 
 from dragoman.core.problems import Problem
+from dragoman.gateway.distinct import require_distinct
 from dragoman.wire import json
 from dragoman.wire.splice import spliced
 
@@ -78,8 +79,8 @@ def _json(body: bytes) -> Form:
     model = json.peek(members[named[0]])
     if named != ["model"] or not isinstance(model, str):
         raise Problem("invalid_request", "the model must be named once, as text", where="/model")
-    # Of a name that stands twice readers take one or the other.
-    return Form(spliced(body, "model", json.encode(model)) if body.count(b'"model"') > 1 else body, model)
+    require_distinct(body)
+    return Form(body, model)
 
 
 def _with_files(body: bytes, kind: str) -> Form:
