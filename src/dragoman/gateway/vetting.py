@@ -20,7 +20,7 @@ _LARGE = 16 << 10
 """Bytes of schemas above which they are looked at beside the event loop."""
 _MOST_KNOWN = 4096
 _READABLE: dict[int, None] = {}
-"""How tools hash that could be read."""
+"""How tools hash, with their dialect, that could be read: what one dialect reads another may not."""
 
 
 class _Inner(Struct):
@@ -45,7 +45,7 @@ def require_readable(call: Call, dialect: Dialect) -> None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return  # what is wrong with all of it is told where it is read
     found = bytes(held.tools) or (bytes(held.request.tools) if held.request is not None else b"")
-    mark = hash(found)
+    mark = hash((dialect.name, found))
     if not found or mark in _READABLE:
         return
     if unreadable(call, dialect):
