@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import time
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from dragoman.core.problems import Problem
 from dragoman.simulator.serving import in_thread
+from dragoman.upstreams import google_tokens
 from dragoman.upstreams.google_tokens import FixedToken, GoogleTokens, credentials_file, default_credentials
 
 
@@ -78,6 +81,65 @@ def test_a_server_that_cannot_be_reached_is_told(tmp_path):
     file = granted(tmp_path, "http://127.0.0.1:9/token")
     with pytest.raises(Problem, match="no usable Google credentials"):
         asked(GoogleTokens(partial(credentials_file, file), "vertex"), 1)
+
+
+@pytest.mark.parametrize("load", ["a file", "the usual place", "nothing there"])
+def test_clients_are_not_told_where_the_credentials_are(tmp_path, monkeypatch, load):
+    file = tmp_path / "credentials.json"
+    if load != "nothing there":
+        file.write_text("[]" if load == "a file" else "{}")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
+    given = default_credentials if load == "the usual place" else partial(credentials_file, str(file))
+    with pytest.raises(Problem) as told:
+        asked(GoogleTokens(given, "vertex"), 1)
+    assert "credentials.json" not in told.value.message
+
+
+class Account:
+    """Credentials as google-auth has them: their end is told in UTC, without saying so."""
+
+    token = ""
+
+    def __init__(self, life: float) -> None:
+        self.life = life
+        self.asked = 0
+        self.broken = False
+
+    def refresh(self, _: object) -> None:
+        self.asked += 1
+        if self.broken:
+            raise OSError("the network is away")
+        self.token = f"t{self.asked}"
+        self.expiry = datetime.now(UTC).replace(tzinfo=None) + timedelta(seconds=self.life)
+
+
+def test_a_token_is_used_until_shortly_before_its_end(monkeypatch):
+    account = Account(3600)
+    tokens = GoogleTokens(lambda: account, "vertex")
+    assert asked(tokens, 2) == ["t1", "t1"]
+    later(monkeypatch, 3000)
+    assert asked(tokens, 1) == ["t1"]
+    later(monkeypatch, 3400)
+    assert asked(tokens, 1) == ["t2"]
+
+
+def test_a_token_that_is_still_good_is_used_where_no_new_one_comes(monkeypatch):
+    account = Account(3600)
+    tokens = GoogleTokens(lambda: account, "vertex")
+    asked(tokens, 1)
+    account.broken = True
+    later(monkeypatch, 3400)
+    assert asked(tokens, 3) == ["t1"] * 3
+    assert account.asked == 2
+    later(monkeypatch, 3700)
+    with pytest.raises(Problem, match="the network is away"):
+        asked(tokens, 1)
+
+
+def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Let time have passed since the test began."""
+    now = time.monotonic()
+    monkeypatch.setattr(google_tokens.time, "monotonic", lambda: now + seconds)
 
 
 def test_a_fixed_token_is_given_as_it_is():

@@ -1,7 +1,7 @@
 """Access tokens for Google's clouds, through google-auth: application default credentials, or a file.
 
 Refreshing talks to a server and signs with a key, so it runs beside the loop, once at a time, and well before a token
-ends.
+ends. Where it fails the token is used to its end. Clients hear of failures, so no file is named in them.
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +22,10 @@ SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 _EARLY = 300.0
 """Seconds before its end at which a token is replaced; google-auth itself calls it expired some minutes before."""
 _UNKNOWN_LIFE = 600.0
+_SPARE = 10.0
+"""Seconds before its end at which a token is no longer used."""
+_AGAIN = 30.0
+"""Seconds until the next try where a token is still good."""
 
 
 class Tokens(Protocol):
@@ -50,16 +55,30 @@ class GoogleTokens:
         self._credentials: Any = None
         self._token = ""
         self._until = 0.0
+        """When it is to be replaced."""
+        self._end = 0.0
         self._lock = asyncio.Lock()
 
     async def token(self) -> str:
-        if time.monotonic() < self._until:
+        now = time.monotonic()
+        if now < self._until or (now < self._end and self._lock.locked()):
             return self._token
         async with self._lock:
             if time.monotonic() >= self._until:
-                self._token, life = await asyncio.to_thread(self._refresh)
-                self._until = time.monotonic() + max(life - _EARLY, 1.0)
+                await self._renew()
         return self._token
+
+    async def _renew(self) -> None:
+        try:
+            self._token, life = await asyncio.to_thread(self._refresh)
+        except Problem:
+            now = time.monotonic()
+            if now >= self._end:
+                raise
+            self._until = min(now + _AGAIN, self._end)
+        else:
+            now = time.monotonic()
+            self._until, self._end = now + max(life - _EARLY, 1.0), now + life - _SPARE
 
     def _refresh(self) -> tuple[str, float]:
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415  an extra
@@ -67,13 +86,30 @@ class GoogleTokens:
         try:
             if self._credentials is None:
                 self._credentials = self._load()
+        except GoogleAuthError:
+            raise self._unusable("there are none where they usually are") from None
+        except (json.Malformed, UnicodeDecodeError):
+            raise self._unusable("their file is no JSON") from None
+        except OSError as error:
+            raise self._unusable(f"their file cannot be read ({error.strerror})") from None
+        except ValueError as error:
+            raise self._unusable(str(error)) from None
+        try:
             self._credentials.refresh(_transport)
-        except (GoogleAuthError, json.Malformed, ValueError, OSError) as error:
-            words = f"the upstream {self._name} has no usable Google credentials: {error}"
-            raise Problem("internal", words, status=502, code="credentials") from None
-        expiry = self._credentials.expiry
-        life = expiry.timestamp() - time.time() if expiry is not None and expiry.tzinfo else _UNKNOWN_LIFE
-        return self._credentials.token, life
+        except (GoogleAuthError, ValueError, OSError) as error:
+            raise self._unusable(str(error)) from None
+        return self._credentials.token, _life(self._credentials.expiry)
+
+    def _unusable(self, why: str) -> Problem:
+        words = f"the upstream {self._name} has no usable Google credentials: {why}"
+        return Problem("internal", words, status=502, code="credentials")
+
+
+def _life(expiry: datetime | None) -> float:
+    """Return the seconds until a time, which google-auth tells in UTC without saying so."""
+    if expiry is None:
+        return _UNKNOWN_LIFE
+    return (expiry if expiry.tzinfo else expiry.replace(tzinfo=UTC)).timestamp() - time.time()
 
 
 def default_credentials() -> Any:
@@ -102,7 +138,7 @@ def credentials_file(path: str, client_id: str = "", client_secret: str = "") ->
                 client_secret=document.get("client_secret") or client_secret,
             )
         case _:
-            raise ValueError(f"{path} is neither a service account's key nor a user's grant")
+            raise ValueError("their file is neither a service account's key nor a user's grant")
 
 
 class _Answer:
