@@ -3,6 +3,8 @@
 import httpx2
 import pytest
 
+from dragoman.config import KeyTable
+
 TEXT = "How many tokens are these words?"
 ASKED = {
     "messages": ("/v1/messages/count_tokens", {"messages": [{"role": "user", "content": TEXT}]}, "input_tokens"),
@@ -41,3 +43,18 @@ def test_an_estimate_says_that_it_is_one(gateway, client):
     tokens, estimated = counted(gateway, client, "gpt")
     assert tokens > 4
     assert estimated == "true"
+
+
+def test_a_count_takes_a_turn_of_its_key_like_any_request(serve):
+    key = {"x-api-key": "a-key"}
+    gateway = serve(keys=(KeyTable(key="a-key", name="one", concurrency=1),))
+    path, body, _ = ASKED["messages"]
+    stalled = "anthropic/claude-opus-4-8~stall,after=4"
+    asked = {"model": stalled, "max_tokens": 50, "stream": True, "messages": [{"role": "user", "content": TEXT}]}
+    with httpx2.stream("POST", f"{gateway.base_url}/v1/messages", json=asked, headers=key) as stream:
+        pieces = stream.iter_bytes()
+        next(pieces)
+        told = httpx2.post(gateway.base_url + path, json={**body, "model": "claude"}, headers=key)
+        assert (told.status_code, told.json()["error"]["type"]) == (429, "rate_limit_error")
+    gateway.told(2)
+    assert httpx2.post(gateway.base_url + path, json={**body, "model": "claude"}, headers=key).status_code == 200

@@ -162,7 +162,11 @@ class App:
         record.model = ask.call.model
         if not key.allows(ask.call.model):
             raise Problem("permission", f"this key may not ask for the model {ask.call.model!r}")
-        body, estimated = await self._relay.count(ask, record)
+        self._take_turn(exchange, key)
+        try:
+            body, estimated = await self._relay.count(ask, record)
+        finally:
+            self._watch.turns.give_back(key)
         record.status, record.outcome = 200, "answered"
         labelled = {**_JSON, "x-dragoman-estimate": "true"} if estimated else _JSON
         await exchange.send(200, headers_of(record, labelled), body)
