@@ -20,6 +20,7 @@ from dragoman.wire import json, pointer
 _CODES: dict[str, Kind] = {
     "context_length_exceeded": "context_length",
     "string_above_max_length": "invalid_request",
+    "unknown_parameter": "invalid_request",
     "invalid_prompt": "policy",
     "invalid_api_key": "authentication",
     "insufficient_quota": "billing",
@@ -199,6 +200,8 @@ def write_error(problem: Problem) -> tuple[int, dict[str, Any]]:
     own = _own_members(problem)
     if own is not None:
         members.update(own)
+        if problem.kind == "rate_limit":
+            members["message"] = _said(problem)
     kept = (own is not None or problem.kind == "invalid_request") and 400 <= problem.status < 500
     if kept or (problem.kind == "internal" and problem.status == 502):
         status = problem.status
