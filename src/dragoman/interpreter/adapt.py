@@ -4,12 +4,22 @@ What leaves this function can be said in the target's dialect without loss; `Und
 """
 
 from collections.abc import Callable
+from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from dragoman.core.parts import Reasoning, Text, ToolResult
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, NativeTool, Request, Thinking, Tool, leading_systems
+from dragoman.core.request import (
+    Message,
+    NativeTool,
+    OutputFormat,
+    Request,
+    Thinking,
+    Tool,
+    ToolChoice,
+    leading_systems,
+)
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.interpreter import carry
@@ -39,43 +49,69 @@ def adapt(  # noqa: PLR0913, PLR0917  a request, its target, and what is known b
 
     A beginning of its history that was translated by itself is `recalled`, and not looked at again.
     """
-    if not traits.function_tools and any(isinstance(tool, Tool) for tool in request.tools):
-        raise Problem("unsupported", "this model takes tools only on OpenAI's Responses", where=ledger.place("tools"))
     fitting = Fitting(traits, ledger, source_issuer, most_tokens(request.sampling, traits), links=links)
-    identity = fit_identity(request, fitting)
-    thinking = fit_thinking(request, fitting)
-    # Claude's manual thinking and a forced tool exclude each other.
-    fitting.forced = traits.forced_choice and not (thinking is not None and thinking.mode == "enabled")
-    tools, choice = fit_tools(request, fitting)
-    output = fit_output(request, fitting)
+    settled = settle(request, fitting)
     messages = request.messages
     beginning = recalled(fitting.retold())
     if beginning.messages:
         ledger.go_on(beginning.once, beginning.losses)
         fitting.names.update(beginning.names)
         messages = (*messages[: leading_systems(messages)], *messages[beginning.end_in(messages) :])
-    turns = fitted_turns(messages, fitting, begins=not beginning.messages)
-    if links is not None:
-        links.require()
-    if output is not None and not traits.prefill_formatted:
+    turns = history_fitted(messages, settled, fitting, begins=not beginning.messages)
+    thinking = thinking_in(turns, settled.thinking, request, ledger)
+    asked = structs.replace(request, messages=turns, written=beginning.written)
+    return frame_fitted(asked, settled, thinking, fitting), fitting.undo()
+
+
+class Settled(Struct, frozen=True):
+    """What is settled of a request before its history is looked at."""
+
+    identity: dict[str, Any]
+    thinking: Thinking | None
+    tools: tuple[Tool | NativeTool, ...]
+    choice: ToolChoice | None
+    output: OutputFormat | None
+
+
+def settle(request: Request, fitting: Fitting) -> Settled:
+    """Fit what has a say in how the history is fitted."""
+    traits, ledger = fitting.traits, fitting.ledger
+    if not traits.function_tools and any(isinstance(tool, Tool) for tool in request.tools):
+        raise Problem("unsupported", "this model takes tools only on OpenAI's Responses", where=ledger.place("tools"))
+    identity = fit_identity(request, fitting)
+    thinking = fit_thinking(request, fitting)
+    # Claude's manual thinking and a forced tool exclude each other.
+    fitting.forced = traits.forced_choice and not (thinking is not None and thinking.mode == "enabled")
+    tools, choice = fit_tools(request, fitting)
+    return Settled(identity, thinking, tools, choice, fit_output(request, fitting))
+
+
+def history_fitted(
+    messages: tuple[Message, ...], settled: Settled, fitting: Fitting, *, begins: bool
+) -> tuple[Message, ...]:
+    """Return the history, or what is not known of it, as the target takes it beside what is settled."""
+    traits, ledger = fitting.traits, fitting.ledger
+    turns = fitted_turns(messages, fitting, begins=begins)
+    if fitting.links is not None:
+        fitting.links.require()
+    if settled.output is not None and not traits.prefill_formatted:
         turns = tuple(answered(list(turns), ledger))
-    if fitting.marked:
-        turns = fit_marks(turns, traits, ledger)
-    thinking = _thinking_in(turns, thinking, request, ledger)
-    adapted = structs.replace(
+    return fit_marks(turns, traits, ledger) if fitting.marked else turns
+
+
+def frame_fitted(request: Request, settled: Settled, thinking: Thinking | None, fitting: Fitting) -> Request:
+    """Return all but the history as the target takes it, thinking as the history lets it stand."""
+    return structs.replace(
         request,
-        messages=turns,
-        tools=tools,
-        tool_choice=choice,
+        tools=settled.tools,
+        tool_choice=settled.choice,
         sampling=fit_sampling(request.sampling, fitting, thinking),
         thinking=thinking,
-        output=output,
-        extras=_extras(request, tools, fitting),
+        output=settled.output,
+        extras=_extras(request, settled.tools, fitting),
         spelling=frozenset(),
-        written=beginning.written,
-        **identity,
+        **settled.identity,
     )
-    return adapted, fitting.undo()
 
 
 def fitted_turns(messages: tuple[Message, ...], fitting: Fitting, *, begins: bool) -> tuple[Message, ...]:
@@ -87,7 +123,7 @@ def fitted_turns(messages: tuple[Message, ...], fitting: Fitting, *, begins: boo
     return arranged(_instructed(fitted, fitting), traits, ledger, begins=begins)
 
 
-def _thinking_in(
+def thinking_in(
     turns: tuple[Message, ...], thinking: Thinking | None, request: Request, ledger: Ledger
 ) -> Thinking | None:
     """Switch manual thinking off within a tool loop that another model began: Claude wants its own thoughts there."""

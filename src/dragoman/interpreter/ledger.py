@@ -24,6 +24,10 @@ class _Entry(Struct, frozen=True):
     below: bool
 
 
+Booked = dict[_Entry, None]
+"""Losses as they were booked, before their places are worked out."""
+
+
 class Ledger:
     """Book losses while a document is translated. `pointers` is the source dialect's table of field places."""
 
@@ -34,7 +38,7 @@ class Ledger:
         self._document = Document(document) if document else None
         self.once = once
         """What is told once for a whole document, and was."""
-        self._entries: dict[_Entry, None] = {}
+        self._entries: Booked = {}
         self._before: tuple[Loss, ...] = ()
 
     def __len__(self) -> int:
@@ -44,6 +48,21 @@ class Ledger:
         """Take over what was booked of a beginning of the document."""
         self.once |= once
         self._before = losses
+
+    def booked(self) -> Booked:
+        """Return what was booked so far, in its order."""
+        return self._entries.copy()
+
+    def put_amid(self, before: Booked, after: Booked) -> None:
+        """Let what was booked so far stand between what was booked elsewhere of the same document."""
+        self._entries = {**before, **self._entries, **after}
+
+    def looks_into(self, member: str) -> bool:
+        """Tell whether something was booked of which the top-level `member` of the document may be a part."""
+        places = ("", f"/{member}")
+        return any(
+            place in places or place.startswith(f"/{member}/") for entry in self._entries for place in entry.candidates
+        )
 
     def dropped(self, where: str, what: str) -> None:
         """Everything at and below `where` is gone."""

@@ -5,26 +5,22 @@ The same dialect on both sides means the same bytes. Otherwise: parse, fit (loss
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct, structs
 
 from dragoman.core.events import Event, Failed, Finished, PartDelta, Started, UsageSeen
 from dragoman.core.losses import Loss
-from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, Request
+from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.stream import Sequencer
 from dragoman.dialects.record import Call, Dialect, ErrorReply
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.arrange import CONTINUED
 from dragoman.interpreter.cleaned import cleaned
-from dragoman.interpreter.conversation import Conversation
 from dragoman.interpreter.faults import as_fault, is_envelope, losses_of
 from dragoman.interpreter.fitting import Undo
+from dragoman.interpreter.frames import Frames, translated_in_frame
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.links import Links
 from dragoman.interpreter.recall import Recall
@@ -32,6 +28,7 @@ from dragoman.interpreter.reply import ReplyFitter
 from dragoman.interpreter.reply_whole import WholeFitter
 from dragoman.interpreter.signing import CallWatch, Signer
 from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.translation import NO_UNDO, Asked, Translation, translated
 from dragoman.interpreter.undo import Restorer
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
@@ -43,21 +40,12 @@ _FRAME = re.compile(rb".*?\n\r?\n", re.DOTALL)
 _FIRST_NAME = re.compile(rb'"[^"]*"|\n\r?\n')
 """From here on an envelope can be told from what it holds."""
 _LONGEST_HEAD = 4096
-NO_UNDO = Undo()
 RECALL = Recall()
-"""What this process remembers of the conversations that went through it."""
+"""What this process remembers of the long conversations that went through it."""
+FRAMES = Frames()
+"""What it remembers of what stands around the others."""
 ENVELOPES = frozenset({"code_assist"})
 """Forms of a dialect in which a client may speak through an envelope."""
-
-
-class Translation(Struct, frozen=True, kw_only=True):
-    """A translated request and what is needed to translate its reply back."""
-
-    call: Call
-    losses: tuple[Loss, ...] = ()
-    undo: Undo = NO_UNDO
-    request: Request | None = None
-    """The caller's request in the core; None when its bytes were passed on unread."""
 
 
 class Rendered(Struct, frozen=True):
@@ -89,40 +77,10 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and three indepen
     here, there = dialect_named(source), dialect_named(target)
     if here is there and not form:
         return _passed(call, here, model, strict=strict)
-    conversation = Conversation(call, here, there, model, RECALL, signer if here is not there else None, links)
-    request = conversation.request
-    wanted = model or request.model
-    traits = traits_for(target, wanted)
-    adapted, undo, losses = request, NO_UNDO, ()
-    if here is not there:
-        ledger = Ledger(here.pointers, call.body)
-        asked = _with_declared(_spoken(request, ledger), here)
-        adapted, undo = adapt(asked, here.issuer, traits, ledger, partial(conversation.beginning, traits), links)
-        losses = ledger.losses() if len(ledger) else ()
-    if strict:
-        refuse(losses)
-    if wanted != adapted.model or form:
-        adapted = structs.replace(
-            adapted, model=wanted, spelling=adapted.spelling | {form} if form else adapted.spelling
-        )
-    return Translation(call=there.render_request(adapted, traits), losses=losses, undo=undo, request=request)
-
-
-def _spoken(request: Request, ledger: Ledger) -> Request:
-    """Let the user say something where nobody does: no target takes an empty conversation."""
-    if request.messages:
-        return request
-    ledger.approximated("", f"nobody says anything: the user begins, with {CONTINUED!r}")
-    return structs.replace(request, messages=(Message(role="user", parts=(Text(text=CONTINUED),)),))
-
-
-def _with_declared(request: Request, here: Dialect) -> Request:
-    """Let tools that the conversation declares on its way stand beside the others, behind them."""
-    if here.declared is None:
-        return request
-    declared = here.declared(request.messages)
-    new = tuple(tool for tool in declared if tool not in request.tools)
-    return structs.replace(request, tools=(*request.tools, *new)) if new else request
+    asked = Asked(call, here, there, model, form, strict, signer, links)
+    if here is there or form or len(call.body) >= 2 * RECALL.least:
+        return translated(asked, RECALL)
+    return translated_in_frame(asked, FRAMES, RECALL)
 
 
 def _passed(call: Call, dialect: Dialect, model: str, *, strict: bool) -> Translation:

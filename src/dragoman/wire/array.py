@@ -18,13 +18,17 @@ def _opening(name: str) -> re.Pattern[bytes]:
     return re.compile(rf'"{re.escape(name)}"{space}:{space}\['.encode())
 
 
+def first(body: bytes, name: str) -> int | None:
+    """Return where the items of the first array that is called `name` begin, on whatever level."""
+    found = _opening(name).search(body)
+    return found.end() if found is not None else None
+
+
 def opening(body: bytes, name: str) -> int | None:
     """Return where the items of the top-level array `name` begin; None where that is not to be seen at once."""
-    found = _opening(name).search(body)
-    if found is None:
-        return None
+    start = first(body, name)
     # Closed at once, the document is whole only if nothing but the top level was open.
-    return found.end() if json.is_object(body[: found.end()] + b"]}") else None
+    return start if start is not None and json.is_object(body[:start] + b"]}") else None
 
 
 def items(body: bytes, name: str, start: int) -> tuple[list[Raw], int] | None:

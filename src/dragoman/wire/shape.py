@@ -150,8 +150,8 @@ class Shape(Generic[T]):
         self._snake = snake
         self._plan: _Plan | None = None
 
-    def read(self, body: bytes | Raw) -> tuple[T, Unread | None]:
-        """Decode `body`; the second value is None when every field was known."""
+    def read(self, body: bytes | Raw, where: str = "") -> tuple[T, Unread | None]:
+        """Decode `body`, which stands at `where`; the second value is None when every field was known."""
         if type(body) is bytes:
             json.require_utf8(body)
         try:
@@ -163,7 +163,7 @@ class Shape(Generic[T]):
         unread = Unread()
         if self._plan is None:
             self._plan = _plan(self._hint, self._snake, {})
-        sifted = _sift(bytes(body), self._plan, "", unread)
+        sifted = _sift(bytes(body), self._plan, where, unread)
         return json.decode_with(self._fast, sifted), unread or None
 
 

@@ -1,7 +1,7 @@
 """OpenAI Chat Completions, as OpenAI and the many compatible servers speak it."""
 
 from dragoman.dialects.chat.errors import ERROR_WORDS, build_error, parse_error
-from dragoman.dialects.chat.request import parse_request, render_request
+from dragoman.dialects.chat.request import parse_request, read_history, render_request, write_history
 from dragoman.dialects.chat.response import build_response, parse_response
 from dragoman.dialects.chat.stream_decode import ChatDecoder
 from dragoman.dialects.chat.stream_encode import ChatEncoder
@@ -78,7 +78,9 @@ DIALECT = Dialect(
     },
     finish_words=frozenset({"stop", "length", "tool_calls", "function_call", "content_filter"}),
     parse_request=parse_request,
+    read_history=read_history,
     render_request=render_request,
+    write_history=write_history,
     parse_response=parse_response,
     build_response=build_response,
     decoder=ChatDecoder,

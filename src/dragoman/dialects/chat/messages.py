@@ -46,7 +46,7 @@ def read_messages(messages: list[wire.Message], unread: Unread | None, known: in
     read: list[Message] = []
     keep = read.append
     for message, where, place in zip(messages, _MESSAGES.some(known, count), _CONTENTS.some(known, count), strict=True):
-        # The four forms that make up a long history come first, without a detour.
+        # The forms that most histories are made of come first, without a detour.
         if isinstance(message, wire.AssistantMessage):
             keep(_read_known_assistant(message, where, place))
         elif isinstance(message, wire.UserMessage) and isinstance(message.content, str) and message.name is None:
@@ -55,6 +55,8 @@ def read_messages(messages: list[wire.Message], unread: Unread | None, known: in
             content = (Text(text=message.content, where=place),)  # pyright: ignore[reportArgumentType]
             result = ToolResult(call_id=message.tool_call_id, content=content, where=where)  # pyright: ignore[reportArgumentType]
             keep(Message(role="user", parts=(result,), where=where))
+        elif isinstance(message, wire.SystemMessage) and isinstance(message.content, str) and message.name is None:
+            keep(Message(role="system", parts=(Text(text=message.content, where=place),), where=where))
         else:
             keep(read_message(message, where, None))
     return tuple(read)

@@ -11,7 +11,7 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from dragoman.core.problems import Problem
-from dragoman.core.request import EFFORTS, OutputFormat, Request, Sampling, Thinking, leading_systems
+from dragoman.core.request import EFFORTS, Message, OutputFormat, Request, Sampling, Thinking, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import own_extras
 from dragoman.dialects.chat import wire
@@ -85,6 +85,16 @@ def parse_request(call: Call) -> Request:
         extras=known_extras(extras),
         spelling=frozenset(spelling),
     )
+
+
+def read_history(array: bytes) -> tuple[Message, ...] | None:
+    """Read the messages alone; None if something is wrong with them, or nobody's."""
+    try:
+        messages, unread = wire.MESSAGES.read(array, "/messages")
+        read = read_messages(messages, unread)
+    except (Malformed, Problem):
+        return None
+    return None if unread is not None and unread.rest() else read
 
 
 def _read_sampling(body: wire.Request, spelling: set[str], extras: dict[str, bytes]) -> Sampling:
@@ -197,6 +207,11 @@ def render_request(request: Request, traits: Traits) -> Call:
     fields = own_extras(request, wire.NAME)
     encoded = graft(encode(body), fields) if fields else encode(body)
     return Call(encoded, request.model, request.stream)
+
+
+def write_history(messages: tuple[Message, ...]) -> bytes:
+    """Write the messages alone."""
+    return encode({"messages": [item for message in messages for item in write_message(message)]})
 
 
 def _write_messages(request: Request) -> list[Written]:

@@ -460,6 +460,7 @@ class More(Wire):
 
 MORE: Decoder[More] = Decoder(More)
 REQUEST: Shape[Request] = Shape(Request)
+MESSAGES: Shape[list[Message]] = Shape(list[Message])
 TOOLS: Shape[list[Tool] | None] = Shape(list[Tool] | None)
 REPLY: Shape[Reply] = Shape(Reply)
 REPLY_CHOICE: Shape[ReplyChoice] = Shape(ReplyChoice)

@@ -2,7 +2,7 @@
 
 from dragoman.dialects.gemini.code_assist import is_wrapped, unwrap_request
 from dragoman.dialects.gemini.errors import ERROR_WORDS, build_error, parse_error
-from dragoman.dialects.gemini.request import parse_request, render_request
+from dragoman.dialects.gemini.request import parse_request, render_request, write_history
 from dragoman.dialects.gemini.response import build_response, parse_response
 from dragoman.dialects.gemini.stream import decoder, encoder
 from dragoman.dialects.gemini.turns import TURNS
@@ -79,6 +79,7 @@ DIALECT = Dialect(
     finish_words=frozenset({"STOP", "MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL"}),
     parse_request=parse_request,
     render_request=render_request,
+    write_history=write_history,
     parse_response=parse_response,
     build_response=build_response,
     decoder=decoder,

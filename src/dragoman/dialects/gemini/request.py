@@ -206,14 +206,12 @@ def _tool_objects(body: GenerateContentRequest, prefix: str, words: set[str]) ->
 def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - what a model accepts was settled before
     """Write a request, in Code Assist's envelope if it came in one."""
     words = request.spelling
-    body: dict[str, Any] = {}
-    start = leading_systems(request.messages)
-    contents = [_write_message(message) for message in request.messages[start:]]
+    body = _write_messages(request.messages)
+    contents = body["contents"]
     if request.written:
         contents.insert(0, Raw(request.written))
-    body["contents"] = contents[0] if ONE_CONTENT in words and len(contents) == 1 else contents
-    if start:
-        body["systemInstruction"] = _write_system(request.messages[:start])
+    if ONE_CONTENT in words and len(contents) == 1:
+        body["contents"] = contents[0]
     tools = write_tools(request.tools)
     if tools or NO_TOOLS in words:
         body["tools"] = tools[0] if ONE_TOOL in words and len(tools) == 1 else tools
@@ -238,6 +236,19 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
     if fields and came_wrapped:
         encoded = json.graft(encoded, fields)
     return Call(body=encoded, model=request.model, stream=request.stream)
+
+
+def write_history(messages: tuple[Message, ...]) -> bytes:
+    """Write the contents and the system instruction alone."""
+    return json.encode(_write_messages(messages))
+
+
+def _write_messages(messages: tuple[Message, ...]) -> dict[str, Any]:
+    start = leading_systems(messages)
+    if not start:
+        return {"contents": [_write_message(message) for message in messages]}
+    contents = [_write_message(message) for message in messages[start:]]
+    return {"contents": contents, "systemInstruction": _write_system(messages[:start])}
 
 
 def _write_message(message: Message) -> Any:
