@@ -15,6 +15,7 @@ from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter import translate
 from dragoman.interpreter.adapt import adapt
+from dragoman.interpreter.frames import Frames
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.recall import Recall
 from dragoman.interpreter.traits import traits_for
@@ -40,6 +41,7 @@ class Counting(Recall):
 def _translated(body: bytes, source: str, target: str, recall: Recall) -> Translation | tuple[str, ...]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(translate, "RECALL", recall)
+        patch.setattr(translate, "FRAMES", Frames())
         try:
             return translate_request(Call(body, "m"), source, target, model=MODELS[target])
         except Problem as problem:

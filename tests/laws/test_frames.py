@@ -41,16 +41,6 @@ class Counting(Frames):
         return known
 
 
-class Oblivious(Frames):
-    """Knows no frame."""
-
-    def is_new(self, mark: Any, tail: bytes) -> bool:
-        return True
-
-
-OBLIVIOUS = Oblivious()
-
-
 def _translated(body: bytes, source: str, target: str, frames: Frames) -> Translation | tuple[str, ...]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(translate, "RECALL", FORGETFUL)
@@ -71,7 +61,7 @@ def _places(told: Translation) -> list[Any]:
 
 def _assert_alike(document: bytes, source: str, target: str, frames: Frames) -> None:
     known = _translated(document, source, target, frames)
-    new = _translated(document, source, target, OBLIVIOUS)
+    new = _translated(document, source, target, Frames())
     if isinstance(new, tuple):
         assert known == new
         return

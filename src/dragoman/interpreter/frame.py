@@ -150,7 +150,7 @@ def framed(asked: Asked, told: Translation, array: bytes) -> Frame | None:
         outer=outer,
         request=structs.replace(request, messages=()),
         traits=traits,
-        fitting=fitting,
+        fitting=structs.replace(fitting, ledger=Ledger({}, once=once)),
         settled=settled,
         adapted=adapted,
         undo=undo,

@@ -72,26 +72,23 @@ class Frames:
 
     def _shrink(self) -> None:
         """Forget what was not used for longest, a quarter of all, when it is too much."""
-        every = sorted(
-            (
-                (known.used, len(mark[-1]) + len(known.tail), mark, known)
-                for mark in self._known
-                for known in self._known[mark]
-            ),
-            key=lambda one: one[0],
-        )
-        size = sum(one[1] for one in every)
+        every = [(known, mark) for mark, alike in list(self._known.items()) for known in alike]
+        size = sum(_size(known, mark) for known, mark in every)
         if size <= self._most:
             return
-        for _, length, mark, known in every:
+        for known, mark in sorted(every, key=lambda one: one[0].used):
             others = tuple([one for one in self._known.get(mark, ()) if one is not known])
             if others:
                 self._known[mark] = others
             else:
                 self._known.pop(mark, None)
-            size -= length
+            size -= _size(known, mark)
             if size <= self._most * 3 // 4:
                 return
+
+
+def _size(known: Known, mark: _Mark) -> int:
+    return len(mark[-1]) + len(known.tail)
 
 
 def translated_in_frame(asked: Asked, frames: Frames, recall: Recall) -> Translation:

@@ -27,7 +27,6 @@ from dragoman.interpreter.recall import Recall
 from dragoman.interpreter.reply import ReplyFitter
 from dragoman.interpreter.reply_whole import WholeFitter
 from dragoman.interpreter.signing import CallWatch, Signer
-from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translation import NO_UNDO, Asked, Translation, translated
 from dragoman.interpreter.undo import Restorer
 from dragoman.wire import json
