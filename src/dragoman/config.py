@@ -3,6 +3,7 @@
 Every error names the file, the key in it and what would be right there.
 """
 
+import hashlib
 import os
 import re
 import tomllib
@@ -37,6 +38,9 @@ _KEYED: dict[str, tuple[str, str]] = {
 _HASHED = re.compile(r"sha256:[0-9a-f]{64}")
 LISTEN = "127.0.0.1:8741"
 _FILE = "dragoman.toml"
+HASHED = "sha256:"
+NOBODY = "local"
+"""Who asks where no key is configured."""
 _VARIABLE = "DRAGOMAN_CONFIG"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _UNKNOWN = re.compile(r"unknown field `(.*)`")
@@ -206,6 +210,12 @@ def found_in(environment: Mapping[str, str]) -> dict[str, UpstreamTable]:
     return found or {"simulator": UpstreamTable(kind="simulator")}
 
 
+def _fingerprint(secret: str) -> str:
+    """Return a name for a key that says nothing of it, the same for the key and for its hash."""
+    hashed = secret.removeprefix(HASHED) if secret.startswith(HASHED) else hashlib.sha256(secret.encode()).hexdigest()
+    return hashed[:12]
+
+
 class _Reader:
     """Reads one file."""
 
@@ -223,7 +233,8 @@ class _Reader:
             name: self._upstream(name, table) for name, table in self._tables(document, "upstreams").items()
         } or found_in(self._environment)
         models = {name: self._targets(name, said, upstreams) for name, said in self._tables(document, "models").items()}
-        keys = tuple(self._key(at, said) for at, said in enumerate(server.keys))
+        taken: set[str] = set()
+        keys = tuple(self._key(at, said, taken) for at, said in enumerate(server.keys))
         sessions = self._table("sessions", document.get("sessions", {}), SessionsTable)
         sessions = msgspec.structs.replace(sessions, url=self._secret("sessions.url", sessions.url))
         return Config(
@@ -274,7 +285,7 @@ class _Reader:
             client_secret=self._secret(f"{key}.client_secret", read.client_secret),
         )
 
-    def _key(self, at: int, said: str | KeyTable) -> KeyTable:
+    def _key(self, at: int, said: str | KeyTable, taken: set[str]) -> KeyTable:
         key = f"server.keys[{at}]"
         table = KeyTable(key=said) if isinstance(said, str) else said
         secret = self._secret(key, table.key)
@@ -284,7 +295,12 @@ class _Reader:
             secret = secret.lower()
             if not _HASHED.fullmatch(secret):
                 raise self._error(key, "a hash has 64 hexadecimal digits: `dragoman config hash-key` prints one")
-        return msgspec.structs.replace(table, key=secret, name=table.name or f"key-{at + 1}")
+        # What a key keeps is kept under its name: one that depends on the order of keys would give it to another.
+        name = table.name or f"key-{_fingerprint(secret)}"
+        if name in taken or name == NOBODY:
+            raise self._error(key, f"the name {name!r} is taken: what one key keeps, another must not see")
+        taken.add(name)
+        return msgspec.structs.replace(table, key=secret, name=name)
 
     def _secret(self, key: str, said: str) -> str:
         """Follow a reference to the environment."""

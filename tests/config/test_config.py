@@ -40,7 +40,7 @@ def test_a_file_says_where_to_listen_who_may_come_in_and_where_models_are(tmp_pa
     assert config.server.listen == "127.0.0.1:9000"
     assert config.server.strict
     assert [(key.key, key.name, key.models, key.concurrency) for key in config.keys] == [
-        ("secret", "key-1", (), 0),
+        ("secret", "key-2bb80d537b1d", (), 0),
         (f"sha256:{HASH}", "ci", ("gemini-*",), 2),
     ]
     assert config.upstreams["gemini"].api_key == "g"
@@ -126,6 +126,6 @@ def test_the_documented_file_is_one(tmp_path):
     document = (Path(__file__).parents[2] / "docs" / "gateway.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```toml\n(.*?)^```", document, re.MULTILINE | re.DOTALL)
     config = load(written(tmp_path, block), {"DRAGOMAN_KEY": "k", "CI_KEY": "c", "GEMINI_API_KEY": "g"})
-    assert [key.name for key in config.keys] == ["key-1", "ci"]
+    assert [key.name for key in config.keys] == ["key-8254c329a928", "ci"]
     assert set(config.upstreams) == {"gemini", "local"}
     assert config.models["fast"] == ("gemini/gemini-3-flash", "local/qwen3")

@@ -39,7 +39,6 @@ def new(sent, kept, of_last=2):
         ([SAID, MORE], [ASKED, SAID], 1),
         ([SYSTEM, ASKED, SAID, MORE], [SYSTEM, ASKED, SAID], 3),
         ([SYSTEM, MORE], [SYSTEM, ASKED, SAID], 1),
-        ([{"role": "system", "content": "Be long."}, MORE], [SYSTEM, ASKED, SAID], 0),
         ([ASKED, CALLED, RESULT], [ASKED, CALLED], 2),
         ([CALLED, RESULT], [ASKED, CALLED], 1),
         ([RESULT], [ASKED, CALLED], 0),
@@ -57,6 +56,19 @@ def test_an_answer_is_known_again_without_what_its_client_dropped_and_however_it
     laid_out["tool_calls"][0]["function"]["arguments"] = '{ "b": 2,\n "a": 1 }'
     assert new([ASKED, bare, MORE], [ASKED, SAID]).begins == 2
     assert new([ASKED, laid_out, RESULT], [ASKED, CALLED]).begins == 2
+
+
+def test_a_system_message_that_changes_stands_in_the_place_of_the_kept_one():
+    other = {"role": "system", "content": "It is Monday."}
+    for sent in ([other, MORE], [other, ASKED, SAID, MORE]):
+        found = new(sent, [SYSTEM, ASKED, SAID])
+        assert (found.begins, found.systems) == (len(sent) - 1, 1)
+    assert new([SYSTEM, MORE], [SYSTEM, ASKED, SAID]).systems == 0
+
+
+def test_an_answer_in_the_pieces_it_was_streamed_in_is_known_again():
+    pieces = [{"role": "assistant", "content": "Good "}, {"role": "assistant", "content": "day."}]
+    assert new([ASKED, *pieces, MORE], [ASKED, SAID]).begins == 3
 
 
 def test_the_last_question_with_all_before_it_is_asked_again():

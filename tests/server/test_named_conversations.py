@@ -266,3 +266,29 @@ def test_a_member_that_nobody_heeds_is_refused_in_conversations_and_metadata_is_
         assert (told.json()["error"]["param"], told.json()["error"]["code"]) == (where, "unknown_parameter")
     assert httpx2.post(f"{base}/{made['id']}", json={}).status_code == 400
     assert httpx2.get(f"{base}/{made['id']}").json()["metadata"] == {"a": "1"}
+
+
+def test_a_chat_of_google_genai_with_streams_goes_on(google, name):
+    http = {"headers": {"x-dragoman-conversation": name}}
+    talk = google.chats.create(model="gem", config={"http_options": http})
+    assert "".join(piece.text or "" for piece in talk.send_message_stream("Hello"))
+    assert talk.send_message("And now?").text
+    assert talk.send_message("And then?").text
+
+
+def test_the_same_history_asked_for_in_another_way_is_not_the_same_question(chat, name):
+    asked = [{"role": "user", "content": "Hello"}]
+    first = in_chat(chat, name, stream=False, model="gem", messages=asked)
+    asked += [{"role": "assistant", "content": first.content}, {"role": "user", "content": QUESTION}]
+    in_chat(chat, name, stream=False, model="gem", messages=asked)
+    with pytest.raises(openai.ConflictError):
+        in_chat(chat, name, stream=False, model="gpt", messages=asked, tools=[CHAT_TOOL])
+
+
+def test_a_system_message_that_changes_with_every_turn_is_heard(gateway, chat, name):
+    for day in ("Monday", "Tuesday"):
+        messages = [{"role": "system", "content": f"It is {day}."}, {"role": "user", "content": f"Hello {day}"}]
+        in_chat(chat, name, stream=False, model="gpt", messages=messages)
+    told = sent(gateway)["messages"]
+    assert [message["role"] for message in told] == ["system", "user", "assistant", "user"]
+    assert told[0]["content"] == "It is Tuesday."

@@ -2,24 +2,13 @@
 
 import asyncio
 import json
-import time
 from uuid import uuid4
 
 import openai
 import pytest
 
 from dragoman.config import KeyTable, SessionsTable
-
-MODELS = ("gem", "claude", "gpt", "resp", "vgem", "vclaude", "assist")
-FLAT = {
-    "type": "function",
-    "name": "get_weather",
-    "description": "Get weather",
-    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-}
-NESTED = {"type": "function", "function": {name: value for name, value in FLAT.items() if name != "type"}}
-OTHER = {**FLAT, "name": "get_time", "description": "Get time"}
-QUESTION = "What is the weather in Tokyo?"
+from server.responding import FLAT, MODELS, NESTED, OTHER, QUESTION, answered, called, result, sent
 
 
 @pytest.fixture
@@ -30,26 +19,6 @@ def client(gateway):
 @pytest.fixture
 def name():
     return f"c-{uuid4().hex}"
-
-
-def answered(client, stream, **body):
-    if not stream:
-        return client.responses.create(**body)
-    with client.responses.stream(**body) as events:
-        return events.get_final_response()
-
-
-def called(response):
-    return [item for item in response.output if item.type == "function_call"]
-
-
-def result(call, output='{"temp":72,"unit":"F"}'):
-    return {"type": "function_call_output", "call_id": call.call_id, "output": output}
-
-
-def sent(gateway):
-    """What the simulator was asked last."""
-    return json.loads(gateway.simulator.requests[-1].body)
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -324,44 +293,3 @@ def test_the_state_is_left_to_the_upstream_where_that_is_configured(serve, tmp_p
     first = client.responses.create(model="resp", input="Hello")
     client.responses.create(model="resp", input="Hello again", previous_response_id=first.id)
     assert sent(gateway)["previous_response_id"] == first.id
-
-
-def test_a_background_response_is_made_while_nobody_waits(client, name):
-    begun = client.responses.create(model="gem", input=QUESTION, tools=[FLAT], background=True, conversation=name)
-    assert begun.status == "queued"
-    assert begun.background
-    done = until_done(client, begun.id)
-    assert done.status == "completed"
-    (call,) = called(done)
-    second = client.responses.create(model="gem", conversation=name, input=[result(call)])
-    assert "72" in second.output_text
-    assert client.responses.cancel(begun.id) == done
-
-
-def until_done(client, name):
-    deadline = time.monotonic() + 20
-    while (found := client.responses.retrieve(name)).status in {"queued", "in_progress"}:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    return found
-
-
-def test_a_background_response_is_cancelled_and_its_upstream_left(client):
-    begun = client.responses.create(model="gemini/gemini-3.8-flash~slow-headers,delay=30", input="Hi", background=True)
-    with pytest.raises(openai.BadRequestError, match="in progress"):
-        client.responses.create(model="gem", input="Hi", previous_response_id=begun.id)
-    assert client.responses.cancel(begun.id).status == "cancelled"
-    assert client.responses.retrieve(begun.id).status == "cancelled"
-
-
-def test_a_background_response_that_fails_says_why(client):
-    begun = client.responses.create(model="gemini/gemini-3.8-flash~400", input="Hi", background=True)
-    done = until_done(client, begun.id)
-    assert done.status == "failed"
-    assert done.error.message
-
-
-@pytest.mark.parametrize("more", [{"store": False}, {"stream": True}])
-def test_a_background_response_that_cannot_be_is_refused(client, more):
-    with pytest.raises(openai.BadRequestError):
-        client.responses.create(model="gem", input="Hi", background=True, **more)

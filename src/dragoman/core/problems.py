@@ -44,7 +44,16 @@ DEFAULT_STATUS: dict[Kind, int] = {
 }
 
 
-FINDINGS = frozenset({"invalid_tool", "invalid_tool_call", "duplicate_key", "media_not_fetched"})
+FINDINGS = frozenset(
+    {
+        "invalid_tool",
+        "invalid_tool_call",
+        "duplicate_key",
+        "media_not_fetched",
+        "conversation_changed",
+        "conversation_diverged",
+    }
+)
 """Codes for what is wrong with a request that mean the same in every dialect: a client is told them whatever it speaks.
 """
 NOTHING_SAID = "nothing_said"

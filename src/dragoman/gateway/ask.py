@@ -20,6 +20,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     """The client's bytes, its name for the model, and whether it wants a stream."""
     native: Call | None = None
     """What an upstream of the same dialect is sent instead, where that is not the same."""
+    is_kept: bool = False
+    """Its history is ours: what is not in order there is ours to mend, whoever it goes to."""
     framing: Framing = "sse"
     """How a stream is framed; only Gemini has a choice."""
     strict: bool = False

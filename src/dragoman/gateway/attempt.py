@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from time import time
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
@@ -22,6 +22,7 @@ from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.link import Failure, TooSlow, Untrusted
 from dragoman.http.message import Headers
 from dragoman.interpreter.faults import as_fault
+from dragoman.interpreter.mending import NO_LOSSES, mended
 from dragoman.interpreter.rejections import Sent, named, placed
 from dragoman.interpreter.signing import Missing
 from dragoman.interpreter.translate import Context, Translation, translate_request
@@ -83,8 +84,11 @@ async def translated(ask: Ask, target: Target, vault: Vault | None = None) -> Tr
     upstream = target.upstream
     renamed = target.model if target.model != ask.call.model else ""
     call = ask.native if ask.native is not None and upstream.dialect == ask.dialect else ask.call
+    repairs = NO_LOSSES
     if upstream.dialect == ask.dialect:
         require_readable(call, dialect_named(ask.dialect))
+        if ask.is_kept:
+            call, repairs = mended(call, dialect_named(ask.dialect), target.model)
     way = (call, ask.dialect, upstream.dialect)
     say = partial(translate_request, *way, model=renamed, strict=ask.strict, form=upstream.form)
     try:
@@ -98,7 +102,7 @@ async def translated(ask: Ask, target: Target, vault: Vault | None = None) -> Tr
         raise explained(problem, call, dialect_named(ask.dialect)) from None
     if translation.request is not None and upstream.dialect != ask.dialect:
         await require_meaningful(call, dialect_named(ask.dialect), translation.request)
-    return translation
+    return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
 
 
 async def _signed(say: Callable[..., Translation], owner: str, vault: Vault | None) -> Translation:
@@ -109,7 +113,11 @@ async def _signed(say: Callable[..., Translation], owner: str, vault: Vault | No
         return say(signer=vault.signer(owner))
     except Missing as missing:
         await vault.look_up(owner, missing.ids)
-    return say(signer=vault.signer(owner))
+    try:
+        return say(signer=vault.signer(owner))
+    except Missing:
+        # Nobody could be asked, or for more than can be remembered: what is missing is told as lost.
+        return say()
 
 
 def passed(ask: Ask, target: Target) -> Headers:

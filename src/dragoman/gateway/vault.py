@@ -46,7 +46,7 @@ class Vault:
             found = await self._store.signatures(owner, ids)
         except Unavailable:
             # Without them the request can still be made: the skip value takes their place, and is booked.
-            found = {}
+            return
         for name in ids:
             kept = {digest: Signature(issuer, value) for digest, (issuer, value) in found.get(name, {}).items()}
             self._remember(owner, name, kept or _NONE)

@@ -13,11 +13,11 @@ from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
+from dragoman.config import NOBODY
 from dragoman.core.problems import Problem
 from dragoman.http.message import Request
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-NOBODY = "local"
 
 
 class Key(Struct, frozen=True, kw_only=True):

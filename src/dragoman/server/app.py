@@ -1,6 +1,7 @@
 """The server: every request comes in here and leaves answered, in the client's own dialect."""
 
 import asyncio
+from functools import partial
 
 from msgspec import structs
 
@@ -18,6 +19,7 @@ from dragoman.gateway.sessions.again import send_again
 from dragoman.gateway.sessions.background import Background
 from dragoman.gateway.sessions.desk import Desk
 from dragoman.gateway.sessions.native import native_call
+from dragoman.gateway.sessions.opening import Opened
 from dragoman.gateway.sessions.wanted import Wanted
 from dragoman.gateway.telling import headers_of, signed
 from dragoman.http.exchange import Exchange, Gone
@@ -48,7 +50,7 @@ class App:
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request."""
         request = exchange.request
-        path = path_of(request.method, request.path)
+        path = path_of(request.method, request.path, request.target.partition("?")[0])
         dialect = (path.dialect if path else "") or dialect_of(request.path, dict(request.headers))
         record = Record(dialect=dialect, operation=path.operation if path else "")
         self._watch.observers.begin(record)
@@ -116,10 +118,19 @@ class App:
         if not key.allows(ask.call.model):
             raise Problem("permission", f"this key may not ask for the model {ask.call.model!r}")
         self._take_turn(exchange, key)
+        give_back = partial(self._watch.turns.give_back, key)
+        goes_on = False
         try:
-            await self._answer_in(ask, wanted, exchange, record)
+            opened = await self._desk.open(ask, exchange.request.headers, wanted)
+            if opened is not None and opened.question.is_background and opened.again is None:
+                told = await self.background.begin(opened, give_back)
+                goes_on = True
+                await exchange.send(200, headers_of(record, _JSON), told)
+            else:
+                await self._answer_in(ask, opened, exchange, record)
         finally:
-            self._watch.turns.give_back(key)
+            if not goes_on:
+                give_back()
 
     async def _pass_on(self, exchange: Exchange, other: OtherPath, key: Key, record: Record) -> None:
         going = passing.found(exchange.request, other, record.dialect, self._relay.routes, key)
@@ -137,17 +148,12 @@ class App:
         if task is not None:
             exchange.when_gone(task.cancel)
 
-    async def _answer_in(self, ask: Ask, wanted: Wanted | None, exchange: Exchange, record: Record) -> None:
+    async def _answer_in(self, ask: Ask, opened: Opened | None, exchange: Exchange, record: Record) -> None:
         """Answer a request, in its conversation if it has one."""
-        opened = await self._desk.open(ask, exchange.request.headers, wanted)
         if opened is None:
             await self._relay.answer(ask, exchange, record)
         elif opened.again is not None:
             await send_again(opened.again, ask, exchange, record)
-        elif opened.question.is_background:
-            if ask.call.stream:
-                raise Problem("unsupported", "a background response cannot be streamed here", where="/stream")
-            await exchange.send(200, headers_of(record, _JSON), await self.background.begin(opened))
         else:
             keeper = self._desk.keeper(opened)
             await self._relay.answer(opened.ask, exchange, record, keeper)

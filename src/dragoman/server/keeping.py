@@ -38,7 +38,7 @@ async def _told(background: Background, path: Path, owner: str, exchange: Exchan
         case "responses.retrieve":
             return await stored.retrieved(store, owner, name)
         case "responses.delete":
-            return await stored.deleted(store, owner, name)
+            return await stored.deleted(store, owner, name, background)
         case "responses.cancel":
             return await stored.cancelled(store, owner, name, background)
         case "responses.input_items":

@@ -31,7 +31,7 @@ def page(items: Sequence[Item], query: Mapping[str, str]) -> dict[str, Any]:
     order, limit, after = query.get("order", "desc"), query.get("limit", _USUAL), query.get("after", "")
     if order not in {"asc", "desc"}:
         raise Problem("invalid_request", f"order must be asc or desc, not {order!r}", where="/order")
-    if not limit.isdecimal() or not 1 <= int(limit) <= _MOST:
+    if not limit.isdecimal() or len(limit) > len(str(_MOST)) or not 1 <= int(limit) <= _MOST:
         raise Problem("invalid_request", f"limit must be from 1 to {_MOST}, not {limit!r}", where="/limit")
     ordered = items if order == "asc" else items[::-1]
     begins = 0

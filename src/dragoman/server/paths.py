@@ -2,6 +2,7 @@
 
 import re
 from typing import Literal
+from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -77,12 +78,15 @@ _ACTIONS = {
 """By method, room, what stands below the name, and whether an item is named."""
 
 
-def path_of(method: str, path: str) -> Path | None:
-    """Return what a path means; None for one that nobody serves."""
+def path_of(method: str, path: str, written: str = "") -> Path | None:
+    """Return what a path means; None for one that nobody serves.
+
+    `written` is the path with its percent escapes: a name in it may hold a slash.
+    """
     found = _FIXED.get(("GET" if method == "HEAD" else method, path))
     if found is not None:
         return found
-    kept = _KEPT.fullmatch(path)
+    kept = _KEPT.fullmatch(written or path)
     if kept is not None:
         return _asked_of_kept(method, kept)
     known = _posted(path) if method == "POST" else _looked_at(path) if method in {"GET", "HEAD"} else None
@@ -98,7 +102,13 @@ def _asked_of_kept(method: str, found: re.Match[str]) -> Path | None:
     action = _ACTIONS.get((method, found["room"], found["below"] or "", found["item"] is not None))
     if action is None:
         return None
-    return Path(dialect="responses", operation="kept", action=action, name=found["name"], item=found["item"] or "")
+    return Path(
+        dialect="responses",
+        operation="kept",
+        action=action,
+        name=unquote(found["name"]),
+        item=unquote(found["item"] or ""),
+    )
 
 
 def _posted(path: str) -> Path | None:

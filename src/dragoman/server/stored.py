@@ -28,12 +28,17 @@ async def retrieved(store: Store, owner: str, name: str) -> Raw:
 
 async def replayed(store: Store, owner: str, name: str) -> bytes:
     """Tell an answer as a stream, from its beginning."""
-    return streamed(await found(store, owner, name))
+    turn = await found(store, owner, name)
+    if turn.status != "completed":
+        raise Problem("unsupported", f"Response with id '{name}' is not completed: ask for it without stream.")
+    return streamed(turn)
 
 
-async def deleted(store: Store, owner: str, name: str) -> dict[str, Any]:
-    """Forget an answer."""
-    await store.forget_turn(await found(store, owner, name))
+async def deleted(store: Store, owner: str, name: str, background: Background) -> dict[str, Any]:
+    """Forget an answer; one that is being made is made no more."""
+    turn = await found(store, owner, name)
+    background.stop(turn)
+    await store.forget_turn(turn)
     return {"id": name, "object": "response", "deleted": True}
 
 

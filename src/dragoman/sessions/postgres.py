@@ -44,6 +44,7 @@ class Postgres:
     def __init__(self, url: str) -> None:
         self._pool: ConnectionPool[psycopg.Connection[tuple[Any, ...]]] = ConnectionPool(
             url,
+            kwargs={"connect_timeout": 5, "options": "-c statement_timeout=10000"},
             min_size=0,
             max_size=_CONNECTIONS,
             timeout=_WAIT_SECONDS,
@@ -80,5 +81,5 @@ class Postgres:
                     if not lasting:
                         cursor.run("SET LOCAL synchronous_commit = off")
                     return work(cursor)
-        except (psycopg.OperationalError, PoolTimeout) as error:
+        except (psycopg.Error, PoolTimeout) as error:
             raise Unavailable(str(error)) from None

@@ -18,7 +18,7 @@ _CHAIN = """WITH RECURSIVE chain (key, parent, depth) AS (
     UNION ALL
     SELECT turns.key, turns.parent, chain.depth + 1 FROM turns JOIN chain ON turns.key = chain.parent)
 """
-KEYS_OF_CHAIN = _CHAIN + "SELECT key FROM chain"  # noqa: S608
+KEYS_OF_CHAIN = _CHAIN + "SELECT key FROM chain ORDER BY depth"  # noqa: S608
 _CALLS_OF_CHAIN = (
     _CHAIN + "SELECT turns.calls FROM chain JOIN turns ON turns.key = chain.key ORDER BY chain.depth DESC"  # noqa: S608
 )
@@ -140,9 +140,21 @@ def read_turn(cursor: Cursor, owner: str, row: tuple[Any, ...]) -> Turn:
 
 def insert(cursor: Cursor, turn: Turn) -> None:
     """Write a turn."""
+    # Touched, not only looked at: nobody can forget it before this turn is there.
+    if turn.parent and not cursor.run(
+        "UPDATE turns SET key = key WHERE key = ? AND owner = ?", turn.parent, turn.owner
+    ):
+        raise Conflict(turn.parent)
     # Most turns have the settings of the one before: what they are is kept once.
     hashed = hashlib.sha256(turn.settings).hexdigest()
-    cursor.run("INSERT INTO settings (hash, body) VALUES (?, ?) ON CONFLICT DO NOTHING", hashed, turn.settings)
+    now = int(time())
+    cursor.run(
+        "INSERT INTO settings (hash, body, used) VALUES (?, ?, ?) "
+        "ON CONFLICT (hash) DO UPDATE SET used = excluded.used",
+        hashed,
+        turn.settings,
+        now,
+    )
     cursor.run(
         f"INSERT INTO turns (owner, {TURN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
         turn.owner,
@@ -157,7 +169,7 @@ def insert(cursor: Cursor, turn: Turn) -> None:
         turn.attempt,
         turn.reply,
         turn.status,
-        turn.created or int(time()),
+        turn.created or now,
         int(turn.delivered),
         turn.alive,
         hashed,
@@ -169,6 +181,11 @@ def insert_items(cursor: Cursor, turn: Turn) -> None:
     """Write what was said in a turn."""
     rows = [(turn.key, place, turn.owner, item.id, int(item.said), item.body) for place, item in enumerate(turn.items)]
     cursor.run_many("INSERT INTO items (turn, place, owner, id, said, body) VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def has_followers(cursor: Cursor, key: str) -> bool:
+    """Tell whether other turns go on from one."""
+    return bool(cursor.rows("SELECT 1 FROM turns WHERE parent = ? LIMIT 1", key))
 
 
 def delete(cursor: Cursor, key: str) -> None:

@@ -5,6 +5,7 @@ alone. Several processes may share the file: the write-ahead log lets one write 
 """
 
 import asyncio
+import contextlib
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
@@ -53,7 +54,9 @@ class Sqlite:
         self._local = threading.local()
         self._open: list[sqlite3.Connection] = []
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Conversations are nobody else's business; SQLite gives its other files the mode of this one.
+            path.touch(mode=0o600)
             self._connection = self._connect()
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("BEGIN IMMEDIATE")
@@ -133,7 +136,7 @@ class Sqlite:
         cursor.run("SAVEPOINT job")
         try:
             result = job.work(cursor)
-        except sqlite3.OperationalError:
+        except sqlite3.DatabaseError:
             raise  # the disk is full, or the file is gone: nothing of this transaction can be written
         except Exception as error:  # noqa: BLE001  whatever it is belongs to who asked for the work
             cursor.run("ROLLBACK TO job")
@@ -144,8 +147,14 @@ class Sqlite:
         return lambda: _set(job.done.set_result, result, job.done)
 
     def _take_back(self) -> None:
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+        """Leave a transaction that failed; a connection that cannot even do that is changed for a new one."""
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.close()
+                self._connection = self._connect()
 
 
 def _set(tell: Callable[[Any], None], value: Any, done: "Future[Any]") -> None:

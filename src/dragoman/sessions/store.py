@@ -15,6 +15,7 @@ from dragoman.sessions.rows import (
     TURN,
     advance,
     delete,
+    has_followers,
     insert,
     insert_items,
     read_conversation,
@@ -25,7 +26,7 @@ from dragoman.sessions.values import Conversation, History, Turn
 
 _OLD = (
     "SELECT key FROM turns WHERE created < ? "
-    "AND NOT EXISTS (SELECT 1 FROM turns AS later WHERE later.parent = turns.key) LIMIT 1000"
+    "AND NOT EXISTS (SELECT 1 FROM turns AS later WHERE later.parent = turns.key) LIMIT 200"
 )
 
 
@@ -148,10 +149,8 @@ class Store:
 
         def forget(cursor: Cursor) -> None:
             cursor.run("UPDATE turns SET id = '', reply = ? WHERE key = ?", b"", turn.key)
-            used = cursor.rows("SELECT 1 FROM turns WHERE parent = ? LIMIT 1", turn.key) or cursor.rows(
-                "SELECT 1 FROM conversations WHERE owner = ? AND head = ?", turn.owner, turn.key
-            )
-            if not used:
+            held = cursor.rows("SELECT 1 FROM conversations WHERE owner = ? AND head = ?", turn.owner, turn.key)
+            if not held and not has_followers(cursor, turn.key):
                 delete(cursor, turn.key)
 
         await self._engine.write(forget)
@@ -160,13 +159,17 @@ class Store:
         """Forget a conversation, and all of it that cannot be asked for by another name; False if there is none."""
 
         def forget(cursor: Cursor) -> bool:
-            found = cursor.run("DELETE FROM conversations WHERE owner = ? AND id = ?", owner, name)
-            nameless = cursor.rows(
-                "SELECT key FROM turns WHERE owner = ? AND conversation = ? AND id = ''", owner, name
-            )
-            for (key,) in nameless:
+            found = cursor.rows("SELECT head FROM conversations WHERE owner = ? AND id = ?", owner, name)
+            if not found:
+                return False
+            cursor.run("DELETE FROM conversations WHERE owner = ? AND id = ?", owner, name)
+            # From the newest on, as far as nobody else stands on it.
+            for (key,) in cursor.rows(KEYS_OF_CHAIN, found[0][0], owner):
+                nameless = cursor.run("UPDATE turns SET conversation = '' WHERE key = ? AND id = ''", key)
+                if not nameless or has_followers(cursor, key):
+                    break
                 delete(cursor, key)
-            return bool(found)
+            return True
 
         return await self._engine.write(forget)
 
@@ -184,21 +187,12 @@ class Store:
 
     async def purge(self, before: float) -> int:
         """Forget what nobody has gone on from since then; return how many turns that were."""
-
-        def forget(cursor: Cursor) -> int:
-            limit = int(before)
-            count = 0
-            # A turn is older than those that go on from it: what is old and goes nowhere is taken off from its end.
-            while keys := cursor.rows(_OLD, limit):
-                for (key,) in keys:
-                    cursor.run("DELETE FROM conversations WHERE head = ?", key)
-                    delete(cursor, key)
-                count += len(keys)
-            cursor.run("DELETE FROM signatures WHERE created < ?", limit)
-            cursor.run("DELETE FROM settings WHERE NOT EXISTS (SELECT 1 FROM turns WHERE turns.settings = hash)")
-            return count
-
-        return await self._engine.write(forget)
+        limit = int(before)
+        count = 0
+        # A few at a time: whoever has a turn to keep must not wait for all of it.
+        while gone := await self._engine.write(lambda cursor: _forget_old(cursor, limit), lasting=False):
+            count += gone
+        return count
 
     async def keep_signatures(self, owner: str, signed: Mapping[tuple[str, str], tuple[str, str]]) -> None:
         """Keep issuer and value of signatures by the call's id and the digest of what it says."""
@@ -224,3 +218,16 @@ class Store:
             }
 
         return await self._engine.read(look)
+
+
+def _forget_old(cursor: Cursor, limit: int) -> int:
+    """Forget some of what is old: a turn is older than those that go on from it, so its end goes first."""
+    keys = cursor.rows(_OLD, limit)
+    for (key,) in keys:
+        cursor.run("DELETE FROM conversations WHERE head = ?", key)
+        delete(cursor, key)
+    if not keys:
+        cursor.run("DELETE FROM signatures WHERE created < ?", limit)
+        unused = "NOT EXISTS (SELECT 1 FROM turns WHERE turns.settings = settings.hash)"
+        cursor.run(f"DELETE FROM settings WHERE used < ? AND {unused}", limit)  # noqa: S608
+    return len(keys)

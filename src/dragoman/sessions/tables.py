@@ -25,7 +25,9 @@ STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
                 turn TEXT NOT NULL, place BIGINT NOT NULL, owner TEXT NOT NULL, id TEXT NOT NULL,
                 said BIGINT NOT NULL, body {bytes} NOT NULL, PRIMARY KEY (turn, place))""",
             "CREATE INDEX items_by_id ON items (owner, id)",
-            "CREATE TABLE settings (hash TEXT PRIMARY KEY, body {bytes} NOT NULL)",
+            "CREATE INDEX turns_by_settings ON turns (settings)",
+            "CREATE INDEX conversations_by_head ON conversations (head)",
+            "CREATE TABLE settings (hash TEXT PRIMARY KEY, body {bytes} NOT NULL, used BIGINT NOT NULL)",
         ),
     ),
     (

@@ -6,6 +6,7 @@ few seconds that it is alive, so that other processes, and later ones, can tell 
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from time import time
 
 from msgspec import structs
@@ -41,9 +42,11 @@ class Background:
         self._observers = observers
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    async def begin(self, opened: Opened) -> bytes:
-        """Begin an answer; return what its client is told meanwhile."""
+    async def begin(self, opened: Opened, done: Callable[[], object]) -> bytes:
+        """Begin an answer; return what its client is told meanwhile. `done` is called when it is over."""
         question = opened.question
+        if opened.ask.call.stream:
+            raise Problem("unsupported", "a background response cannot be streamed here", where="/stream")
         told = _begun(question)
         turn = structs.replace(
             question.turn,
@@ -58,7 +61,7 @@ class Background:
         except Unavailable:
             raise unavailable() from None
         question = structs.replace(question, turn=turn)
-        task = asyncio.create_task(self._make(structs.replace(opened, question=question)))
+        task = asyncio.create_task(self._make(structs.replace(opened, question=question), done))
         self._tasks[turn.key] = task
         task.add_done_callback(lambda _: self._tasks.pop(turn.key, None))
         return told
@@ -70,10 +73,16 @@ class Background:
         if turn.status != "in_progress":
             return turn.reply
         stopped = _with_status(turn, "cancelled")
-        await self.store.finish(stopped)
+        if await self.store.finish(stopped):
+            self.stop(turn)
+            return stopped.reply
+        now = await self.store.turn(turn.owner, turn.id)
+        return now.reply if now is not None else stopped.reply
+
+    def stop(self, turn: Turn) -> None:
+        """Make no more of an answer."""
         if turn.key in self._tasks:
             self._tasks[turn.key].cancel()
-        return stopped.reply
 
     async def close(self) -> None:
         """Stop making answers; those that are not done are told as failed."""
@@ -82,7 +91,7 @@ class Background:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _make(self, opened: Opened) -> None:
+    async def _make(self, opened: Opened, done: Callable[[], object]) -> None:
         ask = opened.ask
         record = Record(owner=ask.owner, dialect=ask.dialect, operation="generate", model=ask.call.model)
         self._observers.begin(record)
@@ -92,11 +101,15 @@ class Background:
         except Problem as problem:
             record.problem, record.outcome = problem, "failed"
             await self._fail(opened.question.turn, problem)
+        except Exception as error:  # noqa: BLE001  whoever asks for the answer is owed one
+            record.crash, record.outcome = error, "failed"
+            await self._fail(opened.question.turn, Problem("internal", f"the gateway failed, at {record.id}"))
         except asyncio.CancelledError:
             record.outcome = "left"
             await self._fail(opened.question.turn, Problem("cancelled", "the gateway was stopped"))
             raise
         finally:
+            done()
             signs.cancel()
             record.close()
             self._observers.end(record)

@@ -9,7 +9,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.dialects.record import Call, Dialect
 from dragoman.gateway.sessions.naming import item_id
-from dragoman.gateway.sessions.resent import New, find_new
+from dragoman.gateway.sessions.resent import New, find_new, leading
 from dragoman.gateway.sessions.wanted import Wanted
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conversation, History
@@ -17,6 +17,7 @@ from dragoman.wire import json
 
 REFERENCE = b'"item_reference"'
 _IN_PROGRESS = "in_progress"
+_LONGEST_REFERENCE = 512
 
 
 class Before(Struct, frozen=True):
@@ -30,6 +31,8 @@ class Before(Struct, frozen=True):
 class Said(Struct, frozen=True):
     """What is new."""
 
+    before: Sequence[bytes]
+    """What was said before, as far as it holds."""
     items: Sequence[bytes]
     messages: Sequence[Message]
     answered: bool
@@ -75,13 +78,17 @@ async def find_said(store: Store, raw: Raw | None, before: Before, wanted: Wante
     history = before.history
     sent = await _followed(store, items_in(raw, dialect), history, wanted.owner)
     messages = read(sent, dialect)
+    bodies = [item.body for item in history.items]
     new = New(0)
-    if wanted.may_repeat and history.last is not None:
-        kept = read([item.body for item in history.items], dialect)
+    if wanted.conversation and history.last is not None:
+        kept = read(bodies, dialect)
         of_last = len(read([item.body for item in history.last.items], dialect))
-        new = find_new(messages, kept, of_last, wanted.conversation)
+        new = find_new(messages, kept, of_last, wanted.conversation, may_differ=not wanted.may_repeat)
+        if new.systems:
+            bodies = [*sent[: new.systems], *bodies[leading(kept) :]]
     news = messages[new.begins :]
-    return Said(sent[new.begins :], news, new.answered, _brings_results(news, history.calls, new.begins))
+    has_results = _brings_results(news, history.calls, new.begins)
+    return Said(bodies, sent[new.begins :], news, new.answered, has_results)
 
 
 def items_in(raw: Raw | None, dialect: Dialect) -> list[bytes]:
@@ -95,8 +102,11 @@ def items_in(raw: Raw | None, dialect: Dialect) -> list[bytes]:
             return [dialect.turns.plain(bytes(raw))]
         case b"{":
             return [bytes(raw)]
-        case _:
+        case b"n":
             return []
+        case _:
+            words = f"{dialect.history} must be a string or a list"
+            raise Problem("invalid_request", words, where=f"/{dialect.history}")
 
 
 def read(items: Sequence[bytes], dialect: Dialect) -> tuple[Message, ...]:
@@ -123,7 +133,10 @@ async def _followed(store: Store, items: list[bytes], history: History, owner: s
 
 
 def _is_reference(body: bytes) -> bool:
-    return REFERENCE in body and json.decode(body).get("type") == "item_reference"
+    """Tell whether an item only names another, with its type or without."""
+    if REFERENCE in body:
+        return json.decode(body).get("type") == "item_reference"
+    return len(body) < _LONGEST_REFERENCE and json.is_object(body) and set(json.decode_object(body)) == {"id"}
 
 
 def _brings_results(news: Sequence[Message], calls: Mapping[str, str], begins: int) -> bool:

@@ -110,6 +110,8 @@ class Keeper:
         if not question.keeps:
             return
         turn = answered(question, reply, response)
+        if not any(item.said for item in turn.items):
+            return  # a turn in which nothing was said is none: the next goes on from the one before
         try:
             if question.turn.status == "in_progress":
                 await self._store.finish(turn, question.conversation)

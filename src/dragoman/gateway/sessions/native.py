@@ -15,6 +15,7 @@ from dragoman.gateway.sessions.wanted import Wanted, named_conversation
 from dragoman.wire import json
 from dragoman.wire.splice import removed, spliced
 
+_THEIRS = "contents"
 _OURS = ("model", "stream", "conversation", "input")
 
 
@@ -36,6 +37,8 @@ def native_call(body: bytes) -> tuple[Call, Wanted]:
 
 
 def _contents(members: dict[str, Raw]) -> bytes:
+    if _THEIRS in members:
+        raise Problem("invalid_request", "what is new stands in input here, not in contents", where="/contents")
     if "input" not in members:
         raise Problem("invalid_request", "input is missing: a string, parts or contents", where="/input")
     said = members["input"]

@@ -70,9 +70,8 @@ async def _opened(store: Store, ask: Ask, members: Mapping[str, Raw], wanted: Wa
         members=echoed(wanted, dialect),
         below=dialect.turns.below,
     )
-    items = [*(item.body for item in history.items), *said.items]
     return Opened(
-        ask=made_whole(ask, members, items, held, dialect),
+        ask=made_whole(ask, members, [*said.before, *said.items], held, dialect),
         question=question,
         again=await find_repeated(store, before, said, wanted, digest),
     )

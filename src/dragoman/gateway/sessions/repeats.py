@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Raw
 
+from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
-from dragoman.gateway.sessions.before import Before, Said
+from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.sessions.before import Before, Said, read
 from dragoman.gateway.sessions.wanted import Wanted
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Turn
@@ -47,7 +49,15 @@ async def find_repeated(store: Store, before: Before, said: Said, wanted: Wanted
         return None
     is_sent_again = wanted.is_repeated or (bool(wanted.attempt) and wanted.attempt == earlier.attempt)
     goes_on = bool(wanted.conversation or wanted.previous)
-    return earlier if is_sent_again or (goes_on and (said.has_results or not earlier.delivered)) else None
+    # Whoever has a call to answer and asks the same instead did not hear of it.
+    is_unheard = goes_on and (said.has_results or not earlier.delivered or _has_calls(earlier))
+    return earlier if is_sent_again or is_unheard else None
+
+
+def _has_calls(turn: Turn) -> bool:
+    said = [item.body for item in turn.items if item.said]
+    messages = read(said, dialect_named(turn.dialect))
+    return any(isinstance(part, ToolCall) for message in messages for part in message.parts)
 
 
 def _is_answered(turn: Turn) -> bool:

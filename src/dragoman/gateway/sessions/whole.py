@@ -29,7 +29,7 @@ def made_whole(
             body = removed(body, name)
     call = structs.replace(ask.call, body=body)
     native = structs.replace(call, body=_unstored(body, members)) if dialect.turns.keeps else None
-    return structs.replace(ask, call=call, native=native)
+    return structs.replace(ask, call=call, native=native, is_kept=True)
 
 
 def _unstored(body: bytes, members: Mapping[str, Raw]) -> bytes:

@@ -1,0 +1,79 @@
+"""Answers over Responses that are made while nobody waits for them."""
+
+import time
+from uuid import uuid4
+
+import openai
+import pytest
+
+from dragoman.config import KeyTable
+from server.responding import FLAT, QUESTION, called, result
+
+
+@pytest.fixture
+def client(gateway):
+    return gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
+
+
+@pytest.fixture
+def name():
+    return f"c-{uuid4().hex}"
+
+
+def test_a_background_response_is_made_while_nobody_waits(client, name):
+    begun = client.responses.create(model="gem", input=QUESTION, tools=[FLAT], background=True, conversation=name)
+    assert begun.status == "queued"
+    assert begun.background
+    done = until_done(client, begun.id)
+    assert done.status == "completed"
+    (call,) = called(done)
+    second = client.responses.create(model="gem", conversation=name, input=[result(call)])
+    assert "72" in second.output_text
+    assert client.responses.cancel(begun.id) == done
+
+
+def until_done(client, name):
+    deadline = time.monotonic() + 20
+    while (found := client.responses.retrieve(name)).status in {"queued", "in_progress"}:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return found
+
+
+def test_a_background_response_is_cancelled_and_its_upstream_left(client):
+    begun = client.responses.create(model="gemini/gemini-3.8-flash~slow-headers,delay=30", input="Hi", background=True)
+    with pytest.raises(openai.BadRequestError, match="in progress"):
+        client.responses.create(model="gem", input="Hi", previous_response_id=begun.id)
+    assert client.responses.cancel(begun.id).status == "cancelled"
+    assert client.responses.retrieve(begun.id).status == "cancelled"
+
+
+def test_a_background_response_that_fails_says_why(client):
+    begun = client.responses.create(model="gemini/gemini-3.8-flash~400", input="Hi", background=True)
+    done = until_done(client, begun.id)
+    assert done.status == "failed"
+    assert done.error.message
+
+
+@pytest.mark.parametrize("more", [{"store": False}, {"stream": True}])
+def test_a_background_response_that_cannot_be_is_refused(client, more):
+    with pytest.raises(openai.BadRequestError):
+        client.responses.create(model="gem", input="Hi", background=True, **more)
+
+
+def test_a_background_response_holds_its_keys_place(serve):
+    gateway = serve(keys=(KeyTable(key="a", name="ann", concurrency=1),))
+    client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="a", max_retries=0))
+    slow = "gemini/gemini-3.8-flash~slow-headers,delay=30"
+    begun = client.responses.create(model=slow, input="Hi", background=True)
+    with pytest.raises(openai.RateLimitError):
+        client.responses.create(model="gem", input="Hi")
+    client.responses.delete(begun.id)
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            assert client.responses.create(model="gem", input="Hi").output_text
+        except openai.RateLimitError:
+            assert time.monotonic() < deadline
+        else:
+            break

@@ -1,0 +1,96 @@
+"""Conversations over Responses that take an unusual way: open calls, repeated questions, odd names, blocked prompts."""
+
+import asyncio
+import contextlib
+from uuid import uuid4
+
+import openai
+import pytest
+
+from server.responding import FLAT, MODELS, QUESTION, answered, called, result
+
+
+@pytest.fixture
+def client(gateway):
+    return gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
+
+
+@pytest.fixture
+def name():
+    return f"c-{uuid4().hex}"
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_call_that_nobody_answered_does_not_end_its_conversation(client, name, model):
+    client.responses.create(model=model, conversation=name, input=QUESTION, tools=[FLAT])
+    assert client.responses.create(model=model, conversation=name, input="Never mind. Hello!").output_text
+    assert client.responses.create(model=model, conversation=name, input="Hello again!").output_text
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_results_of_parallel_calls_may_come_in_two_turns(client, name, model):
+    asked = "What is the weather in Tokyo and in Paris?"
+    calls = called(client.responses.create(model=model, conversation=name, input=asked, tools=[FLAT]))
+    for call in calls:
+        answer = client.responses.create(model=model, conversation=name, input=[result(call)])
+    assert answer.output_text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_question_whose_call_is_open_is_asked_again_and_not_twice(client, name, stream):
+    body = {"model": "gem", "conversation": name, "input": QUESTION, "tools": [FLAT]}
+    first, second, third = (answered(client, stream, **body) for _ in range(3))
+    assert called(first)[0].call_id == called(second)[0].call_id == called(third)[0].call_id
+    assert len([item for item in client.conversations.items.list(name) if item.type == "message"]) == 1
+
+
+def test_a_question_asked_in_another_way_is_another_question(client, name):
+    (call,) = called(client.responses.create(model="gem", conversation=name, input=QUESTION, tools=[FLAT]))
+    body = {"model": "gem", "conversation": name, "input": [result(call)]}
+    short = client.responses.create(**body, max_output_tokens=20)
+    long = client.responses.create(**body, max_output_tokens=2000)
+    assert short.id != long.id
+
+
+def test_a_history_that_is_sent_again_to_a_conversation_is_known(client, name):
+    said = [{"role": "user", "content": QUESTION}]
+    first = client.responses.create(model="gem", conversation=name, input=said, tools=[FLAT])
+    said += [item.model_dump(exclude_none=True) for item in first.output]
+    said.append(result(called(first)[0]))
+    assert "72" in client.responses.create(model="gem", conversation=name, input=said).output_text
+    assert len([item for item in client.conversations.items.list(name) if item.type == "function_call"]) == 1
+
+
+@pytest.mark.parametrize("odd", ["a/b", "caf\u00e9 42", "50%", "x?y=1"])
+def test_a_conversation_may_have_any_name(client, odd):
+    named = f"{odd} {uuid4().hex}"
+    client.responses.create(model="gem", conversation=named, input="Hello")
+    assert client.conversations.retrieve(named).id == named
+    assert len(list(client.conversations.items.list(named))) == 2
+    assert client.conversations.delete(named).deleted
+
+
+@pytest.mark.parametrize("said", [5, True])
+def test_an_input_that_is_none_is_refused(client, said):
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.responses.create(model="gem", input=said)
+    assert caught.value.param == "input"
+
+
+def test_a_prompt_that_was_blocked_leaves_nothing_in_its_conversation(client, name):
+    client.responses.create(model="gem", conversation=name, input="Hello")
+    for stream in (False, True):
+        with contextlib.suppress(openai.APIError):
+            answered(client, stream, model="gemini/gemini-3.8-flash~blocked", conversation=name, input="Bad words")
+    assert len(list(client.conversations.items.list(name))) == 2
+
+
+def test_a_conflict_may_be_asked_again_by_the_sdk(gateway, name):
+    async def turns():
+        async with openai.AsyncOpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=20) as client:
+            body = {"model": "gem", "conversation": name}
+            asked = (client.responses.create(**body, input=f"Hello {number}") for number in range(4))
+            await asyncio.gather(*asked)
+            return [item async for item in client.conversations.items.list(name)]
+
+    assert len([item for item in asyncio.run(turns()) if item.type == "message"]) == 8
