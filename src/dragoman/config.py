@@ -75,6 +75,7 @@ class LimitsTable(Table, frozen=True):
     idle: float = 75.0
     head_seconds: float = 10.0
     body_seconds: float = 30.0
+    write_seconds: float = 60.0
 
 
 class RetriesTable(Table, frozen=True):

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from dragoman.http.connection import Limits, Refusal
-from dragoman.http.exchange import Exchange
+from dragoman.http.connection import Handler, Limits, Refusal
+from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.server import Server, listening
 
 Steps = Callable[[Server], Awaitable[Any]]
@@ -22,9 +22,14 @@ POST = b"POST / HTTP/1.1\r\nHost: a\r\n"
 def run(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """Run steps on either loop against a server that tells what it was sent."""
 
-    def running(steps: Steps, limits: Limits = QUICK, refusal: Refusal | None = None) -> Any:
+    def running(
+        steps: Steps, limits: Limits = QUICK, refusal: Refusal | None = None, handler: Handler | None = None
+    ) -> Any:
         async def whole() -> Any:
-            async with listening(echo, limits=limits, refusal=refusal, grace=0.1) as server, asyncio.timeout(20):
+            async with (
+                listening(handler or echo, limits=limits, refusal=refusal, grace=0.1) as server,
+                asyncio.timeout(20),
+            ):
                 return await steps(server)
 
         with asyncio.Runner(loop_factory=request.param) as runner:
@@ -223,3 +228,79 @@ def test_a_bomb_is_refused_before_it_goes_off(run):
     bomb = gzip.compress(bytes(60 << 20))
     told = run(lambda server: said(server, packed("gzip", bomb)), limits=Limits())
     assert told.startswith(b"HTTP/1.1 413")
+
+
+READERS = Limits(write_seconds=0.2)
+
+
+async def without_end(exchange: Exchange) -> None:
+    """Send more than a connection holds, and note how that ends."""
+    exchange.start(200, {})
+    try:
+        for _ in range(256):
+            await exchange.write(bytes(64 << 10))
+        await exchange.end()
+        ends.append("whole")
+    except Gone:
+        ends.append("gone")
+
+
+ends: list[str] = []
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_client_that_reads_nothing_is_hung_up_on_and_one_that_reads_slowly_is_not(run, reads):
+    async def steps(server: Server) -> None:
+        ends.clear()
+        reader, writer = await asyncio.open_connection(*server.address)
+        writer.write(POST + b"Content-Length: 0\r\n\r\n")
+        async with asyncio.timeout(15):
+            while not ends:
+                await asyncio.sleep(0.02)  # slower than the answer comes, and for longer than the deadline
+                if reads:
+                    await reader.read(1 << 18)
+        writer.close()
+
+    run(steps, READERS, handler=without_end)
+    assert ends == ["whole" if reads else "gone"]
+
+
+def test_of_requests_that_wait_only_some_bytes_are_read(run):
+    begun, ready = asyncio.Event(), asyncio.Event()
+    sizes: list[int] = []
+
+    async def slow(exchange: Exchange) -> None:
+        sizes.append(len(exchange.request.body))
+        begun.set()
+        await ready.wait()
+        await exchange.send(200, {}, b"ok")
+
+    async def steps(server: Server) -> bytes:
+        reader, writer = await asyncio.open_connection(*server.address)
+        request = POST + b"Content-Length: 8000000\r\n\r\n" + bytes(8_000_000)
+        writer.write(request * 3 + POST + b"Connection: close\r\nContent-Length: 0\r\n\r\n")
+        await begun.wait()
+        await asyncio.sleep(0.2)
+        (connection,) = server._connections
+        assert connection._waiting_size + connection._body_size < 1_000_000
+        ready.set()
+        answers = await reader.read()
+        writer.close()
+        return answers
+
+    assert run(steps, Limits(), handler=slow).count(b"200 OK") == 4
+    assert sizes == [8_000_000] * 3 + [0]
+
+
+def test_what_is_no_request_behind_one_in_the_same_packet_does_not_come_before_its_answer(run):
+    async def steps(server: Server) -> bytes:
+        reader, writer = await asyncio.open_connection(*server.address)
+        writer.write(POST + b"Content-Length: 2\r\n\r\nhigarbage\r\n\r\n")
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    answer = run(steps)
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert answer.endswith(b"hi")
+    assert b"connection: close" in answer

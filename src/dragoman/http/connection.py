@@ -1,8 +1,9 @@
 """One connection: bytes in, requests to the handler, one after the other.
 
 What cannot be a request is answered with its status and the connection ends. A client that sends more requests before
-the first is answered waits: they are read, a few of them, and answered in order. A request has to come within its time:
-its head at once, its body at some speed, for a client that drips holds a place that others want.
+the first is answered waits: they are read, some bytes of them, and answered in order. A request has to come within its
+time: its head at once, its body at some speed, for a client that drips holds a place that others want. So does one that
+reads nothing of its answer.
 """
 
 import asyncio
@@ -21,12 +22,17 @@ from dragoman.http.message import Headers, Request, status_line
 Handler = Callable[[Exchange], Awaitable[None]]
 Refusal = Callable[[int, Request], tuple[Headers, bytes]]
 """Says a refusal in the client's own words: the status, and what is known of the request, to headers and body."""
-_MOST_WAITING = 8
+_MOST_WAITING = 256 << 10
+"""Bytes of requests that are read while one is answered."""
+_REQUEST_COST = 1 << 10
+"""Bytes that a request takes beside its head and body."""
 _MOST_HEADERS = 256
 _SLOWEST = 16 << 10
 """Bytes a second at which a body may take longer than its time."""
 _LINGER = 2.0
 """Seconds in which a client that was refused may send the rest: one that is cut off while it sends never reads why."""
+_Whole = tuple[Request, bool, bool]
+"""A request that has come, whether its connection may go on, and whether its client knows chunks."""
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _FRAMING = frozenset({"expect", "content-length", "transfer-encoding", "content-encoding"})
 
@@ -42,6 +48,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     """Seconds in which the head of a request has to come; the first one's from when the client connects."""
     body_seconds: float = 30.0
     """Seconds in which its body has to come, unless it is a large one that comes fast."""
+    write_seconds: float = 60.0
+    """Seconds in which a client has to read something of an answer that waits for it."""
 
 
 class Connection(asyncio.Protocol):
@@ -56,13 +64,17 @@ class Connection(asyncio.Protocol):
         self._connections = connections
         self._loop = asyncio.get_running_loop()
         self._parser = httptools.HttpRequestParser(self)
-        self._waiting: deque[tuple[Request, bool, bool]] = deque()
+        self._waiting: deque[_Whole] = deque()
         self._exchange: Exchange | None = None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
         self._since = 0.0
         self._held_back = False
+        self._waiting_size = 0
+        self._unread_size = 0
+        self._reading: asyncio.TimerHandle | None = None
+        """Runs while the client reads too slowly."""
         self._refused = False
         self._leaving = False
         self.ended = asyncio.Event()
@@ -82,19 +94,40 @@ class Connection(asyncio.Protocol):
         self._connections.discard(self)
         self.ended.set()
         self._stop_watching()
+        self._stop_reading()
         self._waiting.clear()
         if self._exchange is not None:
             self._exchange.hang_up()
 
     def pause_writing(self) -> None:
         """The client reads too slowly."""
+        self._await_reading()
         if self._exchange is not None:
             self._exchange.pause()
 
     def resume_writing(self) -> None:
         """The client has caught up."""
+        self._stop_reading()
         if self._exchange is not None:
             self._exchange.resume()
+
+    def _await_reading(self) -> None:
+        self._stop_reading()
+        self._unread_size = self._transport.get_write_buffer_size()
+        self._reading = self._loop.call_later(self._limits.write_seconds, self._has_read)
+
+    def _has_read(self) -> None:
+        """Hang up on a client that has read nothing in all that time: whoever answers it is held up."""
+        if self._transport.get_write_buffer_size() < self._unread_size:
+            self._await_reading()
+        else:
+            self._reading = None
+            self._transport.abort()
+
+    def _stop_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
 
     def data_received(self, data: bytes) -> None:
         """Take bytes."""
@@ -178,6 +211,7 @@ class Connection(asyncio.Protocol):
         self._body_size += len(body)
         if self._body_size > self._limits.body:
             self._refuse(413)
+        self._hold_back()
 
     def on_message_complete(self) -> None:
         if self._parser.should_upgrade() and not self._refused:
@@ -187,12 +221,27 @@ class Connection(asyncio.Protocol):
         if request is None:
             return
         in_chunks = self._parser.get_http_version() != "1.0"
-        self._waiting.append((request, self._parser.should_keep_alive(), in_chunks))
+        whole = (request, self._parser.should_keep_alive(), in_chunks)
+        self._body_size = 0
         if self._task is None:
-            self._task = self._loop.create_task(self._answer())
-        elif len(self._waiting) > _MOST_WAITING:
+            self._task = self._loop.create_task(self._answer(whole))
+        else:
+            self._waiting.append(whole)
+            self._waiting_size += _size(request)
+            self._hold_back()
+
+    def _hold_back(self) -> None:
+        """Read no more while enough waits behind an answer that is under way."""
+        if self._task is None or self._held_back or self._waiting_size + self._body_size <= _MOST_WAITING:
+            return
+        if not self._transport.is_closing():
             self._held_back = True
             self._transport.pause_reading()
+
+    def _go_on_reading(self) -> None:
+        if self._held_back and not self._transport.is_closing():
+            self._held_back = False
+            self._transport.resume_reading()
 
     def _read(self) -> Request | None:
         """Return the request that has come; None if its body is refused."""
@@ -211,10 +260,10 @@ class Connection(asyncio.Protocol):
 
     # The answers
 
-    async def _answer(self) -> None:
-        """Answer what has come, in order, until nothing waits."""
-        while self._waiting and not self._transport.is_closing():
-            request, keeps_alive, in_chunks = self._waiting.popleft()
+    async def _answer(self, whole: _Whole | None) -> None:
+        """Answer a request and what has come behind it, in order, until nothing waits."""
+        while whole is not None and not self._transport.is_closing():
+            request, keeps_alive, in_chunks = whole
             keeps_alive = keeps_alive and not self._leaving
             exchange = Exchange(request, self._transport, keeps_alive=keeps_alive, in_chunks=in_chunks)
             self._exchange = exchange
@@ -222,11 +271,19 @@ class Connection(asyncio.Protocol):
             self._exchange = None
             if not exchange.ended or not exchange.keeps_alive or self._leaving:
                 self._transport.close()
-            elif self._held_back and len(self._waiting) <= _MOST_WAITING:
-                self._held_back = False
-                self._transport.resume_reading()
+            whole = self._next()
         self._task = None
+        self._go_on_reading()
         self._watch()
+
+    def _next(self) -> _Whole | None:
+        if not self._waiting:
+            return None
+        whole = self._waiting.popleft()
+        self._waiting_size -= _size(whole[0])
+        if self._waiting_size <= _MOST_WAITING:
+            self._go_on_reading()
+        return whole
 
     async def _handle(self, exchange: Exchange) -> None:
         try:
@@ -264,7 +321,7 @@ class Connection(asyncio.Protocol):
         self._refused = True
         self._leaving = True
         self._body.clear()
-        if self._exchange is not None or self._transport.is_closing():
+        if self._task is not None or self._transport.is_closing():
             return
         self._stop_watching()
         told, body = self._refusal(status, self._known()) if self._refusal is not None else ((), b"")
@@ -319,3 +376,8 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _size(request: Request) -> int:
+    """Return the bytes that a request holds."""
+    return _REQUEST_COST + len(request.body) + sum(len(name) + len(value) for name, value in request.headers)
