@@ -102,6 +102,23 @@ def test_workers_do_not_outlive_the_parent(pair):
     until(lambda: not any(alive(pid) for pid in children))
 
 
+def test_a_worker_that_cannot_begin_again_at_once_does_not_stop_the_others(tmp_path):
+    config = tmp_path / "dragoman.toml"
+    store = tmp_path / "s.db"
+    config.write_text(f'[server]\nlisten = "127.0.0.1:0"\n[sessions]\nurl = "sqlite:///{store}"\n')
+    with serving(tmp_path, "--config", str(config), "--workers", "2") as command:
+        assert asked(command.base_url).status_code == 200
+        # A directory cannot be opened as a database; the other worker has the old one open.
+        store.rename(tmp_path / "kept.db")
+        store.mkdir()
+        os.kill(command.children()[-1], signal.SIGKILL)
+        until(lambda: "ended with 2, and is started again" in command.errors)
+        assert command.process.poll() is None
+        store.rmdir()
+        (tmp_path / "kept.db").rename(store)
+        until(lambda: len(command.children()) == 3 and asked(command.base_url).status_code == 200)
+
+
 def test_the_simulator_that_workers_share_is_replaced_too(pair):
     assert asked(pair.base_url).status_code == 200
     simulator = pair.children()[0]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 Job = Callable[[int], int]
 """Runs in a process of its own until it is told to stop. Is given a file that ends when the parent does."""
 UNUSABLE = 2
-"""A job ends with this where starting it again would not help."""
+"""A job ends with this where starting it again would not help, unless it was done before: what fails then may pass."""
 _WATCHED = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGALRM})
 _LONG_ENOUGH = 5.0
 """Seconds after which a death is no sign that the next one comes soon."""
@@ -35,12 +35,15 @@ class Supervisor:
         *,
         died: Callable[[str], None],
         stopping: Callable[[], None],
+        worked: Callable[[], bool],
     ) -> None:
         self._jobs = {**needed, **jobs}
         self._needed = needed
         """Jobs that the others cannot do without: they are told to stop when the others are gone."""
         self._died = died
         self._stopping = stopping
+        self._worked = worked
+        """Tells whether any job has ever come to do its work."""
         self._running: dict[int, tuple[str, float]] = {}
         self._waits: dict[str, float] = {}
         self._due: dict[str, float] = {}
@@ -106,7 +109,7 @@ class Supervisor:
         self._died(name)
         if self._stopped:
             return
-        if code == UNUSABLE:
+        if code == UNUSABLE and not self._worked():
             self._code = code
             self._stop(signal.SIGTERM)
             return

@@ -23,6 +23,7 @@ from dragoman.server.board import Board
 from dragoman.server.run import serve, told_to_stop
 from dragoman.server.seat import Seat
 from dragoman.server.serving import listen_address
+from dragoman.server.sheet import shared
 from dragoman.server.siblings import Siblings
 from dragoman.server.supervisor import UNUSABLE, Job, Supervisor
 
@@ -42,6 +43,8 @@ class Workers:
         self._simulator = bound("127.0.0.1", 0, 1)[0] if _simulated_here(config) else None
         self._config = config if self._simulator is None else _with_simulator(config, url_of(self._simulator))
         self._board = Board(count, len(config.keys))
+        self._served = shared(1)
+        """Is one as soon as any worker has taken clients: the configuration can be used."""
         self._directory = Path(tempfile.mkdtemp(prefix="dragoman-"))
 
     @property
@@ -62,10 +65,16 @@ class Workers:
         # What is loaded by now is never collected, so that processes go on sharing it.
         gc.freeze()
         try:
-            return Supervisor(jobs, needed, died=died, stopping=self._close).run(begun)
+            return Supervisor(jobs, needed, died=died, stopping=self._close, worked=self._has_served).run(begun)
         finally:
             self._close()
             shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _has_served(self) -> bool:
+        return self._served[0] == 1
+
+    def _note_served(self, _: object) -> None:
+        self._served[0] = 1
 
     def _close(self) -> None:
         """Take no more clients here; the workers have sockets of their own."""
@@ -78,7 +87,7 @@ class Workers:
         siblings = Siblings(self._directory, worker, len(self._sockets))
         seat = Seat(worker=worker, board=self._board, socket=own, siblings=siblings)
         try:
-            self._run(serve(self._config, seat=seat, parent=parent))
+            self._run(serve(self._config, begun=self._note_served, seat=seat, parent=parent))
         except (ConfigError, OSError) as error:
             sys.stderr.write(f"dragoman: {error}\n")
             return UNUSABLE
