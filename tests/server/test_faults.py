@@ -1,6 +1,9 @@
 """What the gateway does when an upstream fails: tries again, asks the next, gives up; the errors themselves are the fault matrix."""
 
+import json
+
 import anthropic
+import httpx2
 import openai
 import pytest
 
@@ -133,3 +136,41 @@ def test_a_key_of_ours_that_an_upstream_refuses_is_no_fault_of_the_client(serve,
     with pytest.raises(openai.APIStatusError, match="refuses the gateway's credentials") as told:
         asked(gateway, "chat", model, streamed=False)
     assert told.value.status_code == 502
+
+
+def test_a_client_is_told_not_to_try_again_also_where_too_many_others_were_tried(serve):
+    gateway = serve()
+    told = []
+    for _ in range(25):
+        with pytest.raises(openai.InternalServerError) as raised:
+            asked(gateway, "chat", faulty("gem", "503"), streamed=False)
+        told.append(raised.value.response.headers.get("x-should-retry"))
+    assert {record.tries for record in gateway.told(25)} >= {1, 3}
+    assert set(told) == {"false"}
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_a_broken_gemini_is_unavailable_to_its_own_clients(gateway, streamed):
+    with pytest.raises(genai.errors.ServerError) as told:
+        asked(gateway, "gemini", faulty("gem", "500"), streamed=streamed)
+    assert (told.value.code, told.value.status) == (502, "UNAVAILABLE")
+
+
+@pytest.mark.parametrize("model", ["gem", "claude"])
+def test_an_error_in_a_stream_of_messages_names_the_exchange(gateway, model):
+    messages = [{"role": "user", "content": "hello"}]
+    body = {"model": faulty(model, "eof,after=4"), "max_tokens": 99, "stream": True, "messages": messages}
+    reply = httpx2.post(f"{gateway.base_url}/v1/messages", json=body)
+    error = json.loads(reply.text.rpartition("data: ")[2])
+    assert (reply.status_code, error["type"]) == (200, "error")
+    assert error["request_id"] == reply.headers["request-id"]
+
+
+@pytest.mark.parametrize("client", ["chat", "responses"])
+def test_a_limit_says_in_words_when_to_try_again_also_in_its_own_dialect(serve, client):
+    gateway = serve()
+    home = {"chat": "gpt", "responses": "resp"}
+    with pytest.raises(openai.RateLimitError, match=r"[Tt]ry again in 30s") as told:
+        asked(gateway, client, faulty(home[client], "429,retry-after=30"), streamed=False)
+    assert told.value.response.headers["retry-after"] == "30"
+    assert told.value.type in {"rate_limit_error", "requests", "tokens"}

@@ -41,3 +41,20 @@ def test_an_upstream_that_was_asked_is_named_whatever_became_of_it(serve):
     assert failed.headers["x-dragoman-upstream"] == "gemini"
     record = the_record(gateway, failed)
     assert (record.outcome, record.tries) == ("failed", 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [("1", 400), ("yes", 400), ("ON", 400), ("TRUE", 400), ("0", 200), ("False", 200), ("no", 200), ("off", 200)],
+)
+def test_strictness_is_asked_for_in_any_usual_word(gateway, said, status):
+    body = {"model": "gem", **HELLO, "logit_bias": {"1": 1}}
+    reply = httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=body, headers={"x-dragoman-strict": said})
+    assert reply.status_code == status
+
+
+def test_a_word_for_strictness_that_nobody_knows_is_refused(gateway):
+    body = {"model": "gem", **HELLO}
+    reply = httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=body, headers={"x-dragoman-strict": "ture"})
+    assert reply.status_code == 400
+    assert "x-dragoman-strict" in reply.json()["error"]["message"]

@@ -10,7 +10,7 @@ from dragoman.gateway.attempt import Reached, told
 from dragoman.gateway.framing import framer
 from dragoman.gateway.record import Record
 from dragoman.gateway.sessions.keeping import Keeper
-from dragoman.gateway.telling import headers_of
+from dragoman.gateway.telling import headers_of, signed_event
 from dragoman.http.exchange import Exchange
 from dragoman.http.link import Failure
 from dragoman.interpreter.signing import CallWatch, calls_in
@@ -97,7 +97,7 @@ class Stream:
         translator, exchange, feed = self._translator, self._exchange, self._framer.feed
         told_now = b""
         while not translator.over:
-            told_now = feed(await self._next())
+            told_now = feed(self._signed(await self._next()))
             if not told_now:
                 continue
             if not exchange.started:
@@ -115,12 +115,16 @@ class Stream:
             if not translator.over or self._keeper is not None:
                 await exchange.write(told_now)
                 told_now = b""
-        last = told_now + feed(await self._kept())
+        last = told_now + feed(self._signed(await self._kept()))
         if not exchange.started:
             self._begin()
         if not exchange.is_gone:
             self._note_end()
         await exchange.end(last + self._framer.close())
+
+    def _signed(self, events: bytes) -> bytes:
+        """Name the request in the error that ends a stream."""
+        return events if self._translator.problem is None else signed_event(events, self._record)
 
     def _note_end(self) -> None:
         self._record.outcome = "failed" if self._translator.problem is not None else "answered"

@@ -34,6 +34,8 @@ class Record(Struct, kw_only=True):
     """Who was asked last; empty while nobody was."""
     upstream_model: str = ""
     tries: int = 0
+    is_spent: bool = False
+    """It would have been tried again, but too many others were."""
     status: int = 0
     outcome: Outcome = "open"
     began: float = field(default_factory=time)

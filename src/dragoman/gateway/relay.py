@@ -57,7 +57,10 @@ class Relay:
                 await self._round(targets, ask, exchange, record, keeper)
             except Problem as problem:
                 wait = None if exchange.started else wait_before(problem, tried, self._manner.patience)
-                if wait is None or not self._budget.spend():
+                if wait is None:
+                    raise
+                if not self._budget.spend():
+                    record.is_spent = True
                     raise
                 await asyncio.sleep(wait)
             else:

@@ -40,6 +40,15 @@ def signed(error: bytes, record: Record) -> bytes:
         return error
 
 
+def signed_event(events: bytes, record: Record) -> bytes:
+    """Return the last events of a stream, so that the error among them says which request it is about."""
+    member = _IDS_IN_ERRORS.get(record.dialect)
+    if member is None:
+        return events
+    before, unsigned, after = events.rpartition(encode(member) + b":null")
+    return before + encode(member) + b":" + encode(record.id) + after if unsigned else events
+
+
 def listed(losses: Sequence[Loss]) -> str:
     """Return how many losses there are, then as many of them as fit on the line."""
     line = str(len(losses))

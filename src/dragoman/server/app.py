@@ -28,6 +28,7 @@ from dragoman.server import auxiliary, code_assist, keeping, models, passing
 from dragoman.server.access import Access, Key
 from dragoman.server.other_paths import OtherPath
 from dragoman.server.paths import Path, dialect_of, path_of
+from dragoman.server.strictness import wants_strict
 from dragoman.server.watch import Watch
 
 _PASSED = frozenset({"anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "x-goog-request-params"})
@@ -197,7 +198,7 @@ class App:
             dialect=path.dialect,
             call=call,
             framing="array" if in_items else "sse",
-            strict=self._strict or request.header("x-dragoman-strict").lower() == "true",
+            strict=wants_strict(request.header("x-dragoman-strict"), usual=self._strict),
             owner=owner,
             headers=passed(request.headers),
         )
@@ -212,7 +213,7 @@ class App:
         reply: ErrorReply = dialect_named(record.dialect).build_error(problem)
         record.status = reply.status
         headers = headers_of(record, reply.headers)
-        if not client_may_retry(problem, record.tries):
+        if record.is_spent or not client_may_retry(problem, record.tries):
             headers["x-should-retry"] = "false"
         await exchange.send(reply.status, headers, signed(reply.body, record))
 

@@ -179,8 +179,8 @@ def build_error(problem: Problem) -> ErrorReply:
     if own and 400 <= problem.status <= 599 and problem.status not in _NEVER_WRITTEN:
         status = problem.status
         word = _text(own, "status") or word
-    else:
-        status, word = _FOREIGN.get((problem.kind, problem.status), (status, word))
+    # A broken upstream is a bad gateway, also where it spoke of itself as broken.
+    status, word = _FOREIGN.get((problem.kind, problem.status), (status, word))
     details: list[Any] = [*_objects(own.get("details"))]
     headers = {"content-type": "application/json; charset=UTF-8"}
     if problem.retry_after is not None:
