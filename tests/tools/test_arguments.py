@@ -7,6 +7,7 @@ import pytest
 
 from dragoman.core.request import Tool
 from dragoman.tools.arguments import InvalidArgumentsError, checked_schema, read_arguments
+from shelf import ROOT, needs_shelf
 
 SCHEMA = {
     "type": "object",
@@ -168,3 +169,46 @@ def test_anchors_and_an_identity_at_the_root_are_followed():
     }
     assert read(schema, '{"a": "x", "b": "y"}')
     assert "/a" in wrong(schema, '{"a": 1}')
+
+
+STOP = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+STOPS = {
+    "type": "object",
+    "properties": {"stops": {"type": "array", "items": {"$ref": "#/$defs/Stop"}}},
+    "$defs": {"Stop": STOP},
+}
+
+
+def test_one_mistake_in_a_long_list_is_still_explained():
+    stops = [{"city": "Oslo"}] * 3000 + [{"city": 7}]
+    assert '- /stops/3000/city: 7 is not of type "string"' in wrong(
+        STOPS, msgspec.json.encode({"stops": stops}).decode()
+    )
+
+
+def test_more_mistakes_than_are_counted_are_told_as_more():
+    told = wrong(STOPS, msgspec.json.encode({"stops": [{}] * 2000}).decode())
+    assert told.startswith("1000 errors or more in the arguments:")
+
+
+def test_an_explanation_that_would_take_far_longer_than_the_verdict_is_not_given():
+    branch = {"properties": {"a": {"$ref": "#/$defs/node", "type": "object"}}}
+    schema = {
+        "type": "object",
+        "$defs": {"node": {"anyOf": [branch, {**branch, "minProperties": 9}]}},
+        "$ref": "#/$defs/node",
+    }
+    began = time.process_time()
+    assert "they do not fit the schema (expected {" in wrong(schema, nested(13))
+    assert time.process_time() - began < 0.5
+
+
+@needs_shelf
+@pytest.mark.parametrize(
+    "source", ["coding-agents", "docker-mcp-registry", "github-mcp-server", "kubernetes-mcp-server", "mcp-servers-live"]
+)
+def test_schemas_of_real_tools_can_be_used(source):
+    lines = (ROOT / "corpus" / "schemas" / f"{source}.jsonl").read_bytes().splitlines()
+    assert lines
+    for line in lines:
+        assert checked_schema(msgspec.json.encode(msgspec.json.decode(line)["parameters"]))

@@ -115,7 +115,7 @@ def test_a_name_that_no_model_could_be_told_is_refused(name):
     [
         (b"{", "not JSON"),
         (b"[]", "must be a JSON object"),
-        (b'{"type":"string"}', 'must say "type": "object"'),
+        (b'{"type":"string"}', 'must be of "type": "object"'),
         (b'{"type":"object","properties":{"a":{"type":"strin"}}}', "cannot be used"),
         (b'{"type":"object","$ref":"http://127.0.0.1:1/schema"}', "nothing is fetched"),
         (b'{"type":"object","$ref":"file:///etc/passwd"}', "nothing is fetched"),
@@ -144,3 +144,22 @@ def test_googles_own_form_of_schemas_is_refused():
 def test_limits_that_make_no_sense_are_refused(flags):
     with pytest.raises(ToolDefinitionError):
         handler(nothing, **flags)
+
+
+def test_a_call_with_a_namespace_never_reaches_a_tool_outside_it():
+    registry = Registry(named("read"))
+    registry.register(named("read"), namespace="files")
+    found = registry.find(call("read", namespace="files"))
+    assert found is not None
+    assert found.name == "files__read"
+    assert registry.find(call("read", namespace="mail")) is None
+
+
+def test_definitions_of_a_dialect_with_namespaces_are_told_apart_and_kept_as_they_are():
+    tools = [
+        Handler(definition=Tool(name="read", namespace=namespace), run=nothing) for namespace in ("", "files", "mail")
+    ]
+    registry = Registry(*tools)
+    assert registry.names == ("read", "files__read", "mail__read")
+    assert registry.definitions == tuple(each.definition for each in tools)
+    assert registry.find(call("read", namespace="mail")) is tools[2]

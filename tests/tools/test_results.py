@@ -193,3 +193,12 @@ def test_the_size_before_the_cut_is_known_to_the_caller():
 
     ended = asyncio.run(perform(executor(handler(lambda arguments: "x" * 50), max_output=10)))
     assert (ended.size, ended.outcome) == (50, "oversized")
+
+
+def test_no_words_of_a_tool_can_break_the_conversation():
+    def work(arguments: Any) -> None:
+        raise OSError("no such file: \udcff")
+
+    assert said(run(handler(work))) == "work failed: OSError: no such file: ?"
+    assert said(given(Text(text="\udcff"))) == "?"
+    assert said(given(ToolResult(call_id="", content=(Text(text="\udcff"),)))) == "?"

@@ -327,3 +327,21 @@ def test_each_parameter_that_cannot_be_said_is_refused_by_name():
         with pytest.raises(ToolDefinitionError) as refused:
             tool(function)
         assert str(refused.value).startswith(f"tool {function.__name__!r}: {words}")
+
+
+def test_a_type_that_is_returned_may_be_known_to_type_checkers_only():
+    @tool
+    def load(path: str) -> "DataFrame":  # type: ignore[name-defined]  # noqa: F821
+        return path
+
+    assert said(run(load, {"path": "x"})) == "x"
+
+
+def test_a_partial_function_is_described_like_the_function():
+    def convert(amount: float, rate: float) -> float:
+        """Convert money."""
+        return amount * rate
+
+    made = tool(name="to_euro")(functools.partial(convert, rate=2.0))
+    assert made.definition.description == "Convert money."
+    assert schema_of(made)["properties"]["rate"]["default"] == 2.0

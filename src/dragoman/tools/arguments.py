@@ -15,13 +15,16 @@ from msgspec import Struct
 
 from dragoman.core.request import Tool
 from dragoman.tools.handler import ToolDefinitionError
-from dragoman.tools.steps import Steps
+from dragoman.tools.steps import Effort, Steps
 
 LARGEST_SCHEMA = 256 << 10
 _PATTERN_SIZE = 1 << 20
 _BACKTRACKS = 10_000
 _MOST_STEPS = 200_000
+_MOST_EXPLAINED = 500
+_MOST_REPEATED = 4
 _MOST_TOLD = 20
+_MOST_COUNTED = 1000
 _LONGEST = 300
 
 
@@ -58,6 +61,7 @@ def read_arguments(tool: Tool, text: str) -> Any:
 def listed(faults: Sequence[str]) -> str:
     """Say what is wrong, one thing a line."""
     count = "1 error" if len(faults) == 1 else f"{len(faults)} errors"
+    count += " or more" if len(faults) == _MOST_COUNTED else ""
     told = "".join(f"\n- {fault}" for fault in faults[:_MOST_TOLD])
     more = f"\n- and {len(faults) - _MOST_TOLD} more" if len(faults) > _MOST_TOLD else ""
     return f"{count} in the arguments:{told}{more}"
@@ -80,8 +84,9 @@ def checked_schema(schema: bytes) -> Checker:
     node = _node(document)
     if node is None:
         raise ToolDefinitionError("its schema must be a JSON object")
-    if node and node.get("type") != "object":
-        raise ToolDefinitionError('its schema must say "type": "object" at its root: arguments have names')
+    kinds = node.get("type", "object")
+    if "object" not in (kinds if isinstance(kinds, list) else [kinds]):
+        raise ToolDefinitionError('its schema must be of "type": "object" at its root: arguments have names')
     try:
         steps = Steps(node)
     except ValueError as error:
@@ -108,11 +113,15 @@ def _compiled(document: Any) -> Any:
 
 
 def _faults(checker: Checker, value: Any) -> list[str]:
-    if checker.steps is not None and checker.steps.count(value) > _MOST_STEPS:
+    effort = Effort(0, 0) if checker.steps is None else checker.steps.count(value)
+    if effort.steps > _MOST_STEPS:
         return [fault("", "nested too deeply, or too large, to be checked against the schema")]
     if checker.validator.is_valid(value):
         return []
-    errors = islice(checker.validator.iter_errors(value), 10 * _MOST_TOLD)
+    if effort.steps > max(_MOST_EXPLAINED, _MOST_REPEATED * effort.pairs):
+        # Each alternative that failed is part of the explanation, so it costs far more than the verdict.
+        return [fault("", f"they do not fit the schema (expected {_short(_told(checker.document))})")]
+    errors = islice(checker.validator.iter_errors(value), _MOST_COUNTED)
     return [fault(_pointer(error.instance_path), _explained(checker, error)) for error in errors]
 
 

@@ -6,6 +6,7 @@ from msgspec import Struct, structs
 
 from dragoman.core.parts import Content, Text, ToolCall, ToolResult
 from dragoman.tools.handler import Handler
+from dragoman.tools.results import encodable
 
 Outcome = Literal["succeeded", "failed", "unknown", "invalid", "timeout", "error", "oversized", "stuck", "conflict"]
 """How a call ended. "failed" is the tool's own word; "error" is an exception it did not mean to raise."""
@@ -37,7 +38,7 @@ def answered(call: ToolCall, content: tuple[Content, ...], *, failed: bool) -> T
 
 def refused(call: ToolCall, handler: Handler | None, outcome: Outcome, words: str) -> Execution:
     """Return a failed result that tells the model why, and what it can do."""
-    result = answered(call, (Text(text=words),), failed=True)
+    result = answered(call, (Text(text=encodable(words)),), failed=True)
     return Execution(result=result, outcome=outcome, handler=handler)
 
 

@@ -19,7 +19,7 @@ from dragoman.core.parts import Content, Text, ToolCall, ToolResult
 from dragoman.tools.arguments import InvalidArgumentsError, read_arguments
 from dragoman.tools.crew import Crew, Ended, OverdueError, StuckError
 from dragoman.tools.execution import Execution, Outcome, answered, refused
-from dragoman.tools.handler import Handler, Invocation, ToolFailure, invocation
+from dragoman.tools.handler import Handler, Invocation, ToolFailure, invocation, joined
 from dragoman.tools.once import Once
 from dragoman.tools.record import Record
 from dragoman.tools.registry import LONGEST_NAME, Registry
@@ -193,8 +193,8 @@ class Executor:
             return ""
 
     def _unknown(self, call: ToolCall) -> str:
-        name = _clipped(call.name, LONGEST_NAME)
-        near = self.registry.nearest(call.name)
+        name = _clipped(joined(call.namespace, call.name), LONGEST_NAME)
+        near = self.registry.nearest(name)
         if near:
             return f"there is no tool named {name!r}. Did you mean {' or '.join(map(repr, near))}?"
         names = self.registry.names

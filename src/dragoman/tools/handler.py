@@ -7,12 +7,20 @@ text for a tool of form "text"), or what `convert` makes of them, and returns an
 import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any, TypedDict
+from typing import Any, Self, TypedDict
 
 from msgspec import Struct, structs
 
 from dragoman.core.parts import ToolCall
 from dragoman.core.request import Tool
+
+JOINT = "__"
+"""Stands between a namespace and a name."""
+
+
+def joined(namespace: str, name: str) -> str:
+    """Return a name within its namespace."""
+    return f"{namespace}{JOINT}{name}" if namespace else name
 
 
 class ToolDefinitionError(ValueError):
@@ -62,17 +70,17 @@ class Handler(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The name a model calls it by."""
-        return self.definition.name
+        """The name it is called by; a namespace of a dialect that has them stands before it."""
+        return joined(self.definition.namespace, self.definition.name)
 
     @property
     def is_async(self) -> bool:
         """Tell whether `run` is a coroutine function, which needs no thread."""
         return is_async(self.run)
 
-    def renamed(self, name: str) -> "Handler":
+    def renamed(self, name: str) -> Self:
         """Return the same tool under another name."""
-        return structs.replace(self, definition=structs.replace(self.definition, name=name))
+        return structs.replace(self, definition=structs.replace(self.definition, name=name, namespace=""))
 
     def __repr__(self) -> str:
         flags = [word for word in ("sequential", "side_effects", "untrusted", "sends_out") if getattr(self, word)]

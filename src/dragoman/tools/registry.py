@@ -7,16 +7,17 @@ when it comes in, so that nothing is offered to a model that could not be called
 import re
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from dragoman.core.parts import ToolCall
 from dragoman.core.request import Tool
 from dragoman.tools.arguments import checked_schema
-from dragoman.tools.handler import Handler, ToolDefinitionError
-from dragoman.tools.signature import tool
+from dragoman.tools.handler import JOINT, Handler, ToolDefinitionError, joined
+from dragoman.tools.signature import FunctionTool, tool
 
-JOINT = "__"
-"""Stands between a namespace and a name."""
+H = TypeVar("H", bound=Handler)
+P = ParamSpec("P")
+R = TypeVar("R")
 LONGEST_NAME = 128
 _NAME = re.compile(r"[A-Za-z0-9_.:/-]+")
 _CANDIDATES = 3
@@ -30,6 +31,10 @@ class Registry:
         for each in tools:
             self.register(each)
 
+    @overload
+    def register(self, new: H, namespace: str = "") -> H: ...
+    @overload
+    def register(self, new: Callable[P, R], namespace: str = "") -> FunctionTool[P, R]: ...
     def register(self, new: Handler | Callable[..., Any], namespace: str = "") -> Handler:
         """Take in a tool, or a typed function as one; with a namespace it is called `namespace__name`.
 
@@ -37,8 +42,8 @@ class Registry:
         """
         handler = new if isinstance(new, Handler) else tool(new)
         if namespace:
-            handler = handler.renamed(f"{namespace}{JOINT}{handler.name}")
-        _require_usable(handler.definition)
+            handler = handler.renamed(joined(namespace, handler.name))
+        _require_usable(handler.name, handler.definition)
         if handler.name in self._handlers:
             raise ToolDefinitionError(
                 f"a tool named {handler.name!r} is registered: unregister it first, or give this one a namespace"
@@ -69,8 +74,7 @@ class Registry:
 
     def find(self, call: ToolCall) -> Handler | None:
         """Return the tool that is called; a dialect that has namespaces of its own may name its two halves apart."""
-        apart = f"{call.namespace}{JOINT}{call.name}"
-        return self._handlers.get(call.name) or (self._handlers.get(apart) if call.namespace else None)
+        return self._handlers.get(joined(call.namespace, call.name))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -108,8 +112,7 @@ class Registry:
         return f"<Registry of {count}{': ' if self._handlers else ''}{', '.join(self._handlers)}>"
 
 
-def _require_usable(definition: Tool) -> None:
-    name = definition.name
+def _require_usable(name: str, definition: Tool) -> None:
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise ToolDefinitionError(
             f"{name!r} cannot name a tool: a name is 1 to {LONGEST_NAME} letters, digits and _ . : / -"

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.core.parts import Content, Data, Inline, Media, MediaKind, Opaque, Plain, Text, ToolResult
 
@@ -41,7 +41,7 @@ class Returned(Struct, frozen=True):
 def returned(value: Any) -> Returned:
     """Read what a tool returned; a `TypeError` or `ValueError` says what of it no model can be told."""
     if isinstance(value, ToolResult):
-        return Returned(value.content, value.failed)
+        return Returned(tuple(map(_part, value.content)), value.failed)
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):  # pyright: ignore[reportUnknownArgumentType]
         items = cast("list[Any]", value)
         if any(isinstance(item, (*_PARTS, *_BYTES)) for item in items):
@@ -50,17 +50,21 @@ def returned(value: Any) -> Returned:
 
 
 def _part(value: Any) -> Content:
+    if isinstance(value, Text):
+        return structs.replace(value, text=encodable(value.text))
     if isinstance(value, _PARTS):
         return value
     if isinstance(value, str):
-        return Text(text=_encodable(str(value)))
+        return Text(text=encodable(str(value)))
     if isinstance(value, _BYTES):
         return _media(bytes(cast("bytes", value)))
     return Data(json=msgspec.json.encode(value, enc_hook=_plain))
 
 
-def _encodable(text: str) -> str:
+def encodable(text: str) -> str:
     """Return a text that can be written as UTF-8: half a surrogate pair becomes a question mark."""
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

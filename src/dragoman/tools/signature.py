@@ -8,6 +8,7 @@ import inspect
 import re
 from collections import OrderedDict
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Annotated, Any, Generic, ParamSpec, TypeVar, Union, Unpack, cast, get_type_hints, overload
 
 import msgspec
@@ -75,7 +76,7 @@ class _Signature:
     """What a function takes."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        text = described(inspect.getdoc(function) if not isinstance(function, type) else function.__doc__)
+        text = described(inspect.getdoc(getattr(function, "func", function)))
         self.description = text.description
         self._function = function
         self._parameters = _parameters(function)
@@ -158,12 +159,16 @@ def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    target = inspect.unwrap(getattr(function, "func", function))
+    """Return the annotations of the parameters; what is returned may be of a type that only a type checker knows."""
+    target: Any = inspect.unwrap(getattr(function, "func", function))
     if not inspect.isroutine(target):
-        target = type(target).__call__ if not isinstance(target, type) else target.__init__
+        target = target.__init__ if isinstance(target, type) else target.__call__
+    annotations = {name: kind for name, kind in getattr(target, "__annotations__", {}).items() if name != "return"}
     try:
-        return get_type_hints(target, include_extras=True)
-    except (NameError, TypeError, AttributeError) as error:
+        return get_type_hints(
+            SimpleNamespace(__annotations__=annotations), getattr(target, "__globals__", {}), include_extras=True
+        )
+    except (NameError, TypeError, AttributeError, SyntaxError) as error:
         raise ToolDefinitionError(f"an annotation cannot be read: {error}") from None
 
 

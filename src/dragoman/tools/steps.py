@@ -8,6 +8,9 @@ validating would not.
 from collections.abc import Iterator
 from math import inf
 from typing import Any, cast
+from urllib.parse import unquote
+
+from msgspec import Struct
 
 _DEEPEST_SCHEMA = 64
 _DEEPEST_WALK = 300
@@ -17,6 +20,15 @@ _SAME_VALUE_BY_NAME = frozenset({"dependentSchemas", "dependencies"})
 _EVERY_MEMBER = frozenset({"additionalProperties", "unevaluatedProperties"})
 _EVERY_ITEM = frozenset({"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"})
 Node = dict[str, Any]
+
+
+class Effort(Struct, frozen=True):
+    """What a check takes."""
+
+    steps: float
+    """Infinite where a value is too deep to be walked."""
+    pairs: int
+    """How many different pairs of a schema and a value there are; more steps are the same work done again."""
 
 
 class Steps:
@@ -65,7 +77,7 @@ class Steps:
             return self._anchored(fragment[1:])
         node: Any = self._document
         for step in fragment[2:].split("/"):
-            name = step.replace("~1", "/").replace("~0", "~").replace("%24", "$").replace("%20", " ")
+            name = unquote(step).replace("~1", "/").replace("~0", "~")
             try:
                 node = _list(node)[int(name)] if isinstance(node, list) else node[name]
             except (LookupError, TypeError, ValueError):
@@ -89,9 +101,11 @@ class Steps:
         """Return what a schema that only refers means."""
         return self._targets.get((_node(schema) or {}).get("$ref", ""), schema)
 
-    def count(self, value: Any) -> float:
-        """Return the number of steps over `value`; infinite where it is too deep to be walked."""
-        return self._count(self._document, value, {}, 0)
+    def count(self, value: Any) -> Effort:
+        """Return what a check of `value` takes."""
+        known: dict[tuple[int, int], float] = {}
+        total = self._count(self._document, value, known, 0)
+        return Effort(total, len(known))
 
     def _count(self, schema: Any, value: Any, known: dict[tuple[int, int], float], depth: int) -> float:
         node = _node(schema)
@@ -102,7 +116,7 @@ class Steps:
         key = (id(node), id(value))
         if key not in known:
             known[key] = 1  # a reference back to here, for the same value, is not followed by validators either
-            total: float = len(node)
+            total: float = 1
             for child, part in self._applied(node, value):
                 total += self._count(child, part, known, depth + 1)
             known[key] = total
