@@ -98,6 +98,26 @@ def test_a_tool_that_runs_tools_cannot_wait_for_the_place_it_holds():
     assert [said(result) for result in results] == ["iii"] * 3
 
 
+def test_tools_that_run_tools_that_run_tools_come_to_an_end():
+    runner: Executor
+
+    async def deeper(arguments: Any) -> str:
+        level = arguments["level"]
+        if not level:
+            return "end"
+        return f"{level} " + said(await runner.execute(call("work", {"level": level - 1})))
+
+    runner = executor(handler(deeper), concurrency=1, timeout=10)
+    results = asyncio.run(runner.execute_all([call("work", {"level": 4})] * 2))
+    assert [said(result) for result in results] == ["4 3 2 1 end"] * 2
+
+
+def test_threads_that_end_in_time_are_not_counted_as_left_behind():
+    runner = executor(handler(lambda arguments: "x"))
+    asyncio.run(runner.execute_all([call("work")] * 50))
+    assert runner._crew.stuck("work") == 0
+
+
 def test_a_call_that_takes_too_long_is_stopped_and_told():
     stopped: list[str] = []
 

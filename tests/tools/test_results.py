@@ -89,6 +89,12 @@ def test_half_a_surrogate_pair_does_not_break_a_result():
         (b"%PDF-1.7 \xff", "document", "application/pdf"),
         (b"RIFF0000WAVEfmt \xff", "audio", "audio/wav"),
         (b"\0\0\0\x18ftypmp42\xff", "video", "video/mp4"),
+        (b"GIF89a\xff", "image", "image/gif"),
+        (b"ID3\x04\xff", "audio", "audio/mpeg"),
+        (b"\xff\xfb\x90", "audio", "audio/mpeg"),
+        (b"OggS\xff", "audio", "audio/ogg"),
+        (b"fLaC\xff", "audio", "audio/flac"),
+        (b"\x1aE\xdf\xa3", "video", "video/webm"),
         (b"\xfe\xdc", "document", "application/octet-stream"),
     ],
 )
