@@ -195,3 +195,23 @@ def test_what_stands_before_and_behind_a_history_does_not_overlap():
 def test_marks_of_frames_that_came_once_are_bounded():
     frames = Frames(marks=2)
     assert [frames.is_new(MARK, tail) for tail in (b"a", b"a", b"b", b"c", b"a")] == [True, False, True, True, True]
+
+
+def test_frames_are_looked_for_less_often_where_each_is_another(frames):
+    for number in range(200):
+        told(body(said("a"), user=str(number)))
+    looked = []
+    frames.is_new = lambda mark, tail: looked.append(tail) or True
+    for number in range(70):
+        told(body(said("a"), user=str(number)))
+    assert len(looked) == 10
+
+
+@pytest.mark.parametrize("before", [100, 101])
+def test_a_frame_is_learned_also_among_many_that_come_once(frames, before):
+    for number in range(before):
+        told(body(said("a"), user=str(number)))
+    for number in range(30):
+        told(body(said("a"), user=str(before + number)))
+        told(body(said("b"), tools=TOOLS, user="same"))
+    assert frames.used[-1]

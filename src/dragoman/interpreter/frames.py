@@ -16,6 +16,11 @@ from dragoman.wire import array
 _Mark = tuple[str, str, str, str, bool, bytes]
 """Source, target, both names of the model, whether it streams, and what stands before the history."""
 
+_MOST_STRANGE = 64
+_ONE_OF = 7
+"""After so many requests in a row whose frames nobody knows, only one of so many is looked at; odd, for clients take
+turns."""
+
 
 class Known(Struct, eq=False):
     """What is known of a frame; no `frame` if each request must be translated whole."""
@@ -34,6 +39,8 @@ class Frames:
         self._most = most
         self._marks = marks
         self._now = 0
+        self._strange = 0
+        """How many requests came since a frame was known."""
         self._seen: dict[int, None] = {}
         """How frames hash that came once."""
         self._known: dict[_Mark, tuple[Known, ...]] = {}
@@ -51,7 +58,13 @@ class Frames:
                 found = known
         if found is not None:
             self._now = found.used = self._now + 1
+            self._strange = 0
         return found
+
+    def is_worth_a_look(self) -> bool:
+        """Tell whether to look for the frame of a request: where each is another, that is mostly in vain."""
+        self._strange += 1
+        return self._strange <= _MOST_STRANGE or self._strange % _ONE_OF == 0
 
     def is_new(self, mark: _Mark, tail: bytes) -> bool:
         """Tell whether a frame comes for the first time, and note that it came."""
@@ -105,7 +118,7 @@ def translated_in_frame(asked: Asked, frames: Frames, recall: Recall) -> Transla
         if told is not None:
             return told
     told = translated(asked, recall)
-    if known is None or known.frame is not None:
+    if (known is None or known.frame is not None) and frames.is_worth_a_look():
         _learn(asked, told, frames, mark, known)
     return told
 
