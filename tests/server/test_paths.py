@@ -3,6 +3,7 @@
 import httpx2
 import pytest
 
+from dragoman.config import UpstreamTable
 from dragoman.server.paths import dialect_of, path_of
 
 PLACE = "/projects/p/locations/l/publishers/google"
@@ -93,7 +94,7 @@ def test_a_websocket_is_refused_in_the_way_that_makes_clients_turn_to_http(gatew
         ("/v1/chat/completions", b'{"model":1}', "/model"),
         ("/v1/chat/completions", b"{}", "model"),
         ("/v1/messages", b'{"model":"gem","messages":1}', "array"),
-        ("/v1/responses", b"[" * 5000, "array"),
+        ("/v1/responses", b"[" * 5000, "nested"),
         ("/v1beta/models/gpt:generateContent", b"nonsense", ""),
     ],
 )
@@ -101,3 +102,52 @@ def test_a_body_that_is_wrong_is_refused_in_the_clients_dialect(gateway, path, b
     told = httpx2.post(gateway.base_url + path, content=body)
     assert told.status_code == 400
     assert words in told.json()["error"]["message"] + str(told.json()["error"].get("param"))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/v1/chat/completions", "POST"),
+        ("DELETE", "/v1/messages", "POST"),
+        ("POST", "/v1/models", "GET"),
+        ("PUT", "/v1/conversations/a", "GET, POST, DELETE"),
+        ("POST", "/health", "GET"),
+    ],
+)
+def test_another_method_than_a_path_has_is_told_with_those_that_it_has(gateway, method, path, allowed):
+    told = httpx2.request(method, gateway.base_url + path)
+    assert (told.status_code, told.headers["allow"]) == (405, allowed)
+    assert method in told.json()["error"]["message"]
+
+
+def test_a_path_that_nobody_has_is_not_found_by_any_method(gateway):
+    assert httpx2.put(f"{gateway.base_url}/v1/nothing").status_code == 404
+
+
+def test_an_exchange_that_is_not_there_is_no_missing_model(gateway):
+    told = httpx2.get(f"{gateway.base_url}/v1/exchanges/ex_none")
+    assert (told.status_code, told.json()["error"]["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize("model", ["claude", "vclaude", "gem"])
+def test_the_query_of_messages_goes_where_the_same_path_is_and_no_key_with_it(gateway, model):
+    body = {"model": model, "max_tokens": 99, "messages": [{"role": "user", "content": "hello"}]}
+    told = httpx2.post(f"{gateway.base_url}/v1/messages?beta=true&key=hush&x=1", json=body)
+    assert told.status_code == 200
+    target = gateway.simulator.requests[-1].target
+    assert ("?beta=true&x=1" in target) is (model == "claude")
+    assert "hush" not in target
+
+
+def test_a_conversations_name_with_control_characters_is_told_so(gateway):
+    body = {"model": "gem", "input": "hi", "conversation": "a\u0007b"}
+    told = httpx2.post(f"{gateway.base_url}/v1/gemini", json=body)
+    assert told.status_code == 400
+    assert "control characters" in told.json()["error"]["message"]
+
+
+def test_a_model_with_googles_prefix_is_played_as_googles_where_there_is_no_key(serve):
+    gateway = serve(upstreams={"sim": UpstreamTable(kind="simulator")})
+    body = {"model": "sim/models/gemini-3-flash", "messages": [{"role": "user", "content": "hello"}]}
+    assert httpx2.post(f"{gateway.base_url}/v1/chat/completions", json=body).status_code == 200
+    assert gateway.simulator.requests[-1].api == "gemini"

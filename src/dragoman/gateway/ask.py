@@ -28,6 +28,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     owner: str = ""
     headers: Headers = ()
     """The client's headers that an upstream of the same dialect may see."""
+    target: str = ""
+    """The path and query that an upstream with the same path may see; empty without a query."""
 
 
 class _Head(Struct):

@@ -57,6 +57,8 @@ async def reach(ask: Ask, target: Target, client: Client, record: Record, vault:
     outgoing = await upstream.generate(
         translation.call, passed(ask, target), translated=upstream.dialect != ask.dialect
     )
+    if ask.target:
+        outgoing = _queried(outgoing, ask.target)
     try:
         incoming = await client.ask(outgoing, target.deadlines)
         if incoming.good:
@@ -66,6 +68,14 @@ async def reach(ask: Ask, target: Target, client: Client, record: Record, vault:
     except Failure as failure:
         raise told(failure, upstream.name) from None
     raise refused(incoming, without_secrets(body, outgoing), target, ask, translation)
+
+
+def _queried(outgoing: Outgoing, target: str) -> Outgoing:
+    """Ask with the client's query where the upstream has the path that it was written for."""
+    path = target.partition("?")[0]
+    if not outgoing.target.endswith(path):
+        return outgoing
+    return structs.replace(outgoing, target=outgoing.target.removesuffix(path) + target)
 
 
 def without_secrets(body: bytes, outgoing: Outgoing) -> bytes:

@@ -27,7 +27,7 @@ from dragoman.http.message import Headers, Request
 from dragoman.server import auxiliary, code_assist, keeping, models, passing
 from dragoman.server.access import Access, Key
 from dragoman.server.other_paths import OtherPath
-from dragoman.server.paths import Path, dialect_of, path_of
+from dragoman.server.paths import Path, dialect_of, methods_of, path_of
 from dragoman.server.strictness import wants_strict
 from dragoman.server.watch import Watch
 
@@ -85,6 +85,10 @@ class App:
             await exchange.send(426, told.headers, told.body)
             return
         if path is None:
+            methods = methods_of(request.path, request.target.partition("?")[0])
+            if methods:
+                await self._tell_methods(exchange, methods, record)
+                return
             raise Problem("not_found", f"there is no {request.method} {request.path} here", code="unknown_url")
         match path.operation:
             case "health":
@@ -112,6 +116,13 @@ class App:
                 await exchange.send(*await self._watch.kept.tell(path.name, key.name))
             case _:
                 raise Problem("not_found", f"{request.path} is not served here")
+
+    async def _tell_methods(self, exchange: Exchange, methods: tuple[str, ...], record: Record) -> None:
+        allowed = ", ".join(methods)
+        words = f"{exchange.request.path} is asked with {allowed} here, not with {exchange.request.method}"
+        told = dialect_named(record.dialect).build_error(Problem("invalid_request", words, status=405))
+        record.status, record.outcome = 405, "refused"
+        await exchange.send(405, headers_of(record, {**told.headers, "allow": allowed}), signed(told.body, record))
 
     async def _generate(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
         ask, wanted = self._asked(exchange.request, path, key.name)
@@ -201,6 +212,7 @@ class App:
             strict=wants_strict(request.header("x-dragoman-strict"), usual=self._strict),
             owner=owner,
             headers=passed(request.headers),
+            target=without_key(request.target) if path.queried and "?" in request.target else "",
         )
         return ask, wanted
 
@@ -216,6 +228,13 @@ class App:
         if record.is_spent or not client_may_retry(problem, record.tries):
             headers["x-should-retry"] = "false"
         await exchange.send(reply.status, headers, signed(reply.body, record))
+
+
+def without_key(target: str) -> str:
+    """Return a path and query without the key that it may show."""
+    path, _, query = target.partition("?")
+    kept = "&".join(pair for pair in query.split("&") if pair and pair.partition("=")[0] != "key")
+    return f"{path}?{kept}" if kept else ""
 
 
 def passed(headers: Headers) -> Headers:

@@ -40,7 +40,7 @@ class Kept:
         if not found and self._elsewhere is not None:
             found = await self._elsewhere(name, owner)
         if not found:
-            raise Problem("not_found", f"there is no exchange {name!r}")
+            raise Problem("not_found", f"there is no exchange {name!r}", code="not_found")
         return 200, _JSON, found
 
 

@@ -33,6 +33,8 @@ class Path(Struct, frozen=True, kw_only=True):
     item: str = ""
     other: OtherPath | None = None
     """Another endpoint of a vendor, which is passed on untouched."""
+    queried: bool = False
+    """Its vendor's clients choose by the query how it behaves."""
     in_session: bool = False
     """The body names its conversation in a form of our own."""
 
@@ -40,7 +42,7 @@ class Path(Struct, frozen=True, kw_only=True):
 _FIXED: dict[tuple[str, str], Path] = {
     ("POST", "/v1/chat/completions"): Path(dialect="chat", operation="generate"),
     ("POST", "/v1/responses"): Path(dialect="responses", operation="generate", flat=True),
-    ("POST", "/v1/messages"): Path(dialect="messages", operation="generate"),
+    ("POST", "/v1/messages"): Path(dialect="messages", operation="generate", queried=True),
     ("POST", "/v1/messages/count_tokens"): Path(dialect="messages", operation="count"),
     ("POST", "/v1/responses/input_tokens"): Path(dialect="responses", operation="count", flat=True),
     ("POST", "/v1/gemini"): Path(dialect="gemini", operation="generate", in_session=True),
@@ -91,6 +93,11 @@ def path_of(method: str, path: str, written: str = "") -> Path | None:
         return _asked_of_kept(method, kept)
     known = _posted(path) if method == "POST" else _looked_at(path) if method in {"GET", "HEAD"} else None
     return known or _other(method, path)
+
+
+def methods_of(path: str, written: str) -> tuple[str, ...]:
+    """Return the methods by which something can be asked at a path."""
+    return tuple(method for method in ("GET", "POST", "DELETE") if path_of(method, path, written) is not None)
 
 
 def _other(method: str, path: str) -> Path | None:

@@ -107,6 +107,7 @@ async def _simulated(name: str, table: UpstreamTable, stack: AsyncExitStack) -> 
     openai = OpenAI(name, f"{base}/v1", "simulated", AGENT, responses=True)
 
     def place(model: str) -> Upstream:
-        return gemini if model.startswith("gemini") else claude if model.startswith("claude") else openai
+        bare = model.removeprefix("models/")
+        return gemini if bare.startswith("gemini") else claude if bare.startswith("claude") else openai
 
     return place

@@ -78,10 +78,12 @@ def asked_by_body(members: Mapping[str, Raw], headers: Wanted) -> Wanted:
 
 def checked_name(name: str, where: str) -> str:
     """Return a name a client chose for a conversation, or refuse it."""
-    if len(name) > _LONGEST_NAME or not name.isprintable():
-        raise Problem(
-            "invalid_request", f"the name of a conversation has {_LONGEST_NAME} characters at most", where=where
-        )
+    if len(name) > _LONGEST_NAME:
+        words = f"the name of a conversation has {_LONGEST_NAME} characters at most"
+        raise Problem("invalid_request", words, where=where)
+    if not name.isprintable():
+        words = "the name of a conversation has printable characters only, no control characters"
+        raise Problem("invalid_request", words, where=where)
     return name
 
 
