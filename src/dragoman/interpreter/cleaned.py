@@ -25,7 +25,8 @@ def cleaned(call: Call, dialect: Dialect, model: str, ledger: Ledger) -> Call:
     request = dialect.parse_request(call)
     traits = traits_for(dialect.name, model or request.model)
     messages = request.messages
-    if in_calls and not traits.call_signatures:
+    # Servers that take any reasoning back are lenient with fields, and may be a way to Google themselves.
+    if in_calls and not traits.call_signatures and not traits.reasoning_text:
         messages = tuple(_unsigned(message, dialect, ledger) for message in messages)
     if in_envelopes:
         messages = signed_steps(native(messages, dialect.issuer, ledger), traits, ledger)
