@@ -111,6 +111,10 @@ class Turns(Struct, frozen=True, kw_only=True):
     """The member of a streamed event that holds the reply so far; "" if that is the whole event."""
 
 
+def no_plain_reply(_body: bytes) -> None:
+    """Read no reply: all are left to `parse_response`."""
+
+
 class Dialect(Struct, frozen=True, kw_only=True):
     """One JSON language."""
 
@@ -134,6 +138,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     write_history: Callable[[tuple[Message, ...]], bytes] | None = None
     """Write the conversation alone, where `render_request` writes all else behind it."""
     parse_response: Callable[[bytes], Response]
+    read_plain: Callable[[bytes], Response | None] = no_plain_reply
+    """Read a whole reply in which every field stands byte for byte where its pointer says; None for any other."""
     build_response: Callable[[Response, Request | None], bytes]
     decoder: Callable[[], Decoder]
     encoder: Callable[[Request | None], Encoder]

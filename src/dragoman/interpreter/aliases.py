@@ -52,4 +52,5 @@ def plain_id(call_id: str, longest: int = 64) -> str:
 
 def minted_id(prefix: str, *seed: object) -> str:
     """Make an id in a client's own style from what identifies the call."""
-    return prefix + digest("\x00".join(map(str, seed)), 24)
+    text = "\x00".join(map(str, seed))
+    return prefix + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]

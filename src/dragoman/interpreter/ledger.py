@@ -5,6 +5,7 @@ the ledger is read, so a translation without losses pays nothing. Whatever is dr
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -17,7 +18,16 @@ from dragoman.wire.lookup import Document
 _ROOT = ("",)
 
 
-class _Entry(Struct, frozen=True):
+_SMALL = 1024
+
+
+@lru_cache(maxsize=512)
+def _leaves_of(raw: bytes, where: str) -> tuple[str, ...]:
+    """Remember the leaves of small values: what vendors say beside each reply is mostly the same."""
+    return tuple(json.leaves(raw, where))
+
+
+class _Entry(Struct, frozen=True, gc=False):
     candidates: tuple[str, ...]
     what: str
     dropped: bool
@@ -32,10 +42,18 @@ class Ledger:
     """Book losses while a document is translated. `pointers` is the source dialect's table of field places."""
 
     def __init__(
-        self, pointers: Mapping[str, tuple[str, ...]], document: bytes = b"", once: frozenset[str] = frozenset()
+        self,
+        pointers: Mapping[str, tuple[str, ...]],
+        document: bytes = b"",
+        once: frozenset[str] = frozenset(),
+        *,
+        exact: bool = False,
     ) -> None:
-        self._pointers = pointers
-        self._document = Document(document) if document else None
+        self.pointers = pointers
+        self._text = document
+        self._document: Document | None = None
+        self._exact = exact or not document
+        """Places are booked as they stand in the document, or there is none: what is known need not be looked up."""
         self.once = once
         """What is told once for a whole document, and was."""
         self._entries: Booked = {}
@@ -70,11 +88,19 @@ class Ledger:
 
     def value_dropped(self, where: str, raw: bytes, what: str) -> None:
         """The value `raw` at `where` is gone: told leaf by leaf even where there is no document to look into."""
-        if self._document is None:
-            for leaf in json.leaves(raw, where):
-                self.dropped(leaf, what)
+        if self._exact:
+            leaves = _leaves_of(raw, where) if len(raw) < _SMALL else tuple(json.leaves(raw, where))
+            self._entries[_Entry(leaves, what, dropped=True, below=False)] = None
         else:
             self.dropped(where, what)
+
+    def leaves_dropped(self, places: list[str], what: str) -> None:
+        """What stands at these places is gone, and nothing stands below them."""
+        if self._exact:
+            self._entries[_Entry(tuple(places), what, dropped=True, below=False)] = None
+        else:
+            for place in places:
+                self.dropped(place, what)
 
     def approximated(self, where: str, what: str) -> None:
         """What stood at `where` is said in another way."""
@@ -92,15 +118,15 @@ class Ledger:
 
     def field_approximated(self, field: str, what: str, owner: Value | None = None) -> None:
         """The core field `field` is said in another way."""
-        known = field in self._pointers
+        known = field in self.pointers
         self._entries[_Entry(self.places(field, owner), what, dropped=False, below=known)] = None
 
     def places(self, field: str, owner: Value | None = None) -> tuple[str, ...]:
         """Return where `field` may stand in the document."""
         if owner is None:
-            return self._pointers.get(field) or _ROOT
+            return self.pointers.get(field) or _ROOT
         base = owner.where
-        return tuple(base + pointer for pointer in self._pointers.get(field, ())) or (base,)
+        return tuple(base + pointer for pointer in self.pointers.get(field, ())) or (base,)
 
     def place(self, field: str, owner: Value | None = None) -> str:
         """Return where `field` does stand in the document."""
@@ -114,7 +140,7 @@ class Ledger:
     @property
     def is_blind(self) -> bool:
         """There is no document to look into: a stream is gone when it has been told."""
-        return self._document is None
+        return not self._text
 
     def has(self, where: str) -> bool:
         """Tell whether something stands at `where` in the document."""
@@ -122,31 +148,31 @@ class Ledger:
 
     def losses(self) -> tuple[Loss, ...]:
         """Return all losses, each with an exact pointer, in the order of the pointers."""
-        told: dict[tuple[str, bool], list[str]] = {}
+        gone: dict[str, str] = {}
+        bent: dict[str, list[str]] = {}
         for entry in self._entries:
-            for where in self._resolve(entry):
-                reasons = told.setdefault((where, entry.dropped), [])
+            for where in self._resolve(entry) if entry.below else entry.candidates:
                 # A leaf is gone once; what stays may be said in another way for several reasons.
-                if not reasons or not (entry.dropped or entry.what in reasons):
+                if entry.dropped:
+                    gone.setdefault(where, entry.what)
+                elif entry.what not in (reasons := bent.setdefault(where, [])):
                     reasons.append(entry.what)
-        return tuple(
-            sorted(
-                [
-                    *self._before,
-                    *(
-                        Loss(where, "; ".join(reasons), "dropped" if dropped else "approximated")
-                        for (where, dropped), reasons in told.items()
-                    ),
-                ]
-            )
-        )
+        told = [*self._before]
+        for where, what in gone.items():
+            told.append(Loss(where, what, "dropped"))
+        for where, reasons in bent.items():
+            told.append(Loss(where, "; ".join(reasons), "approximated"))
+        told.sort()
+        return tuple(told)
 
     def _find(self, where: str) -> tuple[str, bytes] | None:
-        return self._document.find(where) if self._document is not None else None
+        if not self._text:
+            return None
+        if self._document is None:
+            self._document = Document(self._text)
+        return self._document.find(where)
 
     def _resolve(self, entry: _Entry) -> list[str]:
-        if not entry.below:
-            return list(entry.candidates)
         found: list[str] = []
         for candidate in entry.candidates:
             place = self._find(candidate)

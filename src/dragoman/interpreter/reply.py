@@ -371,10 +371,10 @@ class ReplyFitter:
 
     def _native(self, field: str, raw: bytes) -> None:
         """Leave out what only the source understands."""
-        if field in self._ledger.places("finish.sequence"):
+        if field in self._ledger.pointers.get("finish.sequence", ()):
             self._sequence_field = True
         else:
-            if field in self._ledger.places("finish.blocked"):
+            if field in self._ledger.pointers.get("finish.blocked", ()):
                 self._blocked = raw
             book_field(field, raw, self._repeated, self._said.get(field, frozenset()), self._ledger)
 

@@ -6,9 +6,9 @@ document (`object`, `type`, `role`), the number of a choice, a call or an event,
 """
 
 import re
-from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from typing import Any, cast
+from functools import lru_cache
+from typing import Any
 
 from msgspec import structs
 
@@ -19,37 +19,26 @@ from dragoman.dialects.record import Dialect, Holds
 from dragoman.interpreter.ledger import Ledger
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
-from dragoman.wire.pointer import escape
 
 UNKNOWN = "not known to the client's dialect"
 _REPEATED = "it repeats the request, and the client's dialect does not"
 _FURTHER = "only the first answer is told"
 _FURTHER_ANSWER = re.compile(r"/(?:candidates|choices)/[1-9]")
+_SILENT: tuple[Any, ...] = (None, "", {}, [])
 _NO_COUNT = "the client's dialect has no such count"
 
 
-def told(raw: bytes, where: str) -> Iterator[tuple[str, Any]]:
-    """Iterate the leaves of a value that say something, by pointer."""
+def told(raw: bytes, where: str) -> list[tuple[str, Any]]:
+    """Return the leaves of a value that say something, by pointer."""
+    return [leaf for leaf in _placed(raw, where) if leaf[1] not in _SILENT]
+
+
+def _placed(raw: bytes, where: str) -> list[tuple[str, Any]]:
     try:
-        value = json.decode(raw)
+        return json.placed(json.decode(raw), where)
     except json.Malformed:
         # Legal JSON that is no Python value.
-        yield where, raw
-        return
-    waiting: list[tuple[str, Any]] = [(where, value)]
-    while waiting:
-        place, value = waiting.pop()
-        match value:
-            case dict():
-                members = cast("dict[str, Any]", value)
-                waiting.extend((f"{place}/{escape(name)}", member) for name, member in members.items())
-            case list():
-                items = cast("list[Any]", value)
-                waiting.extend((f"{place}/{index}", item) for index, item in enumerate(items))
-            case None | "":
-                continue
-            case _:
-                yield place, value
+        return [(where, raw)]
 
 
 def book_usage(usage: Usage, holds: Holds, ledger: Ledger) -> None:
@@ -59,15 +48,16 @@ def book_usage(usage: Usage, holds: Holds, ledger: Ledger) -> None:
     if usage.extras is None:
         return
     base = ledger.place("usage")
-    counted = ledger.places("usage.counted")
+    counted = ledger.pointers.get("usage.counted", ())
     for field, raw in usage.extras.fields.items():
-        for where, count in told(raw, base + field):
-            if count == 0:
-                continue
-            if where in counted:
+        gone: list[str] = []
+        for where, count in _placed(raw, base + field):
+            if count and where in counted:
                 ledger.approximated(where, "counted in with the rest")
-            else:
-                ledger.dropped(where, _NO_COUNT)
+            elif count:
+                gone.append(where)
+        if gone:
+            ledger.leaves_dropped(gone, _NO_COUNT)
 
 
 def book_field(field: str, raw: bytes, repeated: frozenset[str], said: AbstractSet[str], ledger: Ledger) -> None:
@@ -77,9 +67,15 @@ def book_field(field: str, raw: bytes, repeated: frozenset[str], said: AbstractS
             if where not in said:
                 ledger.dropped(where, UNKNOWN)
         return
-    first = "/" + field.split("/", 2)[1]
-    what = _FURTHER if _FURTHER_ANSWER.match(field) else _REPEATED if first in repeated else UNKNOWN
-    ledger.value_dropped(field, raw, what)
+    ledger.value_dropped(field, raw, _why(field, repeated))
+
+
+@lru_cache(maxsize=1024)
+def _why(field: str, repeated: frozenset[str]) -> str:
+    """Tell why a field of a reply has no place at the client."""
+    if _FURTHER_ANSWER.match(field):
+        return _FURTHER
+    return _REPEATED if "/" + field.split("/", 2)[1] in repeated else UNKNOWN
 
 
 def part_leaves(part: AnyPart, source: Dialect) -> list[str]:

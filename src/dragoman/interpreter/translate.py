@@ -166,8 +166,9 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
     here, there = dialect_named(source), dialect_named(target)
     if here is there and context.passes and not _is_wrapped_otherwise(here, body, context):
         return Rendered(body)
-    ledger = Ledger(here.reply_pointers, body)
-    response = here.parse_response(body)
+    plain = here.read_plain(body)
+    ledger = Ledger(here.reply_pointers, body, exact=plain is not None)
+    response = plain or here.parse_response(body)
     if response.created is None:
         response = structs.replace(response, created=context.now)
     if here is not there or context.undo is not NO_UNDO:
@@ -177,8 +178,7 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
 
 def _fitted(response: Response, here: Dialect, there: Dialect, context: Context, ledger: Ledger) -> Response:
     """Return a whole reply in the caller's terms, with only what its dialect can hold."""
-    restorer = Restorer(context.undo)
-    restored = structs.replace(response, parts=tuple([restorer.whole(part) for part in response.parts]))
+    restored = structs.replace(response, parts=tuple(map(Restorer(context.undo).whole, response.parts)))
     if here is there:
         return restored
     return context.fitter(WholeFitter, here, there, ledger).fit(restored)

@@ -44,9 +44,12 @@ class Restorer:
 
     def whole(self, part: AnyPart) -> AnyPart:
         """Return a whole part in the caller's terms."""
-        if self.idle or not isinstance(part, ToolCall):
+        if type(part) is not ToolCall or self.idle:
             return part
-        named = self._named(part)
+        undo = self._undo
+        named = self._named(part) if undo.names or undo.custom else part
+        if not undo.custom and named.name not in undo.arguments and not named.namespace:
+            return named
         text = self._restored(named, named.arguments)
         return named if text is named.arguments else structs.replace(named, arguments=text)
 
@@ -58,8 +61,10 @@ class Restorer:
         return structs.replace(call, namespace=namespace, name=name, form=form)
 
     def _restored(self, call: ToolCall, arguments: str) -> str:
-        for step in reversed(self._undo.arguments.get(_full_name(call), ())):
-            arguments = restore(arguments, step)
+        steps = self._undo.arguments.get(_full_name(call) if call.namespace else call.name)
+        if steps is not None:
+            for step in reversed(steps):
+                arguments = restore(arguments, step)
         return _free_text(arguments) if call.name in self._undo.custom else arguments
 
 

@@ -7,8 +7,8 @@ byte of what is not looked at, numbers and whitespace included.
 import re
 import sys
 from codecs import utf_8_decode
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar, cast
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -27,6 +27,8 @@ _OBJECT: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _ARRAY: Decoder[list[Raw]] = Decoder(list[Raw])
 _BLOCK = 4096
 _OPENING = frozenset({b"{", b"["})
+_Decoded = dict[str, Any] | list[Any] | str | float | bool | None
+_CONTAINERS: frozenset[type] = frozenset({dict, list})
 _PATH = re.compile(r" - at `(?:key in )?(\$[^`]*)`$")
 
 encode = _ENCODER.encode
@@ -48,6 +50,9 @@ def require_utf8(body: bytes) -> None:
     size = len(body)
     at = 0
     try:
+        if size <= _BLOCK:
+            utf_8_decode(body, "strict", True)  # noqa: FBT003  a function of C takes no names
+            return
         # By blocks: a large text with one wide character decodes to four bytes a character and is slow to allocate.
         while at < size:
             block = body[at : at + _BLOCK]
@@ -84,7 +89,12 @@ def require_json(body: bytes | str | Raw) -> None:
 
 def decode(body: bytes | str | Raw) -> Any:
     """Decode to plain Python values."""
-    return decode_with(_ANY, body)
+    if type(body) is bytes:
+        require_utf8(body)
+    try:
+        return _ANY.decode(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise malformed(error) from None
 
 
 def encode_sorted(value: Any) -> bytes:
@@ -195,25 +205,39 @@ def _place(token: str) -> int:
     return int(token) if len(token) < 10 else sys.maxsize
 
 
-def leaves(raw: bytes | Raw, where: str) -> Iterator[str]:
-    """Iterate the pointers of all leaves below `where`; an empty container is a leaf."""
+def leaves(raw: bytes | Raw, where: str) -> list[str]:
+    """Return the pointers of all leaves below `where`; an empty container is a leaf."""
     if first_byte(raw) not in _OPENING:
-        yield where
-        return
+        return [where]
     try:
         value = decode_with(_UNCOUNTED, raw)
     except Malformed:
         # An integer of thousands of digits: legal JSON, and no Python value.
-        yield where
-        return
-    waiting: list[tuple[Any, str]] = [(value, where)]
+        return [where]
+    return [place for place, _ in placed(value, where)]
+
+
+def placed(value: _Decoded, where: str) -> list[tuple[str, Any]]:
+    """Return all leaves of a decoded value, in order, each behind its pointer; an empty container is a leaf."""
+    found: list[tuple[str, Any]] = []
+    waiting: list[tuple[str, _Decoded]] = [(where, value)]
     while waiting:
-        value, where = waiting.pop()
-        if isinstance(value, dict) and value:
-            members = cast("dict[str, Any]", value)
-            waiting.extend([(members[name], f"{where}/{pointers.escape(name)}") for name in reversed(members)])
-        elif isinstance(value, list) and value:
-            items = cast("list[Any]", value)
-            waiting.extend([(items[index], f"{where}/{index}") for index in reversed(range(len(items)))])
+        where, value = waiting.pop()
+        below: list[tuple[str, Any]] = []
+        flat = True
+        if type(value) is dict:
+            for name, member in value.items():
+                token = pointers.escape(name) if "/" in name or "~" in name else name
+                below.append((f"{where}/{token}", member))
+                flat = flat and type(member) not in _CONTAINERS
+        elif type(value) is list:
+            for index, item in enumerate(value):
+                below.append((f"{where}/{index}", item))
+                flat = flat and type(item) not in _CONTAINERS
+        if not below:
+            found.append((where, value))
+        elif flat:
+            found += below
         else:
-            yield where
+            waiting += reversed(below)
+    return found

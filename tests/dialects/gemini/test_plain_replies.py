@@ -12,7 +12,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.stream import collect
 from dragoman.dialects.gemini.chunks import ChunkReader
 from dragoman.dialects.gemini.plain_reply import read_plain
-from dragoman.dialects.gemini.response import build_response
+from dragoman.dialects.gemini.response import build_response, parse_response
 from dragoman.wire import json as wire_json
 
 
@@ -89,6 +89,16 @@ def test_whatever_is_not_quite_plain_is_left_to_the_reader_of_chunks(body):
     assert read_plain(body) is None
 
 
-def test_a_plain_reply_must_be_text():
-    with pytest.raises(wire_json.Malformed):
-        read_plain(reply({"text": "a"}).replace(b'"a"', b'"\xff"'))
+@pytest.mark.parametrize(
+    "body",
+    [
+        reply({"text": "a"}).replace(b'"a"', b'"\xff"'),
+        reply({"functionCall": {"name": "f", "args": {"a": "x"}}}).replace(b'"x"', b'"\xff"'),
+        reply({"text": "a"}, safetyRatings=[{"category": "x"}]).replace(b'"x"', b'"\xff"'),
+        reply({"text": "a"})[:-1] + b',"usageMetadata":{"promptTokensDetails":["\xff"]}}',
+    ],
+)
+def test_a_plain_reply_must_be_text(body):
+    assert read_plain(body) is None
+    with pytest.raises(Problem):
+        parse_response(body)

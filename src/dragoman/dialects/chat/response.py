@@ -258,18 +258,22 @@ def read_usage(raw: bytes | None) -> Usage | None:
 def write_usage(usage: Usage) -> bytes:
     """Write token counts."""
     fields = own_extras(usage, NAME) or {}
+    value = _write_counts(usage, fields)
+    return graft(encode(value), fields) if fields else encode(value)
+
+
+def _write_counts(usage: Usage, fields: dict[str, bytes]) -> dict[str, Any]:
     value: dict[str, Any] = {"prompt_tokens": usage.input or 0}
     if "/completion_tokens" not in fields:
         value["completion_tokens"] = usage.output or 0
     if "/total_tokens" not in fields:
         value["total_tokens"] = (usage.input or 0) + (usage.output or 0)
-    prompt = {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written}
-    told = {name: count for name, count in prompt.items() if count is not None}
-    if told:
-        value["prompt_tokens_details"] = told
+    if usage.cached is not None or usage.cache_written is not None:
+        prompt = {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written}
+        value["prompt_tokens_details"] = {name: count for name, count in prompt.items() if count is not None}
     if usage.reasoning is not None:
         value["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
-    return graft(encode(value), fields) if fields else encode(value)
+    return value
 
 
 def finish_word(finish: Finish, *, refusal: bool, legacy: bool) -> str:
@@ -285,12 +289,16 @@ def finish_word(finish: Finish, *, refusal: bool, legacy: bool) -> str:
 
 def build_response(response: Response, _request: Request | None) -> bytes:
     """Write a whole reply."""
-    fields = own_extras(response, NAME) or {}
-    refusal = any(isinstance(part, Refusal) for part in response.parts)
-    legacy = any(isinstance(part, ToolCall) and is_legacy(part) for part in response.parts)
+    fields = (own_extras(response, NAME) or {}) if response.extras is not None else {}
+    message = _write_plain(response.parts)
+    refusal = legacy = False
+    if message is None:
+        message = _write_message(response.parts)
+        refusal = any(isinstance(part, Refusal) for part in response.parts)
+        legacy = any(isinstance(part, ToolCall) and is_legacy(part) for part in response.parts)
     choice: dict[str, Any] = {
         "index": 0,
-        "message": _write_message(response.parts),
+        "message": message,
         "finish_reason": finish_word(response.finish, refusal=refusal, legacy=legacy),
     }
     if "/choices/0/logprobs" not in fields:
@@ -303,8 +311,29 @@ def build_response(response: Response, _request: Request | None) -> bytes:
         "choices": [choice],
     }
     if response.usage is not None:
-        body["usage"] = Raw(write_usage(response.usage))
+        usage = response.usage
+        body["usage"] = _write_counts(usage, {}) if usage.extras is None else Raw(write_usage(usage))
     return graft(encode(body), fields) if fields else encode(body)
+
+
+def _write_plain(parts: tuple[AnyPart, ...]) -> dict[str, Any] | None:
+    """Write what is nothing but texts and calls, as most replies are, straight; None for any other."""
+    texts: list[str] = []
+    calls: list[dict[str, Any]] = []
+    for part in parts:
+        if part.spelling or part.extras is not None:
+            return None
+        if type(part) is Text and not part.citations:
+            texts.append(part.text)
+        elif type(part) is ToolCall and part.form == "json" and part.signature is None:
+            function = {"name": part.name, "arguments": part.arguments}
+            calls.append({"id": part.id, "type": "function", "function": function})
+        else:
+            return None
+    message: dict[str, Any] = {"role": "assistant", "content": "".join(texts) if texts else None, "refusal": None}
+    if calls:
+        message["tool_calls"] = calls
+    return message
 
 
 def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from candidates and the prompts of its own tools apart from the prompt; the core
 their sum is kept beside them.
 """
 
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -49,15 +50,24 @@ _FINAL = frozenset({"stop", "other"})
 TOTAL = "/totalTokenCount"
 TOOL_USE = "/toolUsePromptTokenCount"
 _CARRIED = (
-    ("/promptTokensDetails", attrgetter("prompt_tokens_details")),
-    ("/candidatesTokensDetails", attrgetter("candidates_tokens_details")),
-    ("/cacheTokensDetails", attrgetter("cache_tokens_details")),
-    ("/toolUsePromptTokensDetails", attrgetter("tool_use_prompt_tokens_details")),
-    ("/trafficType", attrgetter("traffic_type")),
-    ("/serviceTier", attrgetter("service_tier")),
+    "/promptTokensDetails",
+    "/candidatesTokensDetails",
+    "/cacheTokensDetails",
+    "/toolUsePromptTokensDetails",
+    "/trafficType",
+    "/serviceTier",
+)
+_carried = attrgetter(
+    "prompt_tokens_details",
+    "candidates_tokens_details",
+    "cache_tokens_details",
+    "tool_use_prompt_tokens_details",
+    "traffic_type",
+    "service_tier",
 )
 
 
+@lru_cache(maxsize=256)
 def read_finish(word: str | int | None, *, called: bool) -> Finish:
     """Return why the reply ended; `called` says that it holds a complete call."""
     raw = _NUMBERS.get(word, str(word)) if isinstance(word, int) else word or ""
@@ -95,8 +105,7 @@ def read_usage(raw: bytes) -> Usage:
 
 def usage_of(wire: UsageMetadata, fields: dict[str, bytes]) -> Usage:
     """Return what was used; `fields` are the members that nobody knows."""
-    for field, carried in _CARRIED:
-        details = carried(wire)
+    for field, details in zip(_CARRIED, _carried(wire), strict=True):
         if details:
             fields[field] = bytes(details)
     prompt, tool_use = wire.prompt_token_count, wire.tool_use_prompt_token_count
@@ -107,16 +116,12 @@ def usage_of(wire: UsageMetadata, fields: dict[str, bytes]) -> Usage:
     if total is not None and total != (prompt or 0) + (tool_use or 0) + (candidates or 0) + (thoughts or 0):
         fields[TOTAL] = b"%d" % total
     return Usage(
-        input=_sum(prompt, tool_use),
-        output=_sum(candidates, thoughts),
+        input=prompt if tool_use is None else (prompt or 0) + tool_use,
+        output=candidates if thoughts is None else (candidates or 0) + thoughts,
         cached=wire.cached_content_token_count,
         reasoning=thoughts,
         extras=Extras(NAME, fields) if fields else None,
     )
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None and other is None else (one or 0) + (other or 0)
 
 
 def write_usage(usage: Usage) -> Any:

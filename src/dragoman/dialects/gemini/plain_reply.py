@@ -12,8 +12,7 @@ from dragoman.core.parts import AnyPart, Reasoning, Signature, Text, ToolCall
 from dragoman.core.response import Response
 from dragoman.core.value import Extras
 from dragoman.dialects.gemini.finish import read_finish, usage_of
-from dragoman.dialects.gemini.wire import ABSENT, ISSUER, NAME, Camel, UsageMetadata, given
-from dragoman.wire.json import require_utf8
+from dragoman.dialects.gemini.wire import ABSENT, ISSUER, NAME, Camel, UsageMetadata
 from dragoman.wire.pointer import Numbered
 
 _PLACES = Numbered("/candidates/0/content/parts/")
@@ -58,32 +57,35 @@ _REPLY: Decoder[_Reply] = Decoder(_Reply)
 
 
 def read_plain(body: bytes) -> Response | None:
-    """Return a reply that is plain; None for any other."""
-    require_utf8(body)
+    """Return a reply that is plain; None for any other, what is no reply included."""
     try:
         reply = _REPLY.decode(body)
+        candidate = reply.candidates[0] if len(reply.candidates) == 1 else None
+        parts = _read_parts(candidate.content.parts) if candidate is not None else None
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
-    if len(reply.candidates) != 1 or reply.candidates[0].index:
+    if candidate is None or candidate.index or parts is None:
         return None
-    candidate = reply.candidates[0]
-    parts = _read_parts(candidate.content.parts)
-    if parts is None:
+    fields: dict[str, bytes] = {}
+    if reply.create_time:
+        fields["/createTime"] = bytes(reply.create_time)
+    if candidate.avg_logprobs:
+        fields["/candidates/0/avgLogprobs"] = bytes(candidate.avg_logprobs)
+    if candidate.safety_ratings:
+        fields["/candidates/0/safetyRatings"] = bytes(candidate.safety_ratings)
+    if candidate.finish_message:
+        fields["/candidates/0/finishMessage"] = bytes(candidate.finish_message)
+    usage = usage_of(reply.usage_metadata, {}) if reply.usage_metadata is not None else None
+    counts = usage.extras.fields.values() if usage is not None and usage.extras is not None else ()
+    # What was not looked into may not be UTF-8, unless it is ASCII.
+    if not b"".join([*fields.values(), *counts]).isascii():
         return None
-    carried = {
-        "/createTime": reply.create_time,
-        "/candidates/0/avgLogprobs": candidate.avg_logprobs,
-        "/candidates/0/safetyRatings": candidate.safety_ratings,
-        "/candidates/0/finishMessage": candidate.finish_message,
-    }
-    fields = {field: bytes(raw) for field, raw in carried.items() if raw}
-    called = any(type(part) is ToolCall for part in parts)
     return Response(
         id=reply.response_id or "",
         model=reply.model_version or "",
         parts=tuple(parts),
-        finish=read_finish(candidate.finish_reason, called=called),
-        usage=usage_of(reply.usage_metadata, {}) if reply.usage_metadata is not None else None,
+        finish=read_finish(candidate.finish_reason, called=ToolCall in map(type, parts)),
+        usage=usage,
         extras=Extras(NAME, fields) if fields else None,
     )
 
@@ -98,8 +100,10 @@ def _read_parts(parts: list[_Part]) -> list[AnyPart] | None:
         if call is not None:
             if text is not None or not call.name:
                 return None
-            args = given(call.args)
-            arguments = "{}" if args is None else args.decode()
+            # What is not UTF-8 is not read here.
+            arguments = bytes(call.args).decode() or "{}"
+            if arguments == "null":
+                arguments = "{}"
             read.append(
                 ToolCall(id=call.id or "", name=call.name, arguments=arguments, where=where, signature=signature)
             )

@@ -16,7 +16,7 @@ from dragoman.wire.memory import Memory
 
 _WHOLE = re.compile(rb"(-?[0-9]+)\.0+")
 _SCIENTIFIC = re.compile(rb"-?[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]+")
-_FRACTION = re.compile(r"[0-9][.eE]")
+_FRACTION = re.compile(r"[0-9](?:\.[0-9]|[eE][-+0-9])")
 """Text without this holds no number that is not written as an integer."""
 _CHANGES_ONLY_INTEGERS: Memory[bool] = Memory()
 DEEPEST = 100
@@ -80,7 +80,10 @@ _KINDS = {b'"': "string", b"{": "object", b"[": "array", b"t": "boolean", b"f": 
 
 def restore(arguments: str, undo: ArgumentUndo) -> str:
     """Return `arguments` as the caller's schema wants them."""
-    if _FRACTION.search(arguments) is None and _only_integers(undo):
+    only_integers = _CHANGES_ONLY_INTEGERS.get(undo)
+    if only_integers is None:
+        only_integers = _CHANGES_ONLY_INTEGERS.keep(_only_integers(undo), undo)
+    if only_integers and _FRACTION.search(arguments) is None:
         return arguments
     text = arguments.encode("utf-8", "surrogatepass")
     try:
@@ -92,13 +95,9 @@ def restore(arguments: str, undo: ArgumentUndo) -> str:
 
 def _only_integers(undo: ArgumentUndo) -> bool:
     """Tell whether an undo changes nothing but how integers are written: most do no more."""
-    known = _CHANGES_ONLY_INTEGERS.get(undo)
-    if known is None:
-        known = not any(
-            part.values or part.parse or part.optional or part.renamed or part.wrapped for part in parts_of(undo)
-        )
-        _CHANGES_ONLY_INTEGERS.keep(known, undo)
-    return known
+    return not any(
+        part.values or part.parse or part.optional or part.renamed or part.wrapped for part in parts_of(undo)
+    )
 
 
 def parts_of(undo: ArgumentUndo) -> Iterator[ArgumentUndo]:
