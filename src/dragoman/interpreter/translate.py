@@ -32,10 +32,9 @@ from dragoman.interpreter.undo import Restorer
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import spliced
-from dragoman.wire.sse import MAX_EVENT_BYTES
+from dragoman.wire.sse import MAX_EVENT_BYTES, whole_frames
 
 F = TypeVar("F", bound=ReplyFitter)
-_FRAME = re.compile(rb".*?\n\r?\n", re.DOTALL)
 _FIRST_NAME = re.compile(rb'"[^"]*"|\n\r?\n')
 """From here on an envelope can be told from what it holds."""
 _LONGEST_HEAD = 4096
@@ -203,6 +202,9 @@ class StreamTranslator:
         self._ledger = Ledger(here.reply_pointers)
         self._fitter = None if here is there else context.fitter(ReplyFitter, here, there, self._ledger)
         self._encoder = there.encoder(context.client_request())
+        self._flowing = -1
+        """The part that text came for last, with nothing else told since, and its place at the client, if it passes."""
+        self._place: int | None = None
         self._begun = bytearray()
         """What has come of a frame that is not whole."""
         self._framed = True
@@ -261,7 +263,7 @@ class StreamTranslator:
         """Pass whole frames on as they are, up to the end of the reply or to what breaks it."""
         passed: list[bytes] = []
         # A frame that breaks must not have been begun: the error would be glued to what there was of it.
-        for frame in self._whole_frames(chunk) if self._framed else (chunk,):
+        for frame in whole_frames(self._begun, chunk) if self._framed else (chunk,):
             if self.over:
                 break
             events = self._decoder.feed(frame)
@@ -272,19 +274,6 @@ class StreamTranslator:
         if self.over:
             self._begun.clear()
         return b"".join(passed)
-
-    def _whole_frames(self, chunk: bytes) -> list[bytes]:
-        """Return the frames that are whole now, and hold what has come of the next."""
-        # Only what is new is looked at, and two bytes before it: a frame's end may come in pieces.
-        seam = bytes(self._begun[-2:]) + chunk
-        self._begun += chunk
-        end = max(seam.rfind(mark) + len(mark) if mark in seam else 0 for mark in (b"\n\n", b"\n\r\n"))
-        if not end:
-            return []
-        whole = len(self._begun) - len(seam) + end
-        known = bytes(self._begun[:whole])
-        del self._begun[:whole]
-        return _FRAME.findall(known)
 
     def _broken(self, events: list[Event]) -> bytes:
         """Return the error to send where a stream ends in nothing the client would take for one."""
@@ -299,14 +288,15 @@ class StreamTranslator:
         fitter = self._fitter
         for event in events:
             # Most events are text that goes on in an open part: those take the straight way.
-            if type(event) is PartDelta and fitter is not None and self._restorer.passes(event.index):
-                place = fitter.place_of(event.index) if self._sequencer.passes(event.index) else None
+            if type(event) is PartDelta:
+                place = self._place if event.index == self._flowing else self._flow(event.index)
                 if place is not None:
                     straight = event if place == event.index else PartDelta(place, event.text, event.piece)
                     told.append(encode(straight))
                     if self._watch is not None:
                         self._watch.grow(place, event.text)
                     continue
+            self._flowing = -1
             if type(event) is Started and event.created is None:
                 event = structs.replace(event, created=self._context.now)  # noqa: PLW2901  the same, made at a time
             for restored in self._restorer.feed(event):
@@ -317,6 +307,13 @@ class StreamTranslator:
                         self._watch.note(fitted)
                     told.extend(map(encode, fitted))
         return told[0] if len(told) == 1 else b"".join(told)
+
+    def _flow(self, index: int) -> int | None:
+        """Return the client's index of a part whose text passes as it is, until any other event is told."""
+        passes = self._fitter is not None and self._restorer.passes(index) and self._sequencer.passes(index)
+        self._place = self._fitter.place_of(index) if passes and self._fitter is not None else None
+        self._flowing = index
+        return self._place
 
     def _note(self, events: Iterable[Event]) -> None:
         """Remember what is asked of a stream later: whether it has begun and how it ended."""

@@ -6,6 +6,8 @@ stream's end cuts off (no blank line) is still told by `close`: dropping it woul
 server.
 """
 
+import re
+
 from msgspec import Struct
 
 from dragoman.wire.json import Malformed
@@ -13,6 +15,7 @@ from dragoman.wire.json import Malformed
 MAX_EVENT_BYTES = 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 _LF = 0x0A
+_FRAME = re.compile(rb".*?\n\r?\n", re.DOTALL)
 
 
 class Frame(Struct, frozen=True):
@@ -140,6 +143,20 @@ def _only_event(chunk: bytes) -> Frame | None:
     if end == size - 3 and chunk.endswith(b"\r\n\r\n") and chunk.count(b"\r") == chunk.count(b"\r\n"):
         return Frame(name, chunk[start + 6 : end - 1])
     return None
+
+
+def whole_frames(begun: bytearray, chunk: bytes) -> list[bytes]:
+    """Return the frames that are whole now as they came; what has come of the next is held in `begun`."""
+    # Only what is new is looked at, and two bytes before it: a frame's end may come in pieces.
+    seam = bytes(begun[-2:]) + chunk
+    begun += chunk
+    end = max(seam.rfind(mark) + len(mark) if mark in seam else 0 for mark in (b"\n\n", b"\n\r\n"))
+    if not end:
+        return []
+    whole = len(begun) - len(seam) + end
+    known = bytes(begun[:whole])
+    del begun[:whole]
+    return _FRAME.findall(known)
 
 
 def data_frame(data: bytes) -> bytes:

@@ -43,10 +43,11 @@ _THINKING = b'{"content":[{"type":"thinking","thinking":[{"type":"text","text":'
 class _OpenPart:
     """How the deltas of one part are written: between two fixed byte strings."""
 
-    __slots__ = ("grown", "head", "is_json_call", "ordinal", "part", "piece", "size", "tail")
+    __slots__ = ("grown", "head", "is_json_call", "kind", "ordinal", "part", "piece", "size", "tail")
 
     def __init__(self, part: AnyPart) -> None:
         self.part = part
+        self.kind = part.__class__
         self.head = b""
         self.tail = b""
         self.ordinal = -1
@@ -91,9 +92,9 @@ class ChatEncoder:
 
     def feed(self, event: Event) -> bytes:
         """Take the next event."""
+        if isinstance(event, PartDelta):
+            return self._grow(self._parts.get(event.index), event.text, event.piece)
         match event:
-            case PartDelta(index, text, piece):
-                return self._grow(self._parts.get(index), text, piece)
             case PartStarted(index, part):
                 return self._begin(index, part)
             case PartEnded(index, complete):
@@ -193,7 +194,7 @@ class ChatEncoder:
     def _grow(self, opened: _OpenPart | None, text: str, piece: int) -> bytes:
         if opened is None or not opened.head:
             return b""
-        if isinstance(opened.part, Reasoning):
+        if opened.kind is Reasoning:
             text = self._separated(opened, text, piece)
         opened.grown = True
         opened.size += len(text)

@@ -93,10 +93,11 @@ class ChunkReader:
     def feed(self, body: bytes) -> None:
         """Take one chunk."""
         if body.startswith(b"["):
-            for item in json.decode_array(body):
-                self._read(bytes(item))
-        else:
-            self._read(body)
+            for item in map(bytes, json.decode_array(body)):
+                if not self.goes_on(item):
+                    self.read(item)
+        elif not self.goes_on(body):
+            self.read(body)
 
     def conclude(self) -> None:
         """Tell the end of the reply; raise a `Problem` if there was no reply."""
@@ -124,7 +125,7 @@ class ChunkReader:
             return Finish("filtered", self._blocked)
         return read_finish(self._finish_word, called=self._called)
 
-    def _goes_on(self, body: bytes) -> bool:
+    def goes_on(self, body: bytes) -> bool:
         """Take a chunk in which the open text goes on, without a detour; leave any other."""
         if self._open < 0 or self._sealed or self._thought:
             return False
@@ -136,8 +137,11 @@ class ChunkReader:
         if len(candidates) != 1 or candidates[0].index or len(candidates[0].content.parts) != 1:
             return False
         text = candidates[0].content.parts[0].text
-        if more.usage_metadata:
-            self._take_usage(more.usage_metadata)
+        usage = more.usage_metadata
+        if self._counted and len(usage) > _ODD_USAGE:
+            self._usage = usage
+        elif usage:
+            self._take_usage(usage)
         if text:
             self._said.append(text)
             self.events.append(PartDelta(self._open, text))
@@ -146,9 +150,8 @@ class ChunkReader:
             self.tell_usage()
         return True
 
-    def _read(self, body: bytes) -> None:
-        if self._goes_on(body):
-            return
+    def read(self, body: bytes) -> None:
+        """Take one chunk that is an object, in which anything may be said."""
         chunk, unread = REPLY.read(body)
         if given(chunk.error) is not None:
             raise read_frame(body)

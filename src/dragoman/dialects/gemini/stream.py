@@ -56,16 +56,19 @@ class GeminiDecoder:
         """Take the next bytes."""
         if self._over or not chunk:
             return []
+        chunks = self._chunks
         lone = self._reader.lone(chunk) if type(self._reader) is SseReader else None
         try:
             if lone is not None:
-                self._chunks.feed(lone)
+                if not chunks.goes_on(lone):
+                    chunks.read(lone)
             else:
                 for body in self._bodies(chunk):
                     self._take(body)
         except (json.Malformed, Problem) as error:
             self._fail(error)
-        return self._told()
+        told, chunks.events = chunks.events, []
+        return told
 
     def close(self) -> list[Event]:
         """The stream is over."""
@@ -77,11 +80,7 @@ class GeminiDecoder:
             self._end()
         except (json.Malformed, Problem) as error:
             self._fail(error)
-        return self._told()
-
-    def _told(self) -> list[Event]:
-        told = self._chunks.events
-        self._chunks.events = []
+        told, self._chunks.events = self._chunks.events, []
         return told
 
     def _take(self, body: bytes) -> None:
