@@ -1,6 +1,7 @@
 """What the gateway does when an upstream fails: tries again, asks the next, gives up; the errors themselves are the fault matrix."""
 
 import json
+import time
 
 import anthropic
 import httpx2
@@ -122,6 +123,37 @@ def test_an_upstream_that_hangs_is_a_timeout(serve, streamed):
     with pytest.raises(anthropic.APIStatusError) as told:
         asked(gateway, "messages", "slow/gemini-3.8-flash~hang", streamed=streamed)
     assert told.value.status_code == 504
+
+
+@pytest.mark.parametrize("client", ["chat", "responses", "messages", "gemini"])
+@pytest.mark.parametrize("kind", ["gemini", "anthropic"])
+def test_a_stream_that_had_to_begin_without_the_upstream_ends_in_an_error_that_each_sdk_reads(serve, client, kind):
+    gateway = serve(
+        hold=0.05, heartbeat=0.05, upstreams={"slow": UpstreamTable(kind=kind, base_url="", first_byte=0.4)}
+    )
+    with pytest.raises((openai.APIError, anthropic.APIError, genai.errors.APIError), match="in time"):
+        asked(gateway, client, f"slow/{MODELS[NAMES[kind]]}~hang", streamed=True)
+    (record,) = gateway.told(1)
+    assert (record.status, record.outcome, record.tries, record.problem.kind) == (200, "failed", 1, "timeout")
+
+
+NAMES = {"gemini": "gem", "anthropic": "claude"}
+
+
+def test_signs_of_life_come_before_the_upstream_has_begun_to_answer(serve):
+    gateway = serve(hold=0.05, heartbeat=0.05)
+    body = {
+        "model": "openai/gpt-5.2~slow-headers,delay=0.5",
+        "stream": True,
+        "messages": [{"role": "user", "content": "x"}],
+    }
+    began = time.monotonic()
+    with httpx2.stream("POST", f"{gateway.base_url}/v1/chat/completions", json=body) as told:
+        assert time.monotonic() - began < 0.45
+        assert told.headers["x-dragoman-upstream"] == "openai"
+        text = b"".join(told.iter_bytes())
+    assert text.startswith(b"\n\n")
+    assert text.rstrip().endswith(b"data: [DONE]")
 
 
 def test_a_stream_that_stalls_ends_in_an_error(serve):

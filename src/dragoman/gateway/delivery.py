@@ -1,13 +1,11 @@
 """A good reply on its way to the client, whole or as a stream."""
 
-import asyncio
-
 from dragoman.core.problems import NOTHING_SAID, Problem
 from dragoman.core.response import Finish, Response
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.ask import Ask
 from dragoman.gateway.attempt import Reached, told
-from dragoman.gateway.framing import framer
+from dragoman.gateway.pulse import Pulse
 from dragoman.gateway.record import Record
 from dragoman.gateway.sessions.keeping import Keeper
 from dragoman.gateway.telling import headers_of, signed_event
@@ -17,8 +15,6 @@ from dragoman.interpreter.signing import CallWatch, calls_in
 from dragoman.interpreter.translate import StreamTranslator, translate_response
 
 _JSON = {"content-type": "application/json"}
-_BEAT = b"\n"
-"""A blank line: the only heartbeat that no client stumbles over."""
 
 
 async def send_whole(
@@ -54,14 +50,17 @@ def _read(body: bytes, dialect: str) -> Response:
 
 
 class Stream:
-    """A stream on its way to the client.
+    """A stream on its way to the client, which begins with its first real event, or when its pulse begins it."""
 
-    It begins for the client with the first real event, or when that is too long in coming; from then on blank lines
-    keep the connection alive while nothing else comes.
-    """
-
-    def __init__(
-        self, reached: Reached, ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None = None
+    def __init__(  # noqa: PLR0913  what a stream needs is what a request has
+        self,
+        reached: Reached,
+        ask: Ask,
+        exchange: Exchange,
+        record: Record,
+        keeper: Keeper | None = None,
+        *,
+        pulse: Pulse,
     ) -> None:
         self._incoming = reached.incoming
         self._exchange = exchange
@@ -75,41 +74,38 @@ class Stream:
         self._watch = CallWatch()
         watch = self._watch if reached.vault is not None else None
         self._translator = StreamTranslator(reached.target.upstream.dialect, ask.dialect, reached.context, watch)
-        self._framer = framer(ask.framing)
-        self._held = b""
-        self._loop = asyncio.get_running_loop()
-        self._last = 0.0
-        self._timer: asyncio.TimerHandle | None = None
+        self._pulse = pulse
+        if not exchange.started:
+            pulse.renew()
 
-    async def send(self, hold: float, beat: float) -> None:
+    async def send(self) -> None:
         """Send all of it; raise the `Problem` of a stream that fails before it begins."""
-        self._timer = self._loop.call_later(hold, self._nudge, beat)
         try:
             await self._send()
         finally:
-            self._timer.cancel()
             record, translator = self._record, self._translator
             record.losses = (*record.losses, *translator.losses)
             record.usage, record.problem = translator.usage, translator.problem
             record.finish = translator.finish.reason if translator.finish is not None else ""
 
     async def _send(self) -> None:
-        translator, exchange, feed = self._translator, self._exchange, self._framer.feed
+        translator, exchange, pulse = self._translator, self._exchange, self._pulse
+        feed = pulse.framer.feed
         told_now = b""
         while not translator.over:
             told_now = feed(self._signed(await self._next()))
             if not told_now:
                 continue
             if not exchange.started:
-                self._held, told_now = self._held + told_now, b""
+                pulse.held, told_now = pulse.held + told_now, b""
                 if translator.problem is not None:
                     raise translator.problem
                 if not translator.begun:
                     continue
                 self._record.note_first()
-                self._begin()
+                pulse.begin()
             else:
-                self._last = self._loop.time()
+                pulse.note()
                 if translator.begun:
                     self._record.note_first()
             if not translator.over or self._keeper is not None:
@@ -117,10 +113,10 @@ class Stream:
                 told_now = b""
         last = told_now + feed(self._signed(await self._kept()))
         if not exchange.started:
-            self._begin()
+            pulse.begin()
         if not exchange.is_gone:
             self._note_end()
-        await exchange.end(last + self._framer.close())
+        await exchange.end(last + pulse.framer.close())
 
     def _signed(self, events: bytes) -> bytes:
         """Name the request in the error that ends a stream."""
@@ -155,20 +151,3 @@ class Stream:
                 raise
             self._translator.problem = problem
             return keeper.failed(problem, self._request)
-
-    def _begin(self) -> None:
-        record = self._record
-        record.status = 200
-        headers = headers_of(record, {"content-type": self._framer.kind, "cache-control": "no-cache"})
-        self._exchange.start(200, headers, first=self._held)
-        self._held = b""
-        self._last = self._loop.time()
-
-    def _nudge(self, beat: float) -> None:
-        """Begin if nothing has yet, else send a sign of life if there was none for long."""
-        if not self._exchange.started:
-            self._begin()
-        elif self._loop.time() - self._last >= beat:
-            self._exchange.push(_BEAT)
-            self._last = self._loop.time()
-        self._timer = self._loop.call_later(beat, self._nudge, beat)

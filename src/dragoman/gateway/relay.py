@@ -1,7 +1,8 @@
 """The story of one request: find its upstreams, try them in turn, hand the reply to the client.
 
-Nothing is sent to the client before the first real event of a reply, so a fault before it has its true status and may
-be tried again, here or at the next upstream. After it an error is told in the stream.
+Nothing is sent to the client before the first real event of a reply, unless that is too long in coming; so a fault
+before it has its true status and may be tried again, here or at the next upstream. After it an error is told in the
+stream.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from dragoman.gateway.catalogue import Catalogue
 from dragoman.gateway.counting import count
 from dragoman.gateway.delivery import Stream, send_whole
 from dragoman.gateway.passage import Passage, outgoing_of, pass_on
+from dragoman.gateway.pulse import Pulse
 from dragoman.gateway.record import Record
 from dragoman.gateway.retries import Budget, Patience, may_pass_elsewhere, wait_before
 from dragoman.gateway.route import Routes, Target
@@ -48,13 +50,31 @@ class Relay:
 
     async def answer(self, ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None = None) -> None:
         """Answer a request, or raise the `Problem` for which that cannot be done."""
+        if not ask.call.stream:
+            await self._try(ask, exchange, record, keeper)
+            return
+        pulse = Pulse(ask, exchange, record)
+        pulse.start(self._manner.hold, self._manner.heartbeat)
+        try:
+            await self._try(ask, exchange, record, keeper, pulse)
+        except Problem as problem:
+            if not exchange.started or exchange.ended or record.first is not None:
+                raise
+            await pulse.fail(problem, keeper)
+        finally:
+            pulse.stop()
+
+    async def _try(
+        self, ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None, pulse: Pulse | None = None
+    ) -> None:
+        """Try as often as patience and budget allow, until the client has seen a byte."""
         targets = self.routes.of(ask.call.model)
         self._budget.earn()
         tried = 0
         while True:
             tried += 1
             try:
-                await self._round(targets, ask, exchange, record, keeper)
+                await self._round(targets, ask, exchange, record, keeper, pulse=pulse)
             except Problem as problem:
                 wait = None if exchange.started else wait_before(problem, tried, self._manner.patience)
                 if wait is None:
@@ -80,27 +100,40 @@ class Relay:
         record.note_asked(upstream.name, passage.target.model)
         await pass_on(outgoing, passage, self._client, exchange, record)
 
-    async def _round(
-        self, targets: tuple[Target, ...], ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None
+    async def _round(  # noqa: PLR0913  what is passed on is what a request has
+        self,
+        targets: tuple[Target, ...],
+        ask: Ask,
+        exchange: Exchange,
+        record: Record,
+        keeper: Keeper | None,
+        *,
+        pulse: Pulse | None,
     ) -> None:
         """Try each upstream once; raise what the last one said."""
         for at, target in enumerate(targets):
             try:
                 reached = await reach(ask, target, self._client, record, self._vault)
-                await self._deliver(reached, ask, exchange, record, keeper)
+                await self._deliver(reached, ask, exchange, record, keeper, pulse=pulse)
             except Problem as problem:
                 if exchange.started or at + 1 == len(targets) or not may_pass_elsewhere(problem):
                     raise
             else:
                 return
 
-    async def _deliver(
-        self, reached: Reached, ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None
+    async def _deliver(  # noqa: PLR0913  what is passed on is what a request has
+        self,
+        reached: Reached,
+        ask: Ask,
+        exchange: Exchange,
+        record: Record,
+        keeper: Keeper | None,
+        *,
+        pulse: Pulse | None,
     ) -> None:
         try:
-            if ask.call.stream:
-                stream = Stream(reached, ask, exchange, record, keeper)
-                await stream.send(self._manner.hold, self._manner.heartbeat)
+            if pulse is not None:
+                await Stream(reached, ask, exchange, record, keeper, pulse=pulse).send()
             else:
                 await send_whole(reached, ask, exchange, record, keeper)
         except Problem as problem:

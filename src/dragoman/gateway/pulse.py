@@ -1,0 +1,83 @@
+"""The signs of life of a stream.
+
+A stream begins for the client with the first real event, or when that is too long in coming: also where the upstream
+has not even begun to answer. From then on blank lines keep the connection alive while nothing else comes, and what goes
+wrong is told in the stream.
+"""
+
+import asyncio
+
+from dragoman.core.events import Failed, Started
+from dragoman.core.problems import Problem
+from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.ask import Ask
+from dragoman.gateway.framing import framer
+from dragoman.gateway.record import Record
+from dragoman.gateway.sessions.keeping import Keeper
+from dragoman.gateway.telling import headers_of
+from dragoman.http.exchange import Exchange
+
+_BEAT = b"\n"
+"""A blank line: the only heartbeat that no client stumbles over."""
+
+
+class Pulse:
+    """Begins a stream in time, and keeps it alive."""
+
+    def __init__(self, ask: Ask, exchange: Exchange, record: Record) -> None:
+        self._ask = ask
+        self._exchange = exchange
+        self._record = record
+        self._loop = asyncio.get_running_loop()
+        self._last = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self.renew()
+
+    def renew(self) -> None:
+        """Another attempt begins: what was held of the last one is forgotten."""
+        self.framer = framer(self._ask.framing)
+        self.held = b""
+        """What has come before the first real event."""
+
+    def start(self, hold: float, beat: float) -> None:
+        """Begin the stream after so many seconds if nothing has by then, and keep it alive."""
+        self._timer = self._loop.call_later(hold, self._nudge, beat)
+
+    def stop(self) -> None:
+        """It is over."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def begin(self) -> None:
+        """Tell the client that a stream begins."""
+        record = self._record
+        record.status = 200
+        headers = headers_of(record, {"content-type": self.framer.kind, "cache-control": "no-cache"})
+        self._exchange.start(200, headers, first=self.held)
+        self.held = b""
+        self.note()
+
+    def note(self) -> None:
+        """Something is sent."""
+        self._last = self._loop.time()
+
+    async def fail(self, problem: Problem, keeper: Keeper | None) -> None:
+        """End a stream of which the client has heard nothing but that it begins."""
+        self._record.problem, self._record.outcome = problem, "failed"
+        encoder = dialect_named(self._ask.dialect).encoder(None)
+        told = encoder.feed(Started("", self._ask.call.model)) + encoder.feed(Failed(problem))
+        if keeper is not None:
+            keeper.begin()
+            told = keeper.passing(told) + keeper.let_go()
+        await self._exchange.end(self.framer.feed(told) + self.framer.close())
+
+    def _nudge(self, beat: float) -> None:
+        """Begin if nothing has yet, else send a sign of life if there was none for long."""
+        if self._exchange.is_gone:
+            return
+        if not self._exchange.started:
+            self.begin()
+        elif self._loop.time() - self._last >= beat:
+            self._exchange.push(_BEAT)
+            self.note()
+        self._timer = self._loop.call_later(beat, self._nudge, beat)
