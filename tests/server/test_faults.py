@@ -140,6 +140,14 @@ def test_a_stream_that_had_to_begin_without_the_upstream_ends_in_an_error_that_e
 NAMES = {"gemini": "gem", "anthropic": "claude"}
 
 
+def test_an_error_in_a_stream_that_began_without_the_upstream_names_the_exchange(serve):
+    slow = {"slow": UpstreamTable(kind="anthropic", base_url="", first_byte=0.3)}
+    gateway = serve(hold=0.05, heartbeat=0.05, upstreams=slow)
+    body = {"model": "slow/claude-opus-4-8~hang", "max_tokens": 9, "stream": True, "messages": []}
+    told = httpx2.post(f"{gateway.base_url}/v1/messages", json=body)
+    assert f'"request_id":"{told.headers["x-dragoman-exchange"]}"' in told.text
+
+
 def test_signs_of_life_come_before_the_upstream_has_begun_to_answer(serve):
     gateway = serve(hold=0.05, heartbeat=0.05)
     body = {

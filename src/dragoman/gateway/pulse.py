@@ -14,7 +14,7 @@ from dragoman.gateway.ask import Ask
 from dragoman.gateway.framing import framer
 from dragoman.gateway.record import Record
 from dragoman.gateway.sessions.keeping import Keeper
-from dragoman.gateway.telling import headers_of
+from dragoman.gateway.telling import headers_of, signed_event
 from dragoman.http.exchange import Exchange
 
 _BEAT = b"\n"
@@ -69,7 +69,7 @@ class Pulse:
         if keeper is not None:
             keeper.begin()
             told = keeper.passing(told) + keeper.let_go()
-        await self._exchange.end(self.framer.feed(told) + self.framer.close())
+        await self._exchange.end(self.framer.feed(signed_event(told, self._record)) + self.framer.close())
 
     def _nudge(self, beat: float) -> None:
         """Begin if nothing has yet, else send a sign of life if there was none for long."""
