@@ -12,6 +12,15 @@ _QUIET = frozenset({"succeeded", "failed", "unknown", "invalid", "cancelled"})
 """Ends that say nothing about the health of a tool."""
 
 
+def _loggable(error: BaseException | None) -> BaseException | None:
+    """Return an error whose words every log can write: some hold halves of characters, as names of files do."""
+    try:
+        str(error).encode()
+    except UnicodeEncodeError:
+        return RuntimeError(f"{type(error).__name__}: {str(error)!a}")
+    return error
+
+
 class Record:
     """A call from its beginning to its end."""
 
@@ -34,7 +43,7 @@ class Record:
             outcome,
             milliseconds,
             size,
-            exc_info=error,
+            exc_info=_loggable(error),
             extra={
                 "tool": self._name,
                 "outcome": outcome,
