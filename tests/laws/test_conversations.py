@@ -20,6 +20,7 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.recall import Recall
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import Translation, translate_request
+from laws.alike import assert_alike
 from laws.documents import DIALECTS, MODELS, requests, shape
 from shelf import needs_shelf
 
@@ -48,24 +49,10 @@ def _translated(body: bytes, source: str, target: str, recall: Recall) -> Transl
             return (problem.kind, problem.message, problem.where)
 
 
-def _places(told: Translation) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Equality of messages does not look at where they stand."""
-    return [
-        (message.where, [(part.where, part.spelling) for part in message.parts]) for message in told.request.messages
-    ]
-
-
 def _assert_alike(body: bytes, source: str, target: str, recall: Recall) -> None:
     known = _translated(body, source, target, recall)
     new = _translated(body, source, target, FORGETFUL)
-    if isinstance(new, tuple):
-        assert known == new
-        return
-    assert known.call == new.call
-    assert known.losses == new.losses
-    assert known.undo == new.undo
-    assert known.request == new.request
-    assert _places(known) == _places(new)
+    assert_alike(known, new)
 
 
 def _grown(body: dict[str, Any], source: str, steps: list[int], *, spaced: bool) -> list[bytes]:

@@ -77,3 +77,9 @@ def test_a_background_response_holds_its_keys_place(serve):
             assert time.monotonic() < deadline
         else:
             break
+
+
+def test_a_background_response_in_which_nothing_was_said_is_over_too(client, name):
+    slow = "gemini/gemini-3.8-flash~blocked"
+    begun = client.responses.create(model=slow, input="Bad words", background=True, conversation=name)
+    assert until_done(client, begun.id).status not in {"queued", "in_progress"}

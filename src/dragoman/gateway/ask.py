@@ -8,6 +8,7 @@ from msgspec import Struct
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.http.message import Headers
+from dragoman.wire.json import Malformed
 
 Framing = Literal["sse", "array"]
 
@@ -30,6 +31,11 @@ class Ask(Struct, frozen=True, kw_only=True):
     """The client's headers that an upstream of the same dialect may see."""
     target: str = ""
     """The path and query that an upstream with the same path may see; empty without a query."""
+
+
+def unreadable(error: Malformed) -> Problem:
+    """Say of a body that it cannot be read, and where."""
+    return Problem("invalid_request", error.message, where=error.where)
 
 
 class _Head(Struct):

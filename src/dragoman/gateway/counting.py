@@ -2,7 +2,7 @@
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
-from dragoman.gateway.ask import Ask
+from dragoman.gateway.ask import Ask, unreadable
 from dragoman.gateway.attempt import passed, refused, told, translated, without_secrets
 from dragoman.gateway.record import Record
 from dragoman.gateway.route import Target
@@ -52,7 +52,7 @@ def unwrapped(call: Call) -> Call:
     try:
         members = json.decode_object(call.body)
     except json.Malformed as error:
-        raise Problem("invalid_request", error.message, where=error.where) from None
+        raise unreadable(error) from None
     whole = members.get(_WHOLE_REQUEST)
     return call if whole is None else Call(bytes(whole), call.model)
 
@@ -64,7 +64,7 @@ def wrapped_count(body: bytes) -> Call:
         model = json.decode(json.decode_object(request)["model"])
         return Call(removed(request, "model"), str(model).removeprefix("models/"))
     except json.Malformed as error:
-        raise Problem("invalid_request", error.message, where=error.where) from None
+        raise unreadable(error) from None
     except KeyError as error:
         raise Problem("invalid_request", f"the request has no {error}", where="/request") from None
 

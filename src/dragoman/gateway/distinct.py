@@ -9,6 +9,7 @@ from collections import OrderedDict
 from msgspec import Raw, Struct
 
 from dragoman.core.problems import Problem
+from dragoman.gateway.ask import unreadable
 from dragoman.wire import array, json
 from dragoman.wire.duplicates import duplicate
 from dragoman.wire.pointer import escape, split
@@ -56,7 +57,7 @@ class Distinct:
             part = self._new(body, history) if len(body) >= self._least else _Part(body)
             where = self._duplicate(part.body, history)
         except json.Malformed as error:
-            raise Problem("invalid_request", error.message, where=error.where) from None
+            raise unreadable(error) from None
         if where is not None:
             raise _twice(_moved(where, history, part.items))
         if part.start >= 0:
@@ -115,7 +116,7 @@ def require_distinct(body: bytes) -> None:
     try:
         where = duplicate(body)
     except json.Malformed as error:
-        raise Problem("invalid_request", error.message, where=error.where) from None
+        raise unreadable(error) from None
     if where is not None:
         raise _twice(where)
 

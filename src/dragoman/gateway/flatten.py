@@ -3,8 +3,8 @@
 import re
 from typing import Any, cast
 
-from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
+from dragoman.gateway.ask import unreadable
 from dragoman.wire import json
 from dragoman.wire.splice import spliced
 
@@ -26,7 +26,7 @@ def flattened(call: Call) -> Call:
             if flat != value:
                 body = spliced(body, name, json.encode(flat))
     except json.Malformed as error:
-        raise Problem("invalid_request", error.message, where=error.where) from None
+        raise unreadable(error) from None
     return call if body == call.body else Call(body, call.model, call.stream)
 
 

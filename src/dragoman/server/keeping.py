@@ -3,6 +3,7 @@
 from typing import Any
 
 from dragoman.core.problems import Problem
+from dragoman.gateway.ask import unreadable
 from dragoman.gateway.sessions.background import Background
 from dragoman.gateway.sessions.keeping import unavailable
 from dragoman.http.exchange import Exchange
@@ -28,7 +29,7 @@ async def answer(background: Background, path: Path, owner: str, exchange: Excha
     except Conflict:
         raise Problem("conflict", f"the conversation {path.name!r} has changed meanwhile: ask again") from None
     except json.Malformed as error:
-        raise Problem("invalid_request", error.message, where=error.where) from None
+        raise unreadable(error) from None
 
 
 async def _told(background: Background, path: Path, owner: str, exchange: Exchange) -> Any:

@@ -6,7 +6,6 @@ from typing import Any
 
 from dragoman.core.problems import Problem
 from dragoman.gateway.record import Record
-from dragoman.server.auxiliary import Told
 from dragoman.wire import json
 
 _MOST = 1000
@@ -34,7 +33,7 @@ class Kept:
         record = self._records.get(name)
         return b"" if record is None or record.owner != owner else _shown(record)
 
-    async def tell(self, name: str, owner: str) -> Told:
+    async def tell(self, name: str, owner: str) -> tuple[int, dict[str, str], bytes]:
         """Show what happened to an exchange, here or at another worker, to who asked for it."""
         found = self.find(name, owner)
         if not found and self._elsewhere is not None:

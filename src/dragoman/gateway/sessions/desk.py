@@ -4,7 +4,7 @@ from msgspec import Raw, structs
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.ask import Ask
+from dragoman.gateway.ask import Ask, unreadable
 from dragoman.gateway.sessions.before import REFERENCE
 from dragoman.gateway.sessions.keeping import Keeper
 from dragoman.gateway.sessions.opening import Opened, open_request
@@ -46,4 +46,4 @@ def _members(body: bytes) -> dict[str, Raw]:
     try:
         return json.decode_object(body)
     except json.Malformed as error:
-        raise Problem("invalid_request", error.message, where=error.where) from None
+        raise unreadable(error) from None

@@ -110,13 +110,13 @@ class Keeper:
         if not question.keeps:
             return
         turn = answered(question, reply, response)
-        if not any(item.said for item in turn.items):
-            return  # a turn in which nothing was said is none: the next goes on from the one before
+        # A turn in which nothing was said is none of its conversation: the next goes on from the one before.
+        conversation = question.conversation if any(item.said for item in turn.items) else None
         try:
             if question.turn.status == "in_progress":
-                await self._store.finish(turn, question.conversation)
-            else:
-                await self._store.add(turn, question.conversation)
+                await self._store.finish(turn, conversation)
+            elif conversation is not None or question.is_named:
+                await self._store.add(turn, conversation)
         except Conflict:
             words = f"the conversation {question.turn.conversation!r} has gone on meanwhile: ask again"
             raise Problem("conflict", words, code="conversation_changed") from None

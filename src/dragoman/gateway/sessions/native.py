@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
-from dragoman.gateway.ask import named_in
+from dragoman.gateway.ask import named_in, unreadable
 from dragoman.gateway.sessions.naming import fresh_conversation
 from dragoman.gateway.sessions.wanted import Wanted, named_conversation
 from dragoman.wire import json
@@ -33,7 +33,7 @@ def native_call(body: bytes) -> tuple[Call, Wanted]:
                 body = removed(body, name)
         return Call(spliced(body, "contents", contents), named.model, named.stream), wanted
     except json.Malformed as error:
-        raise Problem("invalid_request", error.message, where=error.where) from None
+        raise unreadable(error) from None
 
 
 def _contents(members: dict[str, Raw]) -> bytes:

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 
 from msgspec import Raw, Struct
 
-from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.ask import Ask
+from dragoman.gateway.ask import Ask, unreadable
 from dragoman.gateway.sessions.before import find_before, find_said
 from dragoman.gateway.sessions.keeping import Question, unavailable
 from dragoman.gateway.sessions.naming import item_id
@@ -39,7 +38,7 @@ async def open_request(store: Store, ask: Ask, members: Mapping[str, Raw], wante
     except Unavailable:
         raise unavailable() from None
     except json.Malformed as error:
-        raise Problem("invalid_request", error.message, where=error.where) from None
+        raise unreadable(error) from None
 
 
 async def _opened(store: Store, ask: Ask, members: Mapping[str, Raw], wanted: Wanted) -> Opened:
