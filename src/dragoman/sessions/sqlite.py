@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
+from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -21,6 +22,9 @@ from dragoman.sessions.values import Unavailable
 
 T = TypeVar("T")
 _BUSY_SECONDS = 5.0
+_AGAIN_SECONDS = 0.01
+_PRIMARY = 0xFF
+"""The part of an error code that says what it is; the rest says where."""
 _MOST_AT_ONCE = 64
 
 
@@ -58,7 +62,7 @@ class Sqlite:
             # Conversations are nobody else's business; SQLite gives its other files the mode of this one.
             path.touch(mode=0o600)
             self._connection = self._connect()
-            self._connection.execute("PRAGMA journal_mode = WAL")
+            _use_log(self._connection)
             self._connection.execute("BEGIN IMMEDIATE")
             migrate(_Cursor(self._connection), "BLOB")
             self._connection.execute("COMMIT")
@@ -155,6 +159,20 @@ class Sqlite:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.close()
                 self._connection = self._connect()
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Let a file be written ahead; SQLite does not wait by itself for another process that is about to do the same."""
+    end = monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & _PRIMARY != sqlite3.SQLITE_BUSY or monotonic() > end:
+                raise
+            sleep(_AGAIN_SECONDS)
+        else:
+            return
 
 
 def _set(tell: Callable[[Any], None], value: Any, done: "Future[Any]") -> None:

@@ -1,0 +1,33 @@
+"""What only the file promises."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from threading import Timer
+
+import pytest
+
+from dragoman.sessions import sqlite
+from dragoman.sessions.sqlite import Sqlite
+from dragoman.sessions.values import Unavailable
+
+
+@pytest.fixture
+def held(tmp_path):
+    """A new file that another process is about to make its own."""
+    path = tmp_path / "sessions.sqlite3"
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield path, other
+
+
+def test_a_new_file_is_opened_by_many_at_the_same_moment(held):
+    path, other = held
+    Timer(0.2, other.execute, ["COMMIT"]).start()
+    asyncio.run(Sqlite(path).close())
+
+
+def test_a_file_that_another_never_lets_go_of_cannot_be_opened(held, monkeypatch):
+    monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 0.1)
+    with pytest.raises(Unavailable, match="locked"):
+        Sqlite(held[0])
