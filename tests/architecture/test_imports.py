@@ -18,7 +18,7 @@ MAY_IMPORT = {
     "interpreter": {"core", "wire", "dialects"},
     "upstreams": {"core", "wire", "dialects", "interpreter", "http"},
     "gateway": {"core", "wire", "dialects", "interpreter", "upstreams", "sessions", "agent", "http"},
-    "tools": {"core"},
+    "tools": {"core", "http"},
     "sessions": {"core"},
     "agent": {"core", "tools"},
     "http": set(),
