@@ -10,7 +10,7 @@ import pytest
 from architecture.tree import PACKAGE, modules, name_of, parsed
 
 LEAVES = {"mcp", "intercept", "simulator", "console"}
-COMPOSERS = {"server", "cli"}
+COMPOSERS = {"server", "doctor", "cli"}
 MAY_IMPORT = {
     "core": set(),
     "wire": set(),

@@ -19,10 +19,10 @@ from dragoman.gateway.record import Record
 from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listening
-from dragoman.server import lines as lines_of
-from dragoman.server import log
-from dragoman.server.lines import Lines
 from dragoman.server.serving import running
+from dragoman.server.watching import lines as lines_of
+from dragoman.server.watching import log
+from dragoman.server.watching.lines import Lines
 
 CANARY = "canary-of-what-was-said"
 CLIENT, UPSTREAM = "a-key-of-our-own-client", "the key that no pattern finds"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dragoman.config import Config
-    from dragoman.server.doctor import Check
+    from dragoman.doctor.checks import Check
 
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     import asyncio  # noqa: PLC0415  only for this verb
 
     from dragoman.config import ConfigError, load  # noqa: PLC0415
-    from dragoman.server.doctor import Check  # noqa: PLC0415
+    from dragoman.doctor.checks import Check  # noqa: PLC0415
     from dragoman.server.serving import listen_address  # noqa: PLC0415
 
     tell = _json if options.json else _line
@@ -58,7 +58,7 @@ def _check_models(config: "Config", models: "list[str]") -> None:
 
 
 async def _examined(config: "Config", options: argparse.Namespace, tell: "Callable[[Check], None]") -> bool:
-    from dragoman.server.doctor import examine  # noqa: PLC0415  only for this verb
+    from dragoman.doctor.checks import examine  # noqa: PLC0415  only for this verb
 
     well = True
     async for check in examine(config, options.model, options.timeout):

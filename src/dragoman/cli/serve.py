@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
         listen = config.server.listen
         if options.workers > 1:
             return _several(config, options.workers)
-        from dragoman.server.run import serve  # noqa: PLC0415  only for this verb
+        from dragoman.server.process.run import serve  # noqa: PLC0415  only for this verb
 
         with contextlib.suppress(KeyboardInterrupt):
             runner()(serve(config, begun=lambda gateway: _say(config, gateway.base_url)))
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _several(config: "Config", count: int) -> int:
-    from dragoman.server.workers import Workers  # noqa: PLC0415  not for one process
+    from dragoman.server.process.workers import Workers  # noqa: PLC0415  not for one process
 
     workers = Workers(config, count, runner())
     return workers.serve(lambda: _say(config, workers.base_url))

@@ -24,12 +24,12 @@ from dragoman.gateway.sessions.wanted import Wanted
 from dragoman.gateway.telling import headers_of, signed
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.message import Headers, Request
-from dragoman.server import code_assist, keeping, models, passing
 from dragoman.server.access import Access, Key
-from dragoman.server.other_paths import OtherPath
+from dragoman.server.endpoints import code_assist, models, passing, stored_paths
+from dragoman.server.endpoints.other_paths import OtherPath
 from dragoman.server.paths import Path, dialect_of, methods_of, path_of
 from dragoman.server.strictness import wants_strict
-from dragoman.server.watch import Watch
+from dragoman.server.watching.watch import Watch
 
 _PASSED = frozenset({"anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "x-goog-request-params"})
 """Headers by which a vendor's clients choose how it behaves. Credentials are never among them."""
@@ -106,7 +106,7 @@ class App:
                 await exchange.send(200, headers_of(record, _JSON), told)
             case "kept":
                 self._distinct.require(request.body, "")
-                await keeping.answer(self.background, path, key.name, exchange)
+                await stored_paths.answer(self.background, path, key.name, exchange)
             case "assist":
                 self._distinct.require(request.body, "")
                 told = await code_assist.told(path.name, request.body, self._relay.catalogue, key.allows)
@@ -114,7 +114,7 @@ class App:
             case "other" if path.other is not None:
                 await self._pass_on(exchange, path.other, key, record)
             case "exchange":
-                await exchange.send(*await self._watch.kept.tell(path.name, key.name))
+                await exchange.send(*await self._watch.exchanges.tell(path.name, key.name))
             case _:
                 raise Problem("not_found", f"{request.path} is not served here")
 
@@ -131,7 +131,7 @@ class App:
         if not key.allows(ask.call.model):
             raise Problem("permission", f"this key may not ask for the model {ask.call.model!r}")
         self._take_turn(exchange, key)
-        give_back = partial(self._watch.turns.give_back, key)
+        give_back = partial(self._watch.quotas.give_back, key)
         goes_on = False
         try:
             opened = await self._desk.open(ask, exchange.request.headers, wanted)
@@ -152,11 +152,11 @@ class App:
         try:
             await self._relay.pass_on(going.passage, exchange, record)
         finally:
-            self._watch.turns.give_back(key)
+            self._watch.quotas.give_back(key)
 
     def _take_turn(self, exchange: Exchange, key: Key) -> None:
         """Note that a key has one more request open, which ends when its client leaves."""
-        self._watch.turns.take(key)
+        self._watch.quotas.take(key)
         task = asyncio.current_task()
         if task is not None:
             exchange.when_gone(task.cancel)
@@ -185,7 +185,7 @@ class App:
         try:
             body, estimated = await self._relay.count(ask, record)
         finally:
-            self._watch.turns.give_back(key)
+            self._watch.quotas.give_back(key)
         record.status, record.outcome = 200, "answered"
         labelled = {**_JSON, "x-dragoman-estimate": "true"} if estimated else _JSON
         await exchange.send(200, headers_of(record, labelled), body)

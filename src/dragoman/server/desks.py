@@ -8,8 +8,8 @@ from time import time
 
 from dragoman.config import Config, ConfigError
 from dragoman.gateway.sessions.desk import Desk
-from dragoman.sessions.opening import open_store, usual_url
 from dragoman.sessions.store import Store
+from dragoman.sessions.urls import open_store, usual_url
 from dragoman.sessions.values import Unavailable
 
 _DAY = 86400.0

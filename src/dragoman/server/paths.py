@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
-from dragoman.server.other_paths import OtherPath, other_path_of
+from dragoman.server.endpoints.other_paths import OtherPath, other_path_of
 
 Operation = Literal["generate", "count", "models", "model", "health", "metrics", "exchange", "assist", "kept", "other"]
 

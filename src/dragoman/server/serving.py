@@ -18,9 +18,9 @@ from dragoman.server.access import Access, Key, hashed, own_names
 from dragoman.server.app import App
 from dragoman.server.desks import open_desk
 from dragoman.server.places import library, linkless, place
+from dragoman.server.process.seat import Seat
 from dragoman.server.refusing import refusal
-from dragoman.server.seat import Seat
-from dragoman.server.watch import Watch
+from dragoman.server.watching.watch import Watch
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _LAST_PORT = 65535
@@ -62,7 +62,7 @@ async def running(
         routes = Routes(Places(places, kinds, deadlines, library(config), linkless(config)), config.models)
         watch = Watch(config, observers, seat)
         if seat is not None:
-            await stack.enter_async_context(seat.siblings.answered(watch.kept.find))
+            await stack.enter_async_context(seat.siblings.answered(watch.exchanges.find))
         desk = await stack.enter_async_context(open_desk(config))
         relay = Relay(routes, client, _manner(config), Vault(desk.store))
         app = App(relay, _access(config, host), watch, desk, strict=config.server.strict)

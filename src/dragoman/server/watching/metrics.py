@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from dragoman.core.response import Usage
 from dragoman.gateway.record import Record
-from dragoman.server.board import BOUNDS, CLASSES, FIRST_AT, LOSSES, LOSSES_AT, RETRIES_AT, TOKENS_AT, Board
+from dragoman.server.process.board import BOUNDS, CLASSES, FIRST_AT, LOSSES, LOSSES_AT, RETRIES_AT, TOKENS_AT, Board
 
 QUIET = frozenset({"health", "metrics"})
 """Operations by which others look after us: they are no work."""
@@ -82,7 +82,7 @@ class Metrics:
 
     def text(self) -> tuple[str, bytes]:
         """Return what all workers have counted, and the type of that text."""
-        from dragoman.server.exposition import exposed  # noqa: PLC0415  slow to load, and not needed before
+        from dragoman.server.watching.exposition import exposed  # noqa: PLC0415  slow to load, and not needed before
 
         return exposed(self._board)
 

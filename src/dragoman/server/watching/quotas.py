@@ -6,10 +6,10 @@ A turn is taken first and given back if that was one too many: so two workers at
 from dragoman.config import Config
 from dragoman.core.problems import Problem
 from dragoman.server.access import Key
-from dragoman.server.board import Board
+from dragoman.server.process.board import Board
 
 
-class Turns:
+class Quotas:
     """The turns of keys that may have only so many requests open."""
 
     def __init__(self, config: Config, board: Board, worker: int) -> None:

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from dragoman.config import Config
 from dragoman.gateway.observe import Observer, Observers
-from dragoman.server.board import Board
-from dragoman.server.kept import Kept
-from dragoman.server.metrics import Metrics
-from dragoman.server.seat import Seat
-from dragoman.server.turns import Turns
+from dragoman.server.process.board import Board
+from dragoman.server.process.seat import Seat
+from dragoman.server.watching.exchanges import Exchanges
+from dragoman.server.watching.metrics import Metrics
+from dragoman.server.watching.quotas import Quotas
 
 
 class Watch:
@@ -16,10 +16,12 @@ class Watch:
 
     def __init__(self, config: Config, observers: Iterable[Observer] = (), seat: Seat | None = None) -> None:
         board, worker = (Board(1, len(config.keys)), 0) if seat is None else (seat.board, seat.worker)
-        self.kept = Kept(None if seat is None else seat.siblings.ask)
+        self.exchanges = Exchanges(None if seat is None else seat.siblings.ask)
         self.metrics = Metrics(board, worker, _names(config))
-        self.turns = Turns(config, board, worker)
-        self.observers = Observers(begun=[self.metrics.begun], ended=[self.kept.add, self.metrics.ended, *observers])
+        self.quotas = Quotas(config, board, worker)
+        self.observers = Observers(
+            begun=[self.metrics.begun], ended=[self.exchanges.add, self.metrics.ended, *observers]
+        )
 
 
 def _names(config: Config) -> set[str]:

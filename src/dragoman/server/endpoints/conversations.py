@@ -11,7 +11,7 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.sessions.naming import fresh_conversation, item_id
-from dragoman.server.listing import listed, page, told
+from dragoman.server.endpoints.listing import listed, page, told
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conversation, Item, Turn
 from dragoman.wire import json

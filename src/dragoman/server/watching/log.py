@@ -15,8 +15,8 @@ from typing import Any
 from dragoman.config import Config, ConfigError
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import redact
-from dragoman.server.lines import Lines
-from dragoman.server.metrics import QUIET
+from dragoman.server.watching.lines import Lines
+from dragoman.server.watching.metrics import QUIET
 from dragoman.wire import json
 
 _LONGEST = 500

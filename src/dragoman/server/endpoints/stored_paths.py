@@ -7,7 +7,7 @@ from dragoman.gateway.ask import unreadable
 from dragoman.gateway.sessions.background import Background
 from dragoman.gateway.sessions.keeping import unavailable
 from dragoman.http.exchange import Exchange
-from dragoman.server import conversations, stored
+from dragoman.server.endpoints import conversations, stored
 from dragoman.server.paths import Path
 from dragoman.sessions.values import Conflict, Unavailable
 from dragoman.wire import json

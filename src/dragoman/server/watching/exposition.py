@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from dragoman import __version__
-from dragoman.server.board import (
+from dragoman.server.process.board import (
     BOUNDS,
     CLASSES,
     FIRST_AT,
@@ -19,7 +19,7 @@ from dragoman.server.board import (
     TOKENS_AT,
     Board,
 )
-from dragoman.server.sheet import Key, Sheet
+from dragoman.server.process.sheet import Key, Sheet
 
 _PLACE = ("model", "upstream")
 _REQUEST = ("operation", "dialect", "model", "upstream", "status", "outcome")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from dragoman.config import Config
-from dragoman.server import log
-from dragoman.server.seat import Seat
+from dragoman.server.process.seat import Seat
 from dragoman.server.serving import Running, running
+from dragoman.server.watching import log
 
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 _SELDOM = (10_000, 20, 20)

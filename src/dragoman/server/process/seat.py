@@ -4,8 +4,8 @@ from socket import socket
 
 from msgspec import Struct
 
-from dragoman.server.board import Board
-from dragoman.server.siblings import Siblings
+from dragoman.server.process.board import Board
+from dragoman.server.process.siblings import Siblings
 
 
 class Seat(Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ Elsewhere = Callable[[str, str], Awaitable[bytes]]
 """Asks the other workers for an exchange by its id and owner; nothing if none has it."""
 
 
-class Kept:
+class Exchanges:
     """The last exchanges of this process."""
 
     def __init__(self, elsewhere: Elsewhere | None = None) -> None:

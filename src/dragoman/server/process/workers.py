@@ -19,13 +19,13 @@ from msgspec.structs import replace
 
 from dragoman.config import Config, ConfigError
 from dragoman.http.server import url_of
-from dragoman.server.board import Board
-from dragoman.server.run import serve, told_to_stop
-from dragoman.server.seat import Seat
+from dragoman.server.process.board import Board
+from dragoman.server.process.run import serve, told_to_stop
+from dragoman.server.process.seat import Seat
+from dragoman.server.process.sheet import shared
+from dragoman.server.process.siblings import Siblings
+from dragoman.server.process.supervisor import UNUSABLE, Job, Supervisor
 from dragoman.server.serving import listen_address
-from dragoman.server.sheet import shared
-from dragoman.server.siblings import Siblings
-from dragoman.server.supervisor import UNUSABLE, Job, Supervisor
 
 _BACKLOG = 2048
 _SIMULATOR = "the simulator"

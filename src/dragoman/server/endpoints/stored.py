@@ -8,7 +8,7 @@ from msgspec import Raw
 from dragoman.core.problems import Problem
 from dragoman.gateway.sessions.again import streamed
 from dragoman.gateway.sessions.background import Background, as_it_is
-from dragoman.server.listing import page
+from dragoman.server.endpoints.listing import page
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Turn
 

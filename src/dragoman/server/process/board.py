@@ -5,7 +5,7 @@ A gateway of one process has a board of one share.
 
 from msgspec import Struct
 
-from dragoman.server.sheet import Sheet, shared
+from dragoman.server.process.sheet import Sheet, shared
 
 BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0)
 """Upper ends of the classes that times are counted in, in seconds; what is longer has a class of its own."""

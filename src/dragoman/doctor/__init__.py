@@ -1,0 +1,1 @@
+"""Checks a configuration as a user would: credentials, reachability, one tool call."""
