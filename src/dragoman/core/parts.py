@@ -7,6 +7,8 @@ from msgspec import Struct
 from dragoman.core.value import Value
 
 CallForm = Literal["json", "text"]
+Executor = Literal["client", "provider"]
+"""Who runs a call: whoever asked, or whoever answers. A call of the provider's has its result in the same reply."""
 MediaKind = Literal["image", "document", "audio", "video"]
 
 
@@ -65,6 +67,7 @@ class ToolCall(Part, frozen=True, kw_only=True, eq=False):
     namespace: str = ""
     complete: bool = True
     """False when the model was cut off inside the arguments."""
+    executor: Executor = "client"
 
 
 class Data(Part, frozen=True, kw_only=True, eq=False):
@@ -132,6 +135,7 @@ class ToolResult(Part, frozen=True, kw_only=True, eq=False):
     content: tuple["Content", ...] = ()
     failed: bool = False
     form: CallForm = "json"
+    executor: Executor = "client"
 
 
 Content = Text | Data | Media | Opaque

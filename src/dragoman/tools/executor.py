@@ -8,7 +8,7 @@ without what was said in it.
 import asyncio
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -82,13 +82,16 @@ class Executor:
     async def perform_all(self, calls: Sequence[ToolCall], run: str = "") -> tuple[Execution, ...]:
         """Do as `execute_all`, and tell of each call what became of it."""
         ended: list[Execution] = []
-        for _, stretch in groupby(enumerate(calls), self._stretch):
+        for stretch in self.stretches(calls):
             async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(self.perform(call, f"{run}:{call.id}" if run else "")) for _, call in stretch
-                ]
+                tasks = [group.create_task(self.perform(call, f"{run}:{call.id}" if run else "")) for call in stretch]
             ended += [task.result() for task in tasks]
         return tuple(ended)
+
+    def stretches(self, calls: Sequence[ToolCall]) -> Iterator[tuple[ToolCall, ...]]:
+        """Iterate the calls of one turn in groups that may run at once, one group after the other."""
+        for _, stretch in groupby(enumerate(calls), self._stretch):
+            yield tuple(call for _, call in stretch)
 
     def _stretch(self, numbered: tuple[int, ToolCall]) -> int:
         """Return the same number for calls that may run at once, and one of its own for a call that runs alone."""
