@@ -1,0 +1,167 @@
+"""Between the content of MCP and parts of ours, both ways.
+
+Rules: nothing is lost in silence. What a model cannot use but somebody may (the address of a resource, a link) becomes
+part of what it reads; what is said twice, as text and as structured output, is told once. Only hints for a user's
+interface (annotations, icons, `_meta`) are left behind, and named in the log.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.core.parts import Content, Data, Inline, Link, Media, MediaKind, Opaque, Plain, Stored, Text, ToolResult
+from dragoman.mcp.sdk import ValidationError, types
+
+_LOG = logging.getLogger("dragoman.mcp")
+_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
+_HINTS = ("annotations", "icons", "meta")
+_NO_VALUE: Any = object()
+
+
+def result_from(result: types.CallToolResult) -> ToolResult:
+    """Return what a tool of a server answered; whose call it answers is for the executor to say."""
+    content = [_part(block) for block in result.content]
+    if result.structured_content is not None:
+        content = _with_structured(content, result.structured_content)
+    _log_hints(result.content)
+    return ToolResult(call_id="", content=tuple(content), failed=result.is_error)
+
+
+def content_from(blocks: Iterable[types.ContentBlock]) -> tuple[Content, ...]:
+    """Return blocks of MCP as parts."""
+    return tuple(map(_part, blocks))
+
+
+def _part(block: types.ContentBlock) -> Content:
+    match block:
+        case types.TextContent(text=text):
+            return Text(text=text)
+        case types.ImageContent(data=data, mime_type=media_type):
+            return Media(kind="image", media_type=media_type, source=Inline(data))
+        case types.AudioContent(data=data, mime_type=media_type):
+            return Media(kind="audio", media_type=media_type, source=Inline(data))
+        case types.EmbeddedResource(resource=types.TextResourceContents() as resource):
+            source = Plain(resource.text)
+            return Media(
+                kind="document", media_type=resource.mime_type or "text/plain", source=source, name=resource.uri
+            )
+        case types.EmbeddedResource(resource=types.BlobResourceContents() as resource):
+            media_type = resource.mime_type or "application/octet-stream"
+            kind = _KINDS.get(media_type.partition("/")[0], "document")
+            return Media(kind=kind, media_type=media_type, source=Inline(resource.blob), name=resource.uri)
+        case _:
+            # Only its own server can read what a link leads to: the model is told of it, and nobody fetches it.
+            return Data(json=msgspec.json.encode(_plain(block)))
+
+
+def _plain(block: Any) -> Any:
+    return {"type": block.type, **block.model_dump(by_alias=True, mode="json", exclude_none=True)}
+
+
+def _with_structured(content: list[Content], value: Any) -> list[Content]:
+    """Put structured output beside the content, unless that says the same."""
+    texts = [part.text for part in content if isinstance(part, Text)]
+    said = [_json(text) for text in texts]
+    if value in said:
+        at = next(at for at, part in enumerate(content) if isinstance(part, Text) and _json(part.text) == value)
+        return [*content[:at], Data(json=msgspec.json.encode(value)), *content[at + 1 :]]
+    # Servers wrap what is no object for the structured form, and tell it plainly beside.
+    wrapped = _wrapped(value)
+    if wrapped is not _NO_VALUE and texts and (_same([wrapped], texts, said) or _same(wrapped, texts, said)):
+        return content
+    return [*content, Data(json=msgspec.json.encode(value))]
+
+
+def _wrapped(value: Any) -> Any:
+    members = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return members["result"] if list(members) == ["result"] else _NO_VALUE
+
+
+def _same(values: Any, texts: Sequence[str], said: Sequence[Any]) -> bool:
+    """Tell whether texts say these values, one each."""
+    items = cast("list[Any]", values) if isinstance(values, list) else []
+    return len(items) == len(texts) and all(
+        item in (text, json) for item, text, json in zip(items, texts, said, strict=True)
+    )
+
+
+def _json(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return _NO_VALUE
+
+
+def _log_hints(blocks: Iterable[Any]) -> None:
+    hints = sorted({hint for block in blocks for hint in _HINTS if getattr(block, hint, None)})
+    if hints:
+        _LOG.debug("hints left out of a result: %s", ", ".join(hints))
+
+
+def result_to(result: ToolResult) -> types.CallToolResult:
+    """Return a result of ours as MCP; a JSON object that stands alone among the parts is its structured output."""
+    values = [_value(part) for part in result.content if isinstance(part, Data)]
+    objects = [cast("Any", value) for value in values if isinstance(value, dict)]
+    structured = objects[0] if len(objects) == 1 and not result.failed else None
+    return types.CallToolResult(
+        content=content_to(result.content), structured_content=structured, is_error=result.failed
+    )
+
+
+def content_to(content: Iterable[Content]) -> list[types.ContentBlock]:
+    """Return parts as blocks of MCP."""
+    return [_block(part) for part in content]
+
+
+def _block(part: Content) -> types.ContentBlock:
+    match part:
+        case Text(text=text):
+            return types.TextContent(text=text)
+        case Data():
+            return _link(part) or types.TextContent(text=part.json.decode())
+        case Media():
+            return _media(part)
+        case Opaque(raw=raw):
+            return types.TextContent(text=raw.decode("utf-8", "replace"))
+
+
+def _media(part: Media) -> types.ContentBlock:
+    media_type = part.media_type or None
+    match part.source:
+        case Inline(data) if part.kind == "image":
+            return types.ImageContent(data=data, mime_type=part.media_type)
+        case Inline(data) if part.kind == "audio":
+            return types.AudioContent(data=data, mime_type=part.media_type)
+        case Inline(data):
+            blob = types.BlobResourceContents(uri=_uri(part), mime_type=media_type, blob=data)
+            return types.EmbeddedResource(resource=blob)
+        case Plain(text):
+            resource = types.TextResourceContents(uri=_uri(part), mime_type=media_type, text=text)
+            return types.EmbeddedResource(resource=resource)
+        case Link(url):
+            return types.ResourceLink(uri=url, name=part.name or url, mime_type=media_type)
+        case Stored(issuer, kept):
+            return types.TextContent(text=f"[{part.kind} {kept}, which {issuer} keeps]")
+
+
+def _value(part: Data) -> Any:
+    return msgspec.json.decode(part.json)
+
+
+def _link(part: Data) -> types.ResourceLink | None:
+    """Return the link that a server of somebody else's answered with, as it was."""
+    if b'"resource_link"' not in part.json:
+        return None
+    value = _value(part)
+    if not isinstance(value, dict) or cast("dict[str, Any]", value).get("type") != "resource_link":
+        return None
+    try:
+        return types.ResourceLink.model_validate(value)
+    except ValidationError:
+        return None
+
+
+def _uri(part: Media) -> str:
+    return part.name if ":" in part.name else f"attachment:{part.name or part.kind}"

@@ -1,0 +1,24 @@
+"""The official SDK of MCP, an extra of ours: the one file that imports it, so that it is missed in one place."""
+
+try:
+    import anyio
+    import httpx2
+    import mcp_types as types
+    from mcp import Client, MCPError, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+    from pydantic import ValidationError
+except ImportError as error:
+    raise ImportError('MCP needs an extra that is not installed: pip install "dragoman[mcp]"') from error
+
+__all__ = [
+    "Client",
+    "MCPError",
+    "StdioServerParameters",
+    "ValidationError",
+    "anyio",
+    "httpx2",
+    "stdio_client",
+    "streamable_http_client",
+    "types",
+]

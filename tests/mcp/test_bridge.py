@@ -1,0 +1,125 @@
+"""What servers say becomes parts and parts become what a client reads, and nothing goes missing between."""
+
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from dragoman.core.parts import Data, Inline, Link, Media, Opaque, Plain, Stored, Text, ToolResult
+from dragoman.mcp.bridge import content_from, content_to, result_from, result_to
+from dragoman.mcp.sdk import types
+
+LINK = {"type": "resource_link", "name": "a", "uri": "demo://a", "mimeType": "text/csv", "size": 3}
+PAIRS = [
+    ({"type": "text", "text": "hello"}, Text(text="hello")),
+    (
+        {"type": "image", "data": "iVBO", "mimeType": "image/png"},
+        Media(kind="image", media_type="image/png", source=Inline("iVBO")),
+    ),
+    (
+        {"type": "audio", "data": "UklG", "mimeType": "audio/wav"},
+        Media(kind="audio", media_type="audio/wav", source=Inline("UklG")),
+    ),
+    (
+        {"type": "resource", "resource": {"uri": "demo://n.md", "mimeType": "text/markdown", "text": "# n"}},
+        Media(kind="document", media_type="text/markdown", source=Plain("# n"), name="demo://n.md"),
+    ),
+    (
+        {"type": "resource", "resource": {"uri": "demo://f.mp4", "mimeType": "video/mp4", "blob": "AAAA"}},
+        Media(kind="video", media_type="video/mp4", source=Inline("AAAA"), name="demo://f.mp4"),
+    ),
+    (LINK, Data(json=msgspec.json.encode(LINK))),
+]
+
+
+def answered(*blocks, structured=None, failed=False) -> types.CallToolResult:
+    raw = {"content": list(blocks), "isError": failed}
+    return types.CallToolResult.model_validate(raw if structured is None else {**raw, "structuredContent": structured})
+
+
+def texts(*words: str) -> list[dict[str, str]]:
+    return [{"type": "text", "text": word} for word in words]
+
+
+@pytest.mark.parametrize(("block", "part"), PAIRS, ids=[pair[0]["type"] for pair in PAIRS])
+def test_a_block_becomes_a_part_and_the_same_block_again(block, part):
+    (read,) = result_from(answered(block)).content
+    assert read == part
+    (written,) = content_to([read])
+    assert written.model_dump(by_alias=True, mode="json", exclude_none=True) == block
+    assert content_from([written]) == (part,)
+
+
+def test_a_resource_that_does_not_say_what_it_is_is_plain_text_or_bytes():
+    blocks = [
+        {"type": "resource", "resource": {"uri": "x:1", "text": "t"}},
+        {"type": "resource", "resource": {"uri": "x:2", "blob": "AAAA"}},
+    ]
+    parts = result_from(answered(*blocks)).content
+    assert [(part.kind, part.media_type) for part in parts] == [
+        ("document", "text/plain"),
+        ("document", "application/octet-stream"),
+    ]
+
+
+def test_an_error_of_a_tool_is_a_failed_result():
+    result = result_from(answered(*texts("no such file"), failed=True))
+    assert (result.failed, result.content) == (True, (Text(text="no such file"),))
+    assert result_to(result).is_error
+
+
+@pytest.mark.parametrize(
+    ("blocks", "structured", "told"),
+    [
+        ([], {"a": 1}, ['{"a":1}']),
+        (texts('{ "a": 1 }'), {"a": 1}, ['{"a":1}']),
+        (texts("see", '{"a": 1}'), {"a": 1}, ["see", '{"a":1}']),
+        (texts("about a"), {"a": 1}, ["about a", '{"a":1}']),
+        (texts("hello"), {"result": "hello"}, ["hello"]),
+        (texts("3"), {"result": 3}, ["3"]),
+        (texts("x", '{"b": 2}'), {"result": ["x", {"b": 2}]}, ["x", '{"b": 2}']),
+        (texts("x"), {"result": ["x", "y"]}, ["x", '{"result":["x","y"]}']),
+        (texts("x"), {"result": "x", "more": 1}, ["x", '{"result":"x","more":1}']),
+        (texts("1"), [1, 2], ["1", "[1,2]"]),
+    ],
+)
+def test_structured_output_is_kept_and_told_once(blocks, structured, told):
+    content = result_from(answered(*blocks, structured=structured)).content
+    assert [part.text if isinstance(part, Text) else part.json.decode() for part in content] == told
+
+
+def test_one_json_object_among_our_parts_is_structured_output_and_text():
+    result = result_to(ToolResult(call_id="1", content=(Text(text="so:"), Data(json=b'{"a":1}'))))
+    assert result.structured_content == {"a": 1}
+    assert [block.text for block in result.content] == ["so:", '{"a":1}']
+    two = ToolResult(call_id="1", content=(Data(json=b'{"a":1}'), Data(json=b'{"b":1}')))
+    assert result_to(two).structured_content is None
+    assert result_to(ToolResult(call_id="1", content=(Data(json=b"[1]"),))).structured_content is None
+
+
+def test_what_mcp_has_no_block_for_is_told_in_words():
+    linked, stored, opaque, unnamed = content_to(
+        [
+            Media(kind="image", media_type="image/png", source=Link("https://a.test/b.png")),
+            Media(kind="document", media_type="", source=Stored("openai", "file-1")),
+            Opaque(dialect="chat", raw=b'{"type":"x"}'),
+            Media(kind="document", media_type="application/pdf", source=Inline("JVBE")),
+        ]
+    )
+    assert (linked.type, linked.uri) == ("resource_link", "https://a.test/b.png")
+    assert stored.text == "[document file-1, which openai keeps]"
+    assert opaque.text == '{"type":"x"}'
+    assert unnamed.resource.uri == "attachment:document"
+
+
+def test_json_that_only_looks_like_a_link_stays_text():
+    (block,) = content_to([Data(json=b'{"type":"resource_link"}')])
+    assert (block.type, block.text) == ("text", '{"type":"resource_link"}')
+
+
+def test_without_the_sdk_the_extra_is_named():
+    script = "import sys; sys.modules['mcp'] = None; import dragoman.mcp; import dragoman.mcp.sdk"
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)  # noqa: S603
+    assert told.returncode == 1
+    assert 'pip install "dragoman[mcp]"' in told.stderr
