@@ -1,0 +1,88 @@
+"""Put an MCP server together of what it offers.
+
+Rules: a call of a tool that is not offered is an error of the protocol, while arguments that do not fit are a failed
+result, so that a model can do better. The SDK would set up logging for the whole process; that is undone.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.mcpserver import MCPServer
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_PARAMS
+
+from dragoman.mcp.server.fixtures import asking, contents, jobs, reading, rounds
+from dragoman.mcp.server.shelf import Shelf
+from dragoman.mcp.server.tasks import Support, Tasks
+
+Mount = Callable[[MCPServer[Any]], None]
+_INSTRUCTIONS = (
+    "`query` asks a model that has tools of its own and may take minutes; pass the session_id it returns to go on. "
+    "`search` finds web pages and `fetch` reads one of them."
+)
+
+
+def build(
+    mounts: Sequence[Mount], shelf: Shelf, support: Mapping[str, Support], *, version: str = "", fixtures: bool = False
+) -> MCPServer[Any]:
+    """Return a server with what the mounts offer, and the fixtures of the conformance suite if those are wanted."""
+    tasks = Tasks(shelf, {**support, **jobs.SUPPORT} if fixtures else support)
+    server = _quietly(
+        lambda: MCPServer(
+            "dragoman",
+            "Dragoman",
+            version=version,
+            instructions=_INSTRUCTIONS,
+            extensions=[tasks],
+            tools=[contents.schema_tool()] if fixtures else [],
+        )
+    )
+    server.middleware.append(_refuse_unknown(server))
+    for mount in mounts:
+        mount(server)
+    if fixtures:
+        for room in (contents, asking, rounds, reading, jobs):
+            room.mount(server)
+    return server
+
+
+def beneath(server: MCPServer[Any], *, largest: int, fixtures: bool = False) -> Server[Any]:
+    """Return the SDK's lower server, with the HTTP side of it set up.
+
+    Who may come in is decided before. Without fixtures no request needs another: any process may answer it. The suite
+    also has tools that ask the client in the middle of a call, as the older era does, and those need a session.
+    """
+    server.streamable_http_app(
+        stateless_http=not fixtures,
+        max_request_body_size=largest,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    lower = server.session_manager.app
+    if fixtures:
+        reading.mount_older(lower)
+    return lower
+
+
+def _refuse_unknown(server: MCPServer[Any]) -> ServerMiddleware[Any]:
+    async def refuse(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        name = (ctx.params or {}).get("name")
+        if ctx.method == "tools/call" and isinstance(name, str):
+            names = [tool.name for tool in await server.list_tools()]
+            if name not in names:
+                raise MCPError(INVALID_PARAMS, f"there is no tool named {name!r}; there are {', '.join(names)}")
+        return await call_next(ctx)
+
+    return refuse
+
+
+def _quietly(make: Callable[[], MCPServer[Any]]) -> MCPServer[Any]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    made = make()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    return made
