@@ -8,8 +8,24 @@ from dragoman.core.parts import Content, Text, ToolCall, ToolResult
 from dragoman.tools.handler import Handler
 from dragoman.tools.results import encodable
 
-Outcome = Literal["succeeded", "failed", "unknown", "invalid", "timeout", "error", "oversized", "stuck", "conflict"]
-"""How a call ended. "failed" is the tool's own word; "error" is an exception it did not mean to raise."""
+Outcome = Literal[
+    "succeeded",
+    "failed",
+    "unknown",
+    "invalid",
+    "timeout",
+    "error",
+    "oversized",
+    "stuck",
+    "conflict",
+    "denied",
+    "skipped",
+    "cancelled",
+]
+"""How a call ended. "failed" is the tool's own word; "error" is an exception it did not mean to raise.
+
+The last three are the words of whoever decides what is run: it may not be, it would lead nowhere, it was interrupted.
+"""
 
 
 class Execution(Struct, frozen=True, kw_only=True):
@@ -28,7 +44,7 @@ class Execution(Struct, frozen=True, kw_only=True):
     @property
     def ran(self) -> bool:
         """Tell whether the tool was begun, so that it may have changed something."""
-        return self.outcome not in ("unknown", "invalid", "stuck", "conflict")
+        return self.outcome not in ("unknown", "invalid", "stuck", "conflict", "denied", "skipped")
 
 
 def answered(call: ToolCall, content: tuple[Content, ...], *, failed: bool) -> ToolResult:

@@ -1,0 +1,34 @@
+"""The loop that runs a model's calls: model, calls, results, and the model again.
+
+Rules of this room: it knows the neutral language and the tools. A model is a function, and an agent is one of the same
+type.
+"""
+
+from dragoman.agent.control import Control
+from dragoman.agent.history import closed, unfolded
+from dragoman.agent.limits import Limits, Statistics, StopReason
+from dragoman.agent.loop import Agent
+from dragoman.agent.model import Model
+from dragoman.agent.runtime import InProcess, Runtime, WatchedRuntime
+from dragoman.agent.steps import ApprovalAsked, CallEnded, CallStarted, Compacted, RunEnded, Step, TurnEnded
+
+__all__ = [  # noqa: RUF022  grouped by what they are for
+    "Agent",
+    "Model",
+    "Limits",
+    "Statistics",
+    "StopReason",
+    "Step",
+    "CallStarted",
+    "CallEnded",
+    "ApprovalAsked",
+    "TurnEnded",
+    "Compacted",
+    "RunEnded",
+    "Runtime",
+    "WatchedRuntime",
+    "InProcess",
+    "Control",
+    "closed",
+    "unfolded",
+]

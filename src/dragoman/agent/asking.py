@@ -1,0 +1,39 @@
+"""What the model is asked in each turn: the caller's request with the loop's own tools beside the client's."""
+
+from msgspec import structs
+
+from dragoman.core.request import Request, Tool, ToolChoice
+from dragoman.tools import Registry
+from dragoman.tools.handler import joined
+
+
+def client_names(request: Request, registry: Registry) -> frozenset[str]:
+    """Return the names of the tools that whoever asked runs; a name that is ours too is ours."""
+    declared = (joined(tool.namespace, tool.name) for tool in request.tools if isinstance(tool, Tool))
+    return frozenset(name for name in declared if not registry.has(name))
+
+
+def offering(request: Request, registry: Registry) -> Request:
+    """Return the request with the tools of the registry after the client's."""
+    theirs = tuple(
+        tool
+        for tool in request.tools
+        if not isinstance(tool, Tool) or not registry.has(joined(tool.namespace, tool.name))
+    )
+    return structs.replace(request, tools=(*theirs, *registry.definitions))
+
+
+def relaxed(request: Request) -> Request:
+    """Return the request with a free choice of tools: a call that is forced after every result would never end."""
+    choice = request.tool_choice
+    if choice is None or choice.mode != "required":
+        return request
+    # A choice of one tool is how it is forced; to allow only that one from now on is not what was meant.
+    names = choice.names if len(choice.names) > 1 else ()
+    return structs.replace(request, tool_choice=structs.replace(choice, mode="auto", names=names))
+
+
+def without_tools(request: Request) -> Request:
+    """Return the request with tools that are declared, for the history has calls of them, but may not be called."""
+    parallel = request.tool_choice.parallel if request.tool_choice is not None else None
+    return structs.replace(request, tool_choice=ToolChoice(mode="none", parallel=parallel))

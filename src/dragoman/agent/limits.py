@@ -1,0 +1,75 @@
+"""How far a run may go, how far it went, and why it ended.
+
+Rules: None means no limit. A limit is looked at between turns, but for the time, which ends a run wherever it is.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from dragoman.core.response import Usage
+
+StopReason = Literal[
+    "finished",
+    "client_calls",
+    "turns",
+    "calls",
+    "seconds",
+    "tokens",
+    "cost",
+    "repetition",
+    "cancelled",
+    "failed",
+]
+"""Why a run ended. "finished" is the model's own end; "client_calls" leaves calls to whoever asked."""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """How far a run may go."""
+
+    turns: int = 10
+    """Turns of the model with tools; after them it is asked once more, without."""
+    seconds: float | None = None
+    """From the first question to the end, waiting for approvals included."""
+    tokens: int | None = None
+    """Input and output of all turns together."""
+    cost: float | None = None
+    """In the currency of the agent's `price`."""
+    calls: int | None = None
+    """Calls that are run; what is called beyond them is not, and the model is asked once more, without tools."""
+
+
+class Statistics(Struct, frozen=True, kw_only=True):
+    """How far a run went."""
+
+    turns: int = 0
+    calls: int = 0
+    """Calls that were answered, whether they were run or refused."""
+    failed: int = 0
+    usage: Usage = Usage()
+    """Of all turns together."""
+    cost: float | None = None
+    """None where no price is known."""
+    seconds: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Input and output together."""
+        return (self.usage.input or 0) + (self.usage.output or 0)
+
+
+def added(one: Usage | None, other: Usage | None) -> Usage:
+    """Return what two turns used together; what neither reported stays unreported."""
+    if one is None or other is None:
+        return one or other or Usage()
+    return Usage(
+        input=_sum(one.input, other.input),
+        output=_sum(one.output, other.output),
+        cached=_sum(one.cached, other.cached),
+        cache_written=_sum(one.cache_written, other.cache_written),
+        reasoning=_sum(one.reasoning, other.reasoning),
+    )
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one + (other or 0)

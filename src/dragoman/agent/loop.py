@@ -1,0 +1,94 @@
+"""The agent: a model and tools that work until the model is done, as a function with the type of a model.
+
+Rules: an agent holds nothing between runs but what it is made of, and the runs that are under way, by their ids.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any
+from uuid import uuid4
+
+from dragoman.agent.asking import client_names
+from dragoman.agent.control import Control, When
+from dragoman.agent.equipment import Equipment
+from dragoman.agent.folding import Folding
+from dragoman.agent.limits import Limits
+from dragoman.agent.model import Model
+from dragoman.agent.run import Run
+from dragoman.agent.runtime import InProcess, Runtime, WatchedRuntime
+from dragoman.agent.steps import RunEnded, Step
+from dragoman.core.events import Event
+from dragoman.core.request import Request
+from dragoman.tools import Executor
+from dragoman.tools.handler import joined
+
+
+class Agent:
+    """A model that may use the tools of an executor."""
+
+    def __init__(
+        self,
+        model: Model,
+        executor: Executor,
+        *,
+        limits: Limits | None = None,
+        runtime: Callable[[str], WatchedRuntime] = InProcess,
+    ) -> None:
+        self._equipment = Equipment(model=model, executor=executor, limits=limits or Limits())
+        self._runtime = runtime
+        self._under_way: dict[str, tuple[WatchedRuntime, Control]] = {}
+
+    def __repr__(self) -> str:
+        return f"<Agent with {self._equipment.executor!r}>"
+
+    async def __call__(self, request: Request) -> AsyncGenerator[Event]:
+        """Run, and tell all turns as one reply."""
+        theirs = client_names(request, self._equipment.executor.registry)
+        folding = Folding(lambda call: joined(call.namespace, call.name) not in theirs)
+        async with aclosing(self.steps(request)) as steps:
+            async for step in steps:
+                for event in folding.feed(step):
+                    yield event
+
+    async def steps(self, request: Request, *, run: str = "") -> AsyncGenerator[Step]:
+        """Run, and tell everything as it happens. Who stops reading stops the run."""
+        run = run or f"run_{uuid4().hex}"
+        if run in self._under_way:
+            raise ValueError(f"a run {run!r} is under way")
+        runtime, control = self._runtime(run), Control()
+        self._under_way[run] = (runtime, control)
+        task = asyncio.create_task(self._carried(request, runtime, run, control))
+        try:
+            async with aclosing(runtime.watch()) as steps:
+                async for step in steps:
+                    yield step
+            await task
+        finally:
+            del self._under_way[run]
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _carried(self, request: Request, runtime: WatchedRuntime, run: str, control: Control) -> None:
+        try:
+            await self.carry(request, runtime, run=run, control=control)
+        finally:
+            runtime.close()
+
+    async def carry(self, request: Request, runtime: Runtime, *, run: str, control: Control | None = None) -> RunEnded:
+        """Run on a runtime of the caller's: this is what an engine calls that outlives the process."""
+        return await Run(self._equipment, request, runtime, run, control or Control()).go()
+
+    def cancel(self, run: str, when: When = "now") -> bool:
+        """Stop a run that is under way; False if there is none of that id."""
+        if run not in self._under_way:
+            return False
+        self._under_way[run][1].cancel(when)
+        return True
+
+    def answer(self, run: str, topic: str, value: Any) -> bool:
+        """Answer what a run waits for; False if there is none of that id."""
+        if run not in self._under_way:
+            return False
+        self._under_way[run][0].tell(topic, value)
+        return True

@@ -1,0 +1,120 @@
+"""The seam between a run and what carries it: in this process now, in an engine that outlives it later.
+
+Rules for who carries runs. A step has a key that is unique in its run ("model:3", "tool:call_7"); a step that has ended
+is never run again: its value is given back. Steps that run at once are single steps, nothing else happens beside them,
+so an engine that matches steps by their order too finds them again. What a step returns is a value of the core, or one
+of `tools`, without functions in it. What happens outside steps follows from their values alone, and may happen again.
+Events are told as well as can be: after a recovery some may come twice.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, Protocol, TypeVar
+
+from dragoman.agent.steps import Step
+
+T = TypeVar("T")
+ROOM = 64
+"""Steps that may wait for whoever watches before the run waits for them."""
+
+
+class Runtime(Protocol):
+    """What a run stands on."""
+
+    async def step(self, key: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Do `work` and keep what it returns under `key`; give back what is kept, if the key is known."""
+        ...
+
+    async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  an engine keeps the time
+        """Return what somebody says about a topic, also if it was said before; `TimeoutError` if nobody does."""
+        ...
+
+    async def emit(self, event: Step) -> None:
+        """Tell whoever watches."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        ...
+
+
+class WatchedRuntime(Runtime, Protocol):
+    """A runtime that can be watched, and spoken to, from where the run was begun."""
+
+    def tell(self, topic: str, value: Any) -> None:
+        """Answer a `wait`."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more will be emitted."""
+        ...
+
+    def watch(self) -> AsyncGenerator[Step]:
+        """Iterate what is emitted, until the runtime is closed."""
+        ...
+
+
+class InProcess:
+    """Carries one run in this process: what it did is lost with the process."""
+
+    def __init__(self, run: str, room: int = ROOM) -> None:
+        self.run = run
+        self._room = room
+        self._emitted: deque[Step] = deque()
+        self._readable, self._writable = asyncio.Event(), asyncio.Event()
+        self._closed = False
+        self._keys: set[str] = set()
+        self._topics: dict[str, asyncio.Future[Any]] = {}
+
+    async def step(self, key: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Do `work`."""
+        if key in self._keys:
+            raise ValueError(f"the run {self.run!r} has a second step {key!r}")
+        self._keys.add(key)
+        return await work()
+
+    async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  part of the seam
+        """Wait for `tell`."""
+        async with asyncio.timeout(timeout):
+            return await asyncio.shield(self._topic(topic))
+
+    def tell(self, topic: str, value: Any) -> None:
+        """Answer a `wait`, also one that is yet to come; the first answer holds."""
+        answer = self._topic(topic)
+        if not answer.done():
+            answer.set_result(value)
+
+    def _topic(self, topic: str) -> asyncio.Future[Any]:
+        if topic not in self._topics:
+            self._topics[topic] = asyncio.get_running_loop().create_future()
+        return self._topics[topic]
+
+    async def emit(self, event: Step) -> None:
+        """Tell whoever watches; wait while much has not been read."""
+        while len(self._emitted) >= self._room:
+            self._writable.clear()
+            await self._writable.wait()
+        self._emitted.append(event)
+        self._readable.set()
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        await asyncio.sleep(seconds)
+
+    def close(self) -> None:
+        """Nothing more will be emitted."""
+        self._closed = True
+        self._readable.set()
+
+    async def watch(self) -> AsyncGenerator[Step]:
+        """Iterate what is emitted, until the runtime is closed."""
+        while True:
+            while self._emitted:
+                event = self._emitted.popleft()
+                self._writable.set()
+                yield event
+            if self._closed:
+                return
+            self._readable.clear()
+            await self._readable.wait()

@@ -1,0 +1,332 @@
+"""Model, calls, results, and the model again."""
+
+import asyncio
+
+import pytest
+
+from agent.scripted import Scripted, agent, asked, call, ended, reply, results_of, steps, whole, words
+from dragoman.agent import Agent, CallEnded, CallStarted, InProcess, Limits, RunEnded, TurnEnded
+from dragoman.core.events import Failed, Finished, PartStarted, Started, UsageSeen
+from dragoman.core.parts import Reasoning, Signature, Text, ToolCall, ToolResult
+from dragoman.core.problems import Problem
+from dragoman.core.request import Message, Tool, ToolChoice
+from dragoman.core.stream import replay
+from dragoman.tools import tool
+
+GOOGLE = Signature("google", "c2lnbmVk")
+
+
+@tool
+def add(one: int, other: int) -> int:
+    """Add two numbers."""
+    return one + other
+
+
+@tool
+async def slow(name: str, turns: int) -> str:
+    """Take some turns of the event loop."""
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    return name
+
+
+def test_a_call_is_run_and_the_model_goes_on_with_its_result():
+    model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="It is 3.")])
+    reached = ended(agent(model, add))
+    assert reached.stop == "finished"
+    assert [words(result) for result in results_of(model.requests[1])] == ["3"]
+    assert [message.role for message in reached.history] == ["user", "assistant", "user", "assistant"]
+    assert reached.statistics.turns == 2
+    assert reached.statistics.calls == 1
+    assert (reached.statistics.usage.input, reached.statistics.usage.output) == (30, 3)
+
+
+def test_the_model_is_offered_the_tools_of_the_agent_after_those_of_the_client():
+    model = Scripted([Text(text="Hello.")])
+    ended(agent(model, add), asked(tools=(Tool(name="theirs"), Tool(name="add", description="another"))))
+    assert [offered.name for offered in model.requests[0].tools] == ["theirs", "add"]
+    assert model.requests[0].tools[1] == add.definition
+
+
+def test_what_the_model_said_goes_back_to_it_untouched():
+    thought = Reasoning(texts=("Let me add.",), signature=GOOGLE)
+    wish = ToolCall(id="c", name="add", arguments='{ "other":2 , "one":1}', signature=GOOGLE)
+    model = Scripted([thought, Text(text="Adding."), wish], [Text(text="3")])
+    ended(agent(model, add))
+    assert model.requests[1].messages[1].parts == (thought, Text(text="Adding."), wish)
+
+
+def test_parallel_calls_are_answered_in_their_order_in_one_message():
+    calls = [call("slow", {"name": str(n), "turns": 9 - n}, f"call_{n}") for n in range(9)]
+    model = Scripted(calls, [Text(text="Done.")])
+    told = steps(agent(model, slow))
+    assert [result.call_id for result in results_of(model.requests[1])] == [f"call_{n}" for n in range(9)]
+    assert len(model.requests[1].messages) == 3
+    finished = [step.call.id for step in told if isinstance(step, CallEnded)]
+    assert finished != sorted(finished), "they ran at once, so the shorter ones ended first"
+
+
+def test_steps_tell_everything_in_the_order_it_happens():
+    model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
+    told = [type(step).__name__ for step in steps(agent(model, add)) if not type(step).__name__.startswith("Part")]
+    turn = ["Started", "UsageSeen", "Finished"]
+    assert told == [*turn, "CallStarted", "CallEnded", "TurnEnded", *turn, "TurnEnded", "RunEnded"]
+
+
+def test_all_turns_are_one_reply_with_results_after_their_calls():
+    calls = [call("slow", {"name": "a", "turns": 5}, "one"), call("slow", {"name": "b", "turns": 0}, "two")]
+    model = Scripted([Text(text="Looking."), *calls], [Text(text="Done.")])
+    told = whole(agent(model, slow))
+    kinds = [(type(part).__name__, getattr(part, "executor", "")) for part in told.parts]
+    assert kinds == [
+        ("Text", ""),
+        ("ToolCall", "provider"),
+        ("ToolCall", "provider"),
+        ("ToolResult", "provider"),
+        ("ToolResult", "provider"),
+        ("Text", ""),
+    ]
+    assert [part.call_id for part in told.parts if isinstance(part, ToolResult)] == ["one", "two"]
+    assert (told.id, told.finish.reason) == ("reply_1", "stop")
+    assert told.usage is not None
+    assert (told.usage.input, told.usage.output) == (30, 3)
+
+
+def test_a_reply_without_calls_passes_unchanged():
+    said = reply([Reasoning(texts=("Hm.",), signature=GOOGLE), Text(text="Hello.")])
+
+    async def model(request):
+        for event in replay(said):
+            yield event
+
+    assert whole(agent(model, add)) == said
+
+
+def test_an_agent_is_a_model():
+    model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
+    outer = Agent(agent(model, add), agent(model, add)._equipment.executor)
+    # The inner agent's calls are the provider's: the outer one has nothing left to run.
+    assert [type(part).__name__ for part in whole(outer).parts] == ["ToolCall", "ToolResult", "Text"]
+
+
+def test_a_call_of_the_clients_ends_the_run_and_stays_open():
+    calls = [call("theirs", {"x": 1}, "open"), call("add", {"one": 1, "other": 2}, "own")]
+    model = Scripted(calls)
+    request = asked(tools=(Tool(name="theirs"),))
+    reached = ended(agent(model, add), request)
+    assert reached.stop == "client_calls"
+    assert [part.call_id for part in reached.history[-1].parts if isinstance(part, ToolResult)] == ["own"]
+    told = whole(agent(Scripted(calls), add), request)
+    assert told.finish.reason == "tool_calls"
+    assert [getattr(part, "executor", "") for part in told.parts] == ["client", "provider", "provider"]
+
+
+def test_a_run_goes_on_when_the_clients_result_is_in_the_history():
+    calls = (call("theirs", {"x": 1}, "open"), call("add", {"one": 1, "other": 2}, "own"))
+    answers = (
+        ToolResult(call_id="own", content=(Text(text="3"),)),
+        ToolResult(call_id="open", content=(Text(text="4"),)),
+    )
+    request = asked(tools=(Tool(name="theirs"),))
+    history = (*request.messages, Message(role="assistant", parts=calls), Message(role="user", parts=answers))
+    model = Scripted([Text(text="7")])
+    reached = ended(agent(model, add), type(request)(model="scripted", messages=history, tools=request.tools))
+    assert reached.stop == "finished"
+    assert model.requests[0].messages == history
+
+
+def test_a_reply_that_comes_back_as_history_is_told_as_the_turns_it_was():
+    first = [Text(text="Looking."), call("add", {"one": 1, "other": 2}, "own"), call("theirs", {}, "open")]
+    request = asked(tools=(Tool(name="theirs"),))
+    told = whole(agent(Scripted(first), add), request)
+    answer = Message(role="user", parts=(ToolResult(call_id="open", content=(Text(text="4"),)),))
+    history = (*request.messages, Message(role="assistant", parts=told.parts), answer)
+    model = Scripted([Text(text="7")])
+    ended(agent(model, add), type(request)(model="scripted", messages=history, tools=request.tools))
+    asked_for = model.requests[0].messages
+    assert [message.role for message in asked_for] == ["user", "assistant", "user", "user"]
+    assert asked_for[1].parts == tuple(first)
+    assert [result.call_id for result in results_of(model.requests[0])] == ["own", "open"]
+
+
+def test_an_unknown_tool_is_answered_with_the_nearest_names():
+    model = Scripted([call("ad", {})], [Text(text="Sorry.")])
+    reached = ended(agent(model, add))
+    assert "Did you mean 'add'?" in words(results_of(model.requests[1])[0])
+    assert reached.statistics.failed == 1
+
+
+def test_after_the_turn_limit_the_model_is_asked_once_more_without_tools():
+    def endless(request):
+        if request.tool_choice is not None and request.tool_choice.mode == "none":
+            return [Text(text="What I have.")]
+        return [call("add", {"one": len(request.messages), "other": 2})]
+
+    model = Scripted(endless)
+    reached = ended(agent(model, add, limits=Limits(turns=3)))
+    assert (reached.stop, reached.statistics.turns, len(model.requests)) == ("turns", 4, 4)
+    assert reached.finish.reason == "stop"
+    assert model.requests[-1].tools == (add.definition,), "the history has calls of it"
+
+
+def test_a_model_that_calls_in_its_last_turn_gets_an_answer_and_nothing_is_run():
+    ran = []
+
+    @tool
+    def count() -> int:
+        """Count."""
+        ran.append(1)
+        return len(ran)
+
+    model = Scripted([call("count")])
+    reached = ended(agent(model, count, limits=Limits(turns=2)))
+    assert (reached.stop, len(ran), reached.finish.reason) == ("turns", 2, "length")
+    assert isinstance(reached.history[-1].parts[0], ToolResult)
+    told = whole(agent(Scripted([call("count")]), count, limits=Limits(turns=2)))
+    assert [type(part).__name__ for part in told.parts] == ["ToolCall", "ToolResult"] * 3
+
+
+def test_the_default_limit_is_ten_turns():
+    model = Scripted(lambda request: [call("add", {"one": len(request.messages), "other": 2})])
+    assert ended(agent(model, add)).statistics.turns == 11
+
+
+def test_a_forced_first_call_is_free_after_the_first_result():
+    choice = ToolChoice(mode="required", names=("add",), parallel=False)
+    model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
+    ended(agent(model, add), asked(tool_choice=choice))
+    assert model.requests[0].tool_choice == choice
+    assert model.requests[1].tool_choice == ToolChoice(mode="auto", parallel=False)
+
+
+@pytest.mark.parametrize("raised", [True, False])
+def test_a_problem_of_the_model_ends_the_run_and_is_told(raised):
+    problem = Problem("overloaded", "try later")
+
+    async def failing(request):
+        if raised:
+            raise problem
+        yield Failed(problem)
+
+    reached = ended(agent(failing, add))
+    assert (reached.stop, reached.problem) == ("failed", problem)
+    with pytest.raises(Problem, match="try later"):
+        whole(agent(failing, add))
+
+
+def test_a_stream_that_breaks_off_leaves_a_valid_history():
+    async def cut(request):
+        yield Started("r", "scripted")
+        yield PartStarted(0, Text(text=""))
+
+    reached = ended(agent(cut, add))
+    assert (reached.stop, reached.history) == ("failed", asked().messages)
+
+
+def test_a_mistake_of_the_model_function_is_not_hidden():
+    async def wrong(request):
+        raise ZeroDivisionError
+        yield
+
+    with pytest.raises(ZeroDivisionError):
+        steps(agent(wrong, add))
+
+
+def test_who_stops_reading_stops_the_run():
+    story = []
+
+    @tool
+    async def hang() -> str:
+        """Hang."""
+        story.append("began")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            story.append("stopped")
+        return ""
+
+    async def leave():
+        made = agent(Scripted([call("hang")]), hang)
+        told = made.steps(asked())
+        async for step in told:
+            if isinstance(step, CallStarted):
+                await asyncio.sleep(0.01)
+                break
+        await told.aclose()
+        assert made._under_way == {}
+
+    asyncio.run(leave())
+    assert story == ["began", "stopped"]
+
+
+def test_a_run_waits_for_who_watches_it():
+    told = []
+
+    async def talkative(request):
+        for n in range(500):
+            told.append(n)
+            yield UsageSeen(reply([]).usage) if n else Started("r", "m")
+
+    async def read_little():
+        watched = agent(talkative, add, runtime=lambda run: InProcess(run, room=4)).steps(asked())
+        async for _ in watched:
+            await asyncio.sleep(0.01)
+            break
+        assert len(told) < 10
+        await watched.aclose()
+
+    asyncio.run(read_little())
+
+
+def test_ids_that_come_again_are_calls_of_their_own():
+    keys = []
+
+    class Listening(InProcess):
+        async def step(self, key, work):
+            keys.append(key)
+            return await super().step(key, work)
+
+    ran = []
+
+    @tool(side_effects=True)
+    def charge(cents: int) -> str:
+        """Charge."""
+        ran.append(cents)
+        return f"charged {cents}"
+
+    model = Scripted([call("charge", {"cents": 1})], [call("charge", {"cents": 2})], [Text(text="Done.")])
+    ended(agent(model, charge, runtime=Listening))
+    assert ran == [1, 2]
+    assert keys == ["model:1", "tool:call_1", "model:2", "tool:call_1#2", "model:3"]
+
+
+def test_a_turn_ended_says_what_it_added():
+    model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
+    turns = [step for step in steps(agent(model, add)) if isinstance(step, TurnEnded)]
+    assert [turn.number for turn in turns] == [1, 2]
+    assert [len(turn.messages) for turn in turns] == [2, 1]
+    assert isinstance(turns[0].messages[1].parts[0], ToolResult)
+
+
+def test_a_second_run_of_one_id_is_refused_while_the_first_is_under_way():
+    async def twice():
+        made = agent(Scripted([Text(text="x")]), add)
+        first = made.steps(asked(), run="r")
+        await anext(first)
+        with pytest.raises(ValueError, match="under way"):
+            await anext(made.steps(asked(), run="r"))
+        await first.aclose()
+        assert isinstance([step async for step in made.steps(asked(), run="r")][-1], RunEnded)
+
+    asyncio.run(twice())
+
+
+def test_finished_comes_once_and_last():
+    model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
+
+    async def read():
+        return [event async for event in agent(model, add)(asked())]
+
+    told = asyncio.run(read())
+    assert [type(event) for event in told].count(Finished) == 1
+    assert isinstance(told[-1], Finished)
