@@ -53,21 +53,45 @@ async def reach(ask: Ask, target: Target, client: Client, record: Record, vault:
     upstream = target.upstream
     vault = vault if _is_signed_elsewhere(ask, target) else None
     translation = await translated(ask, target, vault)
-    record.note_asked(upstream.name, target.model)
-    outgoing = await upstream.generate(
-        translation.call, passed(ask, target), translated=upstream.dialect != ask.dialect
+    incoming = await sent(
+        translation,
+        target,
+        client,
+        record,
+        passed=passed(ask, target),
+        translated=upstream.dialect != ask.dialect,
+        query=ask.target,
+        told_why=lambda incoming, body: refused(incoming, body, target, ask, translation),
     )
-    if ask.target:
-        outgoing = _queried(outgoing, ask.target)
+    record.losses = translation.losses
+    return Reached(target, translation, incoming, vault)
+
+
+async def sent(  # noqa: PLR0913  a request on its way has all of this
+    translation: Translation,
+    target: Target,
+    client: Client,
+    record: Record,
+    *,
+    passed: Headers,
+    translated: bool,
+    told_why: Callable[[Incoming, bytes], Problem],
+    query: str = "",
+) -> Incoming:
+    """Send a request that is translated; return when a good reply has begun, or raise what `told_why` makes of it."""
+    upstream = target.upstream
+    record.note_asked(upstream.name, target.model)
+    outgoing = await upstream.generate(translation.call, passed, translated=translated)
+    if query:
+        outgoing = _queried(outgoing, query)
     try:
         incoming = await client.ask(outgoing, target.deadlines)
         if incoming.good:
-            record.losses = translation.losses
-            return Reached(target, translation, incoming, vault)
+            return incoming
         body = await incoming.read()
     except Failure as failure:
         raise told(failure, upstream.name) from None
-    raise refused(incoming, without_secrets(body, outgoing), target, ask, translation)
+    raise told_why(incoming, without_secrets(body, outgoing))
 
 
 def _queried(outgoing: Outgoing, target: str) -> Outgoing:
@@ -103,10 +127,10 @@ async def translated(ask: Ask, target: Target, vault: Vault | None = None) -> Tr
     say = partial(translate_request, *way, model=renamed, strict=ask.strict, form=upstream.form)
     try:
         if target.library is None:
-            translation = await _signed(say, ask.owner, vault)
+            translation = await with_signatures(say, ask.owner, vault)
         else:
             translation = await target.library.translated(
-                lambda links: _signed(partial(say, links=links), ask.owner, vault), taken=target.links
+                lambda links: with_signatures(partial(say, links=links), ask.owner, vault), taken=target.links
             )
     except Problem as problem:
         raise explained(problem, call, dialect_named(ask.dialect)) from None
@@ -115,7 +139,7 @@ async def translated(ask: Ask, target: Target, vault: Vault | None = None) -> Tr
     return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
 
 
-async def _signed(say: Callable[..., Translation], owner: str, vault: Vault | None) -> Translation:
+async def with_signatures(say: Callable[..., Translation], owner: str, vault: Vault | None) -> Translation:
     """Translate a request with the signatures that are kept for it."""
     if vault is None:
         return say()
@@ -150,15 +174,25 @@ def refused(incoming: Incoming, body: bytes, target: Target, ask: Ask, translati
     """Return an upstream's error in the client's terms."""
     here, there = dialect_named(target.upstream.dialect), dialect_named(ask.dialect)
     problem = here.parse_error(incoming.status, dict(incoming.headers), body)
-    if incoming.status in _REFUSED_KEY or problem.kind == "authentication":
-        words = f"the upstream {target.upstream.name} refuses the gateway's credentials: {problem.message}"
-        return Problem("internal", words, status=502, code="credentials")
+    if is_refused_key(incoming.status, problem):
+        return refused_key(target, problem)
     if here is there:
         problem = named(problem, ask.call.body)
     elif translation.request is not None:
         sent = Sent(translation.call.body, here.name, target.model, translation.undo)
         problem = placed(problem, sent, translation.request, there, ask.call.body)
     return as_fault(problem, here.issuer, there.issuer)
+
+
+def is_refused_key(status: int, problem: Problem) -> bool:
+    """Tell whether an upstream refuses our own credentials."""
+    return status in _REFUSED_KEY or problem.kind == "authentication"
+
+
+def refused_key(target: Target, problem: Problem) -> Problem:
+    """Say that an upstream refuses our own credentials, which is nothing the client can mend."""
+    words = f"the upstream {target.upstream.name} refuses the gateway's credentials: {problem.message}"
+    return Problem("internal", words, status=502, code="credentials")
 
 
 def told_for_an_answer(problem: Problem, client: str) -> Problem:

@@ -15,6 +15,7 @@ from dragoman.gateway.attempt import Reached, reach, told_for_an_answer
 from dragoman.gateway.catalogue import Catalogue
 from dragoman.gateway.counting import count
 from dragoman.gateway.delivery import Stream, send_whole
+from dragoman.gateway.model import Asker, Means, Model, UpstreamModel
 from dragoman.gateway.passage import Passage, outgoing_of, pass_on
 from dragoman.gateway.pulse import Pulse
 from dragoman.gateway.record import Record
@@ -47,6 +48,11 @@ class Relay:
         self._vault = vault
         self._manner = manner or Manner()
         self._budget = Budget()
+
+    def model(self, asker: Asker, record: Record | None = None) -> Model:
+        """Return every model there is as one function, for an asker; `record` is told who was asked, and of losses."""
+        means = Means(self.routes, self._client, self._manner.patience, self._budget, self._vault)
+        return UpstreamModel(means, asker, record)
 
     async def answer(self, ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None = None) -> None:
         """Answer a request, or raise the `Problem` for which that cannot be done."""

@@ -12,7 +12,7 @@ from dragoman.interpreter.kin import borrowed_mark, nearest_lifetime, shared_in_
 
 def drop_extras(value: Value, fitting: Fitting) -> None:
     """Book every field that only another dialect understands."""
-    if value.extras is not None:
+    if value.extras is not None and value.extras.dialect != fitting.traits.dialect:
         for pointer, raw in value.extras.fields.items():
             book_unsaid(value.where + pointer, raw, value.extras.dialect, fitting.traits.dialect, fitting.ledger)
 
@@ -22,7 +22,7 @@ def without_foreign(part: Part, role: Role, fitting: Fitting) -> dict[str, Any]:
     traits = fitting.traits
     changes: dict[str, Any] = {}
     cache, place = part.cache, fitting.ledger.place("part.cache", part) if part.cache is not None else ""
-    if part.extras is not None:
+    if part.extras is not None and part.extras.dialect != traits.dialect:
         borrowed, lifetime = borrowed_mark(part.extras)
         if borrowed is not None and cache is None and traits.cache_marks:
             cache, place = lifetime, part.where + borrowed

@@ -55,7 +55,7 @@ def translated(asked: Asked, recall: Recall) -> Translation:
     adapted, undo, losses = request, NO_UNDO, ()
     if here is not there:
         ledger = Ledger(here.pointers, call.body)
-        whole = _with_declared(_spoken(request, ledger), here)
+        whole = with_declared(spoken(request, ledger), here)
         adapted, undo = adapt(whole, here.issuer, traits, ledger, partial(conversation.beginning, traits), asked.links)
         losses = ledger.losses() if len(ledger) else ()
     if asked.strict:
@@ -67,7 +67,7 @@ def translated(asked: Asked, recall: Recall) -> Translation:
     return Translation(call=there.render_request(adapted, traits), losses=losses, undo=undo, request=request)
 
 
-def _spoken(request: Request, ledger: Ledger) -> Request:
+def spoken(request: Request, ledger: Ledger) -> Request:
     """Let the user say something where nobody does: no target takes an empty conversation."""
     if request.messages:
         return request
@@ -75,7 +75,7 @@ def _spoken(request: Request, ledger: Ledger) -> Request:
     return structs.replace(request, messages=(Message(role="user", parts=(Text(text=CONTINUED),)),))
 
 
-def _with_declared(request: Request, here: Dialect) -> Request:
+def with_declared(request: Request, here: Dialect) -> Request:
     """Let tools that the conversation declares on its way stand beside the others, behind them."""
     if here.declared is None:
         return request

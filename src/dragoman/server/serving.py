@@ -7,17 +7,11 @@ from msgspec import convert, to_builtins
 
 from dragoman.config import Config, ConfigError
 from dragoman.gateway.observe import Observer
-from dragoman.gateway.relay import Manner, Relay
-from dragoman.gateway.retries import Patience
-from dragoman.gateway.route import Place, Places, Routes
-from dragoman.gateway.vault import Vault
-from dragoman.http.client import Client, Deadlines
 from dragoman.http.connection import Limits
 from dragoman.http.server import Server, listening
 from dragoman.server.access import Access, Key, hashed, own_names
 from dragoman.server.app import App
-from dragoman.server.desks import open_desk
-from dragoman.server.places import library, linkless, place
+from dragoman.server.connected import connected
 from dragoman.server.process.seat import Seat
 from dragoman.server.refusing import refusal
 from dragoman.server.watching.watch import Watch
@@ -49,23 +43,11 @@ async def running(
     """
     host, configured = listen_address(config)
     async with AsyncExitStack() as stack:
-        client = Client()
-        stack.push_async_callback(client.close)
-        places: dict[str, Place] = {}
-        for name, table in config.upstreams.items():
-            places[name] = await place(name, table, client, stack)
-        kinds = {name: table.kind for name, table in config.upstreams.items()}
-        deadlines = {
-            name: Deadlines(connect=table.connect, first_byte=table.first_byte, idle=table.idle)
-            for name, table in config.upstreams.items()
-        }
-        routes = Routes(Places(places, kinds, deadlines, library(config), linkless(config)), config.models)
+        upstreams = await stack.enter_async_context(connected(config))
         watch = Watch(config, observers, seat)
         if seat is not None:
             await stack.enter_async_context(seat.siblings.answered(watch.exchanges.find))
-        desk = await stack.enter_async_context(open_desk(config))
-        relay = Relay(routes, client, _manner(config), Vault(desk.store))
-        app = App(relay, _access(config, host), watch, desk, strict=config.server.strict)
+        app = App(upstreams.relay, _access(config, host), watch, upstreams.desk, strict=config.server.strict)
         stack.push_async_callback(app.background.close)
         held = convert(to_builtins(config.server.limits), Limits)
         server = await stack.enter_async_context(
@@ -94,17 +76,6 @@ def listen_address(config: Config) -> tuple[str, int]:
             config.source, "server.keys", f"listening on {host} lets others in: add a key, or listen on 127.0.0.1"
         )
     return host, int(port)
-
-
-def _manner(config: Config) -> Manner:
-    server, retries = config.server, config.server.retries
-    patience = Patience(
-        retries=retries.most,
-        first_wait=retries.first_wait,
-        longest_wait=retries.longest_wait,
-        longest_asked=retries.longest_asked,
-    )
-    return Manner(patience=patience, hold=server.hold, heartbeat=server.heartbeat)
 
 
 def _access(config: Config, host: str) -> Access:

@@ -1,0 +1,226 @@
+"""A model as a function: a request of the core in, events of the core out, whichever upstream answers.
+
+It finds the upstreams, tries them in turn and again, and keeps what they answer out of sight until something is said,
+like the relay. What goes wrong is a `Failed` event, the first one if nothing was said; only being cancelled is raised.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from contextlib import aclosing
+from functools import partial
+
+from msgspec import Struct, structs
+
+from dragoman.core.events import Event, Failed, Finished, PartStarted, Started, UsageSeen
+from dragoman.core.parts import ToolCall
+from dragoman.core.problems import Problem
+from dragoman.core.request import Request
+from dragoman.core.stream import Sequencer, replay
+from dragoman.dialects.record import Dialect
+from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.attempt import is_refused_key, refused_key, sent, told, with_signatures
+from dragoman.gateway.record import Record
+from dragoman.gateway.retries import Budget, Patience, may_pass_elsewhere, wait_before
+from dragoman.gateway.route import Routes, Target
+from dragoman.gateway.vault import Vault
+from dragoman.http.client import Client, Incoming
+from dragoman.http.link import Failure
+from dragoman.http.message import Headers
+from dragoman.interpreter.aliases import minted_id
+from dragoman.interpreter.faults import as_fault
+from dragoman.interpreter.neutral import Wish, say_request
+from dragoman.interpreter.rejections import Sent, named, placed
+from dragoman.interpreter.translation import Translation
+from dragoman.interpreter.undo import Restorer
+
+Model = Callable[[Request], AsyncIterator[Event]]
+
+
+class Asker(Struct, frozen=True, kw_only=True):
+    """On whose behalf a model is asked."""
+
+    owner: str = ""
+    dialect: str = ""
+    """The dialect that requests were read in; "" for those that nobody wrote."""
+    document: bytes = b""
+    """What they were read from, so that what is lost or refused is told by its place."""
+    strict: bool = False
+    headers: Headers = ()
+    """Headers that an upstream of the same dialect may see."""
+
+    @property
+    def issuer(self) -> str:
+        """Whose words the asker understands."""
+        return dialect_named(self.dialect).issuer if self.dialect else ""
+
+
+class Means(Struct, frozen=True):
+    """What upstreams are asked with."""
+
+    routes: Routes
+    client: Client
+    patience: Patience
+    budget: Budget
+    vault: Vault | None = None
+
+
+class UpstreamModel:
+    """Any model that the routes know, for one asker. `record` is told who was asked, and what was lost."""
+
+    def __init__(self, means: Means, asker: Asker, record: Record | None = None) -> None:
+        self._means = means
+        self._asker = asker
+        self._record = record or Record(owner=asker.owner, dialect=asker.dialect)
+
+    async def __call__(self, request: Request) -> AsyncGenerator[Event]:
+        """Answer a request, streamed by the upstream or whole as it says."""
+        means, tried, begun = self._means, 0, False
+        means.budget.earn()
+        while True:
+            tried += 1
+            try:
+                async with aclosing(self._round(request)) as events:
+                    async for event in events:
+                        begun = True
+                        yield event
+            except Problem as problem:
+                wait = None if begun else wait_before(problem, tried, means.patience)
+                if wait is not None and not means.budget.spend():
+                    self._record.is_spent, wait = True, None
+                if wait is None:
+                    yield Failed(problem)
+                    return
+                await asyncio.sleep(wait)
+            else:
+                return
+
+    async def _round(self, request: Request) -> AsyncGenerator[Event]:
+        """Ask each upstream once; raise what the last one said, or what went wrong after something was said."""
+        targets = self._means.routes.of(request.model)
+        for at, target in enumerate(targets):
+            begun = False
+            try:
+                async with aclosing(self._answers(request, target)) as events:
+                    async for event in events:
+                        begun = True
+                        yield event
+            except Problem as problem:
+                if begun or at + 1 == len(targets) or not may_pass_elsewhere(problem):
+                    raise
+            else:
+                return
+
+    async def _answers(self, request: Request, target: Target) -> AsyncGenerator[Event]:
+        """Ask one upstream, and tell what it says from its first real event on."""
+        translation = await self._translated(request, target)
+        asker, upstream = self._asker, target.upstream
+        incoming = await sent(
+            translation,
+            target,
+            self._means.client,
+            self._record,
+            passed=asker.headers if upstream.dialect == asker.dialect else (),
+            translated=True,
+            told_why=lambda incoming, body: self._refused(incoming, body, target, translation),
+        )
+        self._record.losses = tuple(dict.fromkeys((*self._record.losses, *translation.losses)))
+        reply = _Reply(dialect_named(upstream.dialect), translation, request, asker.issuer)
+        held: list[Event] | None = []
+        try:
+            async for event in reply.streamed(incoming) if request.stream else reply.whole(incoming):
+                if held is None:
+                    yield event
+                    continue
+                held.append(event)
+                if not isinstance(event, Started | UsageSeen):
+                    for waiting in held:
+                        yield waiting
+                    held = None
+        except Failure as failure:
+            incoming.close()
+            raise told(failure, upstream.name) from None
+        except BaseException:
+            incoming.close()
+            raise
+        incoming.leave()
+
+    async def _translated(self, request: Request, target: Target) -> Translation:
+        upstream, asker = target.upstream, self._asker
+        there = dialect_named(upstream.dialect)
+        wish = Wish(source=asker.dialect, document=asker.document, strict=asker.strict, form=upstream.form)
+
+        def say(**beside: object) -> Translation:
+            return say_request(request, there.name, target.model, structs.replace(wish, **beside))
+
+        signs = "call" in there.holds.signatures and there.name != asker.dialect
+        vault = self._means.vault if signs else None
+        if target.library is None:
+            return await with_signatures(say, asker.owner, vault)
+        return await target.library.translated(
+            lambda links: with_signatures(partial(say, links=links), asker.owner, vault), taken=target.links
+        )
+
+    def _refused(self, incoming: Incoming, body: bytes, target: Target, translation: Translation) -> Problem:
+        """Return an upstream's error in the asker's terms."""
+        asker, here = self._asker, dialect_named(target.upstream.dialect)
+        problem = here.parse_error(incoming.status, dict(incoming.headers), body)
+        if is_refused_key(incoming.status, problem):
+            return refused_key(target, problem)
+        if here.name == asker.dialect:
+            problem = named(problem, asker.document)
+        elif asker.dialect and translation.request is not None:
+            known = Sent(translation.call.body, here.name, target.model, translation.undo)
+            problem = placed(problem, known, translation.request, dialect_named(asker.dialect), asker.document)
+        return as_fault(problem, here.issuer, asker.issuer)
+
+
+class _Reply:
+    """One reply in the terms of the request: tools have the names they have there, and every call an id of its own."""
+
+    def __init__(self, dialect: Dialect, translation: Translation, request: Request, asker: str) -> None:
+        self._dialect = dialect
+        self._asker = asker
+        self._restorer = Restorer(translation.undo)
+        self._sequencer = Sequencer()
+        self._salt = str(len(request.messages))
+        parts = (part for message in request.messages for part in message.parts)
+        self._ids = {part.id for part in parts if isinstance(part, ToolCall)}
+        self._named = 0
+        self._reply_id = ""
+
+    async def whole(self, incoming: Incoming) -> AsyncIterator[Event]:
+        body = await incoming.read()
+        response = self._dialect.read_plain(body) or self._dialect.parse_response(body)
+        for event in self._told(replay(response)):
+            yield event
+
+    async def streamed(self, incoming: Incoming) -> AsyncIterator[Event]:
+        decoder = self._dialect.decoder()
+        while piece := await incoming.piece():
+            for event in self._told(decoder.feed(piece)):
+                yield event
+                if isinstance(event, Finished):
+                    return
+        for event in self._told(decoder.close()):
+            yield event
+
+    def _told(self, events: Iterable[Event]) -> Iterable[Event]:
+        for event in events:
+            for restored in self._restorer.feed(event):
+                for ordered in self._sequencer.feed(restored):
+                    if isinstance(ordered, Failed):
+                        raise as_fault(ordered.problem, self._dialect.issuer, self._asker)
+                    yield self._identified(ordered)
+
+    def _identified(self, event: Event) -> Event:
+        """Give a call an id unlike all others of the conversation: some upstreams give none, or the same again."""
+        if isinstance(event, Started):
+            self._reply_id = event.id
+        if not isinstance(event, PartStarted) or not isinstance(event.part, ToolCall):
+            return event
+        call, self._named = event.part, self._named + 1
+        call_id = call.id
+        if not call_id or call_id in self._ids:
+            call_id = minted_id(self._dialect.call_prefix, self._reply_id, self._salt, self._named, call.name, call_id)
+        self._ids.add(call_id)
+        return event if call_id == call.id else PartStarted(event.index, structs.replace(call, id=call_id))

@@ -1,0 +1,154 @@
+"""Say a request in a dialect that stands in the core: one that nobody wrote, or that has grown since it was read.
+
+What was added has no place in a client's document. It gets one below `/dragoman`, so that what it loses is told apart
+from what the client's own words lose. In the dialect that it was read in, a client's part of the request stays as it
+was, and only what was added is fitted.
+"""
+
+from collections.abc import Callable
+from itertools import groupby
+
+from msgspec import Struct, structs
+
+from dragoman.core.parts import AnyPart, Text, ToolResult
+from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
+from dragoman.core.traits import Traits
+from dragoman.core.value import Extras, Value
+from dragoman.dialects.record import Dialect
+from dragoman.dialects.registry import DIALECTS, dialect_named
+from dragoman.interpreter.adapt import adapt, fitted_turns
+from dragoman.interpreter.arrange import signed_steps
+from dragoman.interpreter.carry import has_envelope, native
+from dragoman.interpreter.fitting import Fitting, Undo
+from dragoman.interpreter.knobs import most_tokens
+from dragoman.interpreter.ledger import Ledger, refuse
+from dragoman.interpreter.links import Links
+from dragoman.interpreter.repair import paired
+from dragoman.interpreter.signing import Signer, signed_again
+from dragoman.interpreter.tools import fit_tools
+from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.translate import ENVELOPES
+from dragoman.interpreter.translation import Translation, spoken, with_declared
+
+ADDED = "/dragoman"
+_OUR_OWN = {field: (f"/{field.replace('.', '/')}",) for dialect in DIALECTS.values() for field in dialect.pointers}
+"""Where a field stands in a request that is in no dialect."""
+_FOLLOWING = Message(role="user", parts=(Text(text="(more follows)"),), where=ADDED)
+
+
+class Wish(Struct, frozen=True, kw_only=True):
+    """Where a request comes from, and what is wished of its translation; see `translate_request`."""
+
+    source: str = ""
+    """The dialect it was read in; "" for one that nobody wrote."""
+    document: bytes = b""
+    """What it was read from."""
+    strict: bool = False
+    form: str = ""
+    signer: Signer | None = None
+    links: Links | None = None
+
+
+def say_request(request: Request, target: str, model: str, wish: Wish) -> Translation:
+    """Say a request of the core in `target`, for `model` there."""
+    there = dialect_named(target)
+    here = dialect_named(wish.source) if wish.source else None
+    traits = traits_for(target, model)
+    ledger = Ledger(here.pointers if here is not None else _OUR_OWN, wish.document)
+    asked = _signed(spoken(_placed(request), ledger), wish.signer)
+    if here is there:
+        adapted, undo = _at_home(asked, there, traits, ledger, wish.links)
+    else:
+        declared = asked if here is None else with_declared(asked, here)
+        issuer = here.issuer if here is not None else ""
+        adapted, undo = adapt(declared, issuer, traits, ledger, links=wish.links)
+    losses = ledger.losses() if len(ledger) else ()
+    if wish.strict:
+        # What a tool of ours brought is no wish of the client's.
+        refuse(tuple(loss for loss in losses if here is None or not loss.where.startswith(ADDED)))
+    spelling = (adapted.spelling - ENVELOPES) | ({wish.form} if wish.form else set[str]())
+    written = there.render_request(structs.replace(adapted, model=model, spelling=spelling), traits)
+    return Translation(call=written, losses=losses, undo=undo, request=request)
+
+
+def _placed(request: Request) -> Request:
+    """Give what was added a place to be told of."""
+    messages = tuple(
+        message if message.where else _with_place(message, f"{ADDED}/messages/{at}")
+        for at, message in enumerate(request.messages)
+    )
+    tools = tuple(
+        tool if tool.where else structs.replace(tool, where=f"{ADDED}/tools/{at}")
+        for at, tool in enumerate(request.tools)
+    )
+    return structs.replace(request, messages=messages, tools=tools)
+
+
+def _with_place(message: Message, where: str) -> Message:
+    parts = tuple(_part_with_place(part, f"{where}/parts/{at}") for at, part in enumerate(message.parts))
+    return structs.replace(message, parts=parts, where=where)
+
+
+def _part_with_place(part: AnyPart, where: str) -> AnyPart:
+    # What a model said was read from its reply, which is another document.
+    if isinstance(part, ToolResult):
+        content = tuple(structs.replace(item, where=f"{where}/content/{at}") for at, item in enumerate(part.content))
+        return structs.replace(part, content=content, where=where)
+    return structs.replace(part, where=where)
+
+
+def _signed(request: Request, signer: Signer | None) -> Request:
+    changed = signed_again(request.messages, signer) if signer is not None else {}
+    if not changed:
+        return request
+    messages = tuple(changed.get(at, message) for at, message in enumerate(request.messages))
+    return structs.replace(request, messages=messages)
+
+
+def _at_home(
+    request: Request, dialect: Dialect, traits: Traits, ledger: Ledger, links: Links | None
+) -> tuple[Request, Undo]:
+    """Fit what was added to a request that goes where its client's own words are understood."""
+    fitting = Fitting(traits, ledger, dialect.issuer, most_tokens(request.sampling, traits), links=links)
+    tools = _tools_at_home(request, fitting)
+    messages: list[Message] = []
+    for is_added, run in groupby(request.messages, key=_is_added):
+        group = tuple(run)
+        is_last = group[-1] is request.messages[-1]
+        messages.extend(_fitted(group, fitting, is_last=is_last) if is_added else group)
+    found = paired(messages, traits, ledger)
+    turns = tuple(found)
+    if has_envelope(turns):
+        turns = signed_steps(native(turns, dialect.issuer, ledger), traits, ledger)
+    named = _named_choice(request.tool_choice, fitting.name, request)
+    kept = {**dict(traits.unkept), **(request.extras.fields if request.extras is not None else {})}
+    extras = Extras(dialect.name, kept) if kept else None
+    return structs.replace(request, messages=turns, tools=tools, tool_choice=named, extras=extras), fitting.undo()
+
+
+def _is_added(value: Value) -> bool:
+    return value.where.startswith(ADDED)
+
+
+def _fitted(messages: tuple[Message, ...], fitting: Fitting, *, is_last: bool) -> tuple[Message, ...]:
+    """Fit messages as the target's turns; where others follow, nobody has to have the last word."""
+    if is_last or messages[-1].role == "user":
+        return fitted_turns(messages, fitting, begins=False)
+    return fitted_turns((*messages, _FOLLOWING), fitting, begins=False)[:-1]
+
+
+def _tools_at_home(request: Request, fitting: Fitting) -> tuple[Tool | NativeTool, ...]:
+    added = tuple(tool for tool in request.tools if isinstance(tool, Tool) and _is_added(tool))
+    if not added:
+        return request.tools
+    fitted, _ = fit_tools(Request(model=request.model, messages=(), tools=added), fitting)
+    return (*(tool for tool in request.tools if tool not in added), *fitted)
+
+
+def _named_choice(choice: ToolChoice | None, name: Callable[[str], str], request: Request) -> ToolChoice | None:
+    """Let a choice name a tool that was added as the target calls it."""
+    if choice is None or not choice.names:
+        return choice
+    added = {tool.name for tool in request.tools if isinstance(tool, Tool) and _is_added(tool)}
+    names = tuple(name(called) if called in added else called for called in choice.names)
+    return choice if names == choice.names else structs.replace(choice, names=names)

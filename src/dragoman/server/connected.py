@@ -1,0 +1,53 @@
+"""Everything that answers for models, without a server around it: upstreams, routes, and what is kept."""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from msgspec import Struct
+
+from dragoman.config import Config
+from dragoman.gateway.relay import Manner, Relay
+from dragoman.gateway.retries import Patience
+from dragoman.gateway.route import Place, Places, Routes
+from dragoman.gateway.sessions.desk import Desk
+from dragoman.gateway.vault import Vault
+from dragoman.http.client import Client, Deadlines
+from dragoman.server.desks import open_desk
+from dragoman.server.places import library, linkless, place
+
+
+class Connected(Struct, frozen=True):
+    """Who asks upstreams, and who keeps conversations."""
+
+    relay: Relay
+    desk: Desk
+
+
+@asynccontextmanager
+async def connected(config: Config) -> AsyncGenerator[Connected]:
+    """Open all that a configuration names, as long as the block runs."""
+    async with AsyncExitStack() as stack:
+        client = Client()
+        stack.push_async_callback(client.close)
+        places: dict[str, Place] = {}
+        for name, table in config.upstreams.items():
+            places[name] = await place(name, table, client, stack)
+        kinds = {name: table.kind for name, table in config.upstreams.items()}
+        deadlines = {
+            name: Deadlines(connect=table.connect, first_byte=table.first_byte, idle=table.idle)
+            for name, table in config.upstreams.items()
+        }
+        routes = Routes(Places(places, kinds, deadlines, library(config), linkless(config)), config.models)
+        desk = await stack.enter_async_context(open_desk(config))
+        yield Connected(Relay(routes, client, _manner(config), Vault(desk.store)), desk)
+
+
+def _manner(config: Config) -> Manner:
+    server, retries = config.server, config.server.retries
+    patience = Patience(
+        retries=retries.most,
+        first_wait=retries.first_wait,
+        longest_wait=retries.longest_wait,
+        longest_asked=retries.longest_asked,
+    )
+    return Manner(patience=patience, hold=server.hold, heartbeat=server.heartbeat)
