@@ -34,6 +34,13 @@ def test_fields_only_the_source_understands_are_dropped_from_part_and_message():
     assert booked(fitting) == [("dropped", "/m/w"), ("dropped", "/p/x"), ("dropped", "/p/y/z")]
 
 
+def test_what_a_part_says_in_the_targets_own_words_stays():
+    fitting = fitting_for("gemini", "gemini-3-pro")
+    part = text(extras=Extras("gemini", {"/partMetadata": b"{}"}))
+    assert exactly(fit_messages((said("user", part),), fitting)) == exactly([said("user", part)])
+    assert booked(fitting) == []
+
+
 def test_a_message_whose_only_burden_is_its_own_extras_loses_them():
     fitting = fitting_for("gemini", "gemini-3-pro")
     message = Message(role="user", parts=(Text(text="hi"),), extras=Extras("chat", {"/w": b"3"}), where="/m")
@@ -101,8 +108,10 @@ def test_a_signature_on_text_reaches_only_its_issuer_in_its_own_dialect(dialect,
         ("messages", "claude-opus-5", ANTHROPIC, False),
     ],
 )
-@pytest.mark.parametrize("burden", [{}, {"extras": Extras("messages", {"/x": b"1"})}])
-def test_a_signature_on_a_call_reaches_only_its_issuer(dialect, model, signature, kept, burden):
+@pytest.mark.parametrize("burdened", [False, True])
+def test_a_signature_on_a_call_reaches_only_its_issuer(dialect, model, signature, kept, burdened):
+    source = "chat" if dialect == "messages" else "messages"
+    burden = {"extras": Extras(source, {"/x": b"1"})} if burdened else {}
     losses = [] if kept else [("dropped", "/p/signature")]
     losses += [("dropped", "/p/x")] if burden else []
     part = call(signature=signature, **burden)

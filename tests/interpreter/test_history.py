@@ -200,7 +200,8 @@ def test_a_called_name_is_what_the_target_calls_the_tool(dialect, model, part, a
     ],
 )
 def test_a_refusal_is_text_where_there_are_none(dialect, model, words, after):
-    part = Refusal(text=words, where="/p", extras=Extras("chat", {"/x": b"1"}))
+    source = "responses" if dialect == "chat" else "chat"
+    part = Refusal(text=words, where="/p", extras=Extras(source, {"/x": b"1"}))
     told, losses = fitted(dialect, model, part)
     bent = [("approximated", "/p")] if any(isinstance(one, Text) for one in after) else []
     assert (told, losses) == (after, [*bent, ("dropped", "/p/x")])
