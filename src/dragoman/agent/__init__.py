@@ -4,6 +4,7 @@ Rules of this room: it knows the neutral language and the tools. A model is a fu
 type.
 """
 
+from dragoman.agent.approvals import Approvals, Approve, Decision, Wish
 from dragoman.agent.control import Control
 from dragoman.agent.history import closed, unfolded
 from dragoman.agent.limits import Limits, Statistics, StopReason
@@ -18,6 +19,10 @@ __all__ = [  # noqa: RUF022  grouped by what they are for
     "Limits",
     "Statistics",
     "StopReason",
+    "Approve",
+    "Approvals",
+    "Wish",
+    "Decision",
     "Step",
     "CallStarted",
     "CallEnded",

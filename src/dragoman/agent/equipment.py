@@ -1,10 +1,17 @@
 """What an agent is made of: the same for all of its runs."""
 
+from collections.abc import Callable
+
 from msgspec import Struct
 
+from dragoman.agent.approvals import Approve
 from dragoman.agent.limits import Limits
 from dragoman.agent.model import Model
+from dragoman.core.response import Usage
 from dragoman.tools import Executor
+
+Price = Callable[[str, Usage], float | None]
+"""What a turn of a model costs; None if that is not known."""
 
 
 class Equipment(Struct, frozen=True, kw_only=True):
@@ -13,3 +20,9 @@ class Equipment(Struct, frozen=True, kw_only=True):
     model: Model
     executor: Executor
     limits: Limits = Limits()
+    approve: Approve | None = None
+    """The policy; without one everything is allowed but what `egress` objects to."""
+    destinations: tuple[str, ...] = ()
+    """Hosts to which data may go also after something untrusted was read: "example.org", "*.example.org", with a port
+    if it is not the usual one."""
+    price: Price | None = None

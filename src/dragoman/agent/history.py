@@ -4,7 +4,7 @@ Rules: parts stay as they are, signatures and all; what is added is said to have
 message after the calls, in their order.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import chain, groupby, takewhile
 
 from msgspec import structs
@@ -30,22 +30,22 @@ def answers(results: Sequence[ToolResult]) -> tuple[Message, ...]:
     return (Message(role="user", parts=tuple(results)),) if results else ()
 
 
-def salvaged(parts: Iterable[AnyPart]) -> tuple[AnyPart, ...]:
-    """Return what can stand in a history of a turn that was cut off.
+def salvaged(parts: Iterable[AnyPart], unended: Container[int]) -> tuple[AnyPart, ...]:
+    """Return what can stand in a history of a turn that was cut off, while the parts at these places grew.
 
     A thought that is not whole has no signature and is refused by who checks them; half a call cannot be answered.
     """
-    return tuple(part for part in parts if _is_whole(part))
+    return tuple(part for at, part in enumerate(parts) if _can_stand(part, ended=at not in unended))
 
 
-def _is_whole(part: AnyPart) -> bool:
+def _can_stand(part: AnyPart, *, ended: bool) -> bool:
     match part:
         case Text(text=text) | Refusal(text=text):
             return bool(text)
         case Reasoning(signature=signature):
             return signature is not None
         case ToolCall(complete=complete):
-            return complete
+            return complete and ended
         case _:
             return True
 

@@ -37,6 +37,12 @@ class Limits(Struct, frozen=True, kw_only=True):
     """In the currency of the agent's `price`."""
     calls: int | None = None
     """Calls that are run; what is called beyond them is not, and the model is asked once more, without tools."""
+    repairs: int | None = 3
+    """How often in a row a model may mend the arguments of a tool; after that the tool is not run any more."""
+    identical: int | None = 3
+    """How often the same call may bring the same result; after that it is not run until something else is tried."""
+    approval: float = 300.0
+    """Seconds to wait for somebody's word; no answer is a no. 0 where there is nobody to ask."""
 
 
 class Statistics(Struct, frozen=True, kw_only=True):

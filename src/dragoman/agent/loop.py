@@ -4,14 +4,17 @@ Rules: an agent holds nothing between runs but what it is made of, and the runs 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from typing import Any
 from uuid import uuid4
 
+from msgspec import structs
+
+from dragoman.agent.approvals import Approve
 from dragoman.agent.asking import client_names
 from dragoman.agent.control import Control, When
-from dragoman.agent.equipment import Equipment
+from dragoman.agent.equipment import Equipment, Price
 from dragoman.agent.folding import Folding
 from dragoman.agent.limits import Limits
 from dragoman.agent.model import Model
@@ -27,15 +30,25 @@ from dragoman.tools.handler import joined
 class Agent:
     """A model that may use the tools of an executor."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what it is made of, each with its name
         self,
         model: Model,
         executor: Executor,
         *,
         limits: Limits | None = None,
+        approve: Approve | None = None,
+        destinations: Iterable[str] = (),
+        price: Price | None = None,
         runtime: Callable[[str], WatchedRuntime] = InProcess,
     ) -> None:
-        self._equipment = Equipment(model=model, executor=executor, limits=limits or Limits())
+        self._equipment = Equipment(
+            model=model,
+            executor=executor,
+            limits=limits or Limits(),
+            approve=approve,
+            destinations=tuple(destinations),
+            price=price,
+        )
         self._runtime = runtime
         self._under_way: dict[str, tuple[WatchedRuntime, Control]] = {}
 
@@ -46,19 +59,23 @@ class Agent:
         """Run, and tell all turns as one reply."""
         theirs = client_names(request, self._equipment.executor.registry)
         folding = Folding(lambda call: joined(call.namespace, call.name) not in theirs)
-        async with aclosing(self.steps(request)) as steps:
+        # Who reads one reply sees no question, and cannot answer it.
+        async with aclosing(self._steps(_unasked(self._equipment), request)) as steps:
             async for step in steps:
                 for event in folding.feed(step):
                     yield event
 
-    async def steps(self, request: Request, *, run: str = "") -> AsyncGenerator[Step]:
+    def steps(self, request: Request, *, run: str = "") -> AsyncGenerator[Step]:
         """Run, and tell everything as it happens. Who stops reading stops the run."""
+        return self._steps(self._equipment, request, run)
+
+    async def _steps(self, equipment: Equipment, request: Request, run: str = "") -> AsyncGenerator[Step]:
         run = run or f"run_{uuid4().hex}"
         if run in self._under_way:
             raise ValueError(f"a run {run!r} is under way")
         runtime, control = self._runtime(run), Control()
         self._under_way[run] = (runtime, control)
-        task = asyncio.create_task(self._carried(request, runtime, run, control))
+        task = asyncio.create_task(_carried(Run(equipment, request, runtime, run, control), runtime))
         try:
             async with aclosing(runtime.watch()) as steps:
                 async for step in steps:
@@ -68,12 +85,6 @@ class Agent:
             del self._under_way[run]
             task.cancel()
             await asyncio.wait([task])
-
-    async def _carried(self, request: Request, runtime: WatchedRuntime, run: str, control: Control) -> None:
-        try:
-            await self.carry(request, runtime, run=run, control=control)
-        finally:
-            runtime.close()
 
     async def carry(self, request: Request, runtime: Runtime, *, run: str, control: Control | None = None) -> RunEnded:
         """Run on a runtime of the caller's: this is what an engine calls that outlives the process."""
@@ -92,3 +103,14 @@ class Agent:
             return False
         self._under_way[run][0].tell(topic, value)
         return True
+
+
+def _unasked(equipment: Equipment) -> Equipment:
+    return structs.replace(equipment, limits=structs.replace(equipment.limits, approval=0.0))
+
+
+async def _carried(run: Run, runtime: WatchedRuntime) -> None:
+    try:
+        await run.go()
+    finally:
+        runtime.close()

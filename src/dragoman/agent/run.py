@@ -5,24 +5,24 @@ over; where a run is stopped inside one, what was said is kept and every call th
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
 from time import monotonic
 
 from msgspec import structs
 
+from dragoman.agent.admission import Admission, KeyedCall
 from dragoman.agent.asking import client_names, offering, relaxed, without_tools
 from dragoman.agent.control import Control, StoppedError
 from dragoman.agent.equipment import Equipment
-from dragoman.agent.history import NO_RESULT, answers, calls_of, said, salvaged, unfolded
+from dragoman.agent.history import unfolded
 from dragoman.agent.limits import Statistics, StopReason, added
 from dragoman.agent.model import closing
 from dragoman.agent.runtime import Runtime
 from dragoman.agent.steps import CallEnded, CallStarted, RunEnded, TurnEnded
+from dragoman.agent.turn import Turn
 from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response
-from dragoman.core.stream import Collector
 from dragoman.tools import Execution
 from dragoman.tools.execution import refused
 from dragoman.tools.handler import joined
@@ -34,24 +34,21 @@ class Run:
     """The loop."""
 
     def __init__(self, equipment: Equipment, request: Request, runtime: Runtime, run: str, control: Control) -> None:
-        self._model, self._executor, self._limits = equipment.model, equipment.executor, equipment.limits
+        self._equipment, self._runtime, self._run, self._control = equipment, runtime, run, control
+        self._executor, self._limits = equipment.executor, equipment.limits
         self._request = offering(request, self._executor.registry)
-        self._runtime = runtime
-        self._run = run
-        self._control = control
         self._theirs = client_names(request, self._executor.registry)
         self._history = unfolded(request.messages)
+        self._admission = Admission(equipment, self._history, runtime, run)
         self._statistics = Statistics()
         self._finish = Finish("other")
         self._problem: Problem | None = None
-        self._keys: dict[str, int] = {}
+        self._last: StopReason | None = "turns" if self._limits.turns < 1 else None
+        """Why the next turn is the last one, without tools."""
+        self._names: dict[str, int] = {}
         self._began = monotonic()
-        self._collector: Collector | None = None
-        """The turn that is being told."""
-        self._calls: tuple[ToolCall, ...] = ()
-        """Own calls of this turn."""
-        self._executions: dict[int, Execution] = {}
-        """What became of them, by place."""
+        self._turn: Turn | None = None
+        """The turn that is under way."""
 
     async def go(self) -> RunEnded:
         """Run to the end, whatever it is; the history it leaves is valid."""
@@ -62,9 +59,6 @@ class Run:
             stop = await self._stopped()
         except Problem as problem:
             self._problem, stop = problem, "failed"
-        except asyncio.CancelledError:
-            self._close_turn()
-            raise
         ended = RunEnded(
             run=self._run,
             stop=stop,
@@ -72,102 +66,126 @@ class Run:
             history=self._history,
             finish=self._finish,
             problem=self._problem,
+            untrusted=self._admission.untrusted,
         )
         await self._runtime.emit(ended)
         return ended
 
     async def _turns(self) -> StopReason:
         while True:
-            last = self._statistics.turns >= self._limits.turns
-            response = await self._ask(without_tools(self._request) if last else self._request)
-            calls = calls_of(response.parts)
-            own = tuple(call for call in calls if not self._is_theirs(call))
-            await self._answer(own, last=last)
-            await self._end_turn(response)
-            self._finish = response.finish
-            if len(own) < len(calls):
+            last = self._last
+            turn = self._turn = Turn(self._is_own, self._named)
+            response = await self._ask(turn, without_tools(self._request) if last else self._request)
+            spent = self._spent() if turn.calls and not turn.is_mixed else None
+            await self._answer(turn, refuse=bool(last or spent))
+            await self._end(turn, response)
+            if turn.is_mixed:
                 self._finish = Finish("tool_calls")
                 return "client_calls"
-            if last:
-                self._finish = Finish("length") if calls else response.finish
-                return "turns"
-            if not calls and response.finish.reason != "paused":
+            self._finish = Finish("length") if turn.calls else response.finish
+            if last or spent:
+                return last or spent or "turns"
+            if not turn.calls and response.finish.reason != "paused":
                 return "finished"
-            if self._control.cancelled == "after_turn":
+            if self._control.cancelled:
                 return self._cancelled()
-            if own:
-                self._request = relaxed(self._request)
+            self._last = self._reason_to_end()
+            self._request = relaxed(self._request) if turn.calls else self._request
 
-    def _is_theirs(self, call: ToolCall) -> bool:
-        return joined(call.namespace, call.name) in self._theirs
+    def _reason_to_end(self) -> StopReason | None:
+        if self._admission.circling:
+            return "repetition"
+        if self._admission.exhausted:
+            return "calls"
+        return "turns" if self._statistics.turns >= self._limits.turns else None
 
-    async def _ask(self, request: Request) -> Response:
+    def _spent(self) -> StopReason | None:
+        """Return what of the budget is spent, so that there is no use in running calls for another turn."""
+        if self._limits.tokens is not None and self._statistics.tokens >= self._limits.tokens:
+            return "tokens"
+        if self._limits.cost is not None and (self._statistics.cost or 0) >= self._limits.cost:
+            return "cost"
+        return None
+
+    def _is_own(self, call: ToolCall) -> bool:
+        return joined(call.namespace, call.name) not in self._theirs
+
+    def _named(self, call: ToolCall) -> str:
+        """Return a name for a call that no other call of the run has: some servers number from 0 in every turn."""
+        count = self._names[call.id] = self._names.get(call.id, 0) + 1
+        return call.id if count == 1 else f"{call.id}#{count}"
+
+    async def _ask(self, turn: Turn, request: Request) -> Response:
         """Ask the model once."""
         number = self._statistics.turns + 1
         asked = structs.replace(request, messages=self._history, stream=True)
-        self._collector = collector = Collector()
 
         async def work() -> Response:
-            async with closing(self._model(asked)) as events:
+            async with closing(self._equipment.model(asked)) as events:
                 async for event in events:
-                    collector.feed(event)
+                    turn.hear(event)
                     await self._runtime.emit(event)
-            return collector.response()
+            return turn.response()
 
         response = await self._runtime.step(f"model:{number}", work)
-        usage = added(self._statistics.usage, response.usage)
-        self._statistics = structs.replace(self._statistics, turns=number, usage=usage)
-        self._history += said(response.parts)
-        self._collector = None
+        turn.spoken(response.parts)
+        usage, price = response.usage, self._equipment.price
+        cost = price(response.model, usage) if price is not None and usage is not None else None
+        self._statistics = structs.replace(
+            self._statistics,
+            turns=number,
+            usage=added(self._statistics.usage, usage),
+            cost=self._statistics.cost if cost is None else (self._statistics.cost or 0) + cost,
+        )
         return response
 
-    async def _answer(self, calls: Sequence[ToolCall], *, last: bool) -> None:
+    async def _answer(self, turn: Turn, *, refuse: bool) -> None:
         """Give every call a result, by running it or by saying why it was not run."""
-        self._calls, self._executions = tuple(calls), {}
-        places = {id(call): at for at, call in enumerate(calls)}
-        if last:
-            for call in calls:
-                await self._ended(call, places, refused(call, None, "skipped", _NO_TOOLS.format(name=call.name)))
-            return
-        for stretch in self._executor.stretches(calls):
+        if refuse:
+            refusals = {
+                keyed.key: refused(keyed.call, None, "skipped", _NO_TOOLS.format(name=keyed.call.name))
+                for keyed in turn.calls
+            }
+        else:
+            refusals = await self._admission.refusals(turn.calls)
+        for keyed in turn.calls:
+            if keyed.key in refusals:
+                await self._ended(turn, keyed, refusals[keyed.key])
+        let_in = {id(keyed.call): keyed for keyed in turn.calls if keyed.key not in refusals}
+        for stretch in self._executor.stretches([keyed.call for keyed in let_in.values()]):
             async with asyncio.TaskGroup() as group:
                 for call in stretch:
-                    group.create_task(self._perform(call, places))
+                    group.create_task(self._perform(turn, let_in[id(call)]))
 
-    async def _perform(self, call: ToolCall, places: dict[int, int]) -> None:
-        key = self._key(call)
+    async def _perform(self, turn: Turn, keyed: KeyedCall) -> None:
+        call = keyed.call
         await self._runtime.emit(CallStarted(call))
 
         async def work() -> Execution:
             # A handler holds functions, which nobody can keep.
-            return structs.replace(await self._executor.perform(call, f"{self._run}:{key}"), handler=None)
+            return structs.replace(await self._executor.perform(call, f"{self._run}:{keyed.key}"), handler=None)
 
-        execution = await self._runtime.step(f"tool:{key}", work)
-        await self._ended(call, places, structs.replace(execution, handler=self._executor.registry.find(call)))
+        execution = await self._runtime.step(f"tool:{keyed.key}", work)
+        await self._ended(turn, keyed, structs.replace(execution, handler=self._executor.registry.find(call)))
 
-    async def _ended(self, call: ToolCall, places: dict[int, int], execution: Execution) -> None:
-        self._executions[places[id(call)]] = execution
-        await self._runtime.emit(CallEnded(call, execution))
+    async def _ended(self, turn: Turn, keyed: KeyedCall, execution: Execution) -> None:
+        turn.ended(keyed, execution)
+        await self._runtime.emit(CallEnded(keyed.call, execution))
 
-    def _key(self, call: ToolCall) -> str:
-        """Return a name for a call that no other call of the run has: some servers number from 0 in every turn."""
-        count = self._keys[call.id] = self._keys.get(call.id, 0) + 1
-        return call.id if count == 1 else f"{call.id}#{count}"
+    async def _end(self, turn: Turn, response: Response) -> None:
+        self._keep(turn)
+        await self._runtime.emit(TurnEnded(self._statistics.turns, response, turn.messages))
 
-    async def _end_turn(self, response: Response) -> None:
-        results = [self._executions[at].result for at in range(len(self._calls))]
-        self._count(self._executions.values())
-        self._history += answers(results)
-        self._calls, self._executions = (), {}
-        added_messages = (*said(response.parts), *answers(results))
-        await self._runtime.emit(TurnEnded(self._statistics.turns, response, added_messages))
-
-    def _count(self, executions: Iterable[Execution]) -> None:
-        ended = tuple(executions)
+    def _keep(self, turn: Turn) -> None:
+        """Make a turn part of the history."""
+        self._turn = None
+        executions = turn.executions
+        self._admission.learn(turn.parts, turn.calls, executions)
+        self._history += turn.messages
         self._statistics = structs.replace(
             self._statistics,
-            calls=self._statistics.calls + len(ended),
-            failed=self._statistics.failed + sum(execution.result.failed for execution in ended),
+            calls=self._statistics.calls + len(executions),
+            failed=self._statistics.failed + sum(execution.result.failed for execution in executions),
         )
 
     def _cancelled(self) -> StopReason:
@@ -176,26 +194,12 @@ class Run:
 
     async def _stopped(self) -> StopReason:
         """Leave a valid history of a turn that was stopped inside."""
-        for call, execution in self._close_turn():
-            await self._runtime.emit(CallEnded(call, execution))
+        if self._turn is not None:
+            turn = self._turn
+            for call, execution in turn.interrupt():
+                await self._runtime.emit(CallEnded(call, execution))
+            self._keep(turn)
         if self._control.cancelled == "now":
             return self._cancelled()
         self._finish = Finish("length")
         return "seconds"
-
-    def _close_turn(self) -> list[tuple[ToolCall, Execution]]:
-        """Keep what was said, answer what was called, and return the answers that were made up for it."""
-        if self._collector is not None:
-            parts = salvaged(self._collector.parts)
-            self._history += said(parts)
-            self._calls = tuple(call for call in calls_of(parts) if not self._is_theirs(call))
-            self._collector = None
-        made_up: list[tuple[ToolCall, Execution]] = []
-        for at, call in enumerate(self._calls):
-            if at not in self._executions:
-                self._executions[at] = refused(call, None, "cancelled", NO_RESULT)
-                made_up.append((call, self._executions[at]))
-        self._count(self._executions.values())
-        self._history += answers([self._executions[at].result for at in range(len(self._calls))])
-        self._calls, self._executions = (), {}
-        return made_up

@@ -114,6 +114,17 @@ class Executor:
         milliseconds = record.end(execution.outcome, execution.size, error, repeated=execution.repeated)
         return structs.replace(execution, milliseconds=milliseconds)
 
+    def fits(self, call: ToolCall) -> bool:
+        """Tell whether a call would be run: its tool is there, and takes its arguments."""
+        handler = self.registry.find(call)
+        try:
+            if handler is None:
+                return False
+            _read(handler, call)
+        except Exception:  # noqa: BLE001  whoever runs the call is told what is wrong with it
+            return False
+        return True
+
     async def _performed(
         self, call: ToolCall, handler: Handler | None, key: str, record: Record
     ) -> tuple[Execution, BaseException | None]:

@@ -39,6 +39,7 @@ class Flags(TypedDict, total=False):
     side_effects: bool
     untrusted: bool
     sends_out: bool
+    destination: str
     max_output: int | None
 
 
@@ -59,6 +60,8 @@ class Handler(Struct, frozen=True, kw_only=True):
     """What it returns may have been written by anybody: a page, a mail, somebody else's server."""
     sends_out: bool = False
     """It can carry data to a place outside."""
+    destination: str = ""
+    """The argument that holds the address it goes to, a URL or a list of them; "" if that cannot be told."""
     max_output: int | None = None
     """Bytes of text and JSON a model is given of one result; None for the executor's own."""
 

@@ -1,0 +1,127 @@
+"""What may leave after something untrusted was read: a page can tell a model to send what it knows.
+
+Rules: whoever wrote an untrusted result may have written the next call. From then on, also in later runs over the same
+history, a tool that can carry data out needs a person's word, unless all it sends goes to a place on the list, or is an
+address that the user wrote.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman.core.parts import AnyPart, Opaque, Text, ToolCall, ToolResult
+from dragoman.core.request import Message
+from dragoman.tools import Handler, Registry
+from dragoman.tools.handler import joined
+
+_PORTS = {"http": 80, "https": 443}
+_SMALL = 1_000_000
+_UNCLEAR = frozenset("\\@ \t\r\n")
+"""Characters by which two readers of one URL find two hosts in it."""
+
+
+def is_untrusted(messages: Sequence[Message], registry: Registry) -> bool:
+    """Tell whether anything in a history may have been written by anybody.
+
+    Results of tools that are not ours count: what a client's tool read, nobody here knows.
+    """
+    names = {
+        part.id: joined(part.namespace, part.name)
+        for message in messages
+        for part in message.parts
+        if isinstance(part, ToolCall)
+    }
+    for message in messages:
+        if message.role == "assistant" and brings_untrusted(message.parts):
+            return True
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                handler = registry.get(names.get(part.call_id, part.name))
+                if handler is None or handler.untrusted:
+                    return True
+    return False
+
+
+def brings_untrusted(parts: Iterable[AnyPart]) -> bool:
+    """Tell whether a model read something by itself: a vendor's own search and fetch stand in what it says."""
+    return any(isinstance(part, Opaque) or (isinstance(part, Text) and part.citations) for part in parts)
+
+
+def users_words(messages: Iterable[Message]) -> tuple[str, ...]:
+    """Return what the user and the system said themselves."""
+    return tuple(
+        part.text
+        for message in messages
+        if message.role != "assistant"
+        for part in message.parts
+        if isinstance(part, Text)
+    )
+
+
+class Border:
+    """What may go where."""
+
+    def __init__(self, destinations: Iterable[str], words: Sequence[str]) -> None:
+        self._destinations = tuple(place.lower().rstrip(".") for place in destinations)
+        self._words = words
+
+    def objection(self, call: ToolCall, handler: Handler) -> str:
+        """Say why a call must not leave unasked, in words for a person; "" if it may."""
+        before = "something untrusted was read before"
+        if not handler.destination:
+            return f"{handler.name} can send data out, and {before}"
+        try:
+            arguments = cast("dict[str, Any]", msgspec.json.decode(call.arguments, type=dict))
+        except (ValueError, RecursionError):
+            return f"{handler.name} can send data out, and {before}"
+        places = _texts(arguments.get(handler.destination))
+        if places and all(self._is_listed(place) for place in places):
+            return ""
+        others = [value for name, value in arguments.items() if name != handler.destination]
+        if places and all(map(_says_nothing, others)) and all(map(self._is_users, places)):
+            return ""
+        return f"{handler.name} would send data to {', '.join(map(_shown, places)) or 'a place unknown'}, and {before}"
+
+    def _is_users(self, place: str) -> bool:
+        return "://" in place and any(place in text for text in self._words)
+
+    def _is_listed(self, place: str) -> bool:
+        host = host_of(place)
+        if not host:
+            return False
+        return any(
+            host.endswith(listed[1:]) if listed.startswith("*.") else host == listed for listed in self._destinations
+        )
+
+
+def host_of(url: str) -> str:
+    """Return the host a URL leads to, with the port if that is not the usual one; "" unless it is beyond doubt."""
+    if not url.isprintable() or _UNCLEAR & set(url):
+        return ""
+    try:
+        split = urlsplit(url)
+        host = (split.hostname or "").rstrip(".").encode("idna").decode()
+        port = split.port
+    except (ValueError, UnicodeError):
+        return ""
+    usual = _PORTS.get(split.scheme)
+    if usual is None or not host:
+        return ""
+    return host if port in (None, usual) else f"{host}:{port}"
+
+
+def _texts(value: Any) -> list[str]:
+    """Return one address or several; none if anything else is among them."""
+    values = cast("list[Any]", value) if isinstance(value, list) else [value]
+    return [each for each in values if isinstance(each, str)] if all(isinstance(each, str) for each in values) else []
+
+
+def _says_nothing(value: Any) -> bool:
+    """Tell whether a value can carry nothing worth hiding: a switch, a small number."""
+    return value is None or isinstance(value, bool) or (isinstance(value, int) and abs(value) <= _SMALL)
+
+
+def _shown(place: str) -> str:
+    return repr(host_of(place) or place[:100])

@@ -1,0 +1,152 @@
+"""Allow, deny, ask."""
+
+import asyncio
+
+import pytest
+
+from agent.scripted import Scripted, agent, asked, call, results_of, steps, whole, words
+from dragoman.agent import ApprovalAsked, Approvals, CallEnded, CallStarted, InProcess, Limits
+from dragoman.core.parts import Text
+from dragoman.tools import tool
+
+
+class Safe:
+    """A tool that remembers what it did."""
+
+    def __init__(self):
+        self.opened = []
+
+        @tool(side_effects=True)
+        def open_safe(number: int) -> str:
+            """Open a safe."""
+            self.opened.append(number)
+            return f"safe {number} is open"
+
+        self.tool = open_safe
+
+
+def opening(*numbers):
+    return Scripted([call("open_safe", {"number": n}, f"call_{n}") for n in numbers], [Text(text="Done.")])
+
+
+def answering(made, *answers):
+    """Run, answering the questions in the given order of calls."""
+
+    async def read():
+        told, questions = [], []
+        async for step in made.steps(asked(), run="r"):
+            told.append(step)
+            if isinstance(step, ApprovalAsked):
+                questions.append(step)
+            if len(questions) == len(answers):
+                for topic, answer in zip([question.topic for question in questions], answers, strict=True):
+                    assert made.answer("r", topic, answer)
+                questions.clear()
+        return told
+
+    return asyncio.run(read())
+
+
+def test_what_is_denied_is_not_run_and_the_model_hears_so():
+    safe, model = Safe(), opening(1)
+    steps(agent(model, safe.tool, approve=lambda wish: "deny"))
+    assert safe.opened == []
+    assert "not approved" in words(results_of(model.requests[1])[0])
+
+
+def test_an_asked_call_waits_for_a_yes():
+    safe, model = Safe(), opening(1, 2, 3)
+
+    async def approve(wish):
+        return "allow" if wish.call.id == "call_2" else "ask"
+
+    told = answering(agent(model, safe.tool, approve=approve), "allow", "deny")
+    assert sorted(safe.opened) == [1, 2]
+    assert [step.call.id for step in told if isinstance(step, ApprovalAsked)] == ["call_1", "call_3"]
+    assert [result.failed for result in results_of(model.requests[1])] == [False, False, True]
+    order = [type(step) for step in told if isinstance(step, ApprovalAsked | CallStarted)]
+    assert order == [ApprovalAsked, ApprovalAsked, CallStarted, CallStarted], "all are asked before anything is run"
+
+
+@pytest.mark.parametrize("answer", ["deny", False, None, "yes please", {"allow": True}, 1])
+def test_everything_but_a_clear_yes_is_a_no(answer):
+    safe = Safe()
+    answering(agent(opening(1), safe.tool, approve=lambda wish: "ask"), answer)
+    assert safe.opened == []
+
+
+@pytest.mark.parametrize("yes", ["allow", True])
+def test_a_yes_may_be_said_as_true(yes):
+    safe = Safe()
+    answering(agent(opening(1), safe.tool, approve=lambda wish: "ask"), yes)
+    assert safe.opened == [1]
+
+
+def test_no_answer_is_a_no():
+    safe, model = Safe(), opening(1)
+    steps(agent(model, safe.tool, approve=lambda wish: "ask", limits=Limits(approval=0.05)))
+    assert safe.opened == []
+    assert "nobody answered within 0.05 seconds" in words(results_of(model.requests[1])[0])
+
+
+def test_who_reads_one_reply_cannot_be_asked_so_the_call_is_refused_at_once():
+    safe, model = Safe(), opening(1)
+    whole(agent(model, safe.tool, approve=lambda wish: "ask"))
+    assert safe.opened == []
+    assert "there is nobody to ask" in words(results_of(model.requests[1])[0])
+
+
+def test_nobody_is_asked_about_a_call_that_cannot_be_run():
+    safe = Safe()
+    model = Scripted([call("open_safe", {"number": "one"}), call("open_saf", {}, "two")], [Text(text="Done.")])
+    told = steps(agent(model, safe.tool, approve=lambda wish: "ask", limits=Limits(approval=0.05)))
+    assert not any(isinstance(step, ApprovalAsked) for step in told)
+    assert [step.execution.outcome for step in told if isinstance(step, CallEnded)] == ["invalid", "unknown"]
+
+
+def test_a_policy_is_asked_once_as_a_step_of_its_own():
+    keys = []
+
+    class Listening(InProcess):
+        async def step(self, key, work):
+            keys.append(key)
+            return await super().step(key, work)
+
+    steps(agent(opening(1), Safe().tool, approve=lambda wish: "allow", runtime=Listening))
+    assert keys == ["model:1", "approve:call_1", "tool:call_1", "model:2"]
+
+
+def test_a_policy_by_names():
+    @tool
+    def read() -> str:
+        """Read."""
+        return ""
+
+    safe = Safe()
+    policy = Approvals({"open_*": "deny"}, others="allow")
+    model = Scripted([call("open_safe", {"number": 1}, "a"), call("read", {}, "b")], [Text(text="Done.")])
+    told = steps(agent(model, safe.tool, read, approve=policy))
+    assert {step.call.id: step.execution.outcome for step in told if isinstance(step, CallEnded)} == {
+        "a": "denied",
+        "b": "succeeded",
+    }
+    assert [result.call_id for result in results_of(model.requests[1])] == ["a", "b"]
+
+
+def test_a_policy_may_ask_for_whatever_changes_something():
+    safe = Safe()
+    answering(agent(opening(1), safe.tool, approve=Approvals(side_effects="ask")), "allow")
+    assert safe.opened == [1]
+
+
+def test_an_answer_to_a_run_that_is_over_reaches_nobody():
+    made = agent(opening(1), Safe().tool)
+    steps(made)
+    assert not made.answer("r", "approval:call_1", "allow")
+
+
+def test_the_time_of_a_run_ends_a_wait_too():
+    safe = Safe()
+    last = steps(agent(opening(1), safe.tool, approve=lambda wish: "ask", limits=Limits(seconds=0.1)))[-1]
+    assert (last.stop, safe.opened) == ("seconds", [])
+    assert last.history[-1].parts[0].failed
