@@ -5,6 +5,8 @@ type.
 """
 
 from dragoman.agent.approvals import Approvals, Approve, Decision, Wish
+from dragoman.agent.artifacts import Artifacts
+from dragoman.agent.compaction import Compaction, summary_by
 from dragoman.agent.control import Control
 from dragoman.agent.history import closed, unfolded
 from dragoman.agent.limits import Limits, Statistics, StopReason
@@ -23,6 +25,9 @@ __all__ = [  # noqa: RUF022  grouped by what they are for
     "Approvals",
     "Wish",
     "Decision",
+    "Artifacts",
+    "Compaction",
+    "summary_by",
     "Step",
     "CallStarted",
     "CallEnded",

@@ -1,10 +1,25 @@
 """What the model is asked in each turn: the caller's request with the loop's own tools beside the client's."""
 
+from collections.abc import Sequence
+from typing import Literal
+
 from msgspec import structs
 
-from dragoman.core.request import Request, Tool, ToolChoice
+from dragoman.core.parts import AnyPart, Text
+from dragoman.core.request import Message, Request, Tool, ToolChoice, leading_systems
 from dragoman.tools import Registry
 from dragoman.tools.handler import joined
+
+FirstCall = Literal["auto", "required"]
+"""Whether the model must begin with a call. After the first result it is free in any case."""
+
+
+def question(prompt: str | Sequence[AnyPart], history: Sequence[Message], system: str, model: str) -> Request:
+    """Return the request that asks something after a history; a new system text stands in place of the old one."""
+    parts = (Text(text=prompt),) if isinstance(prompt, str) else tuple(prompt)
+    before = tuple(history[leading_systems(history) :] if system else history)
+    told = (Message(role="system", parts=(Text(text=system),)),) if system else ()
+    return Request(model=model, messages=(*told, *before, Message(role="user", parts=parts)))
 
 
 def client_names(request: Request, registry: Registry) -> frozenset[str]:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from dragoman.agent.compaction import SUMMARY, UNTRUSTED_SUMMARY
 from dragoman.core.parts import AnyPart, Opaque, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
 from dragoman.tools import Handler, Registry
@@ -37,6 +38,8 @@ def is_untrusted(messages: Sequence[Message], registry: Registry) -> bool:
         if message.role == "assistant" and brings_untrusted(message.parts):
             return True
         for part in message.parts:
+            if isinstance(part, Text) and part.text.startswith(UNTRUSTED_SUMMARY):
+                return True
             if isinstance(part, ToolResult):
                 handler = registry.get(names.get(part.call_id, part.name))
                 if handler is None or handler.untrusted:
@@ -50,13 +53,13 @@ def brings_untrusted(parts: Iterable[AnyPart]) -> bool:
 
 
 def users_words(messages: Iterable[Message]) -> tuple[str, ...]:
-    """Return what the user and the system said themselves."""
+    """Return what the user and the system said themselves; a summary is a model's."""
     return tuple(
         part.text
         for message in messages
         if message.role != "assistant"
         for part in message.parts
-        if isinstance(part, Text)
+        if isinstance(part, Text) and not part.text.startswith((SUMMARY, UNTRUSTED_SUMMARY))
     )
 
 

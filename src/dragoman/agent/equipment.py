@@ -5,6 +5,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from dragoman.agent.approvals import Approve
+from dragoman.agent.compaction import Compaction
 from dragoman.agent.limits import Limits
 from dragoman.agent.model import Model
 from dragoman.core.response import Usage
@@ -26,3 +27,4 @@ class Equipment(Struct, frozen=True, kw_only=True):
     """Hosts to which data may go also after something untrusted was read: "example.org", "*.example.org", with a port
     if it is not the usual one."""
     price: Price | None = None
+    compaction: Compaction | None = None

@@ -4,7 +4,7 @@ Rules: an agent holds nothing between runs but what it is made of, and the runs 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Any
 from uuid import uuid4
@@ -12,7 +12,8 @@ from uuid import uuid4
 from msgspec import structs
 
 from dragoman.agent.approvals import Approve
-from dragoman.agent.asking import client_names
+from dragoman.agent.asking import FirstCall, client_names, question
+from dragoman.agent.compaction import Compaction
 from dragoman.agent.control import Control, When
 from dragoman.agent.equipment import Equipment, Price
 from dragoman.agent.folding import Folding
@@ -22,7 +23,8 @@ from dragoman.agent.run import Run
 from dragoman.agent.runtime import InProcess, Runtime, WatchedRuntime
 from dragoman.agent.steps import RunEnded, Step
 from dragoman.core.events import Event
-from dragoman.core.request import Request
+from dragoman.core.parts import AnyPart
+from dragoman.core.request import Message, Request, Sampling, ToolChoice
 from dragoman.tools import Executor
 from dragoman.tools.handler import joined
 
@@ -39,6 +41,7 @@ class Agent:
         approve: Approve | None = None,
         destinations: Iterable[str] = (),
         price: Price | None = None,
+        compaction: Compaction | None = None,
         runtime: Callable[[str], WatchedRuntime] = InProcess,
     ) -> None:
         self._equipment = Equipment(
@@ -48,6 +51,7 @@ class Agent:
             approve=approve,
             destinations=tuple(destinations),
             price=price,
+            compaction=compaction,
         )
         self._runtime = runtime
         self._under_way: dict[str, tuple[WatchedRuntime, Control]] = {}
@@ -64,6 +68,24 @@ class Agent:
             async for step in steps:
                 for event in folding.feed(step):
                     yield event
+
+    async def run(  # noqa: PLR0913  what can be asked, each with its name
+        self,
+        prompt: str | Sequence[AnyPart],
+        *,
+        history: Sequence[Message] = (),
+        system: str = "",
+        model: str = "",
+        sampling: Sampling | None = None,
+        first_call: FirstCall = "auto",
+    ) -> RunEnded:
+        """Run to the end and return it; `history` is what an earlier run left."""
+        request = question(prompt, history, system, model)
+        choice = ToolChoice(mode="required") if first_call == "required" else None
+        request = structs.replace(request, sampling=sampling or Sampling(), tool_choice=choice)
+        async with aclosing(self._steps(_unasked(self._equipment), request)) as steps:
+            ended = [step async for step in steps if isinstance(step, RunEnded)]
+        return ended[-1]
 
     def steps(self, request: Request, *, run: str = "") -> AsyncGenerator[Step]:
         """Run, and tell everything as it happens. Who stops reading stops the run."""

@@ -11,13 +11,14 @@ from msgspec import structs
 
 from dragoman.agent.admission import Admission, KeyedCall
 from dragoman.agent.asking import client_names, offering, relaxed, without_tools
+from dragoman.agent.compaction import compacted, cut, summed_up
 from dragoman.agent.control import Control, StoppedError
 from dragoman.agent.equipment import Equipment
 from dragoman.agent.history import unfolded
 from dragoman.agent.limits import Statistics, StopReason, added
 from dragoman.agent.model import closing
 from dragoman.agent.runtime import Runtime
-from dragoman.agent.steps import CallEnded, CallStarted, RunEnded, TurnEnded
+from dragoman.agent.steps import CallEnded, CallStarted, Compacted, RunEnded, TurnEnded
 from dragoman.agent.turn import Turn
 from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
@@ -27,6 +28,8 @@ from dragoman.tools import Execution
 from dragoman.tools.execution import refused
 from dragoman.tools.handler import joined
 
+_WORTH_CUTTING = 2
+"""Messages below which a summary is no shorter."""
 _NO_TOOLS = "{name} was not run: there are no more turns for tools. Answer with what you have."
 
 
@@ -90,6 +93,7 @@ class Run:
             if self._control.cancelled:
                 return self._cancelled()
             self._last = self._reason_to_end()
+            await self._compact(response)
             self._request = relaxed(self._request) if turn.calls else self._request
 
     def _reason_to_end(self) -> StopReason | None:
@@ -187,6 +191,23 @@ class Run:
             calls=self._statistics.calls + len(executions),
             failed=self._statistics.failed + sum(execution.result.failed for execution in executions),
         )
+
+    async def _compact(self, response: Response) -> None:
+        """Make the history shorter, if it is time and there is a place to cut it."""
+        compaction, before = self._equipment.compaction, self._history
+        if compaction is None or not compaction.is_due(response, before):
+            return
+        begin, end = cut(before, compaction.keep)
+        if end - begin < _WORTH_CUTTING:
+            return
+        middle = before[begin:end]
+        key = f"compact:{self._statistics.turns}"
+        try:
+            summary = await self._runtime.step(key, lambda: summed_up(middle, compaction.summarise))
+        except Problem:
+            return  # the history still says everything: the model may take it, or say itself that it does not
+        self._history = compacted(before, (begin, end), summary, untrusted=self._admission.untrusted)
+        await self._runtime.emit(Compacted(before=len(before), after=len(self._history)))
 
     def _cancelled(self) -> StopReason:
         self._problem = Problem("cancelled", "the run was cancelled")

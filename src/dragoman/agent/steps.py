@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from dragoman.agent.limits import Statistics, StopReason
 from dragoman.core.events import Event
-from dragoman.core.parts import ToolCall
+from dragoman.core.parts import Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.core.response import Finish, Response
@@ -68,6 +68,14 @@ class RunEnded(Struct, frozen=True, kw_only=True):
     """What went wrong, for the stop reasons "failed" and "cancelled"."""
     untrusted: bool = False
     """Whether anything in the history may have been written by anybody."""
+
+    @property
+    def text(self) -> str:
+        """What the model said at last; "" if the run ended before it said anything."""
+        last = self.history[-1] if self.history else None
+        if last is None or last.role != "assistant":
+            return ""
+        return "".join(part.text for part in last.parts if isinstance(part, Text))
 
 
 Step = Event | CallStarted | CallEnded | ApprovalAsked | TurnEnded | Compacted | RunEnded

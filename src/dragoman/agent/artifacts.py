@@ -1,0 +1,60 @@
+"""Keeps outputs that are too large for a model, and lets it read them piece by piece.
+
+Rules: a name cannot be guessed, so who was not told it reads nothing. What is kept is bounded; the oldest goes first.
+Whoever wrote an artifact, reading it is reading something untrusted.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from uuid import uuid4
+
+from dragoman.core.parts import Content, Data, Text, ToolCall
+from dragoman.tools import FunctionTool, ToolFailure, tool
+
+MOST = 64 << 20
+PIECE = 64 << 10
+
+
+class Artifacts:
+    """A shelf. `Executor(registry, spill=artifacts.spill)` puts things on it, `artifacts.tool` reads them."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
+        self._kept: OrderedDict[str, str] = OrderedDict()
+        self._size = 0
+
+    def spill(self, _call: ToolCall, content: Sequence[Content]) -> str:
+        """Keep the text and the JSON of an output; return how a model reads it."""
+        text = "\n".join(_text(part) for part in content if isinstance(part, Text | Data))
+        if not text or len(text) > self._most:
+            return ""
+        name = f"artifact_{uuid4().hex}"
+        self._kept[name] = text
+        self._size += len(text)
+        while self._size > self._most:
+            _, forgotten = self._kept.popitem(last=False)
+            self._size -= len(forgotten)
+        return f"{len(text):,} characters, read_artifact(id={name!r}, start=0) reads them"
+
+    def read(self, id: str, start: int = 0, length: int = PIECE) -> str:  # noqa: A002  what the model calls it
+        """Read a piece of an output that was too large to be shown.
+
+        Args:
+            id: the name of the artifact
+            start: the first character, counted from 0
+            length: how many characters
+        """
+        text = self._kept.get(id)
+        if text is None:
+            raise ToolFailure(f"there is no artifact {id[:100]!r}; it may be too old. Run the tool again.")
+        piece = text[max(start, 0) : max(start, 0) + max(min(length, PIECE), 0)]
+        return f"[characters {start:,} to {start + len(piece):,} of {len(text):,}]\n{piece}"
+
+    @property
+    def tool(self) -> "FunctionTool[..., str]":
+        """The tool that reads artifacts."""
+        return tool(name="read_artifact", untrusted=True, max_output=5 * PIECE)(self.read)
+
+
+def _text(part: Text | Data) -> str:
+    return part.text if isinstance(part, Text) else part.json.decode("utf-8", "replace")

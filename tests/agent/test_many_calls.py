@@ -1,0 +1,96 @@
+"""A thousand calls of one turn, a tenth of them gone wrong: bounded memory, all results right and in order."""
+
+import asyncio
+import time
+import tracemalloc
+
+import pytest
+
+from agent.scripted import Scripted, asked, call, results_of, words
+from dragoman.agent import Agent, Artifacts, CallEnded
+from dragoman.core.parts import Text, ToolResult
+from dragoman.core.stream import checked, collect
+from dragoman.tools import Executor, Registry, tool
+
+CALLS = 1000
+HUGE = 8 << 20
+SHOWN = 4 << 10
+
+
+@tool(timeout=0.3)
+async def work(n: int, kind: str) -> str:
+    """Do something, or go wrong."""
+    match kind:
+        case "hangs":
+            await asyncio.Event().wait()
+        case "crashes":
+            raise RuntimeError(f"no. {n} crashed")
+        case "is huge":
+            return f"{n}:".ljust(HUGE, "x")
+        case _:
+            await asyncio.sleep(0.001 * (n % 7))
+    return f"{n} is done"
+
+
+@tool
+def blocking(n: int) -> str:
+    """Do something in a thread."""
+    time.sleep(0.001)
+    return f"{n} is done"
+
+
+KINDS = ["hangs", "crashes", "is huge"]
+
+
+def kinds() -> list[str]:
+    """Every tenth call goes wrong, in each way in turn."""
+    return [KINDS[n // 10 % 3] if n % 10 == 3 else "works" for n in range(CALLS)]
+
+
+@pytest.fixture
+def executor():
+    artifacts = Artifacts(most=8 << 20)
+    return Executor(Registry(work, blocking), concurrency=16, max_output=SHOWN, spill=artifacts.spill)
+
+
+def test_a_thousand_calls_with_a_tenth_gone_wrong_are_all_answered_in_order(executor):
+    wanted = kinds()
+    calls = [call("work", {"n": n, "kind": kind}, f"call_{n}") for n, kind in enumerate(wanted)]
+    model = Scripted(calls, [Text(text="Done.")])
+
+    async def read():
+        return [event async for event in Agent(model, executor)(asked())]
+
+    tracemalloc.start()
+    told = collect(checked(asyncio.run(read())))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    results = results_of(model.requests[1])
+    assert [result.call_id for result in results] == [f"call_{n}" for n in range(CALLS)]
+    for n, (kind, result) in enumerate(zip(wanted, results, strict=True)):
+        match kind:
+            case "hangs":
+                assert "took longer than 0.3 seconds" in words(result)
+            case "crashes":
+                assert f"no. {n} crashed" in words(result)
+            case "is huge":
+                assert words(result).startswith(f"{n}:x")
+                assert len(words(result)) < SHOWN + 300
+            case _:
+                assert words(result) == f"{n} is done"
+        assert result.failed == (kind in ("hangs", "crashes"))
+    assert [part.call_id for part in told.parts if isinstance(part, ToolResult)] == [f"call_{n}" for n in range(CALLS)]
+    assert wanted.count("works") == 900
+    assert peak < 8 * HUGE < wanted.count("is huge") * HUGE, f"{peak:,} bytes"
+
+
+def test_a_thousand_calls_in_threads_end_too(executor):
+    calls = [call("blocking", {"n": n}, f"call_{n}") for n in range(CALLS)]
+    model = Scripted(calls, [Text(text="Done.")])
+
+    async def read():
+        return [step async for step in Agent(model, executor).steps(asked())]
+
+    told = asyncio.run(read())
+    assert sum(isinstance(step, CallEnded) for step in told) == CALLS
+    assert [words(result) for result in results_of(model.requests[1])] == [f"{n} is done" for n in range(CALLS)]
