@@ -12,6 +12,7 @@ from dragoman.agent.history import closed, unfolded
 from dragoman.agent.limits import Limits, Statistics, StopReason
 from dragoman.agent.loop import Agent
 from dragoman.agent.model import Model
+from dragoman.agent.recording import Recorder
 from dragoman.agent.runtime import InProcess, Runtime, WatchedRuntime
 from dragoman.agent.steps import ApprovalAsked, CallEnded, CallStarted, Compacted, RunEnded, Step, TurnEnded
 
@@ -38,6 +39,7 @@ __all__ = [  # noqa: RUF022  grouped by what they are for
     "Runtime",
     "WatchedRuntime",
     "InProcess",
+    "Recorder",
     "Control",
     "closed",
     "unfolded",

@@ -8,6 +8,7 @@ from dragoman.agent.approvals import Approve
 from dragoman.agent.compaction import Compaction
 from dragoman.agent.limits import Limits
 from dragoman.agent.model import Model
+from dragoman.agent.recording import Recorder
 from dragoman.core.response import Usage
 from dragoman.tools import Executor
 
@@ -28,3 +29,4 @@ class Equipment(Struct, frozen=True, kw_only=True):
     if it is not the usual one."""
     price: Price | None = None
     compaction: Compaction | None = None
+    recorder: Recorder | None = None

@@ -51,16 +51,39 @@ def _can_stand(part: AnyPart, *, ended: bool) -> bool:
 
 
 def closed(messages: Sequence[Message], words: str = NO_RESULT) -> tuple[Message, ...]:
-    """Return a history in which every call is answered: those that are not get a failed result with these words."""
+    """Return a history in which every call is answered: those that are not get a failed result with these words.
+
+    Results that came one by one stand in one message then, in the order of their calls.
+    """
     told: list[Message] = []
-    for at, message in enumerate(messages):
+    at = 0
+    while at < len(messages):
+        message = messages[at]
+        following = tuple(takewhile(lambda later: later.role != "assistant", messages[at + 1 :]))
         told.append(message)
-        if message.role == "assistant":
-            following = takewhile(lambda later: later.role != "assistant", messages[at + 1 :])
-            parts = chain(message.parts, *(each.parts for each in following))
-            given = {part.call_id for part in parts if isinstance(part, ToolResult)}
-            told += answers([unanswered(call, words) for call in calls_of(message.parts) if call.id not in given])
+        told += _answered(message, following, words) if message.role == "assistant" else following
+        at += 1 + len(following)
     return tuple(told)
+
+
+def _answered(message: Message, following: Sequence[Message], words: str) -> Sequence[Message]:
+    """Return what follows the calls of a message, with a result for each of them first."""
+    alone = [each for each in following if each.parts and all(isinstance(part, ToolResult) for part in each.parts)]
+    others = [each for each in following if each not in alone]
+    elsewhere = {part.call_id for each in (message, *others) for part in each.parts if isinstance(part, ToolResult)}
+    given: dict[str, list[ToolResult]] = {}
+    for part in chain.from_iterable(each.parts for each in alone):
+        if isinstance(part, ToolResult):
+            given.setdefault(part.call_id, []).append(part)
+    results = [
+        given[call.id].pop(0) if given.get(call.id) else unanswered(call, words)
+        for call in calls_of(message.parts)
+        if call.id in given or call.id not in elsewhere
+    ]
+    results += chain.from_iterable(given.values())
+    if len(alone) == 1 and alone[0].parts == tuple(results):
+        return following
+    return (*answers(results), *others)
 
 
 def unfolded(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -19,6 +19,7 @@ from dragoman.agent.equipment import Equipment, Price
 from dragoman.agent.folding import Folding
 from dragoman.agent.limits import Limits
 from dragoman.agent.model import Model
+from dragoman.agent.recording import Recorder
 from dragoman.agent.run import Run
 from dragoman.agent.runtime import InProcess, Runtime, WatchedRuntime
 from dragoman.agent.steps import RunEnded, Step
@@ -42,6 +43,7 @@ class Agent:
         destinations: Iterable[str] = (),
         price: Price | None = None,
         compaction: Compaction | None = None,
+        recorder: Recorder | None = None,
         runtime: Callable[[str], WatchedRuntime] = InProcess,
     ) -> None:
         self._equipment = Equipment(
@@ -52,6 +54,7 @@ class Agent:
             destinations=tuple(destinations),
             price=price,
             compaction=compaction,
+            recorder=recorder,
         )
         self._runtime = runtime
         self._under_way: dict[str, tuple[WatchedRuntime, Control]] = {}

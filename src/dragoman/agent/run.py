@@ -5,7 +5,9 @@ over; where a run is stopped inside one, what was said is kept and every call th
 """
 
 import asyncio
+from collections.abc import Coroutine, Iterable
 from time import monotonic
+from typing import Any
 
 from msgspec import structs
 
@@ -14,9 +16,10 @@ from dragoman.agent.asking import client_names, offering, relaxed, without_tools
 from dragoman.agent.compaction import compacted, cut, summed_up
 from dragoman.agent.control import Control, StoppedError
 from dragoman.agent.equipment import Equipment
-from dragoman.agent.history import unfolded
+from dragoman.agent.history import answers, said, unfolded
 from dragoman.agent.limits import Statistics, StopReason, added
 from dragoman.agent.model import closing
+from dragoman.agent.recording import Unrecorded
 from dragoman.agent.runtime import Runtime
 from dragoman.agent.steps import CallEnded, CallStarted, Compacted, RunEnded, TurnEnded
 from dragoman.agent.turn import Turn
@@ -39,6 +42,7 @@ class Run:
     def __init__(self, equipment: Equipment, request: Request, runtime: Runtime, run: str, control: Control) -> None:
         self._equipment, self._runtime, self._run, self._control = equipment, runtime, run, control
         self._executor, self._limits = equipment.executor, equipment.limits
+        self._recorder = equipment.recorder or Unrecorded()
         self._request = offering(request, self._executor.registry)
         self._theirs = client_names(request, self._executor.registry)
         self._history = unfolded(request.messages)
@@ -57,12 +61,25 @@ class Run:
         """Run to the end, whatever it is; the history it leaves is valid."""
         try:
             async with self._control.limited(self._limits.seconds):
+                await self._recorder.begin(self._run, structs.replace(self._request, messages=self._history))
                 stop = await self._turns()
         except StoppedError:
             stop = await self._stopped()
         except Problem as problem:
             self._problem, stop = problem, "failed"
-        ended = RunEnded(
+        except BaseException as error:
+            # Whoever waited is gone, or something is broken: it is written down, and told to nobody.
+            is_left = isinstance(error, asyncio.CancelledError | GeneratorExit)
+            await self._close_turn()
+            await self._recorder.end(self._ended_as("cancelled" if is_left else "failed"))
+            raise
+        ended = self._ended_as(stop)
+        await self._recorder.end(ended)
+        await self._runtime.emit(ended)
+        return ended
+
+    def _ended_as(self, stop: StopReason) -> RunEnded:
+        return RunEnded(
             run=self._run,
             stop=stop,
             statistics=structs.replace(self._statistics, seconds=round(monotonic() - self._began, 6)),
@@ -71,8 +88,6 @@ class Run:
             problem=self._problem,
             untrusted=self._admission.untrusted,
         )
-        await self._runtime.emit(ended)
-        return ended
 
     async def _turns(self) -> StopReason:
         while True:
@@ -133,6 +148,7 @@ class Run:
 
         response = await self._runtime.step(f"model:{number}", work)
         turn.spoken(response.parts)
+        await self._recorder.add(self._run, said(turn.parts))
         usage, price = response.usage, self._equipment.price
         cost = price(response.model, usage) if price is not None and usage is not None else None
         self._statistics = structs.replace(
@@ -157,9 +173,7 @@ class Run:
                 await self._ended(turn, keyed, refusals[keyed.key])
         let_in = {id(keyed.call): keyed for keyed in turn.calls if keyed.key not in refusals}
         for stretch in self._executor.stretches([keyed.call for keyed in let_in.values()]):
-            async with asyncio.TaskGroup() as group:
-                for call in stretch:
-                    group.create_task(self._perform(turn, let_in[id(call)]))
+            await _together([self._perform(turn, let_in[id(call)]) for call in stretch])
 
     async def _perform(self, turn: Turn, keyed: KeyedCall) -> None:
         call = keyed.call
@@ -174,6 +188,7 @@ class Run:
 
     async def _ended(self, turn: Turn, keyed: KeyedCall, execution: Execution) -> None:
         turn.ended(keyed, execution)
+        await self._recorder.add(self._run, answers([execution.result]))
         await self._runtime.emit(CallEnded(keyed.call, execution))
 
     async def _end(self, turn: Turn, response: Response) -> None:
@@ -207,6 +222,7 @@ class Run:
         except Problem:
             return  # the history still says everything: the model may take it, or say itself that it does not
         self._history = compacted(before, (begin, end), summary, untrusted=self._admission.untrusted)
+        await self._recorder.replace(self._run, self._history)
         await self._runtime.emit(Compacted(before=len(before), after=len(self._history)))
 
     def _cancelled(self) -> StopReason:
@@ -215,12 +231,35 @@ class Run:
 
     async def _stopped(self) -> StopReason:
         """Leave a valid history of a turn that was stopped inside."""
-        if self._turn is not None:
-            turn = self._turn
-            for call, execution in turn.interrupt():
-                await self._runtime.emit(CallEnded(call, execution))
-            self._keep(turn)
+        for call, execution in await self._close_turn():
+            await self._runtime.emit(CallEnded(call, execution))
         if self._control.cancelled == "now":
             return self._cancelled()
         self._finish = Finish("length")
         return "seconds"
+
+    async def _close_turn(self) -> list[tuple[ToolCall, Execution]]:
+        """Make what there is of a turn part of the history; return the answers that were made up for it."""
+        turn = self._turn
+        if turn is None:
+            return []
+        was_spoken = bool(turn.parts)
+        made_up = turn.interrupt()
+        self._keep(turn)
+        if not was_spoken:
+            await self._recorder.add(self._run, said(turn.parts))
+        await self._recorder.add(self._run, answers([execution.result for _, execution in made_up]))
+        return made_up
+
+
+async def _together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Do several things at once; of several problems, which are the recorder's, one is as good as all."""
+    problem: BaseException | None = None
+    try:
+        async with asyncio.TaskGroup() as group:
+            for work in works:
+                group.create_task(work)
+    except* Problem as problems:
+        problem = problems.exceptions[0]
+    if problem is not None:
+        raise problem

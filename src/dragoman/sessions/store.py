@@ -22,6 +22,7 @@ from dragoman.sessions.rows import (
     read_history,
     read_turn,
 )
+from dragoman.sessions.runs import Runs, forget_runs
 from dragoman.sessions.values import Conversation, History, Turn
 
 _OLD = (
@@ -35,6 +36,7 @@ class Store:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.runs = Runs(engine)
 
     async def close(self) -> None:
         """Let go of the database."""
@@ -228,6 +230,7 @@ def _forget_old(cursor: Cursor, limit: int) -> int:
         delete(cursor, key)
     if not keys:
         cursor.run("DELETE FROM signatures WHERE created < ?", limit)
+        forget_runs(cursor, limit)
         unused = "NOT EXISTS (SELECT 1 FROM turns WHERE turns.settings = settings.hash)"
         cursor.run(f"DELETE FROM settings WHERE used < ? AND {unused}", limit)  # noqa: S608
     return len(keys)

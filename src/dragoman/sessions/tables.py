@@ -39,6 +39,18 @@ STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "CREATE INDEX signatures_by_age ON signatures (created)",
         ),
     ),
+    (
+        "0004-runs",
+        (
+            """CREATE TABLE runs (
+                owner TEXT NOT NULL, id TEXT NOT NULL, model TEXT NOT NULL, status TEXT NOT NULL,
+                summary {bytes} NOT NULL, created BIGINT NOT NULL, alive BIGINT NOT NULL, PRIMARY KEY (owner, id))""",
+            "CREATE INDEX runs_by_age ON runs (created)",
+            """CREATE TABLE run_entries (
+                owner TEXT NOT NULL, run TEXT NOT NULL, place BIGINT NOT NULL, body {bytes} NOT NULL,
+                PRIMARY KEY (owner, run, place))""",
+        ),
+    ),
 )
 
 MIGRATIONS = "CREATE TABLE IF NOT EXISTS dragoman_steps (name TEXT PRIMARY KEY)"

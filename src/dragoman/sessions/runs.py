@@ -1,0 +1,123 @@
+"""Runs of agents: what was said in each, entry by entry as it happened, and whether it is over.
+
+A run that is not over, and of which nothing was heard for a while, is one whose process is gone: it was interrupted.
+"""
+
+from time import time
+
+from msgspec import Struct
+
+from dragoman.sessions.engine import Cursor, Engine
+from dragoman.sessions.values import Conflict
+
+RUNNING, INTERRUPTED = "running", "interrupted"
+SILENT = 30.0
+"""Seconds without a sign of life after which a run will never end."""
+
+
+class KeptRun(Struct, frozen=True, kw_only=True):
+    """A run as it is kept."""
+
+    owner: str
+    id: str
+    model: str = ""
+    status: str = RUNNING
+    """`running`, `interrupted`, or why it ended."""
+    summary: bytes = b"{}"
+    """What is to be known of a run that is over, as one JSON object."""
+    created: int = 0
+    entries: tuple[bytes, ...] = ()
+
+
+class Runs:
+    """Runs, by owner and id."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def begin(self, owner: str, name: str, model: str, body: bytes) -> None:
+        """Keep a run that begins, with its first entry; `Conflict` if there is one of that name."""
+        now = int(time())
+
+        def keep(cursor: Cursor) -> None:
+            added = cursor.run(
+                "INSERT INTO runs (owner, id, model, status, summary, created, alive) VALUES (?, ?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT DO NOTHING",
+                *(owner, name, model, RUNNING, b"{}", now, now),
+            )
+            if added != 1:
+                raise Conflict(name)
+            _add(cursor, owner, name, 0, body)
+
+        await self._engine.write(keep)
+
+    async def add(self, owner: str, name: str, place: int, body: bytes) -> None:
+        """Keep an entry at its place; the same one again changes nothing."""
+        await self._engine.write(lambda cursor: _add(cursor, owner, name, place, body), lasting=False)
+
+    async def replace(self, owner: str, name: str, place: int, body: bytes) -> None:
+        """Keep one entry instead of all before it."""
+
+        def change(cursor: Cursor) -> None:
+            cursor.run("DELETE FROM run_entries WHERE owner = ? AND run = ?", owner, name)
+            _add(cursor, owner, name, place, body)
+
+        await self._engine.write(change, lasting=False)
+
+    async def live(self, owner: str, name: str) -> None:
+        """Note that a run is still going on."""
+        now = int(time())
+        await self._engine.write(
+            lambda cursor: cursor.run("UPDATE runs SET alive = ? WHERE owner = ? AND id = ?", now, owner, name),
+            lasting=False,
+        )
+
+    async def end(self, owner: str, name: str, status: str, summary: bytes) -> None:
+        """Note that a run is over, and how."""
+        statement = "UPDATE runs SET status = ?, summary = ? WHERE owner = ? AND id = ? AND status = ?"
+        await self._engine.write(lambda cursor: cursor.run(statement, status, summary, owner, name, RUNNING))
+
+    async def find(self, owner: str, name: str) -> KeptRun | None:
+        """Find a run, and all that was said in it."""
+
+        def look(cursor: Cursor) -> KeptRun | None:
+            columns = "model, status, summary, created, alive"
+            rows = cursor.rows(f"SELECT {columns} FROM runs WHERE owner = ? AND id = ?", owner, name)  # noqa: S608
+            if not rows:
+                return None
+            model, status, summary, created, alive = rows[0]
+            entries = cursor.rows(
+                "SELECT body FROM run_entries WHERE owner = ? AND run = ? ORDER BY place", owner, name
+            )
+            return KeptRun(
+                owner=owner,
+                id=name,
+                model=model,
+                status=INTERRUPTED if status == RUNNING and alive < time() - SILENT else status,
+                summary=bytes(summary),
+                created=created,
+                entries=tuple(bytes(body) for (body,) in entries),
+            )
+
+        return await self._engine.read(look)
+
+    async def forget(self, owner: str, name: str) -> bool:
+        """Forget a run; False if there is none of that name."""
+
+        def change(cursor: Cursor) -> bool:
+            cursor.run("DELETE FROM run_entries WHERE owner = ? AND run = ?", owner, name)
+            return bool(cursor.run("DELETE FROM runs WHERE owner = ? AND id = ?", owner, name))
+
+        return await self._engine.write(change)
+
+
+def _add(cursor: Cursor, owner: str, name: str, place: int, body: bytes) -> None:
+    statement = "INSERT INTO run_entries (owner, run, place, body) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    cursor.run(statement, owner, name, place, body)
+
+
+def forget_runs(cursor: Cursor, limit: int) -> None:
+    """Forget runs that began before a time."""
+    old = "SELECT 1 FROM runs WHERE runs.owner = run_entries.owner AND runs.id = run_entries.run AND created < ?"
+    cursor.run(f"DELETE FROM run_entries WHERE EXISTS ({old})", limit)  # noqa: S608
+    cursor.run("DELETE FROM runs WHERE created < ?", limit)

@@ -1,0 +1,107 @@
+"""Runs of agents, on every database."""
+
+from time import time
+from uuid import uuid4
+
+import pytest
+
+from dragoman.sessions.runs import SILENT
+from dragoman.sessions.values import Conflict
+
+
+@pytest.fixture
+def owner():
+    return uuid4().hex
+
+
+async def begun(store, owner, name="r"):
+    await store.runs.begin(owner, name, "gemini-3-flash", b"first")
+    await store.runs.add(owner, name, 1, b"second")
+    await store.runs.add(owner, name, 2, b"third")
+
+
+async def silent_for(store, owner, seconds):
+    """Let a run be one of which nothing was heard for a while."""
+    then = int(time() - seconds)
+    await store._engine.write(lambda cursor: cursor.run("UPDATE runs SET alive = ? WHERE owner = ?", then, owner))
+
+
+def test_a_run_is_read_in_the_order_it_was_written(ask, owner):
+    ask(lambda store: begun(store, owner))
+    kept = ask(lambda store: store.runs.find(owner, "r"))
+    assert kept.entries == (b"first", b"second", b"third")
+    assert (kept.status, kept.model, kept.summary) == ("running", "gemini-3-flash", b"{}")
+
+
+def test_the_same_entry_again_changes_nothing(ask, owner):
+    async def do(store):
+        await begun(store, owner)
+        await store.runs.add(owner, "r", 2, b"another")
+        return await store.runs.find(owner, "r")
+
+    assert ask(do).entries == (b"first", b"second", b"third")
+
+
+def test_a_run_is_found_by_its_owner_only(ask, owner):
+    ask(lambda store: begun(store, owner))
+    assert ask(lambda store: store.runs.find("somebody else", "r")) is None
+    assert ask(lambda store: store.runs.find(owner, "another")) is None
+
+
+def test_a_second_run_of_one_name_is_a_conflict(ask, owner):
+    async def do(store):
+        await begun(store, owner)
+        with pytest.raises(Conflict):
+            await store.runs.begin(owner, "r", "m", b"other")
+        await store.runs.begin("somebody else " + owner, "r", "m", b"other")
+        return await store.runs.find(owner, "r")
+
+    assert ask(do).entries[0] == b"first"
+
+
+def test_a_run_of_which_nothing_is_heard_was_interrupted_until_it_is_heard_again(ask, owner):
+    async def do(store):
+        await begun(store, owner)
+        told = [(await store.runs.find(owner, "r")).status]
+        await silent_for(store, owner, SILENT + 5)
+        told.append((await store.runs.find(owner, "r")).status)
+        await store.runs.live(owner, "r")
+        return [*told, (await store.runs.find(owner, "r")).status]
+
+    assert ask(do) == ["running", "interrupted", "running"]
+
+
+def test_a_run_that_is_over_stays_as_it_ended(ask, owner):
+    async def do(store):
+        await begun(store, owner)
+        await store.runs.end(owner, "r", "finished", b'{"turns":2}')
+        await store.runs.end(owner, "r", "cancelled", b"{}")
+        await silent_for(store, owner, SILENT + 5)
+        return await store.runs.find(owner, "r")
+
+    kept = ask(do)
+    assert (kept.status, kept.summary) == ("finished", b'{"turns":2}')
+
+
+def test_one_entry_may_take_the_place_of_all(ask, owner):
+    async def do(store):
+        await begun(store, owner)
+        await store.runs.replace(owner, "r", 3, b"all")
+        await store.runs.add(owner, "r", 4, b"more")
+        return await store.runs.find(owner, "r")
+
+    assert ask(do).entries == (b"all", b"more")
+
+
+def test_a_run_is_forgotten_alone_or_when_it_is_old(ask, owner):
+    async def do(store):
+        await begun(store, owner)
+        await begun(store, owner, "other")
+        assert await store.runs.forget(owner, "r")
+        assert not await store.runs.forget(owner, "r")
+        assert (await store.runs.find(owner, "other")).entries
+        await store.purge(time() + 10)
+        await begun(store, owner, "other")  # nothing of the old one stands in its way
+        return await store.runs.find(owner, "other")
+
+    assert len(ask(do).entries) == 3
