@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
+from dragoman.mcp.settings import SettingsError, ToolServer, read_servers
+
 T = TypeVar("T")
 Kind = Literal[
     "gemini",
@@ -165,6 +167,8 @@ class Config(Struct, frozen=True, kw_only=True):
     models: Mapping[str, tuple[str, ...]] = {}
     sessions: SessionsTable = SessionsTable()
     media: MediaTable = MediaTable()
+    tools: Mapping[str, ToolServer] = {}
+    """External servers whose tools we run."""
     source: str = "the environment"
 
     @property
@@ -172,14 +176,15 @@ class Config(Struct, frozen=True, kw_only=True):
         """Whatever must not be read anywhere: keys of upstreams and of clients."""
         upstreams = self.upstreams.values()
         shown = {secret for each in upstreams for secret in (each.api_key, each.access_token, each.client_secret)}
-        return frozenset({*shown, *(key.key for key in self.keys)} - {""})
+        given = {secret for each in self.tools.values() for secret in each.secrets}
+        return frozenset({*shown, *given, *(key.key for key in self.keys)} - {""})
 
 
 def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Config:
     """Read the configuration: the file that is named, or the one that lies here, or none."""
     file = file_of(path, environment)
     if file is None:
-        return Config(upstreams=found_in(environment))
+        return Config(upstreams=found_in(environment), tools=_Reader("", environment).tools({}))
     try:
         document = tomllib.loads(file.read_text())
     except OSError as error:
@@ -225,7 +230,7 @@ class _Reader:
         self._environment = environment
 
     def read(self, document: dict[str, Any]) -> Config:
-        known = {"server", "upstreams", "models", "sessions", "media"}
+        known = {"server", "upstreams", "models", "sessions", "media", "tools"}
         for name in document:
             if name not in known:
                 raise self._error(name, f"there is no such table{_hint(name, known)}")
@@ -245,6 +250,7 @@ class _Reader:
             models=models,
             sessions=sessions,
             media=self._table("media", document.get("media", {}), MediaTable),
+            tools=self.tools(self._tables(document, "tools")),
             source=self._file,
         )
 
@@ -333,6 +339,12 @@ class _Reader:
                 raise self._error(key, "a `*` in the target needs one in the name")
         return targets
 
+    def tools(self, tables: dict[str, Any]) -> dict[str, ToolServer]:
+        try:
+            return read_servers(tables, self._environment, self._table, self._secret)
+        except SettingsError as error:
+            raise ConfigError(error.source or self._file, error.key, str(error)) from None
+
     def _error(self, key: str, message: str) -> ConfigError:
         return ConfigError(self._file, key, message)
 
@@ -353,7 +365,7 @@ def _choices(kind: Any, inner: str) -> str:
 
 def _keys_of(kind: Any) -> Iterator[str]:
     """Return the keys of a table and of those in it."""
-    if isinstance(kind, type) and issubclass(kind, Table):
+    if isinstance(kind, type) and issubclass(kind, Struct):
         for field in msgspec.structs.fields(kind):
             yield field.name
             yield from _keys_of(field.type)

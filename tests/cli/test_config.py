@@ -12,10 +12,16 @@ from msgspec import Struct, structs
 from dragoman.cli import main
 from dragoman.config import ConfigError, KeyTable, MediaTable, ServerTable, SessionsTable, UpstreamTable, load
 from dragoman.http.message import Request
+from dragoman.mcp.settings import ToolServer
 from dragoman.server.access import Access, Key
 
 EXAMPLE = files("dragoman").joinpath("example.toml").read_text(encoding="utf-8")
-ENVIRONMENT = {"GEMINI_API_KEY": "g-secret-key", "ANTHROPIC_API_KEY": "a-secret-key", "OPENAI_API_KEY": "o-secret-key"}
+ENVIRONMENT = {
+    "GEMINI_API_KEY": "g-secret-key",
+    "ANTHROPIC_API_KEY": "a-secret-key",
+    "OPENAI_API_KEY": "o-secret-key",
+    "TRACKER_TOKEN": "t-secret-key",
+}
 FILE = """
 [server]
 strict = true
@@ -30,6 +36,12 @@ api_key = "env:GEMINI_API_KEY"
 kind = "openai"
 base_url = "https://host.test/v1"
 api_key = "literal-secret"
+[tools.files]
+command = "serve-files"
+env = { TOKEN = "env:OURS" }
+[tools.far]
+url = "https://host.test/mcp"
+headers = { authorization = "Bearer literal-secret" }
 [models]
 a = "gemini/x"
 b = ["gemini/x", "other/y"]
@@ -69,6 +81,8 @@ def test_what_holds_is_shown_with_where_it_comes_from_and_without_secrets(alone,
         '  { key = "env:OURS", name = "key-b1a7c6f569a3" },',
         '  { key = "[redacted]", name = "key-cc0e7608b73e" },',
         '  { key = "sha256:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f", name = "ci", models = ["gemini-*"], concurrency = 2 },',
+        'env = { "TOKEN" = "[redacted]" }  # the file',
+        'headers = { "authorization" = "[redacted]" }  # the file',
         '"b" = ["gemini/x", "other/y"]  # dragoman.toml',
     ):
         assert line in lines
@@ -86,6 +100,7 @@ def test_what_is_shown_is_a_file_that_says_the_same(alone, monkeypatch, capsys):
     shown, real = load(alone / "shown.toml"), load(alone / "dragoman.toml")
     assert structs.replace(shown.server, keys=()) == structs.replace(real.server, keys=())
     assert (shown.models, list(shown.upstreams)) == (real.models, list(real.upstreams))
+    assert shown.tools["files"].command == real.tools["files"].command
     assert [key.name for key in shown.keys] == [key.name for key in real.keys]
 
 
@@ -119,7 +134,7 @@ def test_a_wrong_file_is_not_shown(alone, capsys):
     ("text", "words"),
     [
         ("[sever]\n", "did you mean `server`?"),
-        ("[wholly]\n", "there are media, models, server, sessions, upstreams"),
+        ("[wholly]\n", "there are media, models, server, sessions, tools, upstreams"),
         ("[server]\nhartbeat = 1\n", "did you mean `heartbeat`?"),
         ("[server.limits]\nbdy = 1\n", "did you mean `body`?"),
         ("[server.retries]\nmst = 1\n", "did you mean `most`?"),
@@ -151,7 +166,7 @@ def test_what_the_example_leaves_out_is_what_holds_without_it(alone):
     assert structs.replace(as_it_is, source="") == structs.replace(in_full, source="")
 
 
-@pytest.mark.parametrize("table", [ServerTable, SessionsTable, MediaTable, UpstreamTable, KeyTable])
+@pytest.mark.parametrize("table", [ServerTable, SessionsTable, MediaTable, UpstreamTable, KeyTable, ToolServer])
 def test_the_example_has_every_key(table):
     document = tomllib.loads(re.sub(r"^#(?=\w)", "", EXAMPLE, flags=re.MULTILINE))
     assert document

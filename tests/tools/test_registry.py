@@ -163,3 +163,14 @@ def test_definitions_of_a_dialect_with_namespaces_are_told_apart_and_kept_as_the
     assert registry.names == ("read", "files__read", "mail__read")
     assert registry.definitions == tuple(each.definition for each in tools)
     assert registry.find(call("read", namespace="mail")) is tools[2]
+
+
+def test_tools_are_exchanged_all_or_none():
+    registry = Registry(handler(len, "a"), handler(len, "b"), handler(len, "c"))
+    registry.exchange(["b", "nobody"], [handler(len, "d"), handler(len, "b")])
+    assert registry.names == ("a", "c", "d", "b")
+    with pytest.raises(ToolDefinitionError, match="'c' is registered"):
+        registry.exchange(["a"], [handler(len, "e"), handler(len, "c")])
+    with pytest.raises(ToolDefinitionError):
+        registry.exchange(["a"], [handler(len, "e"), handler(len, "e")])
+    assert registry.names == ("a", "c", "d", "b")

@@ -11,8 +11,9 @@ from msgspec import Struct, structs
 
 from dragoman.config import Config, file_of, load
 from dragoman.gateway.redact import HIDDEN, redact
+from dragoman.mcp.settings import VARIABLE
 
-_SECRETS = frozenset({"api_key", "access_token", "client_secret", "key"})
+_SECRETS = frozenset({"api_key", "access_token", "client_secret", "key", "env", "headers"})
 _VARIABLES = {
     "gemini": "GEMINI_API_KEY",
     "anthropic": "ANTHROPIC_API_KEY",
@@ -36,6 +37,9 @@ def told(path: Path | None, environment: Mapping[str, str] = os.environ) -> Iter
     for name, table in config.upstreams.items():
         said = document.get("upstreams", {}).get(name)
         yield from _table(f"upstreams.{name}", table, said or {}, usual=_appeared(name) if said is None else "default")
+    for name, table in config.tools.items():
+        said = document.get("tools", {}).get(name)
+        yield from _table(f"tools.{name}", table, said or {}, usual=f"the variable {VARIABLE}")
     if config.models:
         yield from ("", "[models]")
         for name, targets in config.models.items():
@@ -68,7 +72,9 @@ def _fields(table: Struct, said: Mapping[str, Any], usual: str, before: str, ski
         source = "the file" if raw is not None else "default" if value == field.default else usual
         if isinstance(raw, str) and raw.startswith("env:"):
             source = f"the variable {raw.removeprefix('env:')}"
-        shown = HIDDEN if field.name in _SECRETS and value else redact(value) if isinstance(value, str) else value
+        shown = redact(value) if isinstance(value, str) else value
+        if field.name in _SECRETS and value:
+            shown = dict.fromkeys(cast("dict[str, Any]", value), HIDDEN) if isinstance(value, dict) else HIDDEN
         yield f"{before}{field.name} = {_toml(shown)}  # {source}"
 
 
@@ -85,5 +91,8 @@ def _keys(config: Config, document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        pairs = [f"{_toml(name)} = {_toml(each)}" for name, each in cast("dict[str, Any]", value).items()]
+        return f"{{ {', '.join(pairs)} }}" if pairs else "{}"
     # Strings, numbers, truth values and lists of strings are written alike in TOML and JSON.
     return json.dumps(value, ensure_ascii=False)

@@ -6,6 +6,9 @@ try:
     import mcp_types as types
     from mcp.client.stdio import stdio_client
     from mcp.client.streamable_http import streamable_http_client
+    from mcp.client.subscriptions import SubscriptionLost
+    from mcp.shared.dispatcher import ProgressFnT
+    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
     from pydantic import ValidationError
 
     from mcp import Client, MCPError, StdioServerParameters
@@ -13,9 +16,12 @@ except ImportError as error:
     raise ImportError('MCP needs an extra that is not installed: pip install "dragoman[mcp]"') from error
 
 __all__ = [
+    "MODERN_PROTOCOL_VERSIONS",
     "Client",
     "MCPError",
+    "ProgressFnT",
     "StdioServerParameters",
+    "SubscriptionLost",
     "ValidationError",
     "anyio",
     "httpx2",

@@ -7,6 +7,7 @@ is a result.
 from dragoman.tools.execution import Execution, Outcome
 from dragoman.tools.executor import Executor, Spill
 from dragoman.tools.handler import Flags, Handler, Invocation, ToolDefinitionError, ToolFailure, invocation
+from dragoman.tools.progress import Progress, progress_to, reporter
 from dragoman.tools.registry import Registry
 from dragoman.tools.signature import FunctionTool, tool
 
@@ -24,4 +25,7 @@ __all__ = [  # noqa: RUF022  grouped by what they are for
     "Execution",
     "Outcome",
     "Spill",
+    "Progress",
+    "progress_to",
+    "reporter",
 ]

@@ -5,7 +5,7 @@ when it comes in, so that nothing is offered to a model that could not be called
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any, ParamSpec, TypeVar, overload
 
@@ -43,14 +43,25 @@ class Registry:
         handler = new if isinstance(new, Handler) else tool(new)
         if namespace:
             handler = handler.renamed(joined(namespace, handler.name))
-        _require_usable(handler.name, handler.definition)
-        if handler.name in self._handlers:
-            raise ToolDefinitionError(
-                f"a tool named {handler.name!r} is registered: unregister it first, or give this one a namespace"
-            )
-        # Replaced, not changed: whoever iterates in another thread keeps what it began with.
-        self._handlers = {**self._handlers, handler.name: handler}
+        self.exchange((), (handler,))
         return handler
+
+    def exchange(self, names: Iterable[str], handlers: Iterable[Handler]) -> None:
+        """Take tools out and others in, behind those that stay, in one step: nobody sees half of it.
+
+        If one of them cannot be taken in, nothing is changed.
+        """
+        gone = frozenset(names)
+        kept = {name: handler for name, handler in self._handlers.items() if name not in gone}
+        for handler in handlers:
+            _require_usable(handler.name, handler.definition)
+            if handler.name in kept:
+                raise ToolDefinitionError(
+                    f"a tool named {handler.name!r} is registered: unregister it first, or give this one a namespace"
+                )
+            kept[handler.name] = handler
+        # Replaced, not changed: whoever iterates in another thread keeps what it began with.
+        self._handlers = kept
 
     def unregister(self, name: str) -> Handler:
         """Take a tool out, and return it; a `KeyError` if there is none of that name."""

@@ -1,0 +1,290 @@
+"""One external server and the task that owns the connection to it.
+
+Rules: the SDK's client lives and dies in the owner's task. A call runs in a task of its own, so that whatever happens
+to the connection reaches its caller as an exception and not as a cancellation. When the connection ends, calls under
+way fail at once, and the owner tries again, each time after a longer wait.
+"""
+
+import asyncio
+import logging
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from msgspec import Struct
+
+from dragoman.mcp.client.listening import listen
+from dragoman.mcp.client.transports import Ends, Murmur, opened
+from dragoman.mcp.sdk import Client, MCPError, ProgressFnT, anyio, types
+from dragoman.mcp.settings import ToolServer
+
+_LOG = logging.getLogger("dragoman.mcp")
+_MODES = {"auto": "auto", "2025-11-25": "legacy"}
+_FIRST_WAIT = 0.25
+_LONGEST_WAIT = 60.0
+_STEADY = 30.0
+"""Seconds after which a connection counts as one that worked."""
+_FAREWELL = 10.0
+"""Seconds that ending a connection may take."""
+_BREATH = 0.25
+"""Seconds between two lists of tools, however often a server says that they have changed."""
+_MOST_PAGES = 200
+_MOST_TOOLS = 2000
+_ENDED = "the connection ended"
+
+
+class UnavailableError(Exception):
+    """There is no connection to the server, or none any more."""
+
+
+class Live(Struct, frozen=True):
+    """A connection that works."""
+
+    client: Client
+    gone: "asyncio.Future[None]"
+    """Done when it works no more."""
+
+
+class Link:
+    """A server, connected or about to be."""
+
+    def __init__(self, name: str, settings: ToolServer, listed: Callable[[Sequence[types.Tool]], None]) -> None:
+        self.name = name
+        self.settings = settings
+        self.protocol = ""
+        self.server = ""
+        self.error = ""
+        self.failures = 0
+        self.tried = asyncio.Event()
+        """Set when the first try is over, well or not."""
+        self._listed = listed
+        self._told = ""
+        self._murmur = Murmur(name, settings.secrets)
+        self._live: Live | None = None
+        self._opened = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._stale = False
+        self._closing = False
+        self._restarting = False
+        self._scope: anyio.CancelScope | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def connected(self) -> bool:
+        """Tell whether calls can be made."""
+        return self._live is not None
+
+    async def run(self) -> None:
+        """Keep the server connected until `close`: this is the owner's task."""
+        while not self._closing:
+            began = time.monotonic()
+            try:
+                await self._connection()
+                error: Exception = UnavailableError(_ENDED)
+            except Exception as raised:  # noqa: BLE001  a server may fail in any way, and only itself
+                error = raised
+            self.tried.set()
+            self._wake.clear()
+            if self._closing:
+                return
+            if self._restarting:
+                self._restarting = False
+                continue
+            self.failures = 1 if time.monotonic() - began > _STEADY else self.failures + 1
+            self._note(error)
+            wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** (self.failures - 1)) * random.uniform(0.75, 1.25)  # noqa: S311
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._woken()
+
+    def close(self) -> None:
+        """Let the owner come to its end, in order."""
+        self._closing = True
+        self._wake.set()
+        if self._scope is not None and self._live is None:
+            self._scope.cancel()  # nobody is there to say goodbye to
+        elif self._scope is not None:
+            self._scope.deadline = anyio.current_time() + _FAREWELL
+
+    async def _woken(self) -> None:
+        await self._wake.wait()
+        self._wake.clear()
+
+    async def _connection(self) -> None:
+        """Connect, and stay as long as it lasts."""
+        over = asyncio.Event()
+        self._murmur.last = ""
+        deadline = anyio.current_time() + self.settings.connect
+        with anyio.CancelScope(deadline=deadline) as self._scope:
+            async with Client(
+                opened(self.settings, Ends(lambda: self._end(over), lambda: self._forgotten(over)), self._murmur),
+                mode=_MODES[self.settings.protocol],
+                read_timeout_seconds=self.settings.connect,
+                client_info=types.Implementation(name="dragoman", version=_version()),
+                message_handler=self._heard,
+                cache=None,
+            ) as client:
+                # What a server declares of its results is checked by us, where no schema can make the check run on.
+                setattr(client.session, "validate_tool_result", _unchecked)  # noqa: B010  it is a method
+                tools = await _all_tools(client)
+                self._scope.deadline = math.inf
+                self._open(client, tools)
+                try:
+                    await self._attend(client, over)
+                finally:
+                    self._lose()
+        if self._scope.cancelled_caught and not self._closing:
+            raise TimeoutError
+
+    def _forgotten(self, over: asyncio.Event) -> None:
+        """Connect anew, at once, for the server has forgotten who we are."""
+        if self._live is not None and not over.is_set():
+            self._restarting = True
+            self._live = None
+            self._opened.clear()
+            self._end(over)
+
+    def _end(self, over: asyncio.Event) -> None:
+        over.set()
+        self._wake.set()
+
+    def _open(self, client: Client, tools: Sequence[types.Tool]) -> None:
+        self._live = Live(client, asyncio.get_running_loop().create_future())
+        self.protocol = client.protocol_version
+        info = client.server_info
+        self.server = f"{info.name} {info.version}" if info is not None else ""
+        self.error = self._told = ""
+        self._stale = False
+        self._listed(tools)
+        self._opened.set()
+        self.tried.set()
+        _LOG.info("%s is connected: %d tools, %s", self.name, len(tools), self.protocol)
+
+    def _lose(self) -> None:
+        live, self._live = self._live, None
+        self._opened.clear()
+        self.error = _ENDED
+        if live is not None and not live.gone.done():
+            live.gone.set_result(None)
+
+    async def _attend(self, client: Client, over: asyncio.Event) -> None:
+        """Wait for the end, and list tools anew when they have changed."""
+        listening = asyncio.create_task(listen(client, self._changed))
+        self._tasks.add(listening)
+        listening.add_done_callback(self._settled)
+        try:
+            while not (self._closing or over.is_set()):
+                if self._stale:
+                    self._stale = False
+                    self._listed(await _all_tools(client))
+                    await asyncio.sleep(_BREATH)
+                else:
+                    await self._woken()
+        finally:
+            listening.cancel()
+            await asyncio.wait({listening})
+
+    def _changed(self) -> None:
+        self._stale = True
+        self._wake.set()
+
+    async def _heard(self, message: Any) -> None:
+        match message:
+            case types.ToolListChangedNotification():
+                self._changed()
+            case types.LoggingMessageNotification(params=params):
+                _LOG.debug("%s: %s", self.name, self._murmur.hidden(str(params.data))[:1000])
+            case Exception():
+                _LOG.debug("%s sent what is no message: %s", self.name, type(message).__name__)
+            case _:
+                pass
+
+    def _note(self, error: Exception) -> None:
+        words = self._murmur.hidden(_words(error, self.settings))
+        said = f"; it said: {self._murmur.last}" if self.settings.command and self._murmur.last else ""
+        # A server that stays away is told of once.
+        level = logging.DEBUG if self._told == words + said else logging.WARNING
+        self.error = self._told = words + said
+        _LOG.log(level, "%s is not available: %s", self.name, self.error)
+
+    async def call(self, tool: str, arguments: Any, report: ProgressFnT | None = None) -> types.CallToolResult:
+        """Run a tool; whatever becomes of the connection is an `UnavailableError`."""
+        live = self._current()
+        try:
+            return await self._called(live, tool, arguments, report)
+        except MCPError as error:
+            if self._live is live or error.code == types.CONNECTION_CLOSED:
+                raise
+        # The server had forgotten who we are, so it has not run the call: that may be made again.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.settings.connect):
+                await self._opened.wait()
+        return await self._called(self._current(), tool, arguments, report)
+
+    def _current(self) -> Live:
+        if self._live is None:
+            raise UnavailableError(self.error or "it is not connected yet")
+        return self._live
+
+    async def _called(self, live: Live, tool: str, arguments: Any, report: ProgressFnT | None) -> types.CallToolResult:
+        seconds = self.settings.timeout + 1  # whoever runs the call is first to end it
+        task = asyncio.create_task(live.client.call_tool(tool, arguments, seconds, report))
+        self._tasks.add(task)
+        task.add_done_callback(self._settled)
+        try:
+            await asyncio.wait({task, live.gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not task.done():
+                task.cancel()  # the server is told, too
+        if task.done() and not task.cancelled():
+            return task.result()
+        raise UnavailableError("it ended while the call ran, and may or may not have done what was asked")
+
+    def _settled(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # nobody may wait for it any more
+
+
+async def _unchecked(*_: object) -> None:
+    """Do without the SDK's own check."""
+
+
+async def _all_tools(client: Client) -> list[types.Tool]:
+    """Return all pages of the list, as far as a list of tools can be meant."""
+    tools: list[types.Tool] = []
+    cursor: str | None = None
+    for _ in range(_MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        tools += page.tools
+        cursor = page.next_cursor
+        if not cursor or len(tools) >= _MOST_TOOLS:
+            break
+    return tools[:_MOST_TOOLS]
+
+
+def _words(error: BaseException, settings: ToolServer) -> str:
+    """Say what went wrong, in terms of what is configured."""
+    match error:
+        case BaseExceptionGroup():
+            return _words(error.exceptions[0], settings)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        case TimeoutError():
+            return f"it did not answer within {settings.connect:g} seconds"
+        case OSError() if settings.command and not isinstance(error, ConnectionError):
+            place = settings.cwd or "a directory of its own"
+            return f"{settings.command!r} cannot be run in {place}: {error.strerror or error}"
+        case MCPError(code=types.CONNECTION_CLOSED):
+            return "it ended before it had answered" if settings.command else "the connection was closed"
+        case _:
+            return f"{error}" or type(error).__name__
+
+
+def _version() -> str:
+    try:
+        return version("dragoman")
+    except PackageNotFoundError:
+        return "0"

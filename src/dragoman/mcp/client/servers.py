@@ -1,0 +1,145 @@
+"""All configured servers together: one registry, and how each of them does.
+
+Rules: a server that is away keeps its tools, whose calls fail at once, so that a conversation that knows them goes on.
+The order of tools is that of their names, whatever came first: a model's cache depends on it.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from dragoman.mcp.client.status import Status
+from dragoman.mcp.settings import ToolServer
+from dragoman.tools import Handler, Registry
+
+if TYPE_CHECKING:
+    from dragoman.mcp.client.link import Link
+    from dragoman.mcp.client.toolset import Toolset
+    from dragoman.mcp.sdk import types
+
+PATIENCE = 10.0
+
+
+class _Member(Struct, frozen=True):
+    link: "Link"
+    tools: "Toolset"
+
+
+class Servers:
+    """External servers that are open."""
+
+    def __init__(self, configured: Mapping[str, ToolServer], registry: Registry) -> None:
+        self.registry = registry
+        """Has the tools of all servers, and follows them as they change."""
+        self._offered: dict[str, tuple[str, str]] = {}
+        self._clashes: dict[str, dict[str, str]] = {}
+        self._members = {name: self._member(name, settings) for name, settings in configured.items()}
+
+    def _member(self, name: str, settings: ToolServer) -> _Member:
+        from dragoman.mcp.client.link import Link  # noqa: PLC0415  the SDK is slow to load, and may be missing
+        from dragoman.mcp.client.toolset import Toolset  # noqa: PLC0415
+
+        link = Link(name, settings, partial(self._listed, name))
+        return _Member(link, Toolset(name, settings, link.call))
+
+    def _listed(self, name: str, tools: "Sequence[types.Tool]") -> None:
+        self._members[name].tools.take(tools)
+        self._publish()
+
+    def _publish(self) -> None:
+        """Put into the registry what there is now."""
+        gone, self._offered, self._clashes = tuple(self._offered), {}, {}
+        others = {handler.name for handler in self.registry} - set(gone)
+        found: dict[str, Handler] = {}
+        for server, member in self._members.items():
+            for tool, handler in member.tools.handlers.items():
+                if handler.name in found or handler.name in others:
+                    self._clashes.setdefault(server, {})[tool] = f"another tool is named {handler.name}"
+                    continue
+                found[handler.name] = handler
+                self._offered[handler.name] = (server, tool)
+        self.registry.exchange(gone, [found[name] for name in sorted(found)])
+
+    def origin(self, name: str) -> tuple[str, str] | None:
+        """Return the server and its own name for a tool that models call `name`."""
+        return self._offered.get(name)
+
+    def status(self) -> tuple[Status, ...]:
+        """Return how each server does."""
+        return tuple(self._status(name, member) for name, member in self._members.items())
+
+    def _status(self, name: str, member: _Member) -> Status:
+        link, tools = member.link, member.tools
+        return Status(
+            name=name,
+            transport="stdio" if link.settings.command else "http",
+            connected=link.connected,
+            protocol=link.protocol,
+            server=link.server,
+            tools={
+                offered: tools.prints.get(tool, "")
+                for offered, (server, tool) in sorted(self._offered.items())
+                if server == name
+            },
+            blocked=tools.blocked,
+            unusable={**tools.unusable, **self._clashes.get(name, {})},
+            error="" if link.connected else link.error or "it is not connected yet",
+            failures=link.failures,
+        )
+
+    def accept(self, server: str, tool: str, found: str) -> None:
+        """Let a blocked tool be used as it is now; all three are told by its status.
+
+        It holds as long as these servers are open; `pinned` in the configuration holds longer.
+        """
+        if server not in self._members:
+            raise ValueError(f"no server is named {server!r}")
+        self._members[server].tools.accept(tool, found)
+        self._publish()
+
+    async def keep(self) -> None:
+        """Keep all servers connected, until cancelled or closed."""
+        async with asyncio.TaskGroup() as group:
+            for member in self._members.values():
+                group.create_task(member.link.run(), name=f"mcp {member.link.name}")
+
+    async def tried(self, patience: float) -> None:
+        """Wait until each server is connected or has failed once, but no longer than `patience` seconds."""
+        waiting = [asyncio.create_task(member.link.tried.wait()) for member in self._members.values()]
+        if waiting:
+            _, late = await asyncio.wait(waiting, timeout=patience)
+            for task in late:
+                task.cancel()
+
+    def withdraw(self) -> None:
+        """Take the tools out of the registry."""
+        self.registry.exchange(self._offered, ())
+        self._offered = {}
+
+    def close(self) -> None:
+        """Let all connections come to their end."""
+        for member in self._members.values():
+            member.link.close()
+
+
+@asynccontextmanager
+async def open_servers(
+    configured: Mapping[str, ToolServer], registry: Registry | None = None, patience: float = PATIENCE
+) -> AsyncGenerator[Servers]:
+    """Open servers, with their tools in `registry` or in one of their own.
+
+    Whatever is not there after `patience` seconds comes later.
+    """
+    servers = Servers(configured, Registry() if registry is None else registry)
+    keeping = asyncio.create_task(servers.keep())
+    try:
+        await servers.tried(patience)
+        yield servers
+    finally:
+        servers.close()
+        await asyncio.wait({keeping})
+        servers.withdraw()

@@ -1,0 +1,179 @@
+"""The tools of one server as handlers of ours.
+
+Rules: definitions go to models as the server gave them, results come as it gave them. Hints that a server gives of its
+tools are believed only if it is trusted, and then they only say that a tool changes nothing. A tool that is not what
+was accepted stays, as it was accepted, and is not run.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, cast
+
+import msgspec
+from msgspec import structs
+
+from dragoman.core.parts import Text, ToolResult
+from dragoman.core.request import Tool
+from dragoman.mcp.bridge import result_from
+from dragoman.mcp.client.link import UnavailableError
+from dragoman.mcp.client.names import tool_name
+from dragoman.mcp.client.pins import Pins, fingerprint
+from dragoman.mcp.client.status import Blocked
+from dragoman.mcp.sdk import MCPError, ProgressFnT, ValidationError, types
+from dragoman.mcp.settings import ToolServer
+from dragoman.tools import Handler, Registry, ToolDefinitionError, ToolFailure, reporter
+from dragoman.tools.arguments import InvalidArgumentsError, read_arguments
+
+_LOG = logging.getLogger("dragoman.mcp")
+_ASKS_BACK = frozenset({"Elicitation not supported", "Sampling not supported", "List roots not supported"})
+Ask = Callable[[str, Any, ProgressFnT | None], Awaitable[types.CallToolResult]]
+
+
+class Toolset:
+    """What a server offers, and what of it is used."""
+
+    def __init__(self, server: str, settings: ToolServer, ask: Ask) -> None:
+        self.handlers: dict[str, Handler] = {}
+        """By the server's own names."""
+        self.prints: dict[str, str] = {}
+        self.blocked: tuple[Blocked, ...] = ()
+        self.unusable: dict[str, str] = {}
+        self._server = server
+        self._settings = settings
+        self._ask = ask
+        self._pins = Pins(settings.pinned)
+        self._listed: Sequence[types.Tool] = ()
+
+    def take(self, tools: Sequence[types.Tool]) -> None:
+        """Take in a list of tools as what there is now."""
+        before, blocked = {each.tool: each.found for each in self.blocked}, list[Blocked]()
+        known, self.handlers = self.handlers, {}
+        self._listed, self.prints, self.unusable = tools, {}, {}
+        for tool in sorted(tools, key=lambda tool: tool.name):
+            if not self._offered(tool.name):
+                continue
+            found = fingerprint(tool)
+            if self._pins.admit(tool.name, found):
+                self._use(tool, found)
+                continue
+            handler = known.get(tool.name)
+            if handler is not None:
+                self.handlers[tool.name] = structs.replace(handler, run=_refusing(handler.name))
+            name = tool_name(self._server, tool.name)
+            accepted = self._pins.accepted(tool.name)
+            blocked.append(Blocked(tool=tool.name, name=name, accepted=accepted, found=found))
+            if before.get(tool.name) != found:
+                _LOG.warning("%s is blocked: its definition was %s and is now %s", name, accepted or "none", found)
+        self.blocked = tuple(blocked)
+
+    def accept(self, tool: str, found: str) -> None:
+        """Let a blocked tool be used as it is now; `found` is the hash of what was looked at."""
+        if not any((each.tool, each.found) == (tool, found) for each in self.blocked):
+            raise ValueError(f"{self._server} has no blocked tool {tool!r} with the hash {found}: look at it again")
+        self._pins.accept(tool, found)
+        self.take(self._listed)
+
+    def _offered(self, tool: str) -> bool:
+        allow, deny = self._settings.allow, self._settings.deny
+        return (not allow or _matches(tool, allow)) and not _matches(tool, deny)
+
+    def _use(self, tool: types.Tool, found: str) -> None:
+        if tool.name in self.handlers:
+            self.unusable[tool.name] = "it is listed twice: the first is used"
+            return
+        try:
+            handler = self._handler(tool)
+            Registry(handler)  # looks whether it can be offered
+        except ToolDefinitionError as error:
+            self.unusable[tool.name] = str(error)
+            _LOG.warning("a tool of %s is not offered: %s", self._server, error)
+            return
+        self.handlers[tool.name] = handler
+        self.prints[tool.name] = found
+
+    def _handler(self, tool: types.Tool) -> Handler:
+        trusted = self._settings.trusted
+        harmless = trusted and tool.annotations is not None and bool(tool.annotations.read_only_hint)
+        return Handler(
+            definition=Tool(
+                name=tool_name(self._server, tool.name),
+                description=tool.description or tool.title or "",
+                parameters=msgspec.json.encode(tool.input_schema),
+            ),
+            run=_Run(self._server, tool, self._ask),
+            timeout=self._settings.timeout,
+            side_effects=not harmless,
+            untrusted=not trusted,
+            sends_out=not (trusted or self._settings.local),
+        )
+
+
+class _Run:
+    """Runs one tool of a server."""
+
+    def __init__(self, server: str, tool: types.Tool, ask: Ask) -> None:
+        self._server = server
+        self._tool = tool
+        self._ask = ask
+
+    async def __call__(self, arguments: Any) -> ToolResult:
+        say = reporter()
+
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            if say is not None:
+                say(progress, total, message or "")
+
+        try:
+            result = await self._ask(self._tool.name, arguments, None if say is None else report)
+        except UnavailableError as error:
+            raise ToolFailure(
+                f"The server {self._server} is not available: {error}. Go on without it, or try again later."
+            ) from None
+        except MCPError as error:
+            raise ToolFailure(self._words(error)) from None
+        except ValidationError:
+            raise ToolFailure(f"The server {self._server} answered with what is no result. Go on without it.") from None
+        told = result_from(result)
+        note = "" if result.is_error else self._misfit(result)
+        return structs.replace(told, content=(*told.content, Text(text=note))) if note else told
+
+    def _words(self, error: MCPError) -> str:
+        if error.message in _ASKS_BACK:
+            return (
+                f"The tool asks back before it answers, which is not supported here ({error.message}). Do without it."
+            )
+        if error.code == types.CONNECTION_CLOSED:
+            return f"The server {self._server} ended while the tool ran, which may or may not have done what was asked."
+        return f"The server {self._server} did not run the tool: {error.message} ({error.code})"
+
+    def _misfit(self, result: types.CallToolResult) -> str:
+        """Say how a result differs from what the server declares of it; what cannot be checked is as it is."""
+        schema = self._tool.output_schema
+        if not schema or schema.get("type") != "object":
+            return ""
+        output: Any = result.structured_content
+        if not isinstance(output, dict):
+            return "[no structured output came, though the server declares one]"
+        text = msgspec.json.encode(cast("Any", output)).decode()
+        try:
+            read_arguments(Tool(name=self._tool.name, parameters=msgspec.json.encode(schema)), text)
+        except InvalidArgumentsError as error:
+            words = str(error).replace("in the arguments", "in the output", 1)
+            return f"[the structured output is not what the server declares: {words}]"
+        except ToolDefinitionError as error:
+            _LOG.debug("the output of %s is not checked: %s", self._tool.name, error)
+        return ""
+
+
+def _refusing(name: str) -> Callable[[Any], Awaitable[ToolResult]]:
+    async def refuse(_: Any) -> ToolResult:
+        raise ToolFailure(
+            f"{name} is blocked: its server changed what the tool is after it was accepted. Go on without it."
+        )
+
+    return refuse
+
+
+def _matches(tool: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(tool, pattern) for pattern in patterns)
