@@ -1,7 +1,10 @@
 """`dragoman doctor`: what works, what does not, and what to do about it."""
 
 import json
+import re
 import socket
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -159,3 +162,30 @@ def test_without_any_key_the_simulator_is_examined(tmp_path, monkeypatch, capsys
     code, checks = checked(capsys)
     assert code == 0
     assert checks[-1]["upstream"] == "simulator"
+
+
+def test_external_tool_servers_are_started_and_their_tools_told_with_hashes(tmp_path, capsys):
+    peer = Path(__file__).parents[1] / "mcp" / "peers" / "plain.py"
+    tables = [
+        '[upstreams.sim]\nkind = "simulator"\n',
+        f'[tools.good]\ncommand = "{sys.executable}"\nargs = ["{peer}"]\nallow = ["c*"]\npinned = {{ calls = "{"0" * 32}" }}\n',
+        f'[tools.bad]\ncommand = "{sys.executable}"\nargs = ["{peer}", "broken"]\nenv = {{ TOKEN = "t0ken-secret" }}\n',
+    ]
+    file = tmp_path / "dragoman.toml"
+    file.write_text("\n".join(tables))
+    code, checks = checked(capsys, "--config", str(file))
+    about = [check for check in checks if check["server"]]
+    assert code == 1
+    assert [(check["server"], check["check"], check["ok"]) for check in about] == [
+        ("good", "tools", True),
+        ("good", "definitions", True),
+        ("good", "definitions", False),
+        ("bad", "tools", False),
+    ]
+    assert about[0]["detail"] == "2 tools over stdio, 2025-11-25, plain 0"
+    assert re.fullmatch(r'pinned = \{ "change" = "[0-9a-f]{32}", "colour" = "[0-9a-f]{32}" \}', about[1]["detail"])
+    assert about[2]["detail"].startswith(f"calls is pinned to {'0' * 32} and is now ")
+    assert about[3]["detail"].endswith("there is no database at db.test, token [redacted]")
+    assert "[tools.bad]" in about[3]["remedy"]
+    code, checks = checked(capsys, "--config", str(file), "--model", "sim/gemini-3-flash")
+    assert (code, {check["server"] for check in checks}) == (0, {""})

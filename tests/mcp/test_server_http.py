@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from mcp import Client
 from mcp.server.mcpserver import Context, MCPServer
 
 from dragoman.http.exchange import Exchange
@@ -14,7 +15,6 @@ from dragoman.mcp.server.building import beneath, build
 from dragoman.mcp.server.caller import Caller, caller_of
 from dragoman.mcp.server.endpoint import Endpoint
 from dragoman.mcp.server.shelf import Shelf
-from mcp import Client
 
 
 class Stage:

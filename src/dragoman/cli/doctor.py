@@ -1,4 +1,4 @@
-"""`dragoman doctor`: see whether the configuration works, upstream by upstream.
+"""`dragoman doctor`: see whether the configuration works, upstream by upstream and server by server.
 
 Exit code 0 means that all is well, 1 that something is not, 2 that the configuration cannot be read.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     """Declare the verb."""
-    parser = verbs.add_parser("doctor", help="check the configuration, credentials and upstreams")
+    parser = verbs.add_parser("doctor", help="check the configuration, credentials, upstreams and tool servers")
     parser.add_argument("--config", type=Path, help="the configuration (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
     parser.add_argument("--model", action="append", default=[], metavar="UPSTREAM/MODEL", help="try only this model")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds to wait for an answer (default 60)")
@@ -43,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
         tell(Check(check="configuration", ok=False, detail=str(error), remedy="mend it as it says"))
         return 2
     told = f"{config.source}; {len(config.upstreams)} upstreams, {len(config.models)} models, {len(config.keys)} keys"
+    told += f", {len(config.tools)} tool servers" if config.tools else ""
     tell(Check(check="configuration", ok=True, detail=f"{told}, on {host}:{port}"))
     return 0 if asyncio.run(_examined(config, options, tell)) else 1
 
@@ -64,11 +65,17 @@ async def _examined(config: "Config", options: argparse.Namespace, tell: "Callab
     async for check in examine(config, options.model, options.timeout):
         tell(check)
         well = well and check.ok
+    if config.tools and not options.model:
+        from dragoman.doctor.tool_servers import examine_tools  # noqa: PLC0415  only where there are any
+
+        async for check in examine_tools(config, options.timeout):
+            tell(check)
+            well = well and check.ok
     return well
 
 
 def _line(check: "Check") -> None:
-    place = " ".join(word for word in (check.upstream, check.check, check.model) if word)
+    place = " ".join(word for word in (check.upstream, check.server, check.check, check.model) if word)
     sys.stdout.write(f"{'ok  ' if check.ok else 'FAIL'}  {place}: {check.detail}\n")
     if check.remedy:
         sys.stdout.write(f"      what to do: {check.remedy}\n")

@@ -53,6 +53,8 @@ class Check(Struct, frozen=True, kw_only=True):
 
     check: str
     upstream: str = ""
+    server: str = ""
+    """The external server that it is about."""
     model: str = ""
     ok: bool
     detail: str

@@ -4,14 +4,13 @@ try:
     import anyio
     import httpx2
     import mcp_types as types
+    from mcp import Client, MCPError, StdioServerParameters
     from mcp.client.stdio import stdio_client
     from mcp.client.streamable_http import streamable_http_client
     from mcp.client.subscriptions import SubscriptionLost
     from mcp.shared.dispatcher import ProgressFnT
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
     from pydantic import ValidationError
-
-    from mcp import Client, MCPError, StdioServerParameters
 except ImportError as error:
     raise ImportError('MCP needs an extra that is not installed: pip install "dragoman[mcp]"') from error
 

@@ -32,6 +32,8 @@ _FAREWELL = 10.0
 """Seconds that ending a connection may take."""
 _BREATH = 0.25
 """Seconds between two lists of tools, however often a server says that they have changed."""
+_REFUSALS = 1.0
+"""Seconds that refusals of calls have to come in before a forgotten connection is given up."""
 _MOST_PAGES = 200
 _MOST_TOOLS = 2000
 _ENDED = "the connection ended"
@@ -184,6 +186,9 @@ class Link:
                     await asyncio.sleep(_BREATH)
                 else:
                     await self._woken()
+            if self._restarting and (waiting := self._tasks - {listening}):
+                # Calls that the server has refused for this are about to hear of it, and are made again.
+                await asyncio.wait(waiting, timeout=_REFUSALS)
         finally:
             listening.cancel()
             await asyncio.wait({listening})
