@@ -6,15 +6,15 @@ minutes: a conversation sends its links with every turn.
 
 import asyncio
 from base64 import b64encode
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from time import monotonic
 
 from msgspec import Struct
 
 from dragoman.core.problems import Problem
 from dragoman.gateway.sniffing import kind_of, sniffed
-from dragoman.http.guarded import Guard, Refused, Room
+from dragoman.http.guarded import Guard, Room
+from dragoman.http.lately import Lately
+from dragoman.http.locations import Refused
 from dragoman.interpreter.links import Fetched, Links, Unfetched, Wanted
 from dragoman.interpreter.media import NOT_FETCHED
 from dragoman.interpreter.translate import Translation
@@ -39,8 +39,7 @@ class Library:
     def __init__(self, guard: Guard, limits: MediaLimits | None = None) -> None:
         self._guard = guard
         self._limits = limits or MediaLimits()
-        self._kept: OrderedDict[str, tuple[float, Fetched]] = OrderedDict()
-        self._size = 0
+        self._lately: Lately[Fetched] = Lately(_KEPT_SECONDS, _MOST_KEPT)
 
     async def translated(self, translate: Callable[[Links], Awaitable[Translation]], *, taken: bool) -> Translation:
         """Translate a request, with what must be fetched for it; `taken` if the upstream fetches links itself."""
@@ -60,7 +59,7 @@ class Library:
             raise _refused(*first, "the upstream does not fetch it, and the gateway is told not to")
         if len(links) > limits.max_links:
             raise _refused(*first, f"there are more than {limits.max_links} links to fetch")
-        found = {url: page for url in links if (page := self._known(url)) is not None}
+        found = {url: page for url in links if (page := self._lately.get(url)) is not None}
         room = Room(limits.max_bytes)
         wanted = [(url, link) for url, link in links.items() if url not in found]
         tasks = [asyncio.create_task(self._one(url, link, room)) for url, link in wanted]
@@ -80,23 +79,8 @@ class Library:
         if not media_type or link.kind not in ("document", kind_of(media_type)):
             raise _refused(url, link, f"it is no {link.kind}")
         fetched = Fetched(media_type, b64encode(page.body).decode())
-        self._keep(url, fetched)
+        self._lately.keep(url, fetched, len(fetched.data))
         return fetched
-
-    def _known(self, url: str) -> Fetched | None:
-        until, fetched = self._kept.get(url, (0.0, None))
-        return fetched if until > monotonic() else None
-
-    def _keep(self, url: str, fetched: Fetched) -> None:
-        self._forget(url)
-        self._kept[url] = (monotonic() + _KEPT_SECONDS, fetched)
-        self._size += len(fetched.data)
-        while self._size > _MOST_KEPT:
-            self._forget(next(iter(self._kept)))
-
-    def _forget(self, url: str) -> None:
-        _, before = self._kept.pop(url, (0.0, None))
-        self._size -= len(before.data) if before is not None else 0
 
 
 def _refused(url: str, link: Wanted, why: str) -> Problem:

@@ -4,9 +4,10 @@ Python's own tables are not complete: forms of IPv6 that hold an address of IPv4
 is decided elsewhere.
 """
 
+import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 Address = IPv4Address | IPv6Address
 _NOT_PUBLIC = tuple(
@@ -40,6 +41,7 @@ _NOT_PUBLIC = tuple(
 )
 """Shared by carriers, kept by clouds for themselves, meant for several, or another address in disguise."""
 _ISATAP = 0x5EFE
+_PLACE = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:/@*?\s]+)):([0-9]{1,5})")
 _ISATAP_SHIFT = 32
 
 
@@ -55,21 +57,36 @@ def _is_isatap(address: IPv6Address) -> bool:
 
 
 class Allowed:
-    """Hosts by pattern, and networks, that may be asked though they are not public."""
+    """Hosts by pattern, networks, and single places (`host:port`) that may be asked though they are not public."""
 
     def __init__(self, entries: Iterable[str] = ()) -> None:
         self._hosts: list[str] = []
         self._networks: list[IPv4Network | IPv6Network] = []
+        self._places: set[tuple[str, int]] = set()
         for entry in entries:
+            place = place_of(entry)
+            if place is not None:
+                self._places.add(place)
+                continue
             try:
                 self._networks.append(ip_network(entry))
             except ValueError:
                 self._hosts.append(entry.lower().rstrip("."))
 
-    def host(self, name: str) -> bool:
-        """Tell whether a host is allowed by its name."""
-        return any(fnmatchcase(name.lower().rstrip("."), pattern) for pattern in self._hosts)
+    def host(self, name: str, port: int = 0) -> bool:
+        """Tell whether a host is allowed by its name, at any port or at this one."""
+        bare = name.lower().rstrip(".")
+        return (bare, port) in self._places or any(fnmatchcase(bare, pattern) for pattern in self._hosts)
 
     def address(self, address: Address) -> bool:
         """Tell whether an address is in an allowed network."""
         return any(address in network for network in self._networks)
+
+
+def place_of(entry: str) -> tuple[str, int] | None:
+    """Read `host:port`, an address of IPv6 in brackets; None for what names no port."""
+    found = _PLACE.fullmatch(entry.strip().lower())
+    if found is None:
+        return None
+    numbered, named, port = found.groups()
+    return (str(ip_address(numbered)) if numbered else named.rstrip(".")), int(port)

@@ -6,35 +6,33 @@ credentials, no connection that was used before. A proxy is not asked, for it wo
 """
 
 import asyncio
-import re
-import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from functools import cached_property
 from ipaddress import ip_address
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import urljoin
 
 from msgspec import Struct
 
 from dragoman.http.addresses import Allowed, is_public
+from dragoman.http.encoding import BadEncoding, Inflater, TooLarge
 from dragoman.http.link import Broken, Failure, Link, NotReached
+from dragoman.http.locations import PORTS, Location, Refused, location_of
+from dragoman.http.names import resolved
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """Return the addresses of a host."""
-_PORTS = {"http": 80, "https": 443}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MOST_REDIRECTS = 5
 _LONGEST_HEAD = 64 << 10
-_LONGEST_URL = 8192
-_ILLEGAL = re.compile(r"[\x00-\x20\x7f\\]")
+_FRAMING = 2
+"""Bytes on the wire for one of a body, at most: a body in very small chunks is mostly something else."""
 _GOOD = 200
 _LONGEST_NUMBER = 20
 _FOREVER = 3600.0
-_KEPT = "%/:=&?~#+!$,;'@()*[]-._"
-
-
-class Refused(Exception):  # noqa: N818  it says what became of the link
-    """A link is not fetched; the words say why, and nothing about our network."""
+_MOST_TRIED = 3
+_CONNECTING = 5.0
+"""How many addresses of a host are tried, and for how many seconds each."""
 
 
 class Room:
@@ -42,17 +40,41 @@ class Room:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._left = most
+        self.left = most
 
     def take(self, size: int) -> None:
         """Take so many bytes; raises `Refused` where they are too many."""
         self.see(size)
-        self._left -= size
+        self.left -= size
 
     def see(self, size: int) -> None:
         """Raise `Refused` unless so many bytes are left."""
-        if size > self._left:
-            raise Refused(f"what is linked is larger than {self._most} bytes")
+        if size > self.left:
+            raise self.full()
+
+    def full(self) -> Refused:
+        """Return what is said where there is no room."""
+        return Refused(f"what is linked is larger than {self._most} bytes")
+
+
+def _anything(_: str) -> None:
+    """Take every kind."""
+
+
+def _anywhere(_: Location) -> None:
+    """Go everywhere."""
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """What is asked for, and what is taken."""
+
+    headers: tuple[tuple[str, str], ...] = (("accept", "*/*"),)
+    admit: Callable[[Location], None] = _anywhere
+    """Raises `Refused` for a place that must not be asked; it is shown every place before its name is resolved."""
+    accept: Callable[[str], None] = _anything
+    """Raises `Refused` for a media type that is of no use, before the body is read."""
+    packed: bool = False
+    """Whether the body may come packed by gzip; unpacked, it has to fit into the room too."""
 
 
 class Page(Struct, frozen=True):
@@ -61,149 +83,185 @@ class Page(Struct, frozen=True):
     kind: str
     """The media type that its server named; "" for none."""
     body: bytes
+    charset: str = ""
+    url: str = ""
+    """Where it stood in the end, behind all redirects."""
 
 
-class _Place(Struct, frozen=True):
-    """Where a link leads."""
-
-    scheme: str
-    host: str
-    port: int
-    target: str
-
-    @property
-    def authority(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+_USUAL = Terms()
 
 
 class Guard:
-    """Fetches links. `allow` names hosts and networks that may be asked though they are not public."""
+    """Fetches links. `allow` names hosts, networks and places that may be asked though they are not public."""
 
     def __init__(
         self, allow: tuple[str, ...] = (), *, resolve: Resolve | None = None, trust: ssl.SSLContext | None = None
     ) -> None:
         self._allowed = Allowed(allow)
-        self._resolve = resolve or _resolve
+        self._resolve = resolve or resolved
         self._given = trust
 
     @cached_property
     def _trust(self) -> ssl.SSLContext:
         return self._given or ssl.create_default_context()
 
-    async def fetch(self, url: str, room: Room, seconds: float) -> Page:
+    async def fetch(self, url: str, room: Room, seconds: float, terms: Terms = _USUAL) -> Page:
         """Return what stands behind a link, if there is room for it and it comes within so many seconds."""
         try:
             async with asyncio.timeout(seconds):
-                return await self._fetch(url, room)
+                return await self._fetch(url, room, terms)
         except TimeoutError:
             raise Refused(f"it does not come within {seconds:g} seconds") from None
         except (Failure, OSError):
             # Which of the many reasons it was would tell strangers what there is in our network.
             raise Refused("it cannot be reached") from None
 
-    async def _fetch(self, url: str, room: Room) -> Page:
+    async def _fetch(self, url: str, room: Room, terms: Terms) -> Page:
         before = ""
         for _ in range(_MOST_REDIRECTS + 1):
-            place = _read(url)
+            place = location_of(url)
             if before == "https" and place.scheme == "http":
                 raise Refused("it redirects from https to http")
-            link = await self._connected(place)
+            terms.admit(place)
+            link = await self._connected(place, room)
             try:
-                found = await _asked(link, place, room)
+                found = await _asked(link, place, room, terms)
             finally:
                 link.abort()
             if isinstance(found, Page):
                 return found
-            url, before = urljoin(url, found), place.scheme
+            url, before = urljoin(place.url, found), place.scheme
         raise Refused("it redirects too often")
 
-    async def _connected(self, place: _Place) -> Link:
+    async def _connected(self, place: Location, room: Room) -> Link:
+        addresses = await self._vetted(place)
+        for address in addresses[:_MOST_TRIED]:
+            try:
+                async with asyncio.timeout(_CONNECTING):
+                    return await self._pinned(address, place, room)
+            except ssl.SSLError:
+                raise
+            except (TimeoutError, OSError):
+                continue
+        raise NotReached("nobody answers")
+
+    async def _vetted(self, place: Location) -> list[str]:
+        """Return the addresses of a place, all of which may be asked; raises `Refused`."""
         try:
-            addresses = await self._resolve(place.host, place.port)
-        except OSError:
-            addresses = []
-        allowed = self._allowed.host(place.host)
-        found = [ip_address(address) for address in addresses]
+            told = [str(place.address)] if place.address else await self._resolve(place.host, place.port)
+        except (OSError, UnicodeError):
+            told = []
+        found = [ip_address(address) for address in told]
+        allowed = self._allowed.host(place.host, place.port)
         inside = allowed or (bool(found) and all(map(self._allowed.address, found)))
         if not inside and not all(map(is_public, found)):
             raise Refused("its address is not a public one")
-        if not inside and place.port not in _PORTS.values():
+        if not inside and place.port not in PORTS.values():
             raise Refused("its port is not one of the web")
-        if not found:
-            raise NotReached("no such host")
-        return await self._pinned(str(found[0]), place)
+        return [str(address) for address in found]
 
-    async def _pinned(self, address: str, place: _Place) -> Link:
+    async def _pinned(self, address: str, place: Location, room: Room) -> Link:
         loop = asyncio.get_running_loop()
         secure = place.scheme == "https"
-        _, link = await loop.create_connection(
-            _Bounded,
+        transport, link = await loop.create_connection(
+            lambda: _Bounded(_LONGEST_HEAD, _LONGEST_HEAD + _FRAMING * room.left),
             address,
             place.port,
             ssl=self._trust if secure else None,
             server_hostname=place.host.rstrip(".") if secure else None,
         )
+        peer = transport.get_extra_info("peername")
+        if peer is None or ip_address(peer[0]) != ip_address(address):
+            link.abort()
+            raise NotReached("somebody else answers")
         return link
 
 
 class _Bounded(Link):
-    """A connection to a server that may say anything."""
+    """A connection to a server that may say anything, and is heard for so many bytes."""
 
-    _size = 0
+    def __init__(self, head: int, most: int) -> None:
+        super().__init__()
+        self._head, self._most = head, most
+        self._heard = 0
+
+    def data_received(self, data: bytes) -> None:
+        # The parser keeps a header until its end, and an extension of a chunk has none: both are counted here.
+        enough = self._heard > self._head and not self.headed
+        self._heard += len(data)
+        if enough or self._heard > self._most + len(data):
+            self.failure = self.failure or Broken("it says too much")
+            self.abort()
+            self._wake()
+            return
+        super().data_received(data)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._size += len(name) + len(value)
-        if self._size > _LONGEST_HEAD:
+        self._head -= len(name) + len(value)
+        if self._head < 0:
             self.failure = self.failure or Broken("the head is too long")
             self.transport.abort()
             return
         super().on_header(name, value)
 
 
-async def _asked(link: Link, place: _Place, room: Room) -> Page | str:
+async def _asked(link: Link, place: Location, room: Room, terms: Terms) -> Page | str:
     """Return what stands at a place, or where it says that stands."""
-    lines = [f"GET {place.target} HTTP/1.1", f"host: {place.authority}", "accept: */*", "accept-encoding: identity"]
-    head = "\r\n".join([*lines, "connection: close", "", ""])
+    packing = "gzip" if terms.packed else "identity"
+    lines = [f"GET {place.target} HTTP/1.1", f"host: {place.authority}"]
+    lines += [f"{name}: {value}" for name, value in terms.headers]
+    head = "\r\n".join([*lines, f"accept-encoding: {packing}", "connection: close", "", ""])
     # The one deadline is that of the whole fetch.
     link.ask(head.encode("ascii"), b"", _FOREVER)
     await link.answered(_FOREVER)
     headers = dict(reversed(link.headers))
     if link.status in _REDIRECTS and headers.get("location"):
-        return headers["location"]
+        return _read_location(headers["location"])
     if link.status != _GOOD:
         raise Refused(f"its server answers with status {link.status}")
-    if headers.get("content-encoding", "identity").lower() != "identity":
+    kind, _, parameters = headers.get("content-type", "").partition(";")
+    kind = kind.strip().lower()
+    terms.accept(kind)
+    body = await _body(link, room, terms)
+    return Page(kind, body, _charset(parameters), place.url)
+
+
+async def _body(link: Link, room: Room, terms: Terms) -> bytes:
+    packing = ",".join(value for name, value in link.headers if name == "content-encoding").strip().lower()
+    inflater = Inflater(packing, room.left) if terms.packed and packing in {"gzip", "x-gzip"} else None
+    if inflater is None and packing not in {"", "identity"}:
         raise Refused("its server packs it, which it was asked not to")
-    length = headers.get("content-length", "")
+    length = next((value for name, value in link.headers if name == "content-length"), "")
     room.see(int(length) if length.isdecimal() and len(length) < _LONGEST_NUMBER else 0)
     held = bytearray()
-    while piece := await link.piece():
-        room.take(len(piece))
-        held += piece
-    return Page(headers.get("content-type", "").partition(";")[0].strip().lower(), bytes(held))
-
-
-def _read(url: str) -> _Place:
-    """Read a link as every reader would; one on which readers differ is refused."""
-    if len(url) > _LONGEST_URL or _ILLEGAL.search(url):
-        raise Refused("it is no address")
+    wire = Room(room.left)
     try:
-        parts = urlsplit(url)
-        if parts.scheme not in _PORTS or not parts.netloc:
-            raise Refused("it is no address of the web")
-        port = parts.port
-        name = parts.hostname or ""
-        host = str(ip_address(name)) if ":" in name else name.encode("idna").decode().lower()
-    except (ValueError, UnicodeError):
-        raise Refused("it is no address") from None
-    if "@" in parts.netloc or "%" in host or not host:
-        raise Refused("its address holds a user name or a zone")
-    path = quote(parts.path or "/", safe=_KEPT)
-    target = f"{path}?{quote(parts.query, safe=_KEPT)}" if parts.query else path
-    return _Place(parts.scheme, host, port or _PORTS[parts.scheme], target)
+        while piece := await link.piece():
+            if inflater:
+                wire.take(len(piece))
+            plain = inflater.feed(piece) if inflater else piece
+            room.take(len(plain))
+            held += plain
+        if inflater:
+            inflater.close()
+    except TooLarge:
+        raise room.full() from None
+    except BadEncoding:
+        raise Refused("it is not packed in the way its server says") from None
+    return bytes(held)
 
 
-async def _resolve(host: str, port: int) -> list[str]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+def _read_location(said: str) -> str:
+    """Return where a reply leads: headers are read byte by byte, and many servers write UTF-8 into this one."""
+    try:
+        return said.encode("latin-1").decode()
+    except UnicodeError:
+        return said
+
+
+def _charset(parameters: str) -> str:
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "charset":
+            return value.strip().strip("\"'").lower()
+    return ""
