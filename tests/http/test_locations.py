@@ -16,6 +16,8 @@ from dragoman.http.locations import Location, Refused, location_of
         ("http://\uff45xample\u3002com/", "http://example.com/"),
         ("http://[2606:4700:0::0:1111]/", "http://[2606:4700::1111]/"),
         ("http://8.8.8.8./", "http://8.8.8.8/"),
+        ("http://8.8.8.8#@127.0.0.1/", "http://8.8.8.8/"),
+        ("http://8.8.8.8?@127.0.0.1/", "http://8.8.8.8/?@127.0.0.1/"),
         ("HTTP://a.example/x;y=(1)?z=[2]", "http://a.example/x;y=(1)?z=[2]"),
     ],
 )

@@ -1,0 +1,102 @@
+"""Ask `web_fetch` like a model does, with names and servers of the test's own."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from dragoman.core.parts import ToolCall, ToolResult
+from dragoman.tools import Executor, Registry
+from dragoman.tools.web import Settings, Web, web_fetch
+
+CONNECTED: list[Any] = []
+"""Where any socket of this process was connected to."""
+
+
+def _hear(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "socket.connect":
+        CONNECTED.append(arguments[1])
+
+
+sys.addaudithook(_hear)
+
+
+class Names:
+    """A resolver that answers as it is told, and the last answer again and again."""
+
+    def __init__(self, *answers: list[str]) -> None:
+        self.answers = list(answers) or [[]]
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str, port: int) -> list[str]:
+        self.asked.append(host)
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+async def asked(web: Web, url: str, **more: Any) -> ToolResult:
+    """Return what a model is told that asks for an address."""
+    executor = Executor(Registry(web_fetch(web=web)))
+    return await executor.execute(ToolCall(id="1", name="web_fetch", arguments=json.dumps({"url": url, **more})))
+
+
+def words(result: ToolResult) -> str:
+    return "\n".join(part.text for part in result.content if hasattr(part, "text"))
+
+
+class Listener:
+    """A server that says the same to everybody, and notes what it heard."""
+
+    def __init__(self, say: "bytes | Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]") -> None:
+        self._say = say
+        self.connections = 0
+        self.heads: list[bytes] = []
+        self.port = 0
+
+    async def hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        with suppress(ConnectionError, asyncio.IncompleteReadError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            self.heads.append(head)
+            if isinstance(self._say, bytes):
+                writer.write(self._say)
+                await writer.drain()
+            else:
+                await self._say(head, writer)
+        writer.close()
+
+
+@asynccontextmanager
+async def listening(say: Any, *hosts: str) -> AsyncIterator[Listener]:
+    listener = Listener(say)
+    server = await asyncio.start_server(listener.hear, hosts or ["127.0.0.1"], 0)
+    listener.port = server.sockets[0].getsockname()[1]
+    try:
+        yield listener
+    finally:
+        server.close()
+
+
+def reply(body: bytes | str, kind: str = "text/html", **headers: str) -> bytes:
+    """Return a whole reply."""
+    data = body.encode() if isinstance(body, str) else body
+    lines = [f"content-type: {kind}"] if kind else []
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join(["HTTP/1.1 200 OK", *lines, f"content-length: {len(data)}", "", ""]).encode() + data
+
+
+def moved(to: str, **headers: str) -> bytes:
+    lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join(["HTTP/1.1 302 Found", f"location: {to}", *lines, "content-length: 0", "", ""]).encode()
+
+
+def one_page(say: Any, path: str = "/", settings: dict[str, Any] | None = None, **more: Any) -> ToolResult:
+    """Ask for a page of a server that says this."""
+
+    async def steps() -> ToolResult:
+        async with listening(say) as listener:
+            place = f"127.0.0.1:{listener.port}"
+            return await asked(Web(Settings(private=(place,), **(settings or {}))), f"http://{place}{path}", **more)
+
+    return asyncio.run(asyncio.wait_for(steps(), 20))
