@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from dragoman.core.parts import ToolCall, ToolResult
@@ -53,10 +53,12 @@ class Listener:
         self.connections = 0
         self.heads: list[bytes] = []
         self.port = 0
+        self._tasks: set[Any] = set()
 
     async def hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
+        self._tasks.add(asyncio.current_task())
+        try:
             head = await reader.readuntil(b"\r\n\r\n")
             self.heads.append(head)
             if isinstance(self._say, bytes):
@@ -64,7 +66,16 @@ class Listener:
                 await writer.drain()
             else:
                 await self._say(head, writer)
-        writer.close()
+            writer.close()
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            writer.transport.abort()
+
+    async def end(self) -> None:
+        """End what is still being said."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.sleep(0)
 
 
 @asynccontextmanager
@@ -76,6 +87,7 @@ async def listening(say: Any, *hosts: str) -> AsyncIterator[Listener]:
         yield listener
     finally:
         server.close()
+        await listener.end()
 
 
 def reply(body: bytes | str, kind: str = "text/html", **headers: str) -> bytes:

@@ -142,6 +142,7 @@ def web_fetch(settings: Settings | None = None, *, web: Web | None = None) -> Ha
         timeout=settings.seconds + _CONVERTING,
         untrusted=True,
         sends_out=True,
+        destination="url",
         max_output=LONGEST * _WIDEST + 4096,
     )
 
