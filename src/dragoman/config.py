@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.mcp.settings import SettingsError, ToolServer, read_servers
+from dragoman.web_settings import WebTable
 
 T = TypeVar("T")
 Kind = Literal[
@@ -169,6 +170,7 @@ class Config(Struct, frozen=True, kw_only=True):
     media: MediaTable = MediaTable()
     tools: Mapping[str, ToolServer] = {}
     """External servers whose tools we run."""
+    web: WebTable = WebTable()
     source: str = "the environment"
 
     @property
@@ -230,7 +232,7 @@ class _Reader:
         self._environment = environment
 
     def read(self, document: dict[str, Any]) -> Config:
-        known = {"server", "upstreams", "models", "sessions", "media", "tools"}
+        known = {"server", "upstreams", "models", "sessions", "media", "tools", "web"}
         for name in document:
             if name not in known:
                 raise self._error(name, f"there is no such table{_hint(name, known)}")
@@ -251,6 +253,7 @@ class _Reader:
             sessions=sessions,
             media=self._table("media", document.get("media", {}), MediaTable),
             tools=self.tools(self._tables(document, "tools")),
+            web=self._table("web", document.get("web", {}), WebTable),
             source=self._file,
         )
 

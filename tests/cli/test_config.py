@@ -14,6 +14,7 @@ from dragoman.config import ConfigError, KeyTable, MediaTable, ServerTable, Sess
 from dragoman.http.message import Request
 from dragoman.mcp.settings import ToolServer
 from dragoman.server.access import Access, Key
+from dragoman.web_settings import WebTable
 
 EXAMPLE = files("dragoman").joinpath("example.toml").read_text(encoding="utf-8")
 ENVIRONMENT = {
@@ -166,7 +167,10 @@ def test_what_the_example_leaves_out_is_what_holds_without_it(alone):
     assert structs.replace(as_it_is, source="") == structs.replace(in_full, source="")
 
 
-@pytest.mark.parametrize("table", [ServerTable, SessionsTable, MediaTable, UpstreamTable, KeyTable, ToolServer])
+TABLES = [ServerTable, SessionsTable, MediaTable, WebTable, UpstreamTable, KeyTable, ToolServer]
+
+
+@pytest.mark.parametrize("table", TABLES)
 def test_the_example_has_every_key(table):
     document = tomllib.loads(re.sub(r"^#(?=\w)", "", EXAMPLE, flags=re.MULTILINE))
     assert document

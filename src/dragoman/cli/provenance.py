@@ -34,6 +34,7 @@ def told(path: Path | None, environment: Mapping[str, str] = os.environ) -> Iter
     yield from _keys(config, document)
     yield from _table("sessions", config.sessions, document.get("sessions", {}))
     yield from _table("media", config.media, document.get("media", {}))
+    yield from _table("web", config.web, document.get("web", {}))
     for name, table in config.upstreams.items():
         said = document.get("upstreams", {}).get(name)
         yield from _table(f"upstreams.{name}", table, said or {}, usual=_appeared(name) if said is None else "default")

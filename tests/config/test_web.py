@@ -1,0 +1,70 @@
+"""The table `[web]`: what it says is what the tool does, and what is wrong with it is told."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from dragoman.config import ConfigError, load
+from dragoman.core.parts import ToolCall
+from dragoman.server.web import web_tool
+from dragoman.tools import Executor, Registry
+from dragoman.tools.web import Settings
+from dragoman.web_settings import WebTable
+
+
+def configured(tmp_path: Path, text: str):
+    file = tmp_path / "dragoman.toml"
+    file.write_text(f"[web]\n{text}\n")
+    return load(file, {})
+
+
+def test_the_table_and_the_tool_have_the_same_settings():
+    table, settings = structs.asdict(WebTable()), structs.asdict(Settings())
+    assert table == {name: value for name, value in settings.items() if name != "agent"}
+
+
+def test_what_is_configured_is_what_the_tool_does(tmp_path):
+    (tmp_path / "a.txt").write_text("in the file")
+    tool = web_tool(configured(tmp_path, f'files = ["{tmp_path}"]\nseconds = 7\ndeny = ["evil.example"]'))
+    assert tool.timeout > 7
+    executor = Executor(Registry(tool))
+
+    def told(url: str) -> str:
+        call = ToolCall(id="1", name="web_fetch", arguments=json.dumps({"url": url}))
+        return asyncio.run(executor.execute(call)).content[0].text
+
+    assert "in the file" in told(f"file://{tmp_path}/a.txt")
+    assert "not among the hosts" in told("https://a.evil.example/")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('allow = ["https://a.example"]', "'https://a.example' is none"),
+        ('deny = ["a b"]', "'a b' is none"),
+        ('deny = ["[::1"]', "'[::1' is none"),
+        ('private = ["a.example"]', "'a.example' is none"),
+        ('private = ["10.0.0.0/8"]', "'10.0.0.0/8' is none"),
+        ('files = ["docs"]', "'docs' is none"),
+        ('redirects = "all"', "there are site, anywhere"),
+        ("max_bytes = 0", "more than 0"),
+        ("seconds = 0", "more than 0"),
+        ("secnds = 1", "did you mean `seconds`?"),
+    ],
+)
+def test_what_is_wrong_is_told(tmp_path, text, words):
+    with pytest.raises(ConfigError) as told:
+        configured(tmp_path, text)
+    assert words in str(told.value)
+    assert ": web" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "text", ['deny = ["[2606:4700::1]", "*.a.example", "8.8.8.8", "bücher.example"]', 'private = ["[::1]:80", "a:1"]']
+)
+def test_what_is_right_is_taken(tmp_path, text):
+    assert configured(tmp_path, text).web
+    assert web_tool(configured(tmp_path, text)).name == "web_fetch"
