@@ -176,7 +176,7 @@ def test_a_trusted_result_earlier_in_the_conversation_does_not_count():
         ("https://api.example.org/x", True),
         ("https://API.example.ORG./x", True),
         ("https://api.example.org:443/x", True),
-        ("https://a.b.wiki.example/x", True),
+        ("https://a.b.wiki.example/@someone/x", True),
         ("https://box.example:8443/", True),
         ("https://wiki.example/x", False),
         ("https://api.example.org:8443/x", False),

@@ -19,7 +19,7 @@ from dragoman.tools.handler import joined
 
 _PORTS = {"http": 80, "https": 443}
 _SMALL = 1_000_000
-_UNCLEAR = frozenset("\\@ \t\r\n")
+_UNCLEAR = frozenset("\\ \t\r\n")
 """Characters by which two readers of one URL find two hosts in it."""
 
 
@@ -110,7 +110,7 @@ def host_of(url: str) -> str:
     except (ValueError, UnicodeError):
         return ""
     usual = _PORTS.get(split.scheme)
-    if usual is None or not host:
+    if usual is None or not host or "@" in split.netloc:
         return ""
     return host if port in (None, usual) else f"{host}:{port}"
 
