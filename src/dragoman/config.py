@@ -30,6 +30,7 @@ Kind = Literal[
     "openai-responses",
     "simulator",
 ]
+TextForm = Literal["json", "legacy"]
 _IN_PROJECTS = frozenset({"vertex-gemini", "vertex-anthropic"})
 _KEYED: dict[str, tuple[str, str]] = {
     "gemini": ("generativelanguage.googleapis.com", "GEMINI_API_KEY"),
@@ -45,6 +46,8 @@ HASHED = "sha256:"
 NOBODY = "local"
 """Who asks where no key is configured."""
 _VARIABLE = "DRAGOMAN_CONFIG"
+_NATIVE = "GEMINI_USE_NATIVE_FUNCTION_CALLING"
+_SWITCHES = {"": True, "true": True, "1": True, "yes": True, "on": True} | dict.fromkeys(("false", "0", "no", "off"), False)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _UNKNOWN = re.compile(r"unknown field `(.*)`")
 _PLACE_IN_ERROR = re.compile(r" - at `\$?(.*?)`$")
@@ -110,6 +113,8 @@ class ServerTable(Table, frozen=True):
     log: str = "stderr"
     """Where a line for each exchange goes: "stderr", "off", or a file."""
     log_format: Literal["json", "text"] = "json"
+    use_native_function_calling: bool = True
+    """Models have tools of their own; if not, all are told of them in words and call them in their text."""
 
 
 class UpstreamTable(Table, frozen=True):
@@ -130,6 +135,8 @@ class UpstreamTable(Table, frozen=True):
     """A token of Google's that somebody else keeps fresh, instead of credentials."""
     links: bool | None = None
     """Its server fetches media by its address; Claude on Vertex does not."""
+    text_calls: TextForm | dict[str, TextForm] | None = None
+    """Its models have no tools of their own, all or those that a pattern names, and call them in their text."""
     connect: float = 10.0
     first_byte: float = 600.0
     idle: float = 300.0
@@ -186,7 +193,8 @@ def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
     """Read the configuration: the file that is named, or the one that lies here, or none."""
     file = file_of(path, environment)
     if file is None:
-        return Config(upstreams=found_in(environment), tools=_Reader("", environment).tools({}))
+        server, tools = _switched(ServerTable(), environment), _Reader("", environment).tools({})
+        return Config(server=server, upstreams=found_in(environment), tools=tools)
     try:
         document = tomllib.loads(file.read_text())
     except OSError as error:
@@ -194,6 +202,14 @@ def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(str(file), "", f"is no TOML: {error}") from None
     return _Reader(str(file), environment).read(document)
+
+
+def _switched(server: ServerTable, environment: Mapping[str, str]) -> ServerTable:
+    """Let the environment say that no model uses tools of its own, whatever the file says."""
+    said = environment.get(_NATIVE, "").strip().lower()
+    if said not in _SWITCHES:
+        raise ConfigError("the environment", _NATIVE, f"{said!r} is neither true nor false")
+    return server if _SWITCHES[said] else msgspec.structs.replace(server, use_native_function_calling=False)
 
 
 def file_of(path: Path | None, environment: Mapping[str, str]) -> Path | None:
@@ -246,7 +262,7 @@ class _Reader:
         sessions = self._table("sessions", document.get("sessions", {}), SessionsTable)
         sessions = msgspec.structs.replace(sessions, url=self._secret("sessions.url", sessions.url))
         return Config(
-            server=server,
+            server=_switched(server, self._environment),
             keys=keys,
             upstreams=upstreams,
             models=models,
@@ -361,8 +377,8 @@ def _hint(said: str, known: Iterable[str]) -> str:
 
 def _choices(kind: Any, inner: str) -> str:
     """Return what there is to choose from at a key that has a few words of its own."""
-    words = [get_args(field.type) for field in msgspec.structs.fields(kind) if f".{field.name}" == inner]
-    choices = [word for word in (words[0] if words else ()) if isinstance(word, str)]
+    types = [field.type for field in msgspec.structs.fields(kind) if f".{field.name}" == inner]
+    choices = [word for one in types for part in (one, *get_args(one)) for word in get_args(part) if type(word) is str]
     return f"; there are {', '.join(choices)}" if choices else ""
 
 

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from dragoman.core.request import Effort
 
+TextCalls = Literal["", "json", "legacy"]
 ThinkingStyle = Literal["effort", "adaptive", "enabled", "level", "budget", "none"]
 """effort: a word; adaptive: Claude's mode and a word; enabled: Claude's token budget; level: Gemini's word;
 budget: Gemini's token budget."""
@@ -95,6 +96,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """Parallel calls can be switched off only beside a mode."""
     stub_tools: bool = False
     """Tools must be declared when the history has calls."""
+    text_calls: TextCalls = ""
+    """Tools are told in the prompt and called in the model's text, in this form; "" where the model has its own."""
     schema: Literal["json", "openapi"] = "json"
     root_object: bool = True
     """Parameters need an object at the root without combinators there."""

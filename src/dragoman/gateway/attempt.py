@@ -110,7 +110,7 @@ def without_secrets(body: bytes, outgoing: Outgoing) -> bytes:
 def _is_signed_elsewhere(ask: Ask, target: Target) -> bool:
     """Tell whether calls are signed at the target and the client's own vendor knows nothing of that."""
     there = dialect_named(target.upstream.dialect)
-    return "call" in there.holds.signatures and there.name != ask.dialect
+    return not target.text_calls and "call" in there.holds.signatures and there.name != ask.dialect
 
 
 async def translated(ask: Ask, target: Target, vault: Vault | None = None) -> Translation:
@@ -125,6 +125,8 @@ async def translated(ask: Ask, target: Target, vault: Vault | None = None) -> Tr
             call, repairs = mended(call, dialect_named(ask.dialect), target.model)
     way = (call, ask.dialect, upstream.dialect)
     say = partial(translate_request, *way, model=renamed, strict=ask.strict, form=upstream.form)
+    if target.text_calls:
+        say = partial(say, text_calls=target.text_calls)
     try:
         if target.library is None:
             translation = await with_signatures(say, ask.owner, vault)
@@ -134,7 +136,7 @@ async def translated(ask: Ask, target: Target, vault: Vault | None = None) -> Tr
             )
     except Problem as problem:
         raise explained(problem, call, dialect_named(ask.dialect)) from None
-    if translation.request is not None and upstream.dialect != ask.dialect:
+    if translation.request is not None and (target.text_calls or upstream.dialect != ask.dialect):
         await require_meaningful(call, dialect_named(ask.dialect), translation.request)
     return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
 

@@ -12,6 +12,7 @@ from functools import partial
 from msgspec import Struct, structs
 
 from dragoman.core.events import Event, Failed, Finished, PartStarted, Started, UsageSeen
+from dragoman.core.losses import Loss
 from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
@@ -28,8 +29,10 @@ from dragoman.http.link import Failure
 from dragoman.http.message import Headers
 from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.faults import as_fault
+from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.neutral import Wish, say_request
 from dragoman.interpreter.rejections import Sent, named, placed
+from dragoman.interpreter.text_calls.hearing import Hearing
 from dragoman.interpreter.translation import Translation
 from dragoman.interpreter.undo import Restorer
 
@@ -142,17 +145,24 @@ class UpstreamModel:
         except BaseException:
             incoming.close()
             raise
+        self._record.losses = tuple(dict.fromkeys((*self._record.losses, *reply.losses)))
         incoming.leave()
 
     async def _translated(self, request: Request, target: Target) -> Translation:
         upstream, asker = target.upstream, self._asker
         there = dialect_named(upstream.dialect)
-        wish = Wish(source=asker.dialect, document=asker.document, strict=asker.strict, form=upstream.form)
+        wish = Wish(
+            source=asker.dialect,
+            document=asker.document,
+            strict=asker.strict,
+            form=upstream.form,
+            text_calls=target.text_calls,
+        )
 
         def say(**beside: object) -> Translation:
             return say_request(request, there.name, target.model, structs.replace(wish, **beside))
 
-        signs = "call" in there.holds.signatures and there.name != asker.dialect
+        signs = "call" in there.holds.signatures and there.name != asker.dialect and not target.text_calls
         vault = self._means.vault if signs else None
         if target.library is None:
             return await with_signatures(say, asker.owner, vault)
@@ -187,6 +197,16 @@ class _Reply:
         self._ids = {part.id for part in parts if isinstance(part, ToolCall)}
         self._named = 0
         self._reply_id = ""
+        self._ledger = Ledger(dialect.reply_pointers)
+        spoken = translation.undo.spoken
+        self._hearing = (
+            Hearing(spoken, dialect.call_prefix, self._salt, self._ledger) if spoken is not None else None
+        )
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """What of calls in a model's text could not be told."""
+        return self._ledger.losses() if self._hearing is not None else ()
 
     async def whole(self, incoming: Incoming) -> AsyncIterator[Event]:
         body = await incoming.read()
@@ -205,7 +225,7 @@ class _Reply:
             yield event
 
     def _told(self, events: Iterable[Event]) -> Iterable[Event]:
-        for event in events:
+        for event in events if self._hearing is None else self._hearing.feed(events):
             for restored in self._restorer.feed(event):
                 for ordered in self._sequencer.feed(restored):
                     if isinstance(ordered, Failed):

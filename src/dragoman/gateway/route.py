@@ -7,10 +7,12 @@ inside a longer one stands for what the pattern's matched.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
 from dragoman.core.problems import Problem
+from dragoman.core.traits import TextCalls
 from dragoman.gateway.media import Library
 from dragoman.http.client import Deadlines
 from dragoman.upstreams.place import Upstream
@@ -34,6 +36,8 @@ class Target(Struct, frozen=True):
     """Who fetches linked media that the upstream does not."""
     links: bool = True
     """It fetches links itself, as far as its models do."""
+    text_calls: TextCalls = ""
+    """The model has no tools of its own: it is told of them in words, and calls them in its text, in this form."""
 
 
 class Places(Struct, frozen=True):
@@ -45,11 +49,21 @@ class Places(Struct, frozen=True):
     library: Library | None = None
     linkless: frozenset[str] = frozenset()
     """Those that fetch no links."""
+    text_calls: Mapping[str, Mapping[str, TextCalls]] = {}
+    """Those with models that call tools in their text, by patterns of their names."""
 
     def target(self, name: str, model: str) -> Target:
         """Return an upstream as the place of a model."""
         deadlines = self.deadlines.get(name, Deadlines())
-        return Target(self.by_name[name](model), model, deadlines, self.library, name not in self.linkless)
+        text_calls = self.text_calls_of(name, model)
+        return Target(self.by_name[name](model), model, deadlines, self.library, name not in self.linkless, text_calls)
+
+    def text_calls_of(self, name: str, model: str) -> TextCalls:
+        """Return the form in which a model calls tools in its text; the first pattern that matches decides."""
+        for pattern, form in self.text_calls.get(name, {}).items():
+            if fnmatchcase(model, pattern):
+                return form
+        return ""
 
 
 class Routes:

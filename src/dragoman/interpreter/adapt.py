@@ -34,6 +34,7 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.links import Links
 from dragoman.interpreter.recall import NOTHING, Beginning
 from dragoman.interpreter.repair import paired
+from dragoman.interpreter.text_calls.saying import in_words
 from dragoman.interpreter.tools import fit_tools
 
 
@@ -49,6 +50,8 @@ def adapt(  # noqa: PLR0913, PLR0917  a request, its target, and what is known b
 
     A beginning of its history that was translated by itself is `recalled`, and not looked at again.
     """
+    said = in_words(request, source_issuer, traits, ledger) if traits.text_calls else None
+    request = said.request if said is not None else request
     fitting = Fitting(traits, ledger, source_issuer, most_tokens(request.sampling, traits), links=links)
     settled = settle(request, fitting)
     messages = request.messages
@@ -60,7 +63,8 @@ def adapt(  # noqa: PLR0913, PLR0917  a request, its target, and what is known b
     turns = history_fitted(messages, settled, fitting, begins=not beginning.messages)
     thinking = thinking_in(turns, settled.thinking, request, ledger)
     asked = structs.replace(request, messages=turns, written=beginning.written)
-    return frame_fitted(asked, settled, thinking, fitting), fitting.undo()
+    undo = said.undo if said is not None else None
+    return frame_fitted(asked, settled, thinking, fitting), undo or fitting.undo()
 
 
 class Settled(Struct, frozen=True):

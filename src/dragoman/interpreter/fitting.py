@@ -24,6 +24,17 @@ def full_name(name: str, namespace: str) -> str:
     return name if namespace in ("", name) else f"{namespace}__{name}"
 
 
+class Spoken(Struct, frozen=True):
+    """How to hear calls in the text of a model that was told of its tools in words."""
+
+    names: tuple[str, ...]
+    """The tools it was told of."""
+    single: bool = False
+    """Only one call of an answer is wanted."""
+    stop: str = ""
+    """A stop sequence that the caller knows nothing of."""
+
+
 class Undo(Struct, frozen=True):
     """How to turn what the target answers back into the caller's terms."""
 
@@ -34,6 +45,8 @@ class Undo(Struct, frozen=True):
     arguments: Arguments = {}
     single: bool = False
     """The caller wants one call at a time, and the target was only asked for that in words."""
+    spoken: Spoken | None = None
+    """Calls stand in the target's text."""
 
 
 class Fitting(Struct):

@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from dragoman.core.parts import AnyPart, Text, ToolResult
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
-from dragoman.core.traits import Traits
+from dragoman.core.traits import TextCalls, Traits
 from dragoman.core.value import Extras, Value
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
@@ -25,6 +25,7 @@ from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.links import Links
 from dragoman.interpreter.repair import paired
 from dragoman.interpreter.signing import Signer, signed_again
+from dragoman.interpreter.text_calls.saying import in_words
 from dragoman.interpreter.tools import fit_tools
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import ENVELOPES
@@ -47,17 +48,20 @@ class Wish(Struct, frozen=True, kw_only=True):
     form: str = ""
     signer: Signer | None = None
     links: Links | None = None
+    text_calls: TextCalls = ""
 
 
 def say_request(request: Request, target: str, model: str, wish: Wish) -> Translation:
     """Say a request of the core in `target`, for `model` there."""
     there = dialect_named(target)
     here = dialect_named(wish.source) if wish.source else None
-    traits = traits_for(target, model)
+    traits = traits_for(target, model, wish.text_calls)
     ledger = Ledger(here.pointers if here is not None else _OUR_OWN, wish.document)
     asked = _signed(spoken(_placed(request), ledger), wish.signer)
     if here is there:
-        adapted, undo = _at_home(asked, there, traits, ledger, wish.links)
+        said = in_words(asked, there.issuer, traits, ledger) if wish.text_calls else None
+        adapted, undo = _at_home(asked if said is None else said.request, there, traits, ledger, wish.links)
+        undo = undo if said is None or said.undo is None else said.undo
     else:
         declared = asked if here is None else with_declared(asked, here)
         issuer = here.issuer if here is not None else ""

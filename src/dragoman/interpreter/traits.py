@@ -13,7 +13,7 @@ from msgspec import structs
 
 from dragoman.core.problems import Problem
 from dragoman.core.request import EFFORTS
-from dragoman.core.traits import Traits
+from dragoman.core.traits import TextCalls, Traits
 
 _ALL_SAMPLING = frozenset(
     {"temperature", "top_p", "max_tokens", "stop", "seed", "presence_penalty", "frequency_penalty"}
@@ -395,8 +395,10 @@ def bare_name(model: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def traits_for(dialect: str, model: str) -> Traits:
-    """Return the row for `model` behind `dialect`."""
+def traits_for(dialect: str, model: str, text_calls: TextCalls = "") -> Traits:
+    """Return the row for `model` behind `dialect`; with `text_calls` tools are told to it in words."""
+    if text_calls:
+        return structs.replace(traits_for(dialect, model), text_calls=text_calls)
     rows = ROWS.get(dialect)
     if rows is None:
         raise Problem("invalid_request", f"unknown dialect {dialect!r}")

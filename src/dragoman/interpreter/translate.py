@@ -15,6 +15,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.stream import Sequencer
+from dragoman.core.traits import TextCalls
 from dragoman.dialects.record import Call, Dialect, ErrorReply
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.cleaned import cleaned
@@ -27,6 +28,8 @@ from dragoman.interpreter.recall import Recall
 from dragoman.interpreter.reply import ReplyFitter
 from dragoman.interpreter.reply_whole import WholeFitter
 from dragoman.interpreter.signing import CallWatch, Signer
+from dragoman.interpreter.text_calls.hearing import Hearing, heard
+from dragoman.interpreter.text_calls.translation import ENVELOPES, translated_in_words
 from dragoman.interpreter.translation import NO_UNDO, Asked, Translation, translated
 from dragoman.interpreter.undo import Restorer
 from dragoman.wire import json
@@ -42,8 +45,6 @@ RECALL = Recall()
 """What this process remembers of the long conversations that went through it."""
 FRAMES = Frames()
 """What it remembers of what stands around the others."""
-ENVELOPES = frozenset({"code_assist"})
-"""Forms of a dialect in which a client may speak through an envelope."""
 
 
 class Rendered(Struct, frozen=True):
@@ -65,14 +66,20 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and three indepen
     form: str = "",
     signer: Signer | None = None,
     links: Links | None = None,
+    text_calls: TextCalls = "",
 ) -> Translation:
     """Say a request of `source` in `target`, for `model` there (the caller's own name for it when empty).
 
     `form` names a variant of the target's envelope, such as Gemini's "code_assist". Strict refuses any loss. `signer`
     is asked for signatures that the target demands and the caller did not bring; `Missing` if it must look them up.
     With `links` media that the target does not fetch is replaced by what was fetched for it; `Unfetched` if it must be.
+    With `text_calls` the target has no tools of its own: they are told to it in words, and it calls them in its text.
     """
     here, there = dialect_named(source), dialect_named(target)
+    if text_calls:
+        told = translated_in_words(Asked(call, here, there, model, form, strict, None, links, text_calls))
+        if told is not None:
+            return told
     if here is there and not form:
         return _passed(call, here, model, strict=strict)
     asked = Asked(call, here, there, model, form, strict, signer, links)
@@ -141,6 +148,11 @@ class Context(Struct, frozen=True):
             source=here,
         )
 
+    def hearing(self, there: Dialect, ledger: Ledger) -> Hearing | None:
+        """Return what hears calls in the text of a model that has no others."""
+        spoken = self.undo.spoken
+        return Hearing(spoken, there.call_prefix, self.salt, ledger) if spoken is not None else None
+
     def client_request(self) -> Request | None:
         """Return the request the reply's writer looks at for what it must echo and how it must wrap."""
         if not self.form:
@@ -170,6 +182,9 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
     response = plain or here.parse_response(body)
     if response.created is None:
         response = structs.replace(response, created=context.now)
+    hearing = context.hearing(there, ledger)
+    if hearing is not None:
+        response = heard(response, hearing)
     if here is not there or context.undo is not NO_UNDO:
         response = _fitted(response, here, there, context, ledger)
     return Rendered(there.build_response(response, context.client_request()), ledger.losses(), response)
@@ -201,6 +216,7 @@ class StreamTranslator:
         self._sequencer = Sequencer()
         self._ledger = Ledger(here.reply_pointers)
         self._fitter = None if here is there else context.fitter(ReplyFitter, here, there, self._ledger)
+        self._hearing = context.hearing(there, self._ledger)
         self._encoder = there.encoder(context.client_request())
         self._flowing = -1
         """The part that text came for last, with nothing else told since, and its place at the client, if it passes."""
@@ -286,7 +302,7 @@ class StreamTranslator:
         told: list[bytes] = []
         encode = self._encoder.feed
         fitter = self._fitter
-        for event in events:
+        for event in events if self._hearing is None else self._hearing.feed(events):
             # Most events are text that goes on in an open part: those take the straight way.
             if type(event) is PartDelta:
                 place = self._place if event.index == self._flowing else self._flow(event.index)

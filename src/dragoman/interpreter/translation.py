@@ -7,6 +7,7 @@ from msgspec import Struct, structs
 from dragoman.core.losses import Loss
 from dragoman.core.parts import Text
 from dragoman.core.request import Message, Request
+from dragoman.core.traits import TextCalls
 from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.arrange import CONTINUED
@@ -42,6 +43,7 @@ class Asked(Struct, frozen=True):
     strict: bool = False
     signer: Signer | None = None
     links: Links | None = None
+    text_calls: TextCalls = ""
 
 
 def translated(asked: Asked, recall: Recall) -> Translation:

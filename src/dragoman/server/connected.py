@@ -13,7 +13,7 @@ from dragoman.gateway.sessions.desk import Desk
 from dragoman.gateway.vault import Vault
 from dragoman.http.client import Client, Deadlines
 from dragoman.server.desks import open_desk
-from dragoman.server.places import library, linkless, place
+from dragoman.server.places import library, linkless, place, text_calls
 
 
 class Connected(Struct, frozen=True):
@@ -37,7 +37,8 @@ async def connected(config: Config) -> AsyncGenerator[Connected]:
             name: Deadlines(connect=table.connect, first_byte=table.first_byte, idle=table.idle)
             for name, table in config.upstreams.items()
         }
-        routes = Routes(Places(places, kinds, deadlines, library(config), linkless(config)), config.models)
+        found = Places(places, kinds, deadlines, library(config), linkless(config), text_calls(config))
+        routes = Routes(found, config.models)
         desk = await stack.enter_async_context(open_desk(config))
         yield Connected(Relay(routes, client, _manner(config), Vault(desk.store)), desk)
 

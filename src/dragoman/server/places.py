@@ -8,6 +8,7 @@ from typing import Any
 from dragoman import __version__
 from dragoman.config import Config, UpstreamTable
 from dragoman.core.problems import Problem
+from dragoman.core.traits import TextCalls
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.attempt import told
 from dragoman.gateway.media import Library, MediaLimits
@@ -43,6 +44,18 @@ def linkless(config: Config) -> frozenset[str]:
     return frozenset(
         name for name, table in tables if not (table.kind not in _LINKLESS if table.links is None else table.links)
     )
+
+
+def text_calls(config: Config) -> dict[str, dict[str, TextCalls]]:
+    """Return the upstreams whose models call tools in their text, and the form by patterns of the models' names."""
+    forced: dict[str, TextCalls] = {} if config.server.use_native_function_calling else {"*": "json"}
+    found: dict[str, dict[str, TextCalls]] = {}
+    for name, table in config.upstreams.items():
+        said = table.text_calls
+        patterns: dict[str, TextCalls] = {"*": said} if isinstance(said, str) else {**(said or {}), **forced}
+        if patterns:
+            found[name] = patterns
+    return found
 
 
 def library(config: Config) -> Library:

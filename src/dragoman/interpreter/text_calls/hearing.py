@@ -1,0 +1,201 @@
+"""Hear calls in what a model says: events in, events with the calls in them out.
+
+One path for whole and streamed replies. Only text is listened to: a thought calls nothing, and what stands in a refusal
+is no call either. The parts of a reply come one after the other here, so that their order is the same however they
+came.
+"""
+
+from collections.abc import Iterable
+
+from msgspec import structs
+
+from dragoman.core.events import (
+    Event,
+    Failed,
+    Finished,
+    PartCited,
+    PartDelta,
+    PartEnded,
+    PartNative,
+    PartSigned,
+    PartStarted,
+    Started,
+)
+from dragoman.core.parts import Text, ToolCall
+from dragoman.core.response import Finish, Response
+from dragoman.core.stream import Sequencer, collect, replay
+from dragoman.interpreter.aliases import minted_id
+from dragoman.interpreter.fitting import Spoken
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.text_calls.names import meant
+from dragoman.interpreter.text_calls.reading import Reader
+from dragoman.interpreter.text_calls.values import Written
+
+_WHOLE = frozenset({"stop", "tool_calls"})
+_CUT = "the text that it belongs to held a call"
+
+
+class _Spoken:
+    """A text while it is listened to."""
+
+    def __init__(self, part: Text) -> None:
+        self.part = structs.replace(part, signature=None)
+        self.reader = Reader()
+        self.index: int | None = None
+        """Its place at the client, while a piece of it is open."""
+        self.pieces = 0
+        self.calls = 0
+        self.beside: list[PartSigned | PartCited | PartNative] = []
+        """What is said of it beside its text."""
+        if part.signature is not None:
+            self.beside.append(PartSigned(0, part.signature))
+
+
+class Hearing:
+    """Listens to one reply."""
+
+    def __init__(self, spoken: Spoken, prefix: str, salt: str, ledger: Ledger) -> None:
+        self._names = spoken.names
+        self._single = spoken.single
+        self._stop = spoken.stop
+        self._prefix = prefix
+        self._salt = salt
+        self._ledger = ledger
+        self._sequencer = Sequencer()
+        self._reply_id = ""
+        self._next = 0
+        self._calls = 0
+        self._text: _Spoken | None = None
+        self._doubtful: tuple[_Spoken, Written] | None = None
+        """A call at the end of a text, of which only the end of the reply tells whether it is whole."""
+
+    def feed(self, events: Iterable[Event]) -> list[Event]:
+        """Take the next events."""
+        return [told for event in events for ordered in self._sequencer.feed(event) for told in self._heard(ordered)]
+
+    def _heard(self, event: Event) -> list[Event]:
+        match event:
+            case PartDelta(_, text, piece):
+                spoken = self._text
+                if spoken is None:
+                    return [PartDelta(self._next - 1, text, piece)]
+                return self._pieces(spoken, spoken.reader.feed(text))
+            case PartStarted(_, part):
+                before = self._settled(is_whole=True)
+                if isinstance(part, Text):
+                    self._text = _Spoken(part)
+                    return before
+                self._next += 1
+                return [*before, PartStarted(self._next - 1, part)]
+            case PartEnded():
+                return self._ended(event)
+            case PartSigned() | PartCited() | PartNative():
+                if self._text is not None:
+                    self._text.beside.append(event)
+                    return []
+                return [structs.replace(event, index=self._next - 1)]
+            case Started(reply_id):
+                self._reply_id = reply_id
+                return [event]
+            case Finished(finish):
+                return [*self._settled(is_whole=finish.reason in _WHOLE), Finished(self._finish(finish))]
+            case Failed():
+                return [event]
+            case _:
+                return [event]
+
+    def _ended(self, event: PartEnded) -> list[Event]:
+        spoken, self._text = self._text, None
+        if spoken is None:
+            return [PartEnded(self._next - 1, event.complete)]
+        pieces = spoken.reader.close()
+        last = pieces[-1] if pieces else None
+        if isinstance(last, Written) and last.doubt:
+            self._doubtful = (spoken, last)
+            return self._pieces(spoken, pieces[:-1])
+        return [*self._pieces(spoken, pieces), *self._closed(spoken)]
+
+    def _settled(self, *, is_whole: bool) -> list[Event]:
+        """Tell a call that was in doubt; as text, if the reply was cut off there."""
+        if self._doubtful is None:
+            return []
+        (spoken, call), self._doubtful = self._doubtful, None
+        return [*self._pieces(spoken, [call if is_whole else call.doubt]), *self._closed(spoken)]
+
+    def _pieces(self, spoken: _Spoken, pieces: list[str | Written]) -> list[Event]:
+        events: list[Event] = []
+        for piece in pieces:
+            if isinstance(piece, Written):
+                events += self._called(spoken, piece)
+                continue
+            if spoken.index is None:
+                events.append(self._opened(spoken))
+            events.append(PartDelta(self._next - 1, piece))
+        return events
+
+    def _opened(self, spoken: _Spoken) -> PartStarted:
+        """Begin a piece of text; what its part had beside the text stands on the first."""
+        spoken.index = self._next
+        self._next += 1
+        part = spoken.part if not spoken.pieces else Text(text="", where=spoken.part.where)
+        spoken.pieces += 1
+        return PartStarted(spoken.index, part)
+
+    def _called(self, spoken: _Spoken, written: Written) -> list[Event]:
+        spoken.calls += 1
+        self._calls += 1
+        if self._single and self._calls > 1:
+            why = "the client wants one call at a time: only the first is told"
+            self._ledger.dropped(spoken.part.where, why)
+            return []
+        events: list[Event] = []
+        if spoken.index is not None:
+            events.append(PartEnded(spoken.index))
+            spoken.index = None
+        name = meant(written.name, self._names)
+        seed = (self._reply_id, self._salt, self._calls, name, written.arguments)
+        call = ToolCall(id=minted_id(self._prefix, *seed), name=name, arguments="", where=spoken.part.where)
+        index = self._next
+        self._next += 1
+        return [*events, PartStarted(index, call), PartDelta(index, written.arguments), PartEnded(index)]
+
+    def _closed(self, spoken: _Spoken) -> list[Event]:
+        """End a text; what is said beside it is about all of it, so it stands only where no call was cut out."""
+        events: list[Event] = []
+        if spoken.reader.unread:
+            self._ledger.approximated(spoken.part.where, "a call in it cannot be read: it is told as text")
+        if not spoken.calls:
+            if spoken.index is None:
+                events.append(self._opened(spoken))
+            events += [structs.replace(event, index=self._next - 1) for event in spoken.beside]
+        else:
+            self._book(spoken)
+        if spoken.index is not None:
+            events.append(PartEnded(spoken.index))
+            spoken.index = None
+        return events
+
+    def _book(self, spoken: _Spoken) -> None:
+        part, ledger = spoken.part, self._ledger
+        for event in spoken.beside:
+            match event:
+                case PartSigned():
+                    ledger.field_dropped("part.signature", _CUT, part)
+                case PartCited():
+                    ledger.field_dropped("part.citations", _CUT, part)
+                case PartNative(_, _, field, raw):
+                    ledger.value_dropped(part.where + field, raw, _CUT)
+        if part.extras is not None and not spoken.pieces:
+            for field, raw in part.extras.fields.items():
+                ledger.value_dropped(part.where + field, raw, _CUT)
+
+    def _finish(self, finish: Finish) -> Finish:
+        """A reply that ends well after calls ends for them; the sequence that ends made-up results is our own."""
+        if self._calls and finish.reason == "stop":
+            return Finish("tool_calls")
+        return structs.replace(finish, sequence=None) if finish.sequence == self._stop else finish
+
+
+def heard(response: Response, hearing: Hearing) -> Response:
+    """Return a whole reply with the calls in it."""
+    return collect(hearing.feed(replay(response)))

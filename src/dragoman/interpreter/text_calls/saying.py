@@ -1,0 +1,196 @@
+"""Say a request in words that has tools, for a model that has none of its own.
+
+The tools go into the system prompt, calls and results into the texts of the turns they stand in. What only a field can
+promise (that a tool must be called, that arguments fit a schema) is asked for, and booked.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct, structs
+
+from dragoman.core.parts import AnyPart, Data, Media, Opaque, Text, ToolCall, ToolResult
+from dragoman.core.request import Message, Request, Sampling, Tool, leading_systems
+from dragoman.core.traits import Traits
+from dragoman.interpreter.fitting import Fitting, Spoken, Undo
+from dragoman.interpreter.foreign import drop_extras, drop_signature
+from dragoman.interpreter.history import retold, wrap_free_text
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.repair import paired
+from dragoman.interpreter.text_calls.wording import (
+    NO_CALLS,
+    RESULT,
+    TextForm,
+    answer_shape,
+    call_text,
+    harmless,
+    protocol,
+    result_text,
+)
+from dragoman.interpreter.tools import fit_tools
+
+_TOOLS_TOLD = "told in the prompt: the model calls tools in its text"
+_CALLS_TOLD = "calls and their results are told as text"
+_OUTPUT_TOLD = "asked for in words: an answer that is held to a shape could call no tool"
+_SPELLED = "words that could be taken for a call are spelled otherwise"
+
+
+class Said(Struct, frozen=True):
+    """A request in words, and how to read the reply; no way back where no tool may be called."""
+
+    request: Request
+    undo: Undo | None
+
+
+def in_words(request: Request, source_issuer: str, traits: Traits, ledger: Ledger) -> Said | None:
+    """Return a request without tools, calls and results of the caller's; None if it has none."""
+    form = traits.text_calls
+    functions = tuple(tool for tool in request.tools if isinstance(tool, Tool))
+    is_talked_of = any(isinstance(part, ToolCall | ToolResult) for m in request.messages for part in m.parts)
+    if not form or not (functions or is_talked_of):
+        return None
+    # Words hold any name and any schema, and nobody to anything.
+    row = Traits(dialect="", name_max=256, name_symbols="_-.:/", failed_results=True)
+    fitting = Fitting(row, ledger, source_issuer, forced=False)
+    mode = request.tool_choice.mode if request.tool_choice is not None else None
+    told: tuple[Tool, ...] = ()
+    if functions and mode != "none":
+        fitted, _ = fit_tools(structs.replace(request, tools=functions), fitting)
+        told = tuple(tool for tool in fitted if isinstance(tool, Tool))
+    turns = _History(fitting, form).told(request.messages)
+    natives = tuple(tool for tool in request.tools if not isinstance(tool, Tool))
+    choice = request.tool_choice if natives and (mode == "none" or not functions) else None
+    said = structs.replace(request, messages=tuple(turns), tools=natives, tool_choice=choice)
+    if not told:
+        instructed = _instructed(turns, NO_CALLS) if functions and is_talked_of else turns
+        return Said(structs.replace(said, messages=tuple(instructed)), None)
+    ledger.approximated(ledger.place("tools"), _TOOLS_TOLD)
+    more = list(fitting.instructions)
+    if request.output is not None and request.output.kind != "text":
+        ledger.field_approximated("output", _OUTPUT_TOLD)
+        more.append(answer_shape(request.output))
+        said = structs.replace(said, output=None)
+    said = structs.replace(
+        said,
+        messages=tuple(_instructed(turns, protocol(told, form, more))),
+        sampling=_stopped(request.sampling, traits),
+    )
+    spoken = Spoken(tuple(tool.name for tool in told), single=fitting.single, stop=RESULT)
+    return Said(said, Undo(fitting.names, frozenset(fitting.custom), fitting.arguments, spoken=spoken))
+
+
+def _stopped(sampling: Sampling, traits: Traits) -> Sampling:
+    """End the answer where the model begins to make up a result, if the target can be asked for that."""
+    if "stop" not in traits.sampling or len(sampling.stop) >= traits.stop_max:
+        return sampling
+    return structs.replace(sampling, stop=(*sampling.stop, RESULT))
+
+
+def _instructed(messages: Sequence[Message], words: str) -> list[Message]:
+    """Let the system prompt end with these words."""
+    leading = leading_systems(messages)
+    if not leading:
+        return [Message(role="system", parts=(Text(text=words),)), *messages]
+    system = messages[leading - 1]
+    instructed = structs.replace(system, parts=_behind(system.parts, Text(text=words)))
+    return [*messages[: leading - 1], instructed, *messages[leading:]]
+
+
+def _behind(parts: tuple[AnyPart, ...], text: Text, between: str = "\n\n") -> tuple[AnyPart, ...]:
+    """Put a text behind parts, as one with a plain text that stands last: not every server takes several."""
+    last = parts[-1] if parts else None
+    if not isinstance(last, Text) or last != Text(text=last.text) or not last.text:
+        return (*parts, text)
+    return (*parts[:-1], structs.replace(text, text=f"{last.text}{between}{text.text}", where=last.where))
+
+
+class _History:
+    """Tells a history's calls and results as text."""
+
+    def __init__(self, fitting: Fitting, form: TextForm) -> None:
+        self._fitting = fitting
+        self._form: TextForm = form
+        self._names: dict[str, str] = {}
+        """What the calls so far were called."""
+
+    def told(self, messages: Sequence[Message]) -> list[Message]:
+        told: list[Message] = []
+        after_results = False
+        for message in paired(list(messages), self._fitting.traits, self._fitting.ledger):
+            has_results = any(isinstance(part, ToolResult) for part in message.parts)
+            now = self._message(message)
+            if told and message.role == told[-1].role == "user" and (has_results or after_results) and not now.name:
+                told[-1] = _joined(told[-1], now)
+            else:
+                told.append(now)
+            after_results = has_results
+        return told
+
+    def _message(self, message: Message) -> Message:
+        if not any(isinstance(part, ToolCall | ToolResult) or _declares(part) for part in message.parts):
+            return message
+        parts: tuple[AnyPart, ...] = ()
+        moved: list[AnyPart] = []
+        before: AnyPart | None = None
+        for part in message.parts:
+            match part:
+                case ToolCall():
+                    parts = _behind(parts, self._call(part), "\n" if isinstance(before, ToolCall) else "\n\n")
+                case ToolResult():
+                    parts = _behind(parts, self._result(part, moved))
+                case Opaque(declares=True):
+                    self._fitting.ledger.approximated(part.where, "its tools are declared from the start")
+                case _:
+                    parts = (*parts, part)
+            before = part
+        drop_extras(message, self._fitting)
+        parts = (*parts, *moved)
+        return Message(role=message.role, parts=parts, name=message.name, where=message.where)
+
+    def _call(self, call: ToolCall) -> Text:
+        fitting = self._fitting
+        fitting.ledger.approximated_once(call.where, _CALLS_TOLD)
+        drop_extras(call, fitting)
+        if call.signature is not None:
+            drop_signature(call, call.signature, fitting)
+        name = self._names[call.id] = fitting.name(call.name, call.namespace)
+        arguments = wrap_free_text(call.arguments) if call.form == "text" else retold(call, fitting)
+        return Text(text=call_text(name, arguments or "{}", self._form), cache=call.cache)
+
+    def _result(self, result: ToolResult, moved: list[AnyPart]) -> Text:
+        fitting = self._fitting
+        fitting.ledger.approximated_once(result.where, _CALLS_TOLD)
+        drop_extras(result, fitting)
+        words: list[str] = []
+        cache = result.cache
+        for item in result.content:
+            cache = item.cache if item.cache is not None else cache
+            match item:
+                case Text(text=text):
+                    words.append(text)
+                case Data(json=value):
+                    words.append(value.decode())
+                case Media(kind=kind):
+                    fitting.ledger.approximated(item.where, "moved out of the tool result, behind it")
+                    words.append(f"[{kind} follows]")
+                    moved.append(item)
+                case Opaque():
+                    fitting.ledger.dropped(item.where, "text cannot say it")
+        text = "\n".join(words)
+        if (safe := harmless(text)) != text:
+            fitting.ledger.approximated(result.where, _SPELLED)
+        name = self._names.get(result.call_id, result.name)
+        return Text(text=result_text(name, safe, failed=result.failed), cache=cache)
+
+
+def _declares(part: AnyPart) -> bool:
+    return isinstance(part, Opaque) and part.declares
+
+
+def _joined(first: Message, second: Message) -> Message:
+    parts = first.parts
+    for part in second.parts:
+        if isinstance(part, Text) and part.extras is None and part.signature is None and not part.citations:
+            parts = _behind(parts, part)
+        else:
+            parts = (*parts, part)
+    return structs.replace(first, parts=parts)

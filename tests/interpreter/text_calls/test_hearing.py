@@ -1,0 +1,207 @@
+"""A reply in which calls stand as text, told to clients of every dialect, whole and streamed."""
+
+import json
+
+import pytest
+from msgspec import structs
+
+from dragoman.core.events import Failed, Finished, PartDelta, PartEnded, PartStarted, Started
+from dragoman.core.parts import Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.problems import Problem
+from dragoman.core.response import Finish, Response, Usage
+from dragoman.core.stream import checked, collect, replay
+from dragoman.dialects.record import Call
+from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.fitting import Spoken
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.text_calls.hearing import Hearing, heard
+from dragoman.interpreter.translate import Context, StreamTranslator, translate_request, translate_response
+
+DIALECTS = ["chat", "responses", "messages", "gemini"]
+ASKED = {
+    "model": "m",
+    "messages": [{"role": "user", "content": "hello"}],
+    "tools": [
+        {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
+        for name in ("get_weather", "get_time")
+    ],
+}
+SAID = """I look it up.
+
+<tool_call>
+{"name": "get_weather", "arguments": {"city": "Paris", "days": [1, {"a": "}"}]}}
+</tool_call>
+<tool_call>{"name": "GetTime"}</tool_call>"""
+
+
+def asked(dialect, **more):
+    """What a client of a dialect asks, as the context of its reply."""
+    plain = Call(json.dumps(ASKED | more).encode(), "m", stream=bool(more.get("stream")))
+    return translate_request(plain, "chat", dialect).call if dialect != "chat" else plain
+
+
+def reply(*parts, reason="stop", reply_id="r1"):
+    usage = Usage(input=1, output=2)
+    return Response(id=reply_id, model="m", parts=parts, finish=Finish(reason), usage=usage, created=1)
+
+
+def hearing(ledger=None, **spoken):
+    spoken = {"names": ("get_weather", "get_time"), **spoken}
+    return Hearing(Spoken(**spoken), "call_", "1", Ledger({}) if ledger is None else ledger)
+
+
+def listened(response, **spoken):
+    return heard(response, hearing(**spoken))
+
+
+def calls(response):
+    return [(part.name, json.loads(part.arguments)) for part in response.parts if isinstance(part, ToolCall)]
+
+
+@pytest.mark.parametrize("upstream", DIALECTS)
+@pytest.mark.parametrize("client", DIALECTS)
+def test_whole_and_streamed_tell_the_same_calls_in_every_dialect(client, upstream):
+    context_of = translate_request(asked(client), client, upstream, text_calls="json")
+    context = Context(context_of.request, context_of.undo, now=1)
+    here, there = dialect_named(upstream), dialect_named(client)
+    said = reply(Text(text=SAID))
+    body = here.build_response(said, None)
+    whole = there.parse_response(translate_response(body, upstream, client, context).body)
+    assert calls(whole) == [("get_weather", {"city": "Paris", "days": [1, {"a": "}"}]}), ("get_time", {})]
+    assert [part.text for part in whole.parts if isinstance(part, Text)] == ["I look it up."]
+    assert whole.finish.reason == "tool_calls"
+    encoder = here.encoder(None)
+    events = [Started("r1", "m", 1), PartStarted(0, Text(text=""))]
+    events += [PartDelta(0, SAID[at : at + 3]) for at in range(0, len(SAID), 3)]
+    events += [PartEnded(0), *list(replay(said))[-2:]]
+    stream = b"".join(map(encoder.feed, events))
+    for size in (1, 7, len(stream)):
+        translator = StreamTranslator(upstream, client, context)
+        told = b"".join(translator.feed(stream[at : at + size]) for at in range(0, len(stream), size))
+        decoder = there.decoder()
+        streamed = collect(checked([*decoder.feed(told + translator.close()), *decoder.close()]))
+        assert (streamed.parts, streamed.finish.reason) == (whole.parts, whole.finish.reason)
+        assert translator.finish.reason == "tool_calls"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_ids_are_the_same_whenever_the_same_reply_is_read(dialect):
+    context_of = translate_request(asked(dialect), dialect, "chat", text_calls="json")
+    context = Context(context_of.request, context_of.undo)
+    body = dialect_named("chat").build_response(reply(Text(text=SAID)), None)
+    replies = [translate_response(body, "chat", dialect, context).body for _ in range(2)]
+    first, second = (dialect_named(dialect).parse_response(told) for told in replies)
+    ids = [part.id for part in first.parts if isinstance(part, ToolCall)]
+    assert ids == [part.id for part in second.parts if isinstance(part, ToolCall)]
+    assert len(set(ids)) == 2
+    assert all(ids)
+
+
+def test_a_text_comes_as_it_is_split_and_parts_keep_their_order():
+    said = reply(
+        Reasoning(texts=("TOOL_CALL: a",)), Text(text='one <tool_call>{"name":"x"}</tool_call> two'), Text(text="three")
+    )
+    told = listened(said)
+    kinds = [(type(part), getattr(part, "text", getattr(part, "name", ""))) for part in told.parts]
+    assert kinds == [(Reasoning, ""), (Text, "one"), (ToolCall, "x"), (Text, "two"), (Text, "three")]
+
+
+@pytest.mark.parametrize("part", [Reasoning(texts=(SAID,)), Refusal(text=SAID)])
+def test_neither_thoughts_nor_refusals_call_anything(part):
+    said = reply(part, Text(text="Done."))
+    assert listened(said) == said
+
+
+def test_a_reply_without_calls_stays_as_it_is():
+    said = reply(
+        Reasoning(texts=("hm",), signature=Signature("google", "s")),
+        Text(text="Hello\n\n", signature=Signature("google", "t")),
+        Text(text=""),
+    )
+    assert listened(said) == said
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("get_weather", "get_weather"),
+        ("GetWeather", "get_weather"),
+        ("GET-WEATHER", "get_weather"),
+        ("getTime", "getTime"),
+        ("get_snow", "get_snow"),
+    ],
+)
+def test_a_name_that_is_nearly_right_is_mended_only_if_one_tool_is_meant(written, name):
+    told = listened(reply(Text(text=f"TOOL_CALL: {written}\n")), names=("get_weather", "get_time", "Get_Time"))
+    assert calls(told) == [(name, {})]
+
+
+def test_a_call_that_the_end_cut_off_is_not_taken_for_one_without_arguments():
+    said = "I erase.\n\nTOOL_CALL: erase"
+    cut = listened(reply(Text(text=said), reason="length"))
+    assert [part.text for part in cut.parts] == [said]
+    assert cut.finish.reason == "length"
+    whole = listened(reply(Text(text=said)))
+    assert (calls(whole), whole.finish.reason) == ([("erase", {})], "tool_calls")
+
+
+def test_a_call_before_the_end_that_cut_the_rest_off_is_told():
+    told = listened(reply(Text(text='TOOL_CALL: a\nARGUMENTS: {}\nTOOL_CALL: b\nARGUMENTS: {"x'), reason="length"))
+    assert calls(told) == [("a", {})]
+    assert told.parts[-1].text == 'TOOL_CALL: b\nARGUMENTS: {"x'
+    assert told.finish.reason == "length"
+
+
+def test_one_call_is_told_where_one_is_wanted_and_the_others_are_booked():
+    ledger = Ledger({})
+    told = heard(reply(Text(text=SAID, where="/t")), hearing(ledger, single=True))
+    assert [name for name, _ in calls(told)] == ["get_weather"]
+    assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t", "dropped")]
+
+
+def test_a_call_that_cannot_be_read_is_told_as_text_and_booked():
+    ledger = Ledger({})
+    said = reply(Text(text='TOOL_CALL: a\nARGUMENTS: {"x": }', where="/t"))
+    assert heard(said, hearing(ledger)) == said
+    assert [(loss.where, loss.what, loss.kind) for loss in ledger.losses()] == [
+        ("/t", "a call in it cannot be read: it is told as text", "approximated")
+    ]
+
+
+def test_what_signs_a_text_that_held_a_call_is_booked():
+    ledger = Ledger({"part.signature": ("/signature",)})
+    said = reply(Text(text=SAID, where="/t", signature=Signature("google", "s")))
+    told = heard(said, hearing(ledger))
+    assert all(part.signature is None for part in told.parts)
+    assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t/signature", "dropped")]
+
+
+def test_interleaved_parts_are_heard_in_their_order():
+    events = [
+        Started("r", "m"),
+        PartStarted(0, Text(text="")),
+        PartStarted(1, Reasoning()),
+        PartDelta(1, "hm"),
+        PartDelta(0, "TOOL_CALL: get"),
+        PartEnded(1),
+        PartDelta(0, "_time\n"),
+        PartEnded(0),
+        Finished(Finish("stop")),
+    ]
+    told = collect(checked(hearing().feed(events)))
+    assert [type(part) for part in told.parts] == [ToolCall, Reasoning]
+
+
+def test_a_stream_that_fails_within_a_call_tells_nothing_of_it():
+    stage = hearing()
+    told = stage.feed([Started("r", "m"), PartStarted(0, Text(text="")), PartDelta(0, "Hi <tool_call>{")])
+    told += stage.feed([Failed(Problem("unreachable", "gone"))])
+    assert [event.text for event in told if isinstance(event, PartDelta)] == ["Hi"]
+    assert isinstance(told[-1], Failed)
+
+
+def test_the_sequence_that_stops_made_up_results_is_not_told():
+    stopped = structs.replace(reply(Text(text="Done.")), finish=Finish("stop", "", "<tool_result"))
+    assert listened(stopped, stop="<tool_result").finish.sequence is None
+    own = structs.replace(reply(Text(text="Done.")), finish=Finish("stop", "", "END"))
+    assert listened(own, stop="<tool_result").finish.sequence == "END"

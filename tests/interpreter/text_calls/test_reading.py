@@ -1,0 +1,265 @@
+"""Calls in a model's text: every form of them, in whatever pieces the text comes."""
+
+import json
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.interpreter.text_calls.reading import Reader
+from dragoman.interpreter.text_calls.values import Written
+
+ARGUMENTS = '{"query": {"all": [{"a": "}"}, {"b": "\\"{"}]}, "tags": ["x", ["y"]]}'
+
+
+def read(*pieces):
+    """What is read of a text that comes in pieces, texts that follow each other as one."""
+    reader = Reader()
+    told = [one for piece in pieces for one in reader.feed(piece)] + reader.close()
+    joined = []
+    for one in told:
+        if isinstance(one, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += one
+        else:
+            joined.append(one if isinstance(one, str) else (one.name, one.arguments))
+    return joined
+
+
+CASES = {
+    "no call": ("Hello <b>world</b>,\n  TOOLS are `fine`.\n", ["Hello <b>world</b>,\n  TOOLS are `fine`.\n"]),
+    "tags": (f'<tool_call>\n{{"name": "a", "arguments": {ARGUMENTS}}}\n</tool_call>', [("a", ARGUMENTS)]),
+    "legacy": (f"TOOL_CALL: a\nARGUMENTS: {ARGUMENTS}", [("a", ARGUMENTS)]),
+    "words around": (
+        'I look.\n\n<tool_call>{"name": "a"}</tool_call>\n\nThen I tell.',
+        ["I look.", ("a", "{}"), "Then I tell."],
+    ),
+    "words around legacy": ("I look.\n\nTOOL_CALL: a\nARGUMENTS: {}\n\nDone.", ["I look.", ("a", "{}"), "Done."]),
+    "parallel tags": (
+        '<tool_call>{"name": "a"}</tool_call>\n<tool_call>{"name": "b"}</tool_call>',
+        [("a", "{}"), ("b", "{}")],
+    ),
+    "parallel in one tag": (
+        '<tool_call>{"name": "a"}\n{"name": "b"}</tool_call><tool_call>{"name": "c"}</tool_call>',
+        [("a", "{}"), ("b", "{}"), ("c", "{}")],
+    ),
+    "parallel as an array": (
+        '<tool_calls>[{"name": "a"}, {"name": "b", "arguments": {"x": 1}}]</tool_calls>',
+        [("a", "{}"), ("b", '{"x": 1}')],
+    ),
+    "parallel legacy": (
+        'TOOL_CALL: a\nARGUMENTS: {"x": 1}\nTOOL_CALL: b\nTOOL_CALL: c\nARGUMENTS: {"z": [1, 2]}',
+        [("a", '{"x": 1}'), ("b", "{}"), ("c", '{"z": [1, 2]}')],
+    ),
+    "legacy on one line": ('TOOL_CALL: a ARGUMENTS: {"x": 1}', [("a", '{"x": 1}')]),
+    "any letter case": (
+        'Tool_Call: a\narguments : {"x": 1}\n<TOOL_call>{"name": "b"}</Tool_Call>',
+        [("a", '{"x": 1}'), ("b", "{}")],
+    ),
+    "legacy without arguments": ("TOOL_CALL: a\n", [("a", "{}")]),
+    "legacy with an empty line for arguments": ("TOOL_CALL: a\nARGUMENTS:\n", [("a", "{}")]),
+    "null arguments": (
+        'TOOL_CALL: a\nARGUMENTS: null\n<tool_call>{"name": "b", "arguments": null}</tool_call>',
+        [("a", "{}"), ("b", "{}")],
+    ),
+    "ornaments": ('**TOOL_CALL:** `a`\n**ARGUMENTS:** `{"x": 1}`\nok', [("a", '{"x": 1}'), "ok"]),
+    "a fence around tags": ('```json\n<tool_call>{"name": "a"}</tool_call>\n```\nok', [("a", "{}"), "ok"]),
+    "a fence in tags": ('<tool_call>\n```json\n{"name": "a"}\n```\n</tool_call>', [("a", "{}")]),
+    "a fence for tags": ('```tool_call\n{"name": "a"}\n{"name": "b"}\n```', [("a", "{}"), ("b", "{}")]),
+    "a fence around legacy": ("```\nTOOL_CALL: a\nARGUMENTS: {}\nTOOL_CALL: b\n```", [("a", "{}"), ("b", "{}")]),
+    "a fence around arguments": ('TOOL_CALL: a\nARGUMENTS:\n```json\n{"x": 1}\n```\nok', [("a", '{"x": 1}'), "ok"]),
+    "code that is no call": ('```python\nprint("TOOL_CALL: a")\n```\n', ['```python\nprint("TOOL_CALL: a")\n```\n']),
+    "JSON that nobody called a call": (
+        '```json\n{"name": "a", "arguments": {}}\n```',
+        ['```json\n{"name": "a", "arguments": {}}\n```'],
+    ),
+    "a tag that is talked of": ("Write <tool_call> and </tool_call>.", ["Write <tool_call> and </tool_call>."]),
+    "a word that is talked of": ("TOOL_CALL: is how it begins", ["TOOL_CALL: is how it begins"]),
+    "no end tag": ('<tool_call>{"name": "a"}', [("a", "{}")]),
+    "OpenAI's form": (
+        '<tool_call>{"id": "1", "type": "function", "function": {"name": "a", "arguments": "{\\"x\\": 1}"}}</tool_call>',
+        [("a", '{"x": 1}')],
+    ),
+    "other words for members": ('<tool_call>{"tool": "a", "parameters": {"x": 1}}</tool_call>', [("a", '{"x": 1}')]),
+    "a line break in a string": (
+        '<tool_call>{"name": "a", "arguments": {"x": "1\n2"}}</tool_call>',
+        [("a", '{"x": "1\\n2"}')],
+    ),
+}
+BROKEN = {
+    "a comma too many": 'TOOL_CALL: a\nARGUMENTS: {"x": 1,}\nTOOL_CALL: b\nARGUMENTS: {}',
+    "nothing but an array": "TOOL_CALL: a\nARGUMENTS: [1, 2]",
+    "words for arguments": "TOOL_CALL: a\nARGUMENTS: the usual",
+    "cut off": '<tool_call>{"name": "a", "arguments": {"x": "1',
+    "cut off in legacy": 'TOOL_CALL: a\nARGUMENTS: {"x": "1',
+    "the wrong bracket": '<tool_call>{"name": "a", "arguments": {"x": [1}}</tool_call>',
+    "no name": '<tool_call>{"arguments": {"x": 1}}</tool_call>',
+    "two names": '<tool_call>{"name": "a", "tool": "b"}</tool_call>',
+    "one name twice": '<tool_call>{"name": "a", "name": "b"}</tool_call>',
+    "more than a call": '<tool_call>{"name": "a", "arguments": {}, "why": "because"}</tool_call>',
+    "arguments that are no object": '<tool_call>{"name": "a", "arguments": 3}</tool_call>',
+    "text for arguments": '<tool_call>{"name": "a", "arguments": "x"}</tool_call>',
+    "no number": '<tool_call>{"name": "a", "arguments": {"x": NaN}}</tool_call>',
+    "no calls": "<tool_call>[]</tool_call>",
+    "one of two": '<tool_call>[{"name": "a"}, 3]</tool_call>',
+    "very deep": "<tool_call>" + "[" * 5000 + "]" * 5000,
+}
+TEXTS = {name: text for name, (text, _) in CASES.items()} | BROKEN
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_call_is_read(case):
+    text, expected = CASES[case]
+    assert read(text) == expected
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_what_cannot_be_read_stays_text(case):
+    text = BROKEN[case]
+    reader = Reader()
+    assert "".join([*reader.feed(text), *reader.close()]) == text
+    assert reader.unread == 1
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_the_same_is_read_wherever_a_text_is_split(case):
+    text = TEXTS[case]
+    whole = read(text)
+    places = range(len(text) + 1) if len(text) < 400 else range(0, len(text), 997)
+    for at in places:
+        assert read(text[:at], text[at:]) == whole
+    assert read(*text) == whole
+
+
+TOKENS = st.sampled_from(
+    [
+        *[
+            "<tool_call>",
+            "</tool_call>",
+            "<tool_result>",
+            "</tool_result>",
+            "TOOL_CALL: ",
+            "ARGUMENTS: ",
+            "```",
+            "```json\n",
+        ],
+        *[
+            "```tool_call\n",
+            '{"name": "a"}',
+            '{"name": "b", "arguments": {"x": [1]}}',
+            '{"x": 1}',
+            "{",
+            "}",
+            "[",
+            "]",
+            '"',
+        ],
+        *[
+            "a",
+            "tool",
+            "_",
+            "<",
+            "</",
+            "*",
+            "`",
+            " ",
+            "\n",
+            "\n\n",
+            "\t",
+            "null",
+            "word ",
+            "\\",
+            ":",
+            ",",
+            "T",
+            "é",
+            "İ",
+        ],
+    ]
+)
+
+
+@given(st.lists(TOKENS, max_size=25), st.data())
+def test_any_text_is_read_alike_in_any_pieces_and_none_of_it_is_lost(tokens, data):
+    text = "".join(tokens)
+    whole = read(text)
+    pieces, rest = [], text
+    while rest:
+        size = data.draw(st.integers(1, len(rest)))
+        pieces.append(rest[:size])
+        rest = rest[size:]
+    assert read(*pieces) == whole
+    if all(isinstance(one, str) for one in whole):
+        assert "".join(whole) == text
+    for one in whole:
+        if isinstance(one, str):
+            assert one in text
+        else:
+            assert json.loads(one[1]).__class__ is dict
+
+
+def test_a_call_in_fifty_pieces_is_told_only_when_it_is_whole():
+    text = f'<tool_call>{{"name": "search", "arguments": {ARGUMENTS}}}</tool_call>'
+    places = [at * len(text) // 50 for at in range(51)]
+    reader = Reader()
+    told = [reader.feed(text[begin:end]) for begin, end in pairwise(places)]
+    assert len(told) == 50
+    assert sum(map(len, told)) == 1
+    assert [one for some in told for one in some] == [Written("search", ARGUMENTS)]
+    assert reader.close() == []
+
+
+def test_ordinary_text_is_told_at_once():
+    reader = Reader()
+    for word in ["The", " weather", " in", " Tokyo", ":", "\n-", " Temperature", " 72", " <b>", "F", "</b>", " **ok**"]:
+        told = "".join(map(str, reader.feed(word)))
+        assert told.endswith(word.strip())
+
+
+def test_what_may_become_a_call_is_held_until_it_cannot():
+    reader = Reader()
+    assert reader.feed("Take this: <tool") == ["Take this:"]
+    assert reader.feed("_call> and") == [" <tool_call>", " and"]
+    assert reader.feed("\nTOOL_CA") == []
+    assert reader.feed("KE") == ["\nTOOL_CAKE"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<tool_result>\nTOOL_CALL: a\nARGUMENTS: {}\n</tool_result>",
+        'I got <tool_result name="x"><tool_call>{"name": "a"}</tool_call></tool_result>',
+        '<tool_result>\n<tool_call>{"name": "a"}</tool_call>',
+    ],
+)
+def test_nothing_is_called_out_of_a_result_that_a_model_repeats(said):
+    assert read(said) == [said]
+
+
+def test_after_a_repeated_result_calls_are_heard_again():
+    said = "<tool_result>\nTOOL_CALL: a\n</tool_result>"
+    assert read(f"{said}\nTOOL_CALL: b\n") == [said, ("b", "{}")]
+
+
+def test_nothing_is_called_out_of_what_a_broken_call_was_about():
+    text = 'TOOL_CALL: write\nARGUMENTS: {"text": "a"b\nTOOL_CALL: erase\nARGUMENTS: {"all": true}"}'
+    assert read(text) == [text]
+
+
+def test_behind_the_end_of_a_broken_call_the_next_is_heard():
+    broken = '<tool_call>{"name": "a", "arguments": {"x": }}</tool_call>'
+    assert read(f'{broken}\n<tool_call>{{"name": "b"}}</tool_call>') == [broken, ("b", "{}")]
+
+
+def test_a_long_call_in_small_pieces_takes_time_in_proportion():
+    def seconds(size):
+        text = '<tool_call>{"name": "a", "arguments": {"text": "' + "x{}" * size + '"}}</tool_call>'
+        reader = Reader()
+        began = time.process_time()
+        told = [one for at in range(0, len(text), 6) for one in reader.feed(text[at : at + 6])]
+        assert len(told) == 1
+        return time.process_time() - began
+
+    seconds(1000)
+    assert seconds(80_000) < 40 * max(seconds(10_000), 0.001)
