@@ -48,7 +48,7 @@ def words(form, script=script, **more):
             yield gateway
 
 
-@pytest.fixture(scope="module", params=["json", "legacy"])
+@pytest.fixture(scope="module", params=["json", pytest.param("legacy", marks=pytest.mark.slow)])
 def form(request):
     return request.param
 
@@ -57,6 +57,11 @@ def form(request):
 def gateway(form):
     with words(form) as found:
         yield found
+
+
+KINDS = [
+    pytest.param(kind, marks=pytest.mark.slow) if kind.startswith(("vertex", "code")) else kind for kind in UPSTREAMS
+]
 
 
 def talk_of(gateway, client, model, scenario=SCENARIO):
@@ -73,7 +78,7 @@ def heard(gateway):
 
 
 @pytest.mark.parametrize("manner", MANNERS)
-@pytest.mark.parametrize("upstream", UPSTREAMS)
+@pytest.mark.parametrize("upstream", KINDS)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_sees_calls_and_the_model_words(gateway, form, client, upstream, manner):
     streamed = MANNERS[manner]
@@ -106,16 +111,27 @@ def test_a_client_sees_calls_and_the_model_words(gateway, form, client, upstream
     assert begun in told
 
 
-@pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("manner", MANNERS)
-def test_what_cannot_be_read_reaches_the_client_as_text(client, manner):
+def test_what_cannot_be_read_reaches_the_client_as_text(manner):
     said = 'Well.\n\n<tool_call>{"name": "get_weather", "arguments": {"city": }}</tool_call>'
     with words("json", lambda _received: Answer(text=said)) as gateway:
-        for model in ("gem", "claude", "gpt", "resp"):
+        for client, model in zip(CLIENTS, ("gem", "claude", "gpt", "resp"), strict=True):
             reply = talk_of(gateway, client, model).turn(streamed=MANNERS[manner])
             assert (reply.text, reply.calls, reply.finish) == (said, (), "stop")
         losses = [loss.what for record in gateway.told(4) for loss in record.losses]
     assert losses.count("a call in it cannot be read: it is told as text") == 4
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_legacy_form_is_spoken_where_it_is_wanted(client):
+    with words("legacy") as gateway:
+        talk = talk_of(gateway, client, "gpt")
+        reply = talk.turn(streamed=True)
+        assert [(call.name, call.arguments) for call in reply.calls] == [("get_weather", ARGUMENTS), ("get_time", {})]
+        assert "TOOL_CALL: TOOL" in heard(gateway)[1]
+        talk.answer(reply.calls, (Result(value={"temperature": 72}), Result(value={"hour": 4})))
+        assert talk.turn(streamed=True).finish == "stop"
+        assert "TOOL_CALL: get_weather\\nARGUMENTS: {" in heard(gateway)[1]
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -61,13 +61,16 @@ def awaited(test):
 
 
 @asynccontextmanager
-async def relays(script=None, *, models=None, more=None, **simulate):
+async def relays(script=None, *, models=None, more=None, text_calls=None, **simulate):
     """A relay without a server, and the simulator that it asks."""
     with TemporaryDirectory() as folder:
         async with running(script=script, **simulate) as simulator:
             config = Config(
                 server=ServerTable(retries=RetriesTable(first_wait=0.01)),
-                upstreams=upstreams(simulator.base_url) | (more or {}),
+                upstreams={
+                    name: structs.replace(table, text_calls=text_calls)
+                    for name, table in (upstreams(simulator.base_url) | (more or {})).items()
+                },
                 models=models or {},
                 sessions=SessionsTable(url=f"sqlite:///{folder}/s.db"),
             )

@@ -178,7 +178,7 @@ def refused(incoming: Incoming, body: bytes, target: Target, ask: Ask, translati
     problem = here.parse_error(incoming.status, dict(incoming.headers), body)
     if is_refused_key(incoming.status, problem):
         return refused_key(target, problem)
-    if here is there:
+    if here is there and not target.text_calls:
         problem = named(problem, ask.call.body)
     elif translation.request is not None:
         sent = Sent(translation.call.body, here.name, target.model, translation.undo)

@@ -5,10 +5,11 @@ promise (that a tool must be called, that arguments fit a schema) is asked for, 
 """
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from msgspec import Struct, structs
 
-from dragoman.core.parts import AnyPart, Data, Media, Opaque, Text, ToolCall, ToolResult
+from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Request, Sampling, Tool, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.interpreter.fitting import Fitting, Spoken, Undo
@@ -31,6 +32,7 @@ from dragoman.interpreter.tools import fit_tools
 _TOOLS_TOLD = "told in the prompt: the model calls tools in its text"
 _CALLS_TOLD = "calls and their results are told as text"
 _OUTPUT_TOLD = "asked for in words: an answer that is held to a shape could call no tool"
+_UNTOLD = "no tool may be called: the model is not told of it"
 _SPELLED = "words that could be taken for a call are spelled otherwise"
 
 
@@ -56,11 +58,14 @@ def in_words(request: Request, source_issuer: str, traits: Traits, ledger: Ledge
     if functions and mode != "none":
         fitted, _ = fit_tools(structs.replace(request, tools=functions), fitting)
         told = tuple(tool for tool in fitted if isinstance(tool, Tool))
-    turns = _History(fitting, form).told(request.messages)
+    history = _without_bare_thoughts(request.messages, ledger) if traits.turns == "items" else request.messages
+    turns = _History(fitting, form).told(history)
     natives = tuple(tool for tool in request.tools if not isinstance(tool, Tool))
     choice = request.tool_choice if natives and (mode == "none" or not functions) else None
     said = structs.replace(request, messages=tuple(turns), tools=natives, tool_choice=choice)
     if not told:
+        for tool in functions:
+            ledger.dropped(tool.where, _UNTOLD)
         instructed = _instructed(turns, NO_CALLS) if functions and is_talked_of else turns
         return Said(structs.replace(said, messages=tuple(instructed)), None)
     ledger.approximated(ledger.place("tools"), _TOOLS_TOLD)
@@ -76,6 +81,26 @@ def in_words(request: Request, source_issuer: str, traits: Traits, ledger: Ledge
     )
     spoken = Spoken(tuple(tool.name for tool in told), single=fitting.single, stop=RESULT)
     return Said(said, Undo(fitting.names, frozenset(fitting.custom), fitting.arguments, spoken=spoken))
+
+
+def _without_bare_thoughts(messages: tuple[Message, ...], ledger: Ledger) -> tuple[Message, ...]:
+    """Leave out thoughts that are nothing but names beside the calls they led to: those are gone as what they were."""
+    kept: list[Message] = []
+    for role, run in groupby(messages, key=lambda message: message.role):
+        group = list(run)
+        if role == "assistant" and any(isinstance(part, ToolCall) for message in group for part in message.parts):
+            group = [_without_bare(message, ledger) for message in group]
+        kept.extend(group)
+    return tuple(kept)
+
+
+def _without_bare(message: Message, ledger: Ledger) -> Message:
+    bare = [part for part in message.parts if isinstance(part, Reasoning) and part.signature is None]
+    if not bare:
+        return message
+    for part in bare:
+        ledger.dropped(part.where, "what it led to is told as text")
+    return structs.replace(message, parts=tuple(part for part in message.parts if part not in bare))
 
 
 def _stopped(sampling: Sampling, traits: Traits) -> Sampling:
@@ -160,6 +185,8 @@ class _History:
         fitting = self._fitting
         fitting.ledger.approximated_once(result.where, _CALLS_TOLD)
         drop_extras(result, fitting)
+        if result.signature is not None:
+            drop_signature(result, result.signature, fitting)
         words: list[str] = []
         cache = result.cache
         for item in result.content:
@@ -179,6 +206,8 @@ class _History:
         if (safe := harmless(text)) != text:
             fitting.ledger.approximated(result.where, _SPELLED)
         name = self._names.get(result.call_id, result.name)
+        if result.name and name != result.name:
+            fitting.ledger.field_dropped("result.name", "the name of the call stands", result)
         return Text(text=result_text(name, safe, failed=result.failed), cache=cache)
 
 

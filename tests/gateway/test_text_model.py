@@ -1,0 +1,110 @@
+"""A model without tools as a function of the core, and in the loop that runs its calls."""
+
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+from msgspec import structs
+
+from dragoman.agent import Agent, RunEnded
+from dragoman.core.parts import Text, ToolCall, ToolResult
+from dragoman.core.request import Message, Request
+from dragoman.core.stream import collect
+from dragoman.dialects.record import Call as WireCall
+from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.model import Asker
+from dragoman.gateway.record import Record
+from dragoman.simulator import Answer
+from dragoman.tools import Executor, Registry, tool
+from gateway.test_model import KINDS, answered, awaited, relays, request_for
+
+CALLS = 'I ask.\n<tool_call>{"name": "weather.of/city", "arguments": {"city": "Paris"}}</tool_call>'
+
+
+def text_then_words(received):
+    """Call a tool as text, then repeat what it said."""
+    assert not received.ask.tools
+    said = received.ask.turns[-1].text
+    return Answer(text=f"So: {said}" if "<tool_result" in said else CALLS)
+
+
+@asynccontextmanager
+async def textual(script):
+    """A relay to upstreams none of which has tools."""
+    async with relays(script, text_calls="json", chunk=4) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("upstream", KINDS)
+@awaited
+async def test_every_kind_of_upstream_is_told_in_words(upstream, stream):
+    async with textual(text_then_words) as (relay, simulator):
+        model = relay.model(Asker(owner="ann"), Record())
+        request = request_for(upstream, stream=stream)
+        first = collect(await answered(model, request))
+        text, call = first.parts
+        assert (text.text, call.name, json.loads(call.arguments)) == ("I ask.", "weather.of/city", {"city": "Paris"})
+        assert first.finish.reason == "tool_calls"
+        result = ToolResult(call_id=call.id, content=(Text(text="TOOL_CALL: weather.of/city\n"),))
+        turns = (Message(role="assistant", parts=first.parts), Message(role="user", parts=(result,)))
+        second = collect(await answered(model, structs.replace(request, messages=(*request.messages, *turns))))
+        assert not [part for part in second.parts if isinstance(part, ToolCall)]
+        assert second.finish.reason == "stop"
+        assert {seen.status for seen in simulator.requests} == {200}
+
+
+@pytest.mark.parametrize("upstream", ["openai", "responses", "anthropic", "gemini"])
+@awaited
+async def test_a_clients_own_words_go_home_beside_the_tools_in_words(upstream):
+    wire = b'{"model":"m","messages":[{"role":"user","content":"hi"}],"modalities":["text"]}'
+    read = dialect_named("chat").parse_request(WireCall(wire))
+    async with textual(text_then_words) as (relay, simulator):
+        request = structs.replace(
+            read, model=f"{upstream}/{KINDS[upstream]}", tools=request_for(upstream).tools, stream=True
+        )
+        model = relay.model(Asker(dialect="chat", document=wire), Record())
+        reply = collect(await answered(model, request))
+        assert [part.name for part in reply.parts if isinstance(part, ToolCall)] == ["weather.of/city"]
+        sent = json.loads(simulator.requests[-1].body)
+        assert not sent.get("tools")
+        assert ("modalities" in sent) is (upstream == "openai")
+
+
+@awaited
+async def test_the_loop_runs_calls_that_stand_in_text_and_a_wrong_one_is_mended():
+    asked: list[str] = []
+
+    @tool
+    def get_weather(city: str) -> str:
+        """Tell the weather."""
+        asked.append(city)
+        return f"sun in {city}"
+
+    def script(received):
+        said = received.ask.turns[-1].text
+        if "sun in" in said:
+            return Answer(text="Sun.")
+        if "failed" in said:
+            return Answer(text='TOOL_CALL: GET_WEATHER\nARGUMENTS: {"city": "Rome"}\n')
+        return Answer(text='<tool_call>{"name": "get_wether", "arguments": {"city": "Rome"}}</tool_call>')
+
+    async with textual(script) as (relay, _):
+        agent = Agent(relay.model(Asker()), Executor(Registry(get_weather)))
+        question = Message(role="user", parts=(Text(text="weather?"),))
+        request = Request(model="openai/gpt-5.2", messages=(question,), stream=True)
+        steps = [step async for step in agent.steps(request)]
+    last = steps[-1]
+    assert isinstance(last, RunEnded)
+    assert (last.stop, last.statistics.turns, last.statistics.failed) == ("finished", 3, 1)
+    assert asked == ["Rome"]
+    assert last.history[-1].parts[-1].text == "Sun."
+
+
+@awaited
+async def test_what_cannot_be_read_is_told_as_text_and_booked():
+    async with textual(lambda _: Answer(text="TOOL_CALL: f\nARGUMENTS: {,}")) as (relay, _):
+        record = Record()
+        reply = collect(await answered(relay.model(Asker(), record), request_for("openai")))
+        assert [part.text for part in reply.parts] == ["TOOL_CALL: f\nARGUMENTS: {,}"]
+        assert any("cannot be read" in loss.what for loss in record.losses)

@@ -1,0 +1,85 @@
+"""The laws of requests, for models that are told of their tools in words: accepted, and nothing vanishes."""
+
+import collections
+import json
+
+import pytest
+
+from dragoman.core.problems import Problem
+from dragoman.dialects.record import Call
+from dragoman.interpreter.translate import translate_request
+from dragoman.simulator.apis import APIS
+from dragoman.simulator.rule import Situation, Violation
+from dragoman.simulator.signatures import Signer
+from laws.canary import IDS, canaries, survives
+from laws.documents import DIALECTS, MODELS, distinct_requests
+from laws.test_accepted import documents
+from shelf import needs_shelf
+
+KNOWN = {
+    name: "a tool of the vendor's waits for its result until that of ours is there, which words cannot say"
+    for name in ("anthropic/langchain-0021", "anthropic/pydantic-ai-0084")
+}
+PAIRS = [(source, target) for source in DIALECTS for target in DIALECTS]
+
+
+def told_in_words(document, source, target, form="json"):
+    return translate_request(Call(document, "m"), source, target, model=MODELS[target], text_calls=form)
+
+
+@needs_shelf
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_what_is_said_in_words_is_accepted_and_holds_no_tools(source, target):
+    signer = Signer()
+    refused: dict[str, str] = {}
+    asked = 0
+    for name, document in documents(source):
+        try:
+            told = told_in_words(document, source, target, "legacy" if asked % 2 else "json").call
+        except Problem as problem:
+            if problem.kind != "unsupported":
+                refused[name] = repr(problem)
+            continue
+        if told.body is document:
+            continue
+        asked += 1
+        verdict = APIS[target].accept(told.body, Situation(model=MODELS[target], recorded=True), signer)
+        if isinstance(verdict, Violation) and not _is_refused_at_home(document, source, target, signer):
+            refused[name] = f"{verdict.rule}: {verdict.message} at {verdict.where}"
+    assert asked > 20
+    refused = {name: what for name, what in refused.items() if name not in KNOWN}
+    assert not refused, "\n".join(f"{name}: {what}" for name, what in sorted(refused.items())[:40])
+
+
+def _is_refused_at_home(document, source, target, signer):
+    """Tell whether a request that goes home would be refused there as its client wrote it."""
+    if source != target:
+        return False
+    passed = translate_request(Call(document, "m"), source, target, model=MODELS[target]).call
+    return isinstance(APIS[target].accept(passed.body, Situation(model=MODELS[target], recorded=True), signer), Violation)
+
+
+@needs_shelf
+@pytest.mark.slow
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_every_leaf_survives_or_is_in_the_ledger(source, target):
+    wrong: dict[str, str] = {}
+    counts: collections.Counter[str] = collections.Counter()
+    for name, body in distinct_requests(source):
+        for where, wanted, changed in canaries(body):
+            try:
+                told = told_in_words(json.dumps(changed).encode(), source, target)
+            except Problem:
+                counts["refused"] += 1
+                continue
+            booked = {loss.where for loss in told.losses}
+            alive = survives(wanted, told.call.body)
+            counts["alive" if alive else "booked"] += 1
+            if not alive and where not in booked and where.rsplit("/", 1)[-1] not in IDS:
+                wrong.setdefault(_shape(where), f"{name} {where}")
+    assert not wrong, "\n".join(f"{what} vanished: {example}" for what, example in sorted(wrong.items()))
+    assert counts["alive"] > 1000
+
+
+def _shape(where: str) -> str:
+    return "/".join("#" if token.isdigit() else token for token in where.split("/"))
