@@ -47,7 +47,9 @@ NOBODY = "local"
 """Who asks where no key is configured."""
 _VARIABLE = "DRAGOMAN_CONFIG"
 _NATIVE = "GEMINI_USE_NATIVE_FUNCTION_CALLING"
-_SWITCHES = {"": True, "true": True, "1": True, "yes": True, "on": True} | dict.fromkeys(("false", "0", "no", "off"), False)
+_SWITCHES = {"": True, "true": True, "1": True, "yes": True, "on": True} | dict.fromkeys(
+    ("false", "0", "no", "off"), False
+)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _UNKNOWN = re.compile(r"unknown field `(.*)`")
 _PLACE_IN_ERROR = re.compile(r" - at `\$?(.*?)`$")

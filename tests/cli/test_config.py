@@ -37,6 +37,7 @@ api_key = "env:GEMINI_API_KEY"
 kind = "openai"
 base_url = "https://host.test/v1"
 api_key = "literal-secret"
+text_calls = { "gemma*" = "json" }
 [tools.files]
 command = "serve-files"
 env = { TOKEN = "env:OURS" }
@@ -68,6 +69,7 @@ def test_what_holds_is_shown_with_where_it_comes_from_and_without_secrets(alone,
     (alone / "dragoman.toml").write_text(FILE)
     monkeypatch.setenv("GEMINI_API_KEY", "g-secret-key")
     monkeypatch.setenv("OURS", "our-secret-key")
+    monkeypatch.setenv("GEMINI_USE_NATIVE_FUNCTION_CALLING", "false")
     code, told, _ = run(capsys)
     assert code == 0
     lines = told.splitlines()
@@ -82,6 +84,8 @@ def test_what_holds_is_shown_with_where_it_comes_from_and_without_secrets(alone,
         '  { key = "env:OURS", name = "key-b1a7c6f569a3" },',
         '  { key = "[redacted]", name = "key-cc0e7608b73e" },',
         '  { key = "sha256:0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f", name = "ci", models = ["gemini-*"], concurrency = 2 },',
+        'text_calls = { "gemma*" = "json" }  # the file',
+        "use_native_function_calling = false  # the variable GEMINI_USE_NATIVE_FUNCTION_CALLING",
         'env = { "TOKEN" = "[redacted]" }  # the file',
         'headers = { "authorization" = "[redacted]" }  # the file',
         '"b" = ["gemini/x", "other/y"]  # dragoman.toml',

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.config import ConfigError, load
+from dragoman.server.places import text_calls
 
 HASH = "0f" * 32
 FULL = """
@@ -84,6 +85,8 @@ def test_a_file_without_upstreams_is_like_no_file_in_that(tmp_path):
         ('[upstreams.a]\nkind = "x"\n', "upstreams.a.kind", "Invalid enum value 'x'"),
         ('[upstreams.a]\nkind = "x"\n', "upstreams.a.kind", "there are gemini, vertex-gemini, code-assist, anthropic"),
         ('[server]\nlog_format = "x"\n', "server.log_format", "there are json, text"),
+        ('[upstreams.a]\nkind = "gemini"\ntext_calls = "x"\n', "upstreams.a.text_calls", "there are json, legacy"),
+        ('[upstreams.a]\nkind = "gemini"\ntext_calls = { m = 1 }\n', "upstreams.a.text_calls", "Expected `str`"),
         ('[upstreams.a]\nkind = "gemini"\n', "upstreams.a.api_key", "env:GEMINI_API_KEY"),
         ('[upstreams.a]\nkind = "anthropic"\n', "upstreams.a.api_key", "env:ANTHROPIC_API_KEY"),
         ('[upstreams.a]\nkind = "openai"\n', "upstreams.a.api_key", "env:OPENAI_API_KEY"),
@@ -129,3 +132,41 @@ def test_the_documented_file_is_one(tmp_path):
     assert [key.name for key in config.keys] == ["key-8254c329a928", "ci"]
     assert set(config.upstreams) == {"gemini", "local"}
     assert config.models["fast"] == ("gemini/gemini-3-flash", "local/qwen3")
+
+
+@pytest.mark.parametrize(
+    ("file", "said", "native"),
+    [
+        ("", "", True),
+        ("", "true", True),
+        ("", "FALSE", False),
+        ("", "0", False),
+        ("use_native_function_calling = false", "", False),
+        ("use_native_function_calling = false", "true", False),
+        ("use_native_function_calling = true", "off", False),
+    ],
+)
+def test_the_file_and_the_environment_can_say_that_no_model_has_tools(tmp_path, monkeypatch, file, said, native):
+    environment = {"GEMINI_USE_NATIVE_FUNCTION_CALLING": said}
+    config = load(written(tmp_path, f"[server]\n{file}\n"), environment)
+    assert config.server.use_native_function_calling is native
+    if not file:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        assert load(None, environment).server.use_native_function_calling is native
+
+
+def test_a_word_that_is_neither_true_nor_false_is_told():
+    with pytest.raises(ConfigError, match="the environment: GEMINI_USE_NATIVE_FUNCTION_CALLING: 'maybe' is neither"):
+        load(None, {"GEMINI_USE_NATIVE_FUNCTION_CALLING": "maybe"})
+
+
+def test_models_without_tools_are_named_all_or_by_pattern(tmp_path):
+    text = (
+        '[upstreams.a]\nkind = "simulator"\ntext_calls = "legacy"\n'
+        '[upstreams.b]\nkind = "simulator"\ntext_calls = { "gemma*" = "json" }\n[upstreams.c]\nkind = "simulator"\n'
+    )
+    config = load(written(tmp_path, text), {})
+    assert text_calls(config) == {"a": {"*": "legacy"}, "b": {"gemma*": "json"}}
+    forced = load(written(tmp_path, text), {"GEMINI_USE_NATIVE_FUNCTION_CALLING": "no"})
+    assert text_calls(forced) == {"a": {"*": "legacy"}, "b": {"gemma*": "json", "*": "json"}, "c": {"*": "json"}}

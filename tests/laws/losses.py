@@ -62,10 +62,18 @@ as OpenAI's SDK parsed them, and Google's documented words for a signature that 
 """
 
 
+_IN_WORDS = """## Models without tools
+
+Models that are told of tools in words ([text calls](text-calls.md)) lose this in addition, here in the dialect that the client speaks itself;
+in others it comes on top of their tables.
+"""
+
+
 def document() -> str:
     """Return the whole document."""
     pairs = ((source, target) for source in DIALECTS for target in DIALECTS if source != target)
-    return "\n".join([_HEAD, _heeded(), *(_section(source, target) for source, target in pairs)])
+    sections = [_section(source, target) for source, target in pairs]
+    return "\n".join([_HEAD, _heeded(), *sections, _IN_WORDS, *map(_section_in_words, DIALECTS)])
 
 
 def _heeded() -> str:
@@ -90,6 +98,13 @@ def _section(source: str, target: str) -> str:
     losses = translate_request(Call(body, "m"), source, target, model=MODELS[target]).losses
     rows = "\n".join(f"| `{loss.where or '/'}` | {loss.kind} | {loss.what} |" for loss in losses)
     return f"## {source} to {target} ({MODELS[target]})\n\n| where | | why |\n|---|---|---|\n{rows}\n"
+
+
+def _section_in_words(dialect: str) -> str:
+    body = json.dumps(REQUESTS[dialect]).encode()
+    losses = translate_request(Call(body, "m"), dialect, dialect, model=MODELS[dialect], text_calls="json").losses
+    rows = "\n".join(f"| `{loss.where or '/'}` | {loss.kind} | {loss.what} |" for loss in losses)
+    return f"### {dialect}, in words\n\n| where | | why |\n|---|---|---|\n{rows}\n"
 
 
 if __name__ == "__main__":

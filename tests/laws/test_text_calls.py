@@ -16,10 +16,10 @@ from laws.documents import DIALECTS, MODELS, distinct_requests
 from laws.test_accepted import documents
 from shelf import needs_shelf
 
-KNOWN = {
-    name: "a tool of the vendor's waits for its result until that of ours is there, which words cannot say"
-    for name in ("anthropic/langchain-0021", "anthropic/pydantic-ai-0084")
-}
+KNOWN = dict.fromkeys(
+    ("anthropic/langchain-0021", "anthropic/pydantic-ai-0084"),
+    "a tool of the vendor's waits for its result until that of ours is there, which words cannot say",
+)
 PAIRS = [(source, target) for source in DIALECTS for target in DIALECTS]
 
 
@@ -28,7 +28,13 @@ def told_in_words(document, source, target, form="json"):
 
 
 @needs_shelf
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        pytest.param(source, target, marks=() if source in (target, "chat") else pytest.mark.slow)
+        for source, target in PAIRS
+    ],
+)
 def test_what_is_said_in_words_is_accepted_and_holds_no_tools(source, target):
     signer = Signer()
     refused: dict[str, str] = {}
@@ -56,7 +62,9 @@ def _is_refused_at_home(document, source, target, signer):
     if source != target:
         return False
     passed = translate_request(Call(document, "m"), source, target, model=MODELS[target]).call
-    return isinstance(APIS[target].accept(passed.body, Situation(model=MODELS[target], recorded=True), signer), Violation)
+    return isinstance(
+        APIS[target].accept(passed.body, Situation(model=MODELS[target], recorded=True), signer), Violation
+    )
 
 
 @needs_shelf

@@ -22,6 +22,8 @@ _VARIABLES = {
     "vertex-claude": "GOOGLE_CLOUD_PROJECT",
 }
 """The variables by which upstreams appear that no file names."""
+_SWITCH = "the variable GEMINI_USE_NATIVE_FUNCTION_CALLING"
+"""What says something of the server beside the file."""
 
 
 def told(path: Path | None, environment: Mapping[str, str] = os.environ) -> Iterator[str]:
@@ -30,7 +32,7 @@ def told(path: Path | None, environment: Mapping[str, str] = os.environ) -> Iter
     file = file_of(path, environment)
     document: dict[str, Any] = tomllib.loads(file.read_text()) if file is not None else {}
     yield f"# {config.source}"
-    yield from _table("server", config.server, document.get("server", {}), skipped="keys")
+    yield from _table("server", config.server, document.get("server", {}), _SWITCH, skipped="keys")
     yield from _keys(config, document)
     yield from _table("sessions", config.sessions, document.get("sessions", {}))
     yield from _table("media", config.media, document.get("media", {}))
@@ -70,7 +72,9 @@ def _fields(table: Struct, said: Mapping[str, Any], usual: str, before: str, ski
         raw = said.get(field.name)
         if value == field.default and value in ("", None) and raw is None:
             continue
-        source = "the file" if raw is not None else "default" if value == field.default else usual
+        is_overruled = isinstance(raw, bool) and raw is not value
+        is_said = raw is not None and not is_overruled
+        source = "the file" if is_said else "default" if value == field.default else usual
         if isinstance(raw, str) and raw.startswith("env:"):
             source = f"the variable {raw.removeprefix('env:')}"
         shown = redact(value) if isinstance(value, str) else value
