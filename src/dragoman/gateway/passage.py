@@ -7,7 +7,7 @@ of errors that repeat it.
 """
 
 import re
-from urllib.parse import quote
+from urllib.parse import quote, unquote_plus
 
 from msgspec import Struct
 
@@ -66,7 +66,7 @@ class Passage(Struct, frozen=True, kw_only=True):
 
 def outgoing_of(passage: Passage, request: Request) -> Outgoing | None:
     """Address a request at its upstream; None if that has nothing but its models."""
-    query = _without_key(request.target.partition("?")[2])
+    query = without_key(request.target.partition("?")[2])
     target = quote(passage.path, safe=_IN_PATH) + (f"?{query}" if query else "")
     going = Request(request.method, target, forwarded(request.headers), passage.body)
     return passage.target.upstream.elsewhere(going)
@@ -154,5 +154,6 @@ def _through_us(url: str, outgoing: Outgoing, passage: Passage, request: Request
     return f"{scheme}://{request.header('host')}/upstreams/{passage.target.upstream.name}{url[len(base) :]}"
 
 
-def _without_key(query: str) -> str:
-    return "&".join(pair for pair in query.split("&") if pair and pair.partition("=")[0] != "key")
+def without_key(query: str) -> str:
+    """Return a query without the key that it may show, however its name is written."""
+    return "&".join(pair for pair in query.split("&") if pair and unquote_plus(pair.partition("=")[0]) != "key")

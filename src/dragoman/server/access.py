@@ -10,6 +10,7 @@ import hashlib
 import hmac
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
@@ -96,7 +97,9 @@ def own_names(listened: str, others: Iterable[str]) -> frozenset[str]:
 
 def _without_port(host: str) -> str:
     if host.startswith("["):
-        return host[1:].partition("]")[0]
+        inner, _, rest = host[1:].partition("]")
+        # What stands behind the bracket is a port or nothing: others may read more into it than we do.
+        return inner if not rest or (rest[0] == ":" and rest[1:].isdecimal()) else host
     return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 
@@ -109,8 +112,6 @@ def _shown(request: Request) -> set[str]:
             shown.add(token.strip() if scheme.lower() == "bearer" else value)
         elif name in {"x-api-key", "x-goog-api-key"}:
             shown.add(value.strip())
-    if "key=" in request.target:
-        key = request.query.get("key")
-        if key:
-            shown.add(key)
+    if "?" in request.target:
+        shown.update(value for name, value in parse_qsl(request.target.partition("?")[2]) if name == "key")
     return shown - {""}

@@ -8,6 +8,7 @@ from msgspec import structs
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call, ErrorReply
 from dragoman.dialects.registry import dialect_named
+from dragoman.gateway import passage
 from dragoman.gateway.ask import Ask, named_in
 from dragoman.gateway.counting import unwrapped, wrapped_count
 from dragoman.gateway.distinct import Distinct
@@ -234,7 +235,7 @@ class App:
 def without_key(target: str) -> str:
     """Return a path and query without the key that it may show."""
     path, _, query = target.partition("?")
-    kept = "&".join(pair for pair in query.split("&") if pair and pair.partition("=")[0] != "key")
+    kept = passage.without_key(query)
     return f"{path}?{kept}" if kept else ""
 
 

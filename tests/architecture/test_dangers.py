@@ -1,0 +1,61 @@
+"""What a gateway must not do with what it is told: run it, load it as objects, or put it into SQL or a shell."""
+
+import ast
+import re
+
+import pytest
+
+from architecture.tree import modules, name_of, parsed
+
+SOURCES = modules("src/dragoman")
+RUNS = {"eval", "exec", "compile", "__import__"}
+MODULES = {"pickle", "marshal", "shelve", "dill", "jinja2", "mako", "yaml"}
+STARTS = {"converter.py"}
+"""Files that start a process: each with a list of words, never with a shell."""
+SQL = re.compile(r"\b(?:SELECT|INSERT INTO|UPDATE|DELETE FROM)\b")
+
+
+def called(node: ast.Call) -> str:
+    return ast.unparse(node.func)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_nothing_that_is_told_is_run_or_loaded_as_objects(path):
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Call):
+            assert called(node) not in RUNS, f"{name_of(path)}:{node.lineno}"
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        assert not {name.partition(".")[0] for name in names} & MODULES, f"{name_of(path)}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_no_shell_is_started_and_processes_only_where_it_is_known(path):
+    for node in ast.walk(parsed(path)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = called(node)
+        assert name not in {"os.system", "os.popen", "asyncio.create_subprocess_shell", "subprocess.getoutput"}
+        assert not any(word.arg == "shell" for word in node.keywords), f"{name_of(path)}:{node.lineno}"
+        if name.startswith(("subprocess.", "os.exec", "os.spawn", "os.posix_spawn", "asyncio.create_subprocess")):
+            assert path.name in STARTS, f"{name_of(path)}:{node.lineno}"
+
+
+def constants(tree: ast.Module) -> set[str]:
+    """Names that stand for texts of ours, and for nothing else, wherever they are given a value."""
+    given = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)]
+    plain = {node.targets[0].id for node in given if isinstance(node.value, ast.Constant)}
+    return plain - {node.targets[0].id for node in given if not isinstance(node.value, ast.Constant)}
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if "sessions" in path.parts], ids=name_of)
+def test_no_value_is_written_into_a_statement(path):
+    """What stands in the braces of a statement is a text of ours: a list of columns, a condition."""
+    tree = parsed(path)
+    ours = constants(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr) and SQL.search(ast.unparse(node)):
+            held = {ast.unparse(value.value) for value in node.values if isinstance(value, ast.FormattedValue)}
+            assert all(name in ours or name.isupper() for name in held), f"{name_of(path)}:{node.lineno} {held}"
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant):
+            assert not (isinstance(node.left.value, str) and SQL.search(node.left.value)), node.lineno
