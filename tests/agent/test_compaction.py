@@ -5,12 +5,13 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.scripted import Scripted, agent, asked, call, ended, steps
+from agent.scripted import Scripted, agent, asked, call, ended, reply, steps
 from dragoman.agent import Compacted, Compaction, Limits, summary_by
 from dragoman.agent.compaction import SUMMARY, UNTRUSTED_SUMMARY, cut
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
+from dragoman.core.stream import replay
 from dragoman.tools import tool
 
 
@@ -169,3 +170,29 @@ def test_compaction_is_a_step_of_its_own():
     )
     ended(made)
     assert keys == ["model:1", "tool:call_1", "compact:1", "model:2"]
+
+
+def test_a_history_that_the_model_finds_too_long_is_made_shorter_and_asked_again():
+    too_long = Problem("context_length", "too many tokens")
+    sizes = []
+
+    async def narrow(request):
+        sizes.append(len(request.messages))
+        if len(request.messages) > 4:
+            raise too_long
+        for event in replay(reply(counting()(request))):
+            yield event
+
+    compaction = Compaction(summarise=lambda _: "x", context=10**6, keep=2)
+    reached = ended(agent(narrow, count, compaction=compaction, limits=Limits(turns=4)))
+    assert reached.stop == "turns"
+    assert sizes == [1, 3, 5, 3, 5, 3, 5, 3]
+    without = ended(agent(narrow, count, limits=Limits(turns=4)))
+    assert (without.stop, without.problem) == ("failed", too_long)
+
+
+def test_a_model_that_finds_everything_too_long_ends_the_run():
+    model = Scripted([call("count", {"n": 1})], Problem("context_length", "too many tokens"))
+    compaction = Compaction(summarise=lambda _: "x", context=10**6, keep=0)
+    reached = ended(agent(model, count, compaction=compaction))
+    assert (reached.stop, reached.problem.kind, len(model.requests)) == ("failed", "context_length", 3)

@@ -254,6 +254,23 @@ def test_a_turn_that_was_paused_goes_on():
     assert told.finish.reason == "stop"
 
 
+@pytest.mark.parametrize(("repairs", "asked_for"), [(3, 4), (0, 1)])
+def test_a_call_that_nobody_could_read_is_asked_for_again_within_the_budget_of_repairs(repairs, asked_for):
+    from agent.scripted import reply
+    from dragoman.core.stream import replay
+
+    requests = []
+
+    async def model(request):
+        requests.append(request)
+        for event in replay(reply([], 1, "malformed_call")):
+            yield event
+
+    reached = ended(agent(model, count, limits=Limits(repairs=repairs)))
+    assert (reached.stop, reached.finish.reason, len(requests)) == ("finished", "malformed_call", asked_for)
+    assert reached.history == asked().messages
+
+
 def test_the_clients_calls_are_left_open_also_at_a_limit():
     request = asked(tools=(Tool(name="theirs"),))
     calls = [call("theirs", {}, "t"), call("count", {"n": 1}, "c")]

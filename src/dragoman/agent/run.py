@@ -5,14 +5,13 @@ over; where a run is stopped inside one, what was said is kept and every call th
 """
 
 import asyncio
-from collections.abc import Coroutine, Iterable
 from time import monotonic
-from typing import Any
 
 from msgspec import structs
 
-from dragoman.agent.admission import Admission, KeyedCall
+from dragoman.agent.admission import Admission
 from dragoman.agent.asking import client_names, offering, relaxed, without_tools
+from dragoman.agent.calling import Calling
 from dragoman.agent.compaction import compacted, cut, summed_up
 from dragoman.agent.control import Control, StoppedError
 from dragoman.agent.equipment import Equipment
@@ -21,19 +20,17 @@ from dragoman.agent.limits import Statistics, StopReason, added
 from dragoman.agent.model import closing
 from dragoman.agent.recording import Unrecorded
 from dragoman.agent.runtime import Runtime
-from dragoman.agent.steps import CallEnded, CallStarted, Compacted, RunEnded, TurnEnded
+from dragoman.agent.steps import CallEnded, Compacted, RunEnded, TurnEnded
 from dragoman.agent.turn import Turn
 from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response
 from dragoman.tools import Execution
-from dragoman.tools.execution import refused
 from dragoman.tools.handler import joined
 
 _WORTH_CUTTING = 2
 """Messages below which a summary is no shorter."""
-_NO_TOOLS = "{name} was not run: there are no more turns for tools. Answer with what you have."
 
 
 class Run:
@@ -47,12 +44,14 @@ class Run:
         self._theirs = client_names(request, self._executor.registry)
         self._history = unfolded(request.messages)
         self._admission = Admission(equipment, self._history, runtime, run)
+        self._calling = Calling(self._executor, self._admission, runtime, self._recorder, run)
         self._statistics = Statistics()
         self._finish = Finish("other")
         self._problem: Problem | None = None
         self._last: StopReason | None = "turns" if self._limits.turns < 1 else None
         """Why the next turn is the last one, without tools."""
         self._names: dict[str, int] = {}
+        self._malformed = 0
         self._began = monotonic()
         self._turn: Turn | None = None
         """The turn that is under way."""
@@ -92,10 +91,9 @@ class Run:
     async def _turns(self) -> StopReason:
         while True:
             last = self._last
-            turn = self._turn = Turn(self._is_own, self._named)
-            response = await self._ask(turn, without_tools(self._request) if last else self._request)
+            turn, response = await self._asked(without_tools(self._request) if last else self._request)
             spent = self._spent() if turn.calls and not turn.is_mixed else None
-            await self._answer(turn, refuse=bool(last or spent))
+            await (self._calling.refuse(turn) if last or spent else self._calling.answer(turn))
             await self._end(turn, response)
             if turn.is_mixed:
                 self._finish = Finish("tool_calls")
@@ -103,13 +101,20 @@ class Run:
             self._finish = Finish("length") if turn.calls else response.finish
             if last or spent:
                 return last or spent or "turns"
-            if not turn.calls and response.finish.reason != "paused":
+            if not turn.calls and not self._goes_on(response):
                 return "finished"
             if self._control.cancelled:
                 return self._cancelled()
             self._last = self._reason_to_end()
             await self._compact(response)
             self._request = relaxed(self._request) if turn.calls else self._request
+
+    def _goes_on(self, response: Response) -> bool:
+        """Tell whether a model that made no call has more to say: it was paused, or made a call nobody could read."""
+        if response.finish.reason == "malformed_call":
+            self._malformed += 1
+            return self._limits.repairs is None or self._malformed <= self._limits.repairs
+        return response.finish.reason == "paused"
 
     def _reason_to_end(self) -> StopReason | None:
         if self._admission.circling:
@@ -134,8 +139,18 @@ class Run:
         count = self._names[call.id] = self._names.get(call.id, 0) + 1
         return call.id if count == 1 else f"{call.id}#{count}"
 
-    async def _ask(self, turn: Turn, request: Request) -> Response:
-        """Ask the model once."""
+    async def _asked(self, request: Request) -> tuple[Turn, Response]:
+        """Ask the model; a history that it says is too long is made shorter, once."""
+        turn = self._turn = Turn(self._is_own, self._named)
+        try:
+            return turn, await self._ask(turn, request)
+        except Problem as problem:
+            if problem.kind != "context_length" or not turn.is_silent or not await self._shorten("again"):
+                raise
+        turn = self._turn = Turn(self._is_own, self._named)
+        return turn, await self._ask(turn, request, "again")
+
+    async def _ask(self, turn: Turn, request: Request, *again: str) -> Response:
         number = self._statistics.turns + 1
         asked = structs.replace(request, messages=self._history, stream=True)
 
@@ -146,7 +161,7 @@ class Run:
                     await self._runtime.emit(event)
             return turn.response()
 
-        response = await self._runtime.step(f"model:{number}", work)
+        response = await self._runtime.step(":".join(("model", str(number), *again)), work)
         turn.spoken(response.parts)
         await self._recorder.add(self._run, said(turn.parts))
         usage, price = response.usage, self._equipment.price
@@ -158,38 +173,6 @@ class Run:
             cost=self._statistics.cost if cost is None else (self._statistics.cost or 0) + cost,
         )
         return response
-
-    async def _answer(self, turn: Turn, *, refuse: bool) -> None:
-        """Give every call a result, by running it or by saying why it was not run."""
-        if refuse:
-            refusals = {
-                keyed.key: refused(keyed.call, None, "skipped", _NO_TOOLS.format(name=keyed.call.name))
-                for keyed in turn.calls
-            }
-        else:
-            refusals = await self._admission.refusals(turn.calls)
-        for keyed in turn.calls:
-            if keyed.key in refusals:
-                await self._ended(turn, keyed, refusals[keyed.key])
-        let_in = {id(keyed.call): keyed for keyed in turn.calls if keyed.key not in refusals}
-        for stretch in self._executor.stretches([keyed.call for keyed in let_in.values()]):
-            await _together([self._perform(turn, let_in[id(call)]) for call in stretch])
-
-    async def _perform(self, turn: Turn, keyed: KeyedCall) -> None:
-        call = keyed.call
-        await self._runtime.emit(CallStarted(call))
-
-        async def work() -> Execution:
-            # A handler holds functions, which nobody can keep.
-            return structs.replace(await self._executor.perform(call, f"{self._run}:{keyed.key}"), handler=None)
-
-        execution = await self._runtime.step(f"tool:{keyed.key}", work)
-        await self._ended(turn, keyed, structs.replace(execution, handler=self._executor.registry.find(call)))
-
-    async def _ended(self, turn: Turn, keyed: KeyedCall, execution: Execution) -> None:
-        turn.ended(keyed, execution)
-        await self._recorder.add(self._run, answers([execution.result]))
-        await self._runtime.emit(CallEnded(keyed.call, execution))
 
     async def _end(self, turn: Turn, response: Response) -> None:
         self._keep(turn)
@@ -208,22 +191,27 @@ class Run:
         )
 
     async def _compact(self, response: Response) -> None:
-        """Make the history shorter, if it is time and there is a place to cut it."""
+        """Make the history shorter, if it is time."""
+        compaction = self._equipment.compaction
+        if compaction is not None and compaction.is_due(response, self._history):
+            await self._shorten()
+
+    async def _shorten(self, *again: str) -> bool:
+        """Make the history shorter, if there is a place to cut it; tell whether that was done."""
         compaction, before = self._equipment.compaction, self._history
-        if compaction is None or not compaction.is_due(response, before):
-            return
-        begin, end = cut(before, compaction.keep)
-        if end - begin < _WORTH_CUTTING:
-            return
+        begin, end = cut(before, compaction.keep) if compaction is not None else (0, 0)
+        if compaction is None or end - begin < _WORTH_CUTTING:
+            return False
         middle = before[begin:end]
-        key = f"compact:{self._statistics.turns}"
+        key = ":".join(("compact", str(self._statistics.turns), *again))
         try:
             summary = await self._runtime.step(key, lambda: summed_up(middle, compaction.summarise))
         except Problem:
-            return  # the history still says everything: the model may take it, or say itself that it does not
+            return False  # the history still says everything: the model may take it, or say itself that it does not
         self._history = compacted(before, (begin, end), summary, untrusted=self._admission.untrusted)
         await self._recorder.replace(self._run, self._history)
         await self._runtime.emit(Compacted(before=len(before), after=len(self._history)))
+        return True
 
     def _cancelled(self) -> StopReason:
         self._problem = Problem("cancelled", "the run was cancelled")
@@ -250,16 +238,3 @@ class Run:
             await self._recorder.add(self._run, said(turn.parts))
         await self._recorder.add(self._run, answers([execution.result for _, execution in made_up]))
         return made_up
-
-
-async def _together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Do several things at once; of several problems, which are the recorder's, one is as good as all."""
-    problem: BaseException | None = None
-    try:
-        async with asyncio.TaskGroup() as group:
-            for work in works:
-                group.create_task(work)
-    except* Problem as problems:
-        problem = problems.exceptions[0]
-    if problem is not None:
-        raise problem

@@ -35,6 +35,11 @@ class Turn:
             case _:
                 pass
 
+    @property
+    def is_silent(self) -> bool:
+        """Tell whether nothing was said yet."""
+        return not self._collector.parts
+
     def response(self) -> Response:
         """Return the whole reply; raise its `Problem` if it failed."""
         return self._collector.response()

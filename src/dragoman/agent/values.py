@@ -1,0 +1,103 @@
+"""What steps return, as bytes that an engine can keep, and back.
+
+A step returns what a model said (`Response`), what became of a call (`Execution`, without the handler, whose functions
+nobody can keep), or a text.
+"""
+
+from msgspec import Raw, Struct, json
+
+from dragoman.core.parts import ToolResult
+from dragoman.core.preserved import preserved, restored
+from dragoman.core.request import Message
+from dragoman.core.response import Finish, Response, Usage
+from dragoman.core.value import Extras
+from dragoman.tools import Execution, Outcome
+
+StepValue = Response | Execution | str
+
+
+class _Response(Struct, frozen=True, kw_only=True, tag="response", omit_defaults=True):
+    id: str
+    model: str
+    said: Raw
+    finish: Finish
+    usage: Usage | None = None
+    created: int | None = None
+    extras: Extras | None = None
+
+
+class _Execution(Struct, frozen=True, kw_only=True, tag="execution", omit_defaults=True):
+    answered: Raw
+    outcome: Outcome
+    milliseconds: float = 0.0
+    size: int = 0
+    repeated: bool = False
+
+
+class _Text(Struct, frozen=True, tag="text"):
+    text: str
+
+
+_DECODER = json.Decoder(_Response | _Execution | _Text)
+
+
+def packed(value: StepValue) -> bytes:
+    """Write down what a step returned."""
+    match value:
+        case str():
+            return json.encode(_Text(value))
+        case Response():
+            said = preserved([Message(role="assistant", parts=value.parts)])
+            return json.encode(
+                _Response(
+                    id=value.id,
+                    model=value.model,
+                    said=Raw(said),
+                    finish=value.finish,
+                    usage=value.usage,
+                    created=value.created,
+                    extras=value.extras,
+                )
+            )
+        case Execution():
+            answered = preserved([Message(role="user", parts=(value.result,))])
+            return json.encode(
+                _Execution(
+                    answered=Raw(answered),
+                    outcome=value.outcome,
+                    milliseconds=value.milliseconds,
+                    size=value.size,
+                    repeated=value.repeated,
+                )
+            )
+
+
+def unpacked(kept: bytes) -> StepValue:
+    """Read what a step returned; a `ValueError` if it is nothing of the kind."""
+    value: _Response | _Execution | _Text = _DECODER.decode(kept)
+    match value:
+        case _Text():
+            return value.text
+        case _Response():
+            (message,) = restored(bytes(value.said))
+            return Response(
+                id=value.id,
+                model=value.model,
+                parts=message.parts,
+                finish=value.finish,
+                usage=value.usage,
+                created=value.created,
+                extras=value.extras,
+            )
+        case _Execution():
+            (message,) = restored(bytes(value.answered))
+            (result,) = message.parts
+            if not isinstance(result, ToolResult):
+                raise ValueError("this is no result of a call")  # noqa: TRY004  what was kept is wrong, not its type
+            return Execution(
+                result=result,
+                outcome=value.outcome,
+                milliseconds=value.milliseconds,
+                size=value.size,
+                repeated=value.repeated,
+            )

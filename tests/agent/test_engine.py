@@ -1,0 +1,159 @@
+"""An engine that outlives a process can carry runs: a small one, that keeps steps as bytes and dies wherever it is told."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from agent.scripted import Scripted, asked, call, reply, words
+from dragoman.agent import Agent, Approvals, InProcess, Limits, RunEnded
+from dragoman.agent.values import packed, unpacked
+from dragoman.core.parts import Text
+from dragoman.core.stream import replay
+from dragoman.tools import Execution, Executor, Registry, tool
+from strategies import responses, results
+
+
+class Died(BaseException):
+    """The process is gone."""
+
+
+class Engine(InProcess):
+    """Keeps what steps returned, and what was said about topics, where a new process finds it."""
+
+    def __init__(self, run: str, memory: dict[str, bytes], dies_at: str = "", *, after: bool = False) -> None:
+        super().__init__(run, room=10**6)
+        self.memory, self._dies_at, self._after = memory, dies_at, after
+        self.did: list[str] = []
+
+    async def step(self, key: str, work: Any) -> Any:
+        if key in self.memory:
+            return unpacked(self.memory[key])
+        if key == self._dies_at and not self._after:
+            raise Died
+        value = await super().step(key, work)
+        self.memory[key] = packed(value)
+        self.did.append(key)
+        if key == self._dies_at:
+            raise Died
+        return value
+
+
+TURNS = (
+    [Text(text="Two things."), call("charge", {"cents": 1}, "a"), call("charge", {"cents": 2}, "b")],
+    [call("charge", {"cents": 3}, "a")],
+    [Text(text="Paid.")],
+)
+
+
+async def model(request):
+    """Say what comes next in the history, whichever process asks."""
+    turn = sum(message.role == "assistant" for message in request.messages)
+    for event in replay(reply(TURNS[turn], turn + 1)):
+        yield event
+
+
+class World:
+    """What a run does, counted."""
+
+    def __init__(self) -> None:
+        self.charged: list[int] = []
+
+        @tool(side_effects=True)
+        async def charge(cents: int) -> str:
+            """Charge."""
+            await asyncio.sleep(0.001 * (3 - cents))
+            self.charged.append(cents)
+            return f"charged {cents}"
+
+        self.tools = (charge,)
+
+    def agent(self) -> Agent:
+        """An agent as a new process would make it."""
+        return Agent(model, Executor(Registry(*self.tools)), approve=Approvals())
+
+
+KEYS = ["model:1", "approve:a", "approve:b", "tool:a", "tool:b", "model:2", "approve:a#2", "tool:a#2", "model:3"]
+
+
+def carried(world: World, engine: Engine) -> RunEnded | None:
+    async def run():
+        try:
+            return await world.agent().carry(asked("Pay."), engine, run="r")
+        except (Died, BaseExceptionGroup):  # calls run in a group
+            return None
+
+    return asyncio.run(run())
+
+
+def test_a_run_that_is_not_disturbed_has_these_steps():
+    world, engine = World(), Engine("r", {})
+    ended = carried(world, engine)
+    assert sorted(engine.did) == sorted(KEYS)
+    assert ended.stop == "finished"
+    assert sorted(world.charged) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("key", KEYS)
+def test_wherever_the_process_dies_another_carries_the_run_on(key, after):
+    whole = carried(World(), Engine("r", {}))
+    world, memory = World(), {}
+    assert carried(world, Engine("r", memory, key, after=after)) is None
+    known = set(memory)
+    second = Engine("r", memory)
+    ended = carried(world, second)
+    assert ended.history == whole.history
+    assert ended.stop == "finished"
+    assert not known & set(second.did), "what had ended was not done again"
+    assert set(world.charged) == {1, 2, 3}
+    # A call that was under way beside one at which the process died is begun again, with the same idempotency key.
+    assert world.charged.count(3) == 1
+
+
+def test_an_answer_that_came_while_the_process_was_gone_is_found():
+    world, memory = World(), {}
+    made = Agent(
+        Scripted([call("charge", {"cents": 1}, "a")], [Text(text="Paid.")]),
+        Executor(Registry(*world.tools)),
+        approve=Approvals(others="deny", side_effects="ask"),
+        limits=Limits(approval=5),
+    )
+
+    async def run():
+        engine = Engine("r", memory)
+        engine.tell("approval:a", "allow")
+        return await made.carry(asked("Pay."), engine, run="r")
+
+    assert asyncio.run(run()).stop == "finished"
+    assert world.charged == [1]
+
+
+@given(responses())
+def test_what_a_model_said_is_kept_whole(response):
+    assert unpacked(packed(response)) == response
+
+
+@given(results())
+def test_what_became_of_a_call_is_kept_but_for_its_handler(result):
+    execution = Execution(result=result, outcome="oversized", milliseconds=1.5, size=7, repeated=True)
+    assert unpacked(packed(execution)) == execution
+
+
+def test_words_are_kept_as_they_are():
+    assert unpacked(packed("allow")) == "allow"
+
+
+@pytest.mark.parametrize(
+    "kept", [b"", b"{}", b'{"type":"other"}', b'{"type":"execution","outcome":"failed","answered":[]}']
+)
+def test_bytes_that_are_no_value_are_refused(kept):
+    with pytest.raises(ValueError, match=r".+"):
+        unpacked(kept)
+
+
+def test_the_words_of_a_result_survive():
+    world, engine = World(), Engine("r", {})
+    carried(world, engine)
+    assert words(unpacked(engine.memory["tool:a#2"]).result) == "charged 3"
