@@ -53,7 +53,8 @@ def test_a_fault_is_the_sdks_own_error_and_never_a_success(listener, name):
         family = "openai" if cell.client in {"chat", "responses"} else cell.client
         assert isinstance(heard.error, CLASSES.get((family, cell.status), TYPED[cell.client]))
     else:
-        assert heard.text
+        # A fault that comes in one packet with the first words has its true status: nothing was told before it.
+        assert heard.text or heard.status == 502
         assert heard.finish in {"", "failed server_error"}
 
 

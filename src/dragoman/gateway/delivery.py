@@ -28,7 +28,7 @@ async def send_whole(
     source = reached.target.upstream.dialect
     rendered = translate_response(body, source, ask.dialect, reached.context)
     response = rendered.response or _read(body, source)
-    record.losses = (*record.losses, *rendered.losses)
+    record.reply_losses = rendered.losses
     record.usage, record.finish = response.usage, response.finish.reason
     if reached.vault is not None:
         await reached.vault.keep(ask.owner, calls_in(response))
@@ -75,6 +75,8 @@ class Stream:
         watch = self._watch if reached.vault is not None else None
         self._translator = StreamTranslator(reached.target.upstream.dialect, ask.dialect, reached.context, watch)
         self._pulse = pulse
+        self._unsent = b""
+        """What was said last, if it cannot be sent without a second look."""
         if not exchange.started:
             pulse.renew()
 
@@ -84,7 +86,7 @@ class Stream:
             await self._send()
         finally:
             record, translator = self._record, self._translator
-            record.losses = (*record.losses, *translator.losses)
+            record.reply_losses = translator.losses
             record.usage, record.problem = translator.usage, translator.problem
             record.finish = translator.finish.reason if translator.finish is not None else ""
 
@@ -94,7 +96,7 @@ class Stream:
         told_now = b""
         while not translator.over:
             told_now = feed(self._signed(await self._next()))
-            if not told_now:
+            if not told_now and not exchange.is_behind:
                 continue
             if not exchange.started:
                 pulse.held, told_now = pulse.held + told_now, b""
@@ -128,16 +130,33 @@ class Stream:
     async def _next(self) -> bytes:
         """Return what the next bytes of the upstream are to the client."""
         try:
-            piece = await self._incoming.piece()
+            if self._keeper is None and self._record.first is not None:
+                is_whole = await self._incoming.pour(self._pass)
+                told_now, self._unsent = self._unsent, b""
+                if is_whole and not self._translator.over:
+                    told_now += self._translator.close()
+            else:
+                piece = await self._incoming.piece()
+                told_now = self._translator.feed(piece) if piece else self._translator.close()
         except Failure as failure:
             problem = told(failure, self._record.upstream)
             if not self._exchange.started:
                 raise problem from None
             return self._translator.fail(problem)
-        told_now = self._translator.feed(piece) if piece else self._translator.close()
         if self._vault is not None and (calls := self._watch.take()):
             await self._vault.keep(self._owner, calls)
         return told_now if self._keeper is None else self._keeper.passing(told_now)
+
+    def _pass(self, piece: bytes) -> bool:
+        """Tell the client at once what has come; return whether more may come this way."""
+        told_now = self._translator.feed(piece)
+        if self._translator.over or self._watch.has_ended:
+            self._unsent = told_now
+            return False
+        if told_now := self._pulse.framer.feed(told_now):
+            self._exchange.push(told_now)
+            self._pulse.note()
+        return not self._exchange.is_behind
 
     async def _kept(self) -> bytes:
         """Keep the answer if somebody wants that; return what the client has not heard of it yet."""

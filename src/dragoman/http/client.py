@@ -87,6 +87,22 @@ class Incoming:
             self._keep(self._link)
         return piece
 
+    async def pour(self, take: Callable[[bytes], bool]) -> bool:
+        """Give what comes to `take` as soon as it comes, until it wants no more; tell whether the body is whole."""
+        if self._inflater is not None:
+            while (piece := await self.piece()) and take(piece):
+                pass
+            return not piece
+        try:
+            whole = await self._link.pour(take)
+        except BaseException:
+            self.close()
+            raise
+        if whole and not self._over:
+            self._over = True
+            self._keep(self._link)
+        return whole
+
     async def _inflated(self, inflater: Inflater, piece: bytes) -> bytes:
         """Return what bytes stand for; some stand for nothing yet, which must not look like the end."""
         try:
@@ -129,6 +145,8 @@ class Client:
 
     def __init__(self, proxies: Proxies | None = None, trust: ssl.SSLContext | None = None) -> None:
         self._kept: dict[Origin, list[Link]] = {}
+        self._open: set[Link] = set()
+        """All connections there are: also those that let the rest of a reply go by."""
         self._heads: dict[tuple[Origin, str, str, Headers], bytes] = {}
         self._proxies = proxies or Proxies()
         self._given = trust
@@ -149,11 +167,11 @@ class Client:
         return await self._asked(await self._connected(request.origin, deadlines.connect), request, deadlines)
 
     async def close(self) -> None:
-        """Give up the connections that are kept."""
-        for links in self._kept.values():
-            for link in links:
-                link.abort()
+        """Give up all connections."""
+        for link in self._open:
+            link.abort()
         self._kept.clear()
+        await asyncio.sleep(0)  # they are closed when the loop comes round
 
     async def _asked(self, link: Link, request: Outgoing, deadlines: Deadlines) -> Incoming:
         try:
@@ -209,7 +227,7 @@ class Client:
     async def _connected(self, origin: Origin, seconds: float) -> Link:
         try:
             async with asyncio.timeout(seconds):
-                return await self._connect(origin)
+                link = await self._connect(origin)
         except TimeoutError:
             raise TooSlow(f"{origin.authority} did not take a connection within {seconds:g} seconds") from None
         except ssl.SSLError as error:
@@ -218,6 +236,9 @@ class Client:
             raise
         except OSError as error:
             raise NotReached(f"{origin.authority} cannot be reached: {error.strerror or error}") from None
+        self._open.add(link)
+        link.when_lost = self._open.discard
+        return link
 
     async def _connect(self, origin: Origin) -> Link:
         loop = asyncio.get_running_loop()

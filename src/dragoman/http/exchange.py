@@ -86,11 +86,15 @@ class Exchange:
         if self._waited is not None:
             await self._drained()
 
+    @property
+    def is_behind(self) -> bool:
+        """The client reads too slowly: whoever writes should wait."""
+        return self._waited is not None
+
     def push(self, data: bytes) -> None:
         """Send a piece without waiting for a client that reads slowly, or is gone."""
-        framed = self._framed(data)
-        if framed and not self.is_gone:
-            self._transport.write(framed)
+        if data and not self.is_gone and self.request.method != "HEAD":
+            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
 
     async def end(self, last: bytes = b"") -> None:
         """The answer is whole with this `last` piece."""

@@ -65,6 +65,9 @@ class Link(asyncio.Protocol):
         self._paused = False
         self._bodiless = False
         self._drained: Callable[[Link], None] | None = None
+        self._taker: Callable[[bytes], bool] | None = None
+        """Is given what comes as soon as it comes, as long as it wants more."""
+        self._taker_failed: Exception | None = None
         self._unmeasured = False
         """The reply names no length: it ends with the connection."""
         self.status = 0
@@ -75,6 +78,8 @@ class Link(asyncio.Protocol):
         self.reusable = True
         self.since = 0.0
         """When the last reply ended."""
+        self.when_lost: Callable[[Link], object] | None = None
+        """Is told when the connection is no more."""
 
     # What asyncio tells
 
@@ -92,6 +97,8 @@ class Link(asyncio.Protocol):
                 self._completed()
             else:
                 self._fail(self._broken_off())
+        if self.when_lost is not None:
+            self.when_lost(self)
         self._wake()
 
     def _broken_off(self) -> Failure:
@@ -111,7 +118,8 @@ class Link(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self.reusable = False
             self._fail(Broken(f"the reply is no HTTP: {error}"))
-        self._wake()
+        if self._taker is None or not self._given(self._taker):
+            self._wake()
 
     # What the parser tells
 
@@ -181,6 +189,9 @@ class Link(asyncio.Protocol):
             if self.failure is not None:
                 raise self.failure
             await self._wait()
+        return self._taken()
+
+    def _taken(self) -> bytes:
         held = self._held[0] if len(self._held) == 1 else b"".join(self._held)
         self._held.clear()
         self._held_size = 0
@@ -189,6 +200,37 @@ class Link(asyncio.Protocol):
             if not self.transport.is_closing():
                 self.transport.resume_reading()
         return held
+
+    async def pour(self, take: "Callable[[bytes], bool]") -> bool:
+        """Give what comes to `take` as soon as it comes, until it wants no more; tell whether the body is whole.
+
+        A task that waits for each piece would cost more than most pieces do.
+        """
+        self._taker = take
+        try:
+            if self._given(take):
+                await self._wait()
+        finally:
+            self._taker = None
+        failed, self._taker_failed = self._taker_failed, None
+        if failed is not None:
+            raise failed
+        if self.failure is not None and not self._held:
+            raise self.failure
+        return self.complete and not self._held
+
+    def _given(self, take: "Callable[[bytes], bool]") -> bool:
+        """Give away what is held; tell whether there is more to wait for."""
+        if self._held:
+            try:
+                goes_on = take(self._taken())
+            except Exception as error:  # noqa: BLE001  it belongs to who waits, not to the connection
+                self._taker_failed = error
+                goes_on = False
+            if not goes_on:
+                self._taker = None
+                return False
+        return not self.complete and self.failure is None
 
     def abort(self) -> None:
         """End the connection now."""

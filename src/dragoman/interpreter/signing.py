@@ -94,6 +94,11 @@ class CallWatch:
         calls, self._calls = self._calls, []
         return calls
 
+    @property
+    def has_ended(self) -> bool:
+        """Tell whether a call has ended since `take` was asked last."""
+        return bool(self._calls)
+
     def grow(self, index: int, text: str) -> None:
         """Note more of a part."""
         if index in self._open:
