@@ -53,7 +53,7 @@ def test_an_answer_is_counted_with_its_time_tokens_losses_and_place(serve):
     used = [record.usage for record in gateway.records if record.usage]
     assert total(text, "dragoman_tokens_total", **place, kind="input") == sum(usage.input for usage in used) > 0
     assert total(text, "dragoman_tokens_total", **place, kind="output") == sum(usage.output for usage in used) > 0
-    lost = [loss.kind for record in gateway.records for loss in record.losses]
+    lost = [loss.kind for record in gateway.records for loss in record.all_losses]
     assert total(text, "dragoman_losses_total", **place, kind="dropped") == lost.count("dropped") > 0
     assert total(text, "dragoman_open_requests") == 0
     assert total(text, "dragoman_workers") == 1

@@ -139,7 +139,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Write the conversation alone, where `render_request` writes all else behind it."""
     parse_response: Callable[[bytes], Response]
     read_plain: Callable[[bytes], Response | None] = no_plain_reply
-    """Read a whole reply in which every field stands byte for byte where its pointer says; None for any other."""
+    """Read a whole reply of nothing but texts, thoughts and whole calls, bare but for their signatures, in which every
+    field stands byte for byte where its pointer says; None for any other."""
     build_response: Callable[[Response, Request | None], bytes]
     decoder: Callable[[], Decoder]
     encoder: Callable[[Request | None], Encoder]

@@ -12,7 +12,7 @@ DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (CHAT, RESP
 
 def dialect_named(name: str) -> Dialect:
     """Return the dialect called `name`."""
-    dialect = DIALECTS.get(name)
-    if dialect is None:
-        raise Problem("invalid_request", f"unknown dialect {name!r}: one of {', '.join(DIALECTS)}")
-    return dialect
+    try:
+        return DIALECTS[name]
+    except KeyError:
+        raise Problem("invalid_request", f"unknown dialect {name!r}: one of {', '.join(DIALECTS)}") from None

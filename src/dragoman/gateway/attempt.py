@@ -22,6 +22,7 @@ from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.link import Failure, TooSlow, Untrusted
 from dragoman.http.message import Headers
 from dragoman.interpreter.faults import as_fault
+from dragoman.interpreter.links import Links, Unfetched
 from dragoman.interpreter.mending import NO_LOSSES, mended
 from dragoman.interpreter.rejections import Sent, named, placed
 from dragoman.interpreter.signing import Missing
@@ -127,18 +128,29 @@ async def translated(ask: Ask, target: Target, vault: Vault | None = None) -> Tr
     say = partial(translate_request, *way, model=renamed, strict=ask.strict, form=upstream.form)
     if target.text_calls:
         say = partial(say, text_calls=target.text_calls)
+    signer = vault.signer(ask.owner) if vault is not None else None
+    links = Links(taken=target.links) if target.library is not None else None
     try:
-        if target.library is None:
-            translation = await with_signatures(say, ask.owner, vault)
-        else:
-            translation = await target.library.translated(
-                lambda links: with_signatures(partial(say, links=links), ask.owner, vault), taken=target.links
-            )
+        try:
+            translation = say(signer=signer, links=links)
+        except (Missing, Unfetched):
+            translation = await _with_all_it_needs(say, ask.owner, vault, target)
     except Problem as problem:
         raise explained(problem, call, dialect_named(ask.dialect)) from None
     if translation.request is not None and (target.text_calls or upstream.dialect != ask.dialect):
         await require_meaningful(call, dialect_named(ask.dialect), translation.request)
     return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
+
+
+async def _with_all_it_needs(
+    say: Callable[..., Translation], owner: str, vault: Vault | None, target: Target
+) -> Translation:
+    """Translate a request for which signatures must be looked up, or links fetched."""
+    if target.library is None:
+        return await with_signatures(say, owner, vault)
+    return await target.library.translated(
+        lambda links: with_signatures(partial(say, links=links), owner, vault), taken=target.links
+    )
 
 
 async def with_signatures(say: Callable[..., Translation], owner: str, vault: Vault | None) -> Translation:

@@ -44,6 +44,9 @@ class Record(Struct, kw_only=True):
     """Seconds until the client was sent the first of an answer; a sign of life is none."""
     seconds: float | None = None
     losses: tuple[Loss, ...] = ()
+    """What of the request could not be said."""
+    reply_losses: tuple[Loss, ...] = ()
+    """What of the reply could not be said, as far as it came."""
     usage: Usage | None = None
     finish: str = ""
     problem: Problem | None = None
@@ -54,6 +57,11 @@ class Record(Struct, kw_only=True):
         """An upstream is asked."""
         self.tries += 1
         self.upstream, self.upstream_model = upstream, model
+
+    @property
+    def all_losses(self) -> tuple[Loss, ...]:
+        """What could not be said, either way."""
+        return (*self.losses, *self.reply_losses)
 
     def note_first(self) -> None:
         """An answer begins."""

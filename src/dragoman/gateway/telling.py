@@ -1,11 +1,11 @@
 """What every answer says about itself in its headers."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 from dragoman.core.losses import Loss
 from dragoman.gateway.record import Record
 from dragoman.wire.json import Malformed, encode
+from dragoman.wire.memory import Memory
 from dragoman.wire.splice import spliced
 
 _IDS = {"chat": "x-request-id", "responses": "x-request-id", "messages": "request-id"}
@@ -14,6 +14,7 @@ _IDS_IN_ERRORS = {"messages": "request_id"}
 """The same for the member of an error."""
 _LONGEST = 1024
 """Clients and proxies bear headers of some kilobytes in all."""
+_LISTED: Memory[str] = Memory()
 
 
 def headers_of(record: Record, kind: Mapping[str, str]) -> dict[str, str]:
@@ -24,8 +25,11 @@ def headers_of(record: Record, kind: Mapping[str, str]) -> dict[str, str]:
         headers[named] = record.id
     if record.upstream:
         headers["x-dragoman-upstream"] = record.upstream
-    if record.losses:
-        headers["x-dragoman-losses"] = listed(record.losses)
+    if record.losses or record.reply_losses:
+        asked, replied = record.losses, record.reply_losses
+        # What is lost of one frame, and of one shape of reply, is the same object every time.
+        known = _LISTED.get(asked, replied)
+        headers["x-dragoman-losses"] = known or _LISTED.keep(listed((*asked, *replied)), asked, replied)
     return headers
 
 
@@ -60,9 +64,8 @@ def listed(losses: Sequence[Loss]) -> str:
     return line
 
 
-@lru_cache(maxsize=1024)
 def _item(loss: Loss) -> str:
-    """Say a loss in letters that a header may hold; the same few are told again and again."""
+    """Say a loss in letters that a header may hold."""
     item = f"; {loss.kind} {loss.where}: {loss.what}"
     return item if item.isascii() and item.isprintable() else "".join(map(_in_header, item))
 

@@ -29,6 +29,11 @@ class Request(Struct, frozen=True):
         """The query; of a name that stands twice the last."""
         return dict(parse_qsl(self.target.partition("?")[2], keep_blank_values=True))
 
+    @property
+    def named(self) -> dict[str, str]:
+        """The headers by name; of a name that stands twice the last."""
+        return dict(self.headers)
+
     def header(self, name: str, default: str = "") -> str:
         """Return the first header called `name`, in lower case."""
         return first_header(self.headers, name, default)

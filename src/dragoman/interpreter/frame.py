@@ -20,6 +20,7 @@ from dragoman.interpreter.fitting import Fitting, Undo
 from dragoman.interpreter.knobs import most_tokens
 from dragoman.interpreter.ledger import Booked, Ledger, refuse
 from dragoman.interpreter.signing import signed_again
+from dragoman.interpreter.talk import is_plain_talk
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translation import Asked, Translation
 
@@ -68,6 +69,8 @@ class Frame(Struct, frozen=True, eq=False):
     """All that is lost where the history loses nothing; None if that depends on the history."""
     rest: bytes | None
     """What the target is told behind the history; None where it does not stand there by itself."""
+    takes_talk: bool
+    """Nothing of the frame changes texts, or adds to them."""
 
     def say(self, asked: Asked, array: bytes) -> Translation | None:
         """Translate a request of this frame, `array` its history; None if it must be translated whole."""
@@ -76,6 +79,12 @@ class Frame(Struct, frozen=True, eq=False):
         if not history or (here.declared is not None and here.declared(history)):
             return None
         messages = (*self.outer, *history) if self.outer else history
+        if self.takes_talk and self.losses is not None and is_plain_talk(messages, self.traits):
+            if asked.strict:
+                refuse(self.losses)
+            request = structs.replace(self.request, messages=messages)
+            call = self._written(messages, asked.there)
+            return Translation(call=call, losses=self.losses, undo=self.undo, request=request)
         if asked.signer is not None and (changed := signed_again(messages, asked.signer)):
             messages = tuple([changed.get(at, message) for at, message in enumerate(messages)])
         request = structs.replace(self.request, messages=messages)
@@ -158,6 +167,7 @@ def framed(asked: Asked, told: Translation, array: bytes) -> Frame | None:
         after={entry: None for entry in ledger.booked() if entry not in before},
         losses=None if ledger.looks_into(here.history) else ledger.losses(),
         rest=_rest(adapted, there, traits),
+        takes_talk=not fitting.instructions and not fitting.marked and settled.output is None,
     )
     return frame if _is_same(frame.say(asked, array), told) else None
 

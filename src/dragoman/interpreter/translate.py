@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 
 from dragoman.core.events import Event, Failed, Finished, PartDelta, Started, UsageSeen
 from dragoman.core.losses import Loss
+from dragoman.core.parts import AnyPart
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response, Usage
@@ -26,6 +27,7 @@ from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.links import Links
 from dragoman.interpreter.recall import Recall
 from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply_plain import PlainReplies, shape_of, told_parts
 from dragoman.interpreter.reply_whole import WholeFitter
 from dragoman.interpreter.signing import CallWatch, Signer
 from dragoman.interpreter.text_calls.hearing import Hearing, heard
@@ -45,6 +47,8 @@ RECALL = Recall()
 """What this process remembers of the long conversations that went through it."""
 FRAMES = Frames()
 """What it remembers of what stands around the others."""
+PLAIN = PlainReplies()
+"""What it remembers of what plain replies lose."""
 
 
 class Rendered(Struct, frozen=True):
@@ -178,6 +182,15 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
     if here is there and context.passes and not _is_wrapped_otherwise(here, body, context):
         return Rendered(body)
     plain = here.read_plain(body)
+    parts = shape = None
+    if plain is not None and here is not there:
+        parts = told_parts(plain, there, context.undo, context.salt)
+        if parts is not None:
+            shape = shape_of(plain, here, there)
+            known = PLAIN.losses_of(shape)
+            if known is not None:
+                response = _as_told(plain, parts, context)
+                return Rendered(there.build_response(response, context.client_request()), known, response)
     ledger = Ledger(here.reply_pointers, body, exact=plain is not None)
     response = plain or here.parse_response(body)
     if response.created is None:
@@ -187,7 +200,23 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
         response = heard(response, hearing)
     if here is not there or context.undo is not NO_UNDO:
         response = _fitted(response, here, there, context, ledger)
-    return Rendered(there.build_response(response, context.client_request()), ledger.losses(), response)
+    losses = ledger.losses()
+    if shape is not None:
+        PLAIN.keep(shape, losses)
+    return Rendered(there.build_response(response, context.client_request()), losses, response)
+
+
+def _as_told(plain: Response, parts: tuple[AnyPart, ...], context: Context) -> Response:
+    """Return a plain reply with what the client is told of it, and nothing else."""
+    usage, created = plain.usage, plain.created
+    return Response(
+        id=plain.id,
+        model=plain.model,
+        parts=parts,
+        finish=plain.finish,
+        usage=structs.replace(usage, extras=None) if usage is not None and usage.extras is not None else usage,
+        created=context.now if created is None else created,
+    )
 
 
 def _fitted(response: Response, here: Dialect, there: Dialect, context: Context, ledger: Ledger) -> Response:
@@ -299,18 +328,31 @@ class StreamTranslator:
         return b""
 
     def _told(self, events: list[Event]) -> bytes:
+        if self._hearing is not None:
+            events = self._hearing.feed(events)
+        # Most events are text that goes on in an open part: those take the straight way.
+        if len(events) == 1 and type(event := events[0]) is PartDelta:
+            place = self._place if event.index == self._flowing else self._flow(event.index)
+            if place is not None:
+                return self._grown(event, place)
+        return self._told_all(events)
+
+    def _grown(self, event: PartDelta, place: int) -> bytes:
+        if place != event.index:
+            event = PartDelta(place, event.text, event.piece)
+        if self._watch is not None:
+            self._watch.grow(place, event.text)
+        return self._encoder.feed(event)
+
+    def _told_all(self, events: list[Event]) -> bytes:
         told: list[bytes] = []
         encode = self._encoder.feed
         fitter = self._fitter
-        for event in events if self._hearing is None else self._hearing.feed(events):
-            # Most events are text that goes on in an open part: those take the straight way.
+        for event in events:
             if type(event) is PartDelta:
                 place = self._place if event.index == self._flowing else self._flow(event.index)
                 if place is not None:
-                    straight = event if place == event.index else PartDelta(place, event.text, event.piece)
-                    told.append(encode(straight))
-                    if self._watch is not None:
-                        self._watch.grow(place, event.text)
+                    told.append(self._grown(event, place))
                     continue
             self._flowing = -1
             if type(event) is Started and event.created is None:

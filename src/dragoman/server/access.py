@@ -18,6 +18,7 @@ from dragoman.config import NOBODY
 from dragoman.core.problems import Problem
 from dragoman.http.message import Request
 
+_MOST_KNOWN = 64
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -50,6 +51,8 @@ class Access:
     def __init__(self, keys: Iterable[Key], hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
         self._keys = tuple(keys)
         self._hosts = frozenset(host.lower() for host in hosts)
+        self._known: set[str | None] = set()
+        """Host headers that were found to be ours."""
         self._origins = tuple(origin.lower().rstrip("/") for origin in origins)
 
     def admit(self, request: Request, *, anybody: bool = False) -> Key:
@@ -69,6 +72,10 @@ class Access:
         return found[0]
 
     def _check_host(self, request: Request) -> None:
+        named = request.named
+        # One of each, and from no page: most requests are like that, and come to the same few names.
+        if len(named) == len(request.headers) and named.get("host") in self._known and "origin" not in named:
+            return
         hosts = [value for name, value in request.headers if name == "host"]
         if len(hosts) != 1:
             raise Problem("invalid_request", "a request needs one host header")
@@ -79,6 +86,8 @@ class Access:
             if name == "origin" and not self._is_ours(value.strip().lower(), host):
                 words = f"a page of {value!r} may not ask here: add it to [server] origins if it should"
                 raise Problem("permission", words, status=403)
+        if len(self._known) < _MOST_KNOWN:
+            self._known.add(hosts[0])
 
     def _is_ours(self, origin: str, host: str) -> bool:
         """Tell whether an origin is one of our own names, or one that is configured."""

@@ -81,7 +81,7 @@ class App:
 
     async def _answer(self, exchange: Exchange, path: Path | None, key: Key, record: Record) -> None:
         request = exchange.request
-        if request.header("sec-websocket-key"):
+        if request.method == "GET" and request.header("sec-websocket-key"):
             # With this status clients that prefer a WebSocket turn to HTTP at once.
             told = dialect_named(record.dialect).build_error(Problem("unsupported", "use HTTP here, not a WebSocket"))
             await exchange.send(426, told.headers, told.body)
@@ -207,13 +207,15 @@ class App:
             elif path.flat:
                 call = flattened(call)
         in_items = path.google and path.stream and request.query.get("alt") != "sse"
+        named = request.named
+        said = named.get("x-dragoman-strict")
         ask = Ask(
             dialect=path.dialect,
             call=call,
             framing="array" if in_items else "sse",
-            strict=wants_strict(request.header("x-dragoman-strict"), usual=self._strict),
+            strict=self._strict if said is None else wants_strict(said, usual=self._strict),
             owner=owner,
-            headers=passed(request.headers),
+            headers=() if _PASSED.isdisjoint(named) else passed(request.headers),
             target=without_key(request.target) if path.queried and "?" in request.target else "",
         )
         return ask, wanted

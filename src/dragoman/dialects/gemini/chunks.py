@@ -51,7 +51,7 @@ from dragoman.wire.shape import Unread
 
 _MORE: Decoder[More] = Decoder(More)
 _NO_PARTS: list[Part] = []
-_ODD_USAGE = 80
+_ODD_USAGE = 64
 """Usage shorter than this may have no counts."""
 
 
@@ -131,12 +131,13 @@ class ChunkReader:
             return False
         try:
             more = _MORE.decode(body)
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            (candidate,) = more.candidates
+            (part,) = candidate.content.parts
+        except (msgspec.MsgspecError, RecursionError, ValueError):
+            return False  # no such chunk, or one with more or fewer of something
+        if candidate.index:
             return False
-        candidates = more.candidates
-        if len(candidates) != 1 or candidates[0].index or len(candidates[0].content.parts) != 1:
-            return False
-        text = candidates[0].content.parts[0].text
+        text = part.text
         usage = more.usage_metadata
         if self._counted and len(usage) > _ODD_USAGE:
             self._usage = usage

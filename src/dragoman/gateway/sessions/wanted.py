@@ -43,8 +43,8 @@ _NOTHING = Wanted()
 
 def asked_by_headers(headers: Headers) -> Wanted:
     """Read what the headers ask for."""
-    said = {name: value for name, value in headers if name in _HEADERS}
-    if not said:
+    said = dict(headers)
+    if _HEADERS.isdisjoint(said):
         return _NOTHING
     count = said.get("x-stainless-retry-count", "0")
     return Wanted(

@@ -60,7 +60,7 @@ def _shown(record: Record) -> bytes:
         "seconds": record.seconds,
         "finish": record.finish,
         "usage": record.usage,
-        "losses": record.losses,
+        "losses": record.all_losses,
         "problem": None if problem is None else {"kind": problem.kind, "message": problem.message},
     }
     return json.encode(shown)

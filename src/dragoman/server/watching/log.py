@@ -12,6 +12,8 @@ from pathlib import Path
 from time import gmtime, strftime, time
 from typing import Any
 
+from msgspec import UNSET, Struct, UnsetType
+
 from dragoman.config import Config, ConfigError
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import redact
@@ -24,7 +26,41 @@ _LONGEST = 500
 _MOST_READ = 4000
 """Letters that are looked at for these; secrets among them are longer than what stands in their place."""
 _LONGEST_TRACE = 64 << 10
-Fields = dict[str, Any]
+
+
+class Tokens(Struct, frozen=True):
+    """What was used."""
+
+    input: int | None
+    output: int | None
+    cached: int | None
+    reasoning: int | None
+
+
+class Line(Struct, frozen=True):
+    """What is told of an exchange, in this order."""
+
+    time: str
+    exchange: str
+    owner: str
+    operation: str
+    dialect: str
+    model: str
+    upstream: str
+    upstream_model: str
+    status: int
+    outcome: str
+    tries: int
+    stream: bool
+    first_ms: float | None
+    total_ms: float | None
+    finish: str
+    losses: int
+    tokens: Tokens | UnsetType = UNSET
+    problem: str | UnsetType = UNSET
+    message: str | UnsetType = UNSET
+    worker: int | UnsetType = UNSET
+    """Which of several workers says this."""
 
 
 class Log:
@@ -37,25 +73,25 @@ class Log:
         form: str = "json",
         secrets: Collection[str] = (),
         crashes: bool = False,
-        more: Fields | None = None,
+        worker: int | UnsetType = UNSET,
     ) -> None:
         self._add = add
         self._secrets = secrets
         self._form = _plain if form == "text" else json.encode
         self._crashes_only = crashes
-        self._more = more
+        self._worker = worker
 
     def ended(self, record: Record) -> None:
         """Tell of an exchange that is over."""
         if record.crash is not None:
             self.crashed(record.crash, record.id)
         if not self._crashes_only and (record.operation not in QUIET or record.problem is not None):
-            self._add(self._form(self._fields(record)))
+            self._add(self._form(self._line(record)))
 
     def crashed(self, error: BaseException, exchange: str = "", words: str = "") -> None:
         """Tell of a failure of our own."""
         lines = redact("".join(traceback.format_exception(error))[-_LONGEST_TRACE:], self._secrets)
-        fields: Fields = {"time": _moment(time()), "event": "crash", "exchange": exchange, "message": words}
+        fields = {"time": _moment(time()), "event": "crash", "exchange": exchange, "message": words}
         if self._form is _plain:
             self._add(f"{fields['time']} crash {exchange} {words}\n{lines}".encode())
         else:
@@ -67,38 +103,32 @@ class Log:
         words = self._clean(str(context.get("message", "")))
         self.crashed(error if isinstance(error, BaseException) else RuntimeError(words), words=words)
 
-    def _fields(self, record: Record) -> Fields:
+    def _line(self, record: Record) -> Line:
         problem, usage = record.problem, record.usage
-        fields: Fields = {
-            "time": _moment(record.began),
-            "exchange": record.id,
-            "owner": record.owner,
-            "operation": record.operation,
-            "dialect": record.dialect,
-            # A name that was answered to is no secret; any other is a client's word.
-            "model": record.model if record.outcome == "answered" else self._clean(record.model),
-            "upstream": record.upstream,
-            "upstream_model": record.upstream_model
-            if record.outcome == "answered"
-            else self._clean(record.upstream_model),
-            "status": record.status,
-            "outcome": record.outcome,
-            "tries": record.tries,
-            "stream": record.stream,
-            "first_ms": _milliseconds(record.first),
-            "total_ms": _milliseconds(record.seconds),
-            "finish": record.finish,
-            "losses": len(record.losses),
-        }
-        if usage is not None:
-            counted = {"input": usage.input, "output": usage.output}
-            fields["tokens"] = {**counted, "cached": usage.cached, "reasoning": usage.reasoning}
-        if problem is not None:
-            fields["problem"] = problem.kind
-            fields["message"] = self._clean(problem.message)
-        if self._more is not None:
-            fields.update(self._more)
-        return fields
+        # A name that was answered to is no secret; any other is a client's word.
+        clean = _as_it_is if record.outcome == "answered" else self._clean
+        return Line(
+            _moment(record.began),
+            record.id,
+            record.owner,
+            record.operation,
+            record.dialect,
+            clean(record.model),
+            record.upstream,
+            clean(record.upstream_model),
+            record.status,
+            record.outcome,
+            record.tries,
+            record.stream,
+            _milliseconds(record.first),
+            _milliseconds(record.seconds),
+            record.finish,
+            len(record.losses) + len(record.reply_losses),
+            UNSET if usage is None else Tokens(usage.input, usage.output, usage.cached, usage.reasoning),
+            UNSET if problem is None else problem.kind,
+            UNSET if problem is None else self._clean(problem.message),
+            self._worker,
+        )
 
     def _clean(self, text: str) -> str:
         # It is cut before it is read: a client may name a model with a million letters.
@@ -120,25 +150,29 @@ def _milliseconds(seconds: float | None) -> float | None:
     return None if seconds is None else int(seconds * 10_000) / 10
 
 
-def _plain(fields: Fields) -> bytes:
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def _plain(line: Line) -> bytes:
     """Return a line for a person."""
-    words = [fields["time"][11:], str(fields["status"] or "-"), fields["outcome"], fields["dialect"]]
-    if fields["model"]:
-        words.append(fields["model"])
-    if fields["upstream"]:
-        words.append(f"-> {fields['upstream']}/{fields['upstream_model']}")
-    words.append(f"{fields['total_ms']:.0f} ms")
-    if fields["stream"] and fields["first_ms"] is not None:
-        words.append(f"(first {fields['first_ms']:.0f} ms)")
-    if "tokens" in fields:
-        words.append(f"{fields['tokens']['input']}+{fields['tokens']['output']} tokens")
-    if fields["losses"]:
-        words.append(f"{fields['losses']} losses")
-    if fields["tries"] > 1:
-        words.append(f"{fields['tries']} tries")
-    if "problem" in fields:
-        words.append(f"{fields['problem']}: {fields['message']}")
-    return " ".join([*words, fields["exchange"]]).replace("\n", " ").encode()
+    words = [line.time[11:], str(line.status or "-"), line.outcome, line.dialect]
+    if line.model:
+        words.append(line.model)
+    if line.upstream:
+        words.append(f"-> {line.upstream}/{line.upstream_model}")
+    words.append(f"{line.total_ms:.0f} ms")
+    if line.stream and line.first_ms is not None:
+        words.append(f"(first {line.first_ms:.0f} ms)")
+    if line.tokens is not UNSET:
+        words.append(f"{line.tokens.input}+{line.tokens.output} tokens")
+    if line.losses:
+        words.append(f"{line.losses} losses")
+    if line.tries > 1:
+        words.append(f"{line.tries} tries")
+    if line.problem is not UNSET:
+        words.append(f"{line.problem}: {line.message}")
+    return " ".join([*words, line.exchange]).replace("\n", " ").encode()
 
 
 @contextmanager
@@ -151,8 +185,9 @@ def opened(config: Config, worker: int | None = None) -> Generator[Log]:
         words = f'{said!r} cannot be written ({error.strerror}): name another file, "stderr" or "off"'
         raise ConfigError(config.source, "server.log", words) from None
     try:
-        more = None if worker is None else {"worker": worker}
         form, crashes = config.server.log_format, said == "off"
-        yield Log(lines.add, form=form, secrets=config.secrets, crashes=crashes, more=more)
+        yield Log(
+            lines.add, form=form, secrets=config.secrets, crashes=crashes, worker=UNSET if worker is None else worker
+        )
     finally:
         lines.close()

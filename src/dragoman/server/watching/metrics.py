@@ -59,12 +59,17 @@ class Metrics:
         if record.stream and record.first is not None:
             numbers[row + FIRST_AT + bisect_left(BOUNDS, record.first)] += 1
             numbers[row + FIRST_AT + CLASSES] += record.first
-        if record.usage is not None:
-            for at, tokens in enumerate(_tokens(record.usage), row + TOKENS_AT):
-                if tokens:
-                    numbers[at] += tokens
-        for loss in record.losses:
-            numbers[row + LOSSES_AT + LOSSES.index(loss.kind)] += 1
+        usage = record.usage
+        if usage is not None:
+            numbers[row + TOKENS_AT] += usage.input or 0
+            numbers[row + TOKENS_AT + 1] += usage.output or 0
+            if usage.cached or usage.cache_written or usage.reasoning:
+                for at, tokens in enumerate(_finer(usage), row + TOKENS_AT + 2):
+                    numbers[at] += tokens or 0
+        if record.losses or record.reply_losses:
+            kinds = [loss.kind for loss in record.all_losses]
+            for at, kind in enumerate(LOSSES, row + LOSSES_AT):
+                numbers[at] += kinds.count(kind)
         if record.tries > 1:
             numbers[row + RETRIES_AT] += record.tries - 1
 
@@ -87,5 +92,5 @@ class Metrics:
         return exposed(self._board)
 
 
-def _tokens(usage: Usage) -> tuple[int | None, ...]:
-    return usage.input, usage.output, usage.cached, usage.cache_written, usage.reasoning
+def _finer(usage: Usage) -> tuple[int | None, ...]:
+    return usage.cached, usage.cache_written, usage.reasoning
