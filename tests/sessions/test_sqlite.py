@@ -1,6 +1,7 @@
 """What only the file promises."""
 
 import asyncio
+import os
 import sqlite3
 from contextlib import closing
 from threading import Timer
@@ -31,3 +32,15 @@ def test_a_file_that_another_never_lets_go_of_cannot_be_opened(held, monkeypatch
     monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 0.1)
     with pytest.raises(Unavailable, match="locked"):
         Sqlite(held[0])
+
+
+def test_its_files_are_read_by_nobody_else(tmp_path):
+    before = os.umask(0)
+    try:
+        store = Sqlite(tmp_path / "kept" / "sessions.sqlite3")
+        made = list((tmp_path / "kept").iterdir())
+        assert made
+        assert not [path.name for path in (tmp_path / "kept", *made) if path.stat().st_mode & 0o077]
+        asyncio.run(store.close())
+    finally:
+        os.umask(before)
