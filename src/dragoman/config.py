@@ -7,15 +7,16 @@ import hashlib
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
+from dragoman.config_hints import choices_at, hint, keys_of
+from dragoman.mcp.server_settings import McpTable, prompted
 from dragoman.mcp.settings import SettingsError, ToolServer, read_servers
 from dragoman.web_settings import WebTable
 
@@ -180,6 +181,7 @@ class Config(Struct, frozen=True, kw_only=True):
     tools: Mapping[str, ToolServer] = {}
     """External servers whose tools we run."""
     web: WebTable = WebTable()
+    mcp: McpTable = McpTable()
     source: str = "the environment"
 
     @property
@@ -196,7 +198,8 @@ def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) 
     file = file_of(path, environment)
     if file is None:
         server, tools = _switched(ServerTable(), environment), _Reader("", environment).tools({})
-        return Config(server=server, upstreams=found_in(environment), tools=tools)
+        mcp = prompted(McpTable(), environment)
+        return Config(server=server, upstreams=found_in(environment), tools=tools, mcp=mcp)
     try:
         document = tomllib.loads(file.read_text())
     except OSError as error:
@@ -250,10 +253,10 @@ class _Reader:
         self._environment = environment
 
     def read(self, document: dict[str, Any]) -> Config:
-        known = {"server", "upstreams", "models", "sessions", "media", "tools", "web"}
+        known = {"server", "upstreams", "models", "sessions", "media", "tools", "web", "mcp"}
         for name in document:
             if name not in known:
-                raise self._error(name, f"there is no such table{_hint(name, known)}")
+                raise self._error(name, f"there is no such table{hint(name, known)}")
         server = self._table("server", document.get("server", {}), ServerTable)
         upstreams = {
             name: self._upstream(name, table) for name, table in self._tables(document, "upstreams").items()
@@ -272,6 +275,7 @@ class _Reader:
             media=self._table("media", document.get("media", {}), MediaTable),
             tools=self.tools(self._tables(document, "tools")),
             web=self._table("web", document.get("web", {}), WebTable),
+            mcp=prompted(self._table("mcp", document.get("mcp", {}), McpTable), self._environment),
             source=self._file,
         )
 
@@ -290,8 +294,8 @@ class _Reader:
             inner = place.group(1) if place else ""
             words = _PLACE_IN_ERROR.sub("", words)
             unknown = _UNKNOWN.search(words)
-            hint = _hint(unknown.group(1), _keys_of(kind)) if unknown else _choices(kind, inner)
-            raise self._error(key + inner, words + hint) from None
+            told = hint(unknown.group(1), keys_of(kind)) if unknown else choices_at(kind, inner)
+            raise self._error(key + inner, words + told) from None
 
     def _upstream(self, name: str, table: Any) -> UpstreamTable:
         key = f"upstreams.{name}"
@@ -355,7 +359,7 @@ class _Reader:
             if not slash or not model:
                 raise self._error(key, f'{target!r} must be "upstream/model"')
             if place not in upstreams:
-                raise self._error(key, f"there is no upstream {place!r}{_hint(place, upstreams)}")
+                raise self._error(key, f"there is no upstream {place!r}{hint(place, upstreams)}")
             if "*" in model and "*" not in name:
                 raise self._error(key, "a `*` in the target needs one in the name")
         return targets
@@ -368,27 +372,3 @@ class _Reader:
 
     def _error(self, key: str, message: str) -> ConfigError:
         return ConfigError(self._file, key, message)
-
-
-def _hint(said: str, known: Iterable[str]) -> str:
-    """Return what may have been meant, or else what there is."""
-    names = sorted(set(known))
-    near = get_close_matches(said, names, 1)
-    return f": did you mean `{near[0]}`?" if near else f"; there are {', '.join(names)}"
-
-
-def _choices(kind: Any, inner: str) -> str:
-    """Return what there is to choose from at a key that has a few words of its own."""
-    types = [field.type for field in msgspec.structs.fields(kind) if f".{field.name}" == inner]
-    choices = [word for one in types for part in (one, *get_args(one)) for word in get_args(part) if type(word) is str]
-    return f"; there are {', '.join(choices)}" if choices else ""
-
-
-def _keys_of(kind: Any) -> Iterator[str]:
-    """Return the keys of a table and of those in it."""
-    if isinstance(kind, type) and issubclass(kind, Struct):
-        for field in msgspec.structs.fields(kind):
-            yield field.name
-            yield from _keys_of(field.type)
-    for part in get_args(kind):
-        yield from _keys_of(part)

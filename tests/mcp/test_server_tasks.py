@@ -36,6 +36,7 @@ async def begun(shelf: Shelf, work: Any) -> Job:
 
     await job.begin()
     job.task = asyncio.create_task(run())
+    await asyncio.sleep(0)  # it has begun
     return job
 
 
@@ -49,10 +50,10 @@ def test_what_ended_is_told_by_another_process_of_the_same_store(store: Store):
         async def work(_job: Job) -> dict[str, Any]:
             return {"content": [{"type": "text", "text": "done"}]}
 
-        job = await begun(Shelf(store), work)
+        job = await begun(Shelf(store.runs), work)
         assert job.task is not None
         await job.task
-        told = await Shelf(store).find("ann", job.id)
+        told = await Shelf(store.runs).find("ann", job.id)
         assert told is not None
         assert (told.status, told.result) == ("completed", {"content": [{"type": "text", "text": "done"}]})
 
@@ -61,11 +62,11 @@ def test_what_ended_is_told_by_another_process_of_the_same_store(store: Store):
 
 def test_a_task_is_found_by_its_owner_alone(store: Store):
     async def scene() -> None:
-        shelf = Shelf(store)
+        shelf = Shelf(store.runs)
         job = await begun(shelf, forever)
         assert await shelf.find("ann", job.id) is not None
         assert await shelf.find("bob", job.id) is None
-        assert await Shelf(store).find("bob", job.id) is None
+        assert await Shelf(store.runs).find("bob", job.id) is None
         await shelf.cancel("bob", job.id)
         assert job.status == "working"
         await shelf.close()
@@ -75,7 +76,7 @@ def test_a_task_is_found_by_its_owner_alone(store: Store):
 
 def test_a_task_that_is_cancelled_elsewhere_is_cancelled_for_everybody(store: Store):
     async def scene() -> None:
-        here, there = Shelf(store), Shelf(store)
+        here, there = Shelf(store.runs), Shelf(store.runs)
         job = await begun(here, forever)
         await there.cancel("ann", job.id)
         told = await there.find("ann", job.id)
@@ -91,12 +92,10 @@ def test_a_task_that_is_cancelled_elsewhere_is_cancelled_for_everybody(store: St
 
 def test_a_task_whose_maker_is_gone_has_failed(store: Store):
     async def scene() -> None:
-        shelf = Shelf(store)
+        shelf = Shelf(store.runs)
         job = await begun(shelf, forever)
-        turn = await store.turn("ann", f"task-{job.id}")
-        assert turn is not None
-        await store._engine.write(lambda cursor: cursor.run("UPDATE turns SET alive = alive - 60"))
-        told = await Shelf(store).find("ann", job.id)
+        await store._engine.write(lambda cursor: cursor.run("UPDATE runs SET alive = alive - 60"))
+        told = await Shelf(store.runs).find("ann", job.id)
         assert told is not None
         assert told.status == "failed"
         assert told.error is not None
@@ -138,5 +137,17 @@ def test_a_job_ends_once_and_is_told_in_the_words_of_the_protocol():
         assert (told["ttlMs"], told["pollIntervalMs"]) == (60_000, 1000)
         assert "result" not in told
         assert "error" not in told
+
+    asyncio.run(scene())
+
+
+def test_a_task_is_forgotten_when_its_time_is_over(store: Store):
+    async def scene() -> None:
+        shelf = Shelf(store.runs)
+        job = await begun(shelf, forever)
+        await shelf.close()
+        assert await shelf.find("ann", job.id) is not None
+        await store._engine.write(lambda cursor: cursor.run("UPDATE runs SET created = created - 90000"))
+        assert await shelf.find("ann", job.id) is None
 
     asyncio.run(scene())

@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 
 from dragoman.config import Config, file_of, load
 from dragoman.gateway.redact import HIDDEN, redact
+from dragoman.mcp.server_settings import SYSTEM_PROMPT
 from dragoman.mcp.settings import VARIABLE
 
 _SECRETS = frozenset({"api_key", "access_token", "client_secret", "key", "env", "headers"})
@@ -37,6 +38,7 @@ def told(path: Path | None, environment: Mapping[str, str] = os.environ) -> Iter
     yield from _table("sessions", config.sessions, document.get("sessions", {}))
     yield from _table("media", config.media, document.get("media", {}))
     yield from _table("web", config.web, document.get("web", {}))
+    yield from _table("mcp", config.mcp, document.get("mcp", {}), usual=f"the variable {SYSTEM_PROMPT}")
     for name, table in config.upstreams.items():
         said = document.get("upstreams", {}).get(name)
         yield from _table(f"upstreams.{name}", table, said or {}, usual=_appeared(name) if said is None else "default")

@@ -20,20 +20,10 @@ from dragoman.gateway.route import Target
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.link import Failure, Untrusted
 from dragoman.server.places import place
+from dragoman.server.usual import USUAL
 from dragoman.upstreams.place import Upstream
 from dragoman.wire import json
 
-_USUAL: Mapping[str, str] = {
-    "gemini": "gemini-3-flash",
-    "vertex-gemini": "gemini-3-flash",
-    "code-assist": "gemini-3-flash",
-    "anthropic": "claude-haiku-4-5",
-    "vertex-anthropic": "claude-haiku-4-5",
-    "openai": "gpt-5.4-mini",
-    "openai-responses": "gpt-5.4-mini",
-    "simulator": "gemini-3-flash",
-}
-"""Models to try where the configuration names none."""
 _REMEDIES: Mapping[Kind, str] = {
     "authentication": "check the key in [upstreams.{name}]",
     "permission": "the account may not use this model: enable it there, or name another with --model {name}/MODEL",
@@ -71,7 +61,7 @@ async def examine(config: Config, models: Sequence[str] = (), patience: float = 
             tried = _models(config, name, table, models)
             if models and not tried:
                 continue
-            upstream = (await place(name, table, client, stack))(next(iter(tried), _USUAL[table.kind]))
+            upstream = (await place(name, table, client, stack))(next(iter(tried), USUAL[table.kind]))
             visit = _Visit(config, name, table, client, Deadlines(connect=10.0, first_byte=patience, idle=patience))
             async for check in visit.checks(upstream, tried):
                 yield check
@@ -82,7 +72,7 @@ def _models(config: Config, name: str, table: UpstreamTable, models: Sequence[st
     targets = models or [target for targets in config.models.values() for target in targets]
     own = [target.partition("/")[2] for target in targets if target.partition("/")[0] == name]
     named = tuple(dict.fromkeys(model for model in own if "*" not in model))
-    return named or (() if models or (table.kind == "openai" and table.base_url) else (_USUAL[table.kind],))
+    return named or (() if models or (table.kind == "openai" and table.base_url) else (USUAL[table.kind],))
 
 
 class _Visit:
@@ -130,7 +120,7 @@ class _Visit:
             listed: Any = json.decode(await (await self._client.ask(asked, self._deadlines)).read())
             return (str(listed["data"][0]["id"]),)
         except (Failure, json.Malformed, KeyError, IndexError, TypeError):
-            return (_USUAL[self._table.kind],)
+            return (USUAL[self._table.kind],)
 
     def _good(self, check: str, detail: str, model: str = "") -> Check:
         return self._check(check, model, ok=True, detail=detail)

@@ -26,7 +26,7 @@ from dragoman.gateway.telling import headers_of, signed
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.message import Headers, Request
 from dragoman.server.access import Access, Key
-from dragoman.server.endpoints import code_assist, models, passing, stored_paths
+from dragoman.server.endpoints import code_assist, mcp, models, passing, stored_paths
 from dragoman.server.endpoints.other_paths import OtherPath
 from dragoman.server.paths import Path, dialect_of, methods_of, path_of
 from dragoman.server.strictness import wants_strict
@@ -41,10 +41,13 @@ _HEALTHY = b'{"status":"ok"}'
 class App:
     """Answers every request."""
 
-    def __init__(self, relay: Relay, access: Access, watch: Watch, desk: Desk, *, strict: bool = False) -> None:
+    def __init__(  # noqa: PLR0913  what answers, and what looks on
+        self, relay: Relay, access: Access, watch: Watch, desk: Desk, door: mcp.Door, *, strict: bool = False
+    ) -> None:
         self._relay = relay
         self._access = access
         self._desk = desk
+        self._door = door
         self.background = Background(desk.store, relay, watch.observers)
         self._strict = strict
         self._watch = watch
@@ -114,6 +117,8 @@ class App:
                 await exchange.send(200, headers_of(record, _JSON), told)
             case "other" if path.other is not None:
                 await self._pass_on(exchange, path.other, key, record)
+            case "mcp":
+                await self._enter(exchange, key)
             case "exchange":
                 await exchange.send(*await self._watch.exchanges.tell(path.name, key.name))
             case _:
@@ -145,6 +150,13 @@ class App:
         finally:
             if not goes_on:
                 give_back()
+
+    async def _enter(self, exchange: Exchange, key: Key) -> None:
+        self._watch.quotas.take(key)
+        try:
+            await self._door.answer(exchange, key)
+        finally:
+            self._watch.quotas.give_back(key)
 
     async def _pass_on(self, exchange: Exchange, other: OtherPath, key: Key, record: Record) -> None:
         going = passing.found(exchange.request, other, record.dialect, self._relay.routes, key)
@@ -226,7 +238,8 @@ class App:
         if exchange.started:
             exchange.cut()
             return
-        reply: ErrorReply = dialect_named(record.dialect).build_error(problem)
+        is_mcp = record.operation == "mcp"
+        reply: ErrorReply = mcp.refusal(problem) if is_mcp else dialect_named(record.dialect).build_error(problem)
         record.status = reply.status
         headers = headers_of(record, reply.headers)
         if record.is_spent or not client_may_retry(problem, record.tries):

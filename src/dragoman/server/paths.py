@@ -8,7 +8,9 @@ from msgspec import Struct
 
 from dragoman.server.endpoints.other_paths import OtherPath, other_path_of
 
-Operation = Literal["generate", "count", "models", "model", "health", "metrics", "exchange", "assist", "kept", "other"]
+Operation = Literal[
+    "generate", "count", "models", "model", "health", "metrics", "exchange", "assist", "kept", "other", "mcp"
+]
 
 
 class Path(Struct, frozen=True, kw_only=True):
@@ -48,6 +50,9 @@ _FIXED: dict[tuple[str, str], Path] = {
     ("POST", "/v1/gemini"): Path(dialect="gemini", operation="generate", in_session=True),
     ("POST", "/v1/conversations"): Path(dialect="responses", operation="kept", action="conversations.create"),
     ("GET", "/v1/models"): Path(operation="models"),
+    ("POST", "/mcp"): Path(operation="mcp"),
+    ("GET", "/mcp"): Path(operation="mcp"),
+    ("DELETE", "/mcp"): Path(operation="mcp"),
     ("GET", "/health"): Path(operation="health"),
     ("GET", "/metrics"): Path(operation="metrics"),
     ("GET", "/api/hello"): Path(dialect="messages", operation="health"),

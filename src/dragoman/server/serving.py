@@ -12,8 +12,10 @@ from dragoman.http.server import Server, listening
 from dragoman.server.access import Access, Key, hashed, own_names
 from dragoman.server.app import App
 from dragoman.server.connected import connected
+from dragoman.server.endpoints.mcp import Door
 from dragoman.server.process.seat import Seat
 from dragoman.server.refusing import refusal
+from dragoman.server.toolbox import open_toolbox
 from dragoman.server.watching.watch import Watch
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -47,7 +49,10 @@ async def running(
         watch = Watch(config, observers, seat)
         if seat is not None:
             await stack.enter_async_context(seat.siblings.answered(watch.exchanges.find))
-        app = App(upstreams.relay, _access(config, host), watch, upstreams.desk, strict=config.server.strict)
+        toolbox = await stack.enter_async_context(open_toolbox(config))
+        door = Door(config, upstreams, watch.observers, toolbox)
+        stack.push_async_callback(door.close)
+        app = App(upstreams.relay, _access(config, host), watch, upstreams.desk, door, strict=config.server.strict)
         stack.push_async_callback(app.background.close)
         held = convert(to_builtins(config.server.limits), Limits)
         server = await stack.enter_async_context(

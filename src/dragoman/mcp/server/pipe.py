@@ -78,7 +78,8 @@ class _Flight:
 async def serve_pipe(server: Server[Any]) -> None:
     """Serve standard input and output until the input ends and all is answered."""
     try:
-        async with stdio_server() as (read, write):
+        # The SDK's writer ends when its stream is closed.
+        async with stdio_server() as (read, write), write:
             await converse(server, read, write)
     except* BrokenPipeError:
         pass  # who read the answers has seen enough

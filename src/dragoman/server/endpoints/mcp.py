@@ -1,0 +1,104 @@
+"""The door for MCP, in a gateway and on a pipe: opened by the first who comes, because the SDK is slow to load.
+
+Who may come in is decided before, as for every path. What goes wrong before the SDK has a say is told as it would.
+"""
+
+import asyncio
+import importlib
+from typing import TYPE_CHECKING
+
+from dragoman import __version__
+from dragoman.config import Config
+from dragoman.core.problems import Problem
+from dragoman.core.request import NativeTool
+from dragoman.dialects.record import ErrorReply
+from dragoman.gateway.observe import Observers
+from dragoman.http.exchange import Exchange
+from dragoman.interpreter.native_tools import counterpart
+from dragoman.server.access import Key
+from dragoman.server.connected import Connected
+from dragoman.server.observed import observed_model
+from dragoman.server.toolbox import Toolbox
+from dragoman.server.usual import usual_model
+from dragoman.wire import json
+
+if TYPE_CHECKING:
+    from dragoman.mcp.server.serving import Serving
+
+_SEARCH = NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}')
+_SERVING = "dragoman.mcp.server.serving"
+_REFUSED = -32000
+"""JSON-RPC leaves this number to servers."""
+_WHO = "mcp"
+
+
+class Door:
+    """Opens the MCP server when somebody comes."""
+
+    def __init__(self, config: Config, connected: Connected, observers: Observers, toolbox: Toolbox) -> None:
+        self._config = config
+        self._connected = connected
+        self._observers = observers
+        self._toolbox = toolbox
+        self._opening = asyncio.Lock()
+        self._serving: Serving | None = None
+
+    async def answer(self, exchange: Exchange, key: Key) -> None:
+        """Answer one request."""
+        serving = await self.opened()
+        await serving.answer(exchange, key.name, key.allows)
+
+    async def opened(self) -> "Serving":
+        """Return the server, after making it if nobody has."""
+        async with self._opening:
+            if self._serving is None:
+                try:
+                    await asyncio.to_thread(importlib.import_module, _SERVING)
+                except ImportError as error:
+                    raise Problem("unsupported", str(error), status=501) from None
+                self._serving = self._made()
+            return self._serving
+
+    async def close(self) -> None:
+        """Close the server, if it was opened."""
+        if self._serving is not None:
+            await self._serving.close()
+
+    def _made(self) -> "Serving":
+        from dragoman.mcp.server.conversations import Conversations  # noqa: PLC0415  the SDK is an extra
+        from dragoman.mcp.server.service import Service, Settings  # noqa: PLC0415
+        from dragoman.mcp.server.serving import Serving  # noqa: PLC0415
+
+        table, relay, store = self._config.mcp, self._connected.relay, self._connected.desk.store
+        settings = Settings(
+            model=table.model or usual_model(self._config),
+            search_model=table.search_model,
+            system=table.system_prompt,
+            max_turns=table.max_turns,
+            seconds=table.seconds,
+            destinations=table.destinations,
+        )
+        service = Service(
+            settings=settings,
+            model=lambda owner: observed_model(relay, self._observers, owner, _WHO),
+            search_tool=self._search_tool,
+            executor=self._toolbox.executor,
+            read_page=self._toolbox.web.read,
+            conversations=Conversations(store, hours=table.session_hours, longest=table.session_messages),
+        )
+        return Serving(
+            service, store, version=__version__, largest=self._config.server.limits.body, fixtures=table.fixtures
+        )
+
+    def _search_tool(self, model: str) -> NativeTool | None:
+        """Return what makes a model search, in the words of the upstream that answers for it."""
+        return counterpart(_SEARCH, self._connected.relay.routes.of(model)[0].upstream.dialect)
+
+
+def refusal(problem: Problem) -> ErrorReply:
+    """Return what a client is told that is not let in, or cannot be served."""
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": _REFUSED, "message": problem.message}}
+    headers = {"content-type": "application/json"}
+    if problem.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return ErrorReply(problem.status, headers, json.encode(error))
