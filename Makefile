@@ -12,11 +12,12 @@ BIN := .venv/bin
 STAMP := .venv/.set-up
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup lock test test-slow check format run bench mutate fuzz losses rules matrix
+.PHONY: help setup lock test test-slow conformance check format run bench mutate fuzz losses rules matrix
 
 help:
 	@echo "make test       the fast tests"
 	@echo "make test-slow  every test, slow ones included"
+	@echo "make conformance  the official conformance suite of MCP, from npm"
 	@echo "make check      ruff check, ruff format --check, pyright"
 	@echo "make run        the gateway on 127.0.0.1:8741; the simulator answers where no key is set"
 	@echo "make bench      speed; make mutate: mutation test (SEED, COUNT)"
@@ -46,6 +47,10 @@ test: $(STAMP)
 
 test-slow: $(STAMP)
 	$(PYTEST) -n $(JOBS)
+
+# Every required scenario of both revisions of MCP, against what we have of client and server; fixtures only here.
+conformance: $(STAMP)
+	$(PYTEST) -n 0 -rs tests/mcp -k conformance
 
 check: $(STAMP)
 	$(BIN)/ruff check .

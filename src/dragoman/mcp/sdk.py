@@ -5,6 +5,7 @@ try:
     import httpx2
     import mcp_types as types
     from mcp import Client, MCPError, StdioServerParameters
+    from mcp.client.session import ElicitationFnT
     from mcp.client.stdio import stdio_client
     from mcp.client.streamable_http import streamable_http_client
     from mcp.client.subscriptions import SubscriptionLost
@@ -17,6 +18,7 @@ except ImportError as error:
 __all__ = [
     "MODERN_PROTOCOL_VERSIONS",
     "Client",
+    "ElicitationFnT",
     "MCPError",
     "ProgressFnT",
     "StdioServerParameters",

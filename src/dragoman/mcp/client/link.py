@@ -17,6 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from dragoman.mcp.client.abilities import NO_ABILITIES, Abilities
 from dragoman.mcp.client.listening import listen
 from dragoman.mcp.client.transports import Ends, Murmur, opened
 from dragoman.mcp.sdk import Client, MCPError, ProgressFnT, anyio, types
@@ -54,8 +55,15 @@ class Live(Struct, frozen=True):
 class Link:
     """A server, connected or about to be."""
 
-    def __init__(self, name: str, settings: ToolServer, listed: Callable[[Sequence[types.Tool]], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: ToolServer,
+        listed: Callable[[Sequence[types.Tool]], None],
+        abilities: Abilities = NO_ABILITIES,
+    ) -> None:
         self.name = name
+        self._abilities = abilities
         self.settings = settings
         self.protocol = ""
         self.server = ""
@@ -121,13 +129,15 @@ class Link:
         over = asyncio.Event()
         self._murmur.last = ""
         deadline = anyio.current_time() + self.settings.connect
+        ends = Ends(lambda: self._end(over), lambda: self._forgotten(over))
         with anyio.CancelScope(deadline=deadline) as self._scope:
             async with Client(
-                opened(self.settings, Ends(lambda: self._end(over), lambda: self._forgotten(over)), self._murmur),
+                opened(self.settings, ends, self._murmur, self._abilities.auth),
                 mode=_MODES[self.settings.protocol],
                 read_timeout_seconds=self.settings.connect,
                 client_info=types.Implementation(name="dragoman", version=_version()),
                 message_handler=self._heard,
+                elicitation_callback=self._abilities.elicit,
                 cache=None,
             ) as client:
                 # What a server declares of its results is checked by us, where no schema can make the check run on.

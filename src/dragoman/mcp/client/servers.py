@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from dragoman.mcp.client.abilities import NO_ABILITIES, Abilities
 from dragoman.mcp.client.status import Status
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools import Handler, Registry
@@ -32,7 +33,10 @@ class _Member(Struct, frozen=True):
 class Servers:
     """External servers that are open."""
 
-    def __init__(self, configured: Mapping[str, ToolServer], registry: Registry) -> None:
+    def __init__(
+        self, configured: Mapping[str, ToolServer], registry: Registry, abilities: Mapping[str, Abilities]
+    ) -> None:
+        self._abilities = abilities
         self.registry = registry
         """Has the tools of all servers, and follows them as they change."""
         self._offered: dict[str, tuple[str, str]] = {}
@@ -43,7 +47,7 @@ class Servers:
         from dragoman.mcp.client.link import Link  # noqa: PLC0415  the SDK is slow to load, and may be missing
         from dragoman.mcp.client.toolset import Toolset  # noqa: PLC0415
 
-        link = Link(name, settings, partial(self._listed, name))
+        link = Link(name, settings, partial(self._listed, name), self._abilities.get(name, NO_ABILITIES))
         return _Member(link, Toolset(name, settings, link.call))
 
     def _listed(self, name: str, tools: "Sequence[types.Tool]") -> None:
@@ -128,13 +132,16 @@ class Servers:
 
 @asynccontextmanager
 async def open_servers(
-    configured: Mapping[str, ToolServer], registry: Registry | None = None, patience: float = PATIENCE
+    configured: Mapping[str, ToolServer],
+    registry: Registry | None = None,
+    patience: float = PATIENCE,
+    abilities: Mapping[str, Abilities] | None = None,
 ) -> AsyncGenerator[Servers]:
     """Open servers, with their tools in `registry` or in one of their own.
 
-    Whatever is not there after `patience` seconds comes later.
+    Whatever is not there after `patience` seconds comes later. `abilities` are what the program does for a server.
     """
-    servers = Servers(configured, Registry() if registry is None else registry)
+    servers = Servers(configured, Registry() if registry is None else registry, abilities or {})
     keeping = asyncio.create_task(servers.keep())
     try:
         await servers.tried(patience)

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 from dragoman.mcp.client.watchful import LARGEST, Ends, WatchfulClient
-from dragoman.mcp.sdk import StdioServerParameters, anyio, stdio_client, streamable_http_client
+from dragoman.mcp.sdk import StdioServerParameters, anyio, httpx2, stdio_client, streamable_http_client
 from dragoman.mcp.settings import ToolServer
 
 _LOG = logging.getLogger("dragoman.mcp")
@@ -31,13 +31,15 @@ Streams = tuple[Any, Any]
 
 
 @asynccontextmanager
-async def opened(settings: ToolServer, ends: Ends, murmur: "Murmur") -> AsyncGenerator[Streams]:
+async def opened(
+    settings: ToolServer, ends: Ends, murmur: "Murmur", auth: httpx2.Auth | None = None
+) -> AsyncGenerator[Streams]:
     """Open the way to a server."""
     async with AsyncExitStack() as stack:
         if settings.command:
             reading, writing = await _process(settings, murmur, stack)
         else:
-            client = await stack.enter_async_context(WatchfulClient(settings, ends))
+            client = await stack.enter_async_context(WatchfulClient(settings, ends, auth))
             way = streamable_http_client(settings.url, http_client=client, max_sse_event_size=LARGEST)
             reading, writing = await stack.enter_async_context(way)
         yield _Watched(reading, ends.over), writing

@@ -30,9 +30,9 @@ class Ends(Struct, frozen=True):
 class WatchfulClient(httpx2.AsyncClient):
     """A client for one server."""
 
-    def __init__(self, settings: ToolServer, ends: Ends) -> None:
+    def __init__(self, settings: ToolServer, ends: Ends, auth: httpx2.Auth | None) -> None:
         # Each request ends by its own time; a stream of news may be silent for days.
-        super().__init__(headers=settings.headers, timeout=httpx2.Timeout(settings.connect, read=None))
+        super().__init__(headers=settings.headers, timeout=httpx2.Timeout(settings.connect, read=None), auth=auth)
         self._address = settings.url
         self._ends = ends
         self._probe: asyncio.Task[None] | None = None
