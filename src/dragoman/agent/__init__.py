@@ -14,7 +14,16 @@ from dragoman.agent.loop import Agent
 from dragoman.agent.model import Model
 from dragoman.agent.recording import Recorder
 from dragoman.agent.runtime import InProcess, Runtime, WatchedRuntime
-from dragoman.agent.steps import ApprovalAsked, CallEnded, CallStarted, Compacted, RunEnded, Step, TurnEnded
+from dragoman.agent.steps import (
+    ApprovalAsked,
+    CallEnded,
+    CallProgressed,
+    CallStarted,
+    Compacted,
+    RunEnded,
+    Step,
+    TurnEnded,
+)
 
 __all__ = [  # noqa: RUF022  grouped by what they are for
     "Agent",
@@ -31,6 +40,7 @@ __all__ = [  # noqa: RUF022  grouped by what they are for
     "summary_by",
     "Step",
     "CallStarted",
+    "CallProgressed",
     "CallEnded",
     "ApprovalAsked",
     "TurnEnded",

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from dragoman.agent.admission import Admission, KeyedCall
 from dragoman.agent.history import answers
+from dragoman.agent.progress import progress_told
 from dragoman.agent.recording import Recorder
 from dragoman.agent.runtime import Runtime
 from dragoman.agent.steps import CallEnded, CallStarted
@@ -56,7 +57,8 @@ class Calling:
             # A handler holds functions, which nobody can keep.
             return structs.replace(await self._executor.perform(call, f"{self._run}:{keyed.key}"), handler=None)
 
-        execution = await self._runtime.step(f"tool:{keyed.key}", work)
+        async with progress_told(self._runtime):
+            execution = await self._runtime.step(f"tool:{keyed.key}", work)
         await self._ended(turn, keyed, structs.replace(execution, handler=self._executor.registry.find(call)))
 
     async def _ended(self, turn: Turn, keyed: KeyedCall, execution: Execution) -> None:

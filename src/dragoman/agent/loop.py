@@ -108,6 +108,7 @@ class Agent:
             await task
         finally:
             del self._under_way[run]
+            runtime.close()
             task.cancel()
             await asyncio.wait([task])
 

@@ -5,6 +5,7 @@ over; where a run is stopped inside one, what was said is kept and every call th
 """
 
 import asyncio
+import logging
 from time import monotonic
 
 from msgspec import structs
@@ -29,6 +30,7 @@ from dragoman.core.response import Finish, Response
 from dragoman.tools import Execution
 from dragoman.tools.handler import joined
 
+_LOG = logging.getLogger("dragoman.agent")
 _WORTH_CUTTING = 2
 """Messages below which a summary is no shorter."""
 
@@ -70,9 +72,12 @@ class Run:
             # Whoever waited is gone, or something is broken: it is written down, and told to nobody.
             is_left = isinstance(error, asyncio.CancelledError | GeneratorExit)
             await self._close_turn()
-            await self._recorder.end(self._ended_as("cancelled" if is_left else "failed"))
+            ended = self._ended_as("cancelled" if is_left else "failed")
+            _noted(ended)
+            await self._recorder.end(ended)
             raise
         ended = self._ended_as(stop)
+        _noted(ended)
         await self._recorder.end(ended)
         await self._runtime.emit(ended)
         return ended
@@ -238,3 +243,26 @@ class Run:
             await self._recorder.add(self._run, said(turn.parts))
         await self._recorder.add(self._run, answers([execution.result for _, execution in made_up]))
         return made_up
+
+
+def _noted(ended: RunEnded) -> None:
+    """Leave one record of a run: how far it went and why it ended, never what was said."""
+    statistics = ended.statistics
+    _LOG.info(
+        "run %s: %s after %d turns and %d calls, %d tokens, %.1f s",
+        ended.run,
+        ended.stop,
+        statistics.turns,
+        statistics.calls,
+        statistics.tokens,
+        statistics.seconds,
+        extra={
+            "run": ended.run,
+            "stop": ended.stop,
+            "turns": statistics.turns,
+            "calls": statistics.calls,
+            "failed": statistics.failed,
+            "tokens": statistics.tokens,
+            "seconds": statistics.seconds,
+        },
+    )

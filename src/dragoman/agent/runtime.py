@@ -47,7 +47,7 @@ class WatchedRuntime(Runtime, Protocol):
         ...
 
     def close(self) -> None:
-        """Nothing more will be emitted."""
+        """Nothing more will be emitted, or nobody watches any more: what is emitted goes nowhere, at once."""
         ...
 
     def watch(self) -> AsyncGenerator[Step]:
@@ -92,9 +92,11 @@ class InProcess:
 
     async def emit(self, event: Step) -> None:
         """Tell whoever watches; wait while much has not been read."""
-        while len(self._emitted) >= self._room:
+        while len(self._emitted) >= self._room and not self._closed:
             self._writable.clear()
             await self._writable.wait()
+        if self._closed:
+            return
         self._emitted.append(event)
         self._readable.set()
 
@@ -103,9 +105,10 @@ class InProcess:
         await asyncio.sleep(seconds)
 
     def close(self) -> None:
-        """Nothing more will be emitted."""
+        """Nothing more will be emitted, or nobody watches any more."""
         self._closed = True
         self._readable.set()
+        self._writable.set()
 
     async def watch(self) -> AsyncGenerator[Step]:
         """Iterate what is emitted, until the runtime is closed."""

@@ -1,7 +1,8 @@
 """What happens in a run, as it happens: the events of each turn of the model, and between them what the loop does.
 
 Grammar: the events of a turn, then `CallStarted` and `CallEnded` of its calls as they begin and end, then `TurnEnded`;
-at last one `RunEnded`, and nothing after it. A call that is not run has no `CallStarted`.
+at last one `RunEnded`, and nothing after it. A call that is not run has no `CallStarted`; one that is may tell between
+the two how far it is (`CallProgressed`).
 """
 
 from msgspec import Struct
@@ -12,13 +13,19 @@ from dragoman.core.parts import Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.core.response import Finish, Response
-from dragoman.tools import Execution
+from dragoman.tools import Execution, Progress
 
 
 class CallStarted(Struct, frozen=True):
     """A call is being run."""
 
     call: ToolCall
+
+
+class CallProgressed(Struct, frozen=True):
+    """A call that is being run says how far it is."""
+
+    progress: Progress
 
 
 class CallEnded(Struct, frozen=True):
@@ -78,4 +85,4 @@ class RunEnded(Struct, frozen=True, kw_only=True):
         return "".join(part.text for part in last.parts if isinstance(part, Text))
 
 
-Step = Event | CallStarted | CallEnded | ApprovalAsked | TurnEnded | Compacted | RunEnded
+Step = Event | CallStarted | CallProgressed | CallEnded | ApprovalAsked | TurnEnded | Compacted | RunEnded

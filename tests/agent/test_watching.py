@@ -1,0 +1,111 @@
+"""What whoever watches a run hears beside its events: how far calls are, and one record of each run."""
+
+import asyncio
+import logging
+import threading
+
+from agent.scripted import Scripted, agent, asked, call, ended, steps, whole
+from dragoman.agent import CallEnded, CallProgressed, CallStarted, InProcess
+from dragoman.core.parts import Text
+from dragoman.tools import reporter, tool
+
+
+@tool
+async def climb(height: int) -> str:
+    """Climb."""
+    say = reporter()
+    for metre in range(1, height + 1):
+        say(metre, height, f"at {metre} m")
+        await asyncio.sleep(0)
+    return "up"
+
+
+@tool
+def dig(depth: int) -> str:
+    """Dig, in a thread."""
+    say = reporter()
+    for metre in range(1, depth + 1):
+        say(metre, depth, "")
+    return "down"
+
+
+def told(*turn, tools=(climb, dig), **settings):
+    return steps(agent(Scripted(list(turn), [Text(text="Done.")]), *tools, **settings))
+
+
+def test_progress_of_a_call_is_told_while_it_runs():
+    story = told(call("climb", {"height": 3}, "c"))
+    heard = [step.progress for step in story if isinstance(step, CallProgressed)]
+    assert [(each.done, each.total, each.message) for each in heard][-1] == (3, 3, "at 3 m")
+    assert {each.call.id for each in heard} == {"c"}
+    kinds = [type(step) for step in story]
+    assert kinds.index(CallStarted) < kinds.index(CallProgressed) < kinds.index(CallEnded)
+    assert not any(isinstance(step, CallProgressed) for step in story[kinds.index(CallEnded) :])
+
+
+def test_a_thread_that_says_much_is_told_of_by_its_newest_word():
+    story = told(call("dig", {"depth": 5000}, "d"), runtime=lambda run: InProcess(run, room=2))
+    heard = [step.progress.done for step in story if isinstance(step, CallProgressed)]
+    assert heard[-1] == 5000
+    assert heard == sorted(heard)
+    assert len(heard) < 5000
+
+
+def test_calls_at_once_each_tell_their_own_progress():
+    story = told(call("climb", {"height": 2}, "a"), call("climb", {"height": 4}, "b"))
+    last = {step.progress.call.id: step.progress.done for step in story if isinstance(step, CallProgressed)}
+    assert last == {"a": 2, "b": 4}
+
+
+def test_a_tool_that_speaks_after_its_end_is_not_heard():
+    late = []
+
+    @tool
+    def leave() -> str:
+        """Leave something that speaks later."""
+        say = reporter()
+        gone = threading.Event()
+        late.append((gone, threading.Thread(target=lambda: (gone.wait(5), say(1, None, "late")))))
+        late[0][1].start()
+        return "left"
+
+    story = told(call("leave", {}, "l"), tools=(leave,))
+    late[0][0].set()
+    late[0][1].join()
+    assert not any(isinstance(step, CallProgressed) for step in story)
+
+
+def test_who_leaves_while_much_is_told_holds_up_nothing():
+    @tool
+    async def babble() -> str:
+        """Say something for ever."""
+        say, done = reporter(), 0
+        while True:
+            done += 1
+            say(done, None, "")
+            await asyncio.sleep(0)
+
+    async def leave():
+        made = agent(Scripted([call("babble")]), babble, runtime=lambda run: InProcess(run, room=1))
+        watched = made.steps(asked())
+        async for step in watched:
+            if isinstance(step, CallProgressed):
+                await asyncio.sleep(0.01)
+                break
+        await asyncio.wait_for(watched.aclose(), 3)
+
+    asyncio.run(leave())
+
+
+def test_progress_is_no_part_of_the_one_reply():
+    reply = whole(agent(Scripted([call("climb", {"height": 3})], [Text(text="Done.")]), climb))
+    assert [type(part).__name__ for part in reply.parts] == ["ToolCall", "ToolResult", "Text"]
+
+
+def test_every_run_leaves_one_record_without_what_was_said(caplog):
+    with caplog.at_level(logging.INFO, "dragoman.agent"):
+        ended(agent(Scripted([call("climb", {"height": 77})], [Text(text="secret words")]), climb), asked("my secret"))
+    (record,) = [record for record in caplog.records if record.name == "dragoman.agent"]
+    assert (record.stop, record.turns, record.calls, record.tokens) == ("finished", 2, 1, 33)
+    assert "secret" not in record.getMessage()
+    assert "77" not in record.getMessage()
