@@ -98,6 +98,10 @@ async def staged(tmp_path: Any, script: Any = None, **mcp: Any) -> AsyncGenerato
             yield Stage(f"{gateway.base_url}/mcp", simulator)
 
 
+def failing(fault: str) -> Any:
+    return lambda _received: dragoman.simulator.read_fault(fault)
+
+
 def said(result: Any) -> str:
     return "".join(block.text for block in result.content if block.type == "text")
 
@@ -205,13 +209,12 @@ def test_a_key_asks_only_for_its_models(tmp_path):
 
 
 def test_what_the_model_refuses_is_a_failed_result(tmp_path):
-    script = {"step": [{"fault": "400"}]}
-
     async def scene() -> None:
-        async with staged(tmp_path, script=script) as stage, stage.client() as client:
-            result = await client.call_tool("query", {"prompt": "x"})
+        async with staged(tmp_path, script=failing("404")) as stage, stage.client() as client:
+            result = await client.call_tool("query", {"prompt": "x", "session_id": "s"})
             assert result.is_error
-            assert said(result)
+            assert "404" in said(result)
+            assert len(stage.asked()) == 1
 
     asyncio.run(scene())
 
@@ -261,10 +264,8 @@ def test_a_query_of_a_client_that_knows_tasks_is_a_task(tmp_path):
 
 
 def test_a_task_can_be_cancelled_and_arguments_that_do_not_fit_make_none(tmp_path):
-    script = {"step": [{"fault": "hang"}]}
-
     async def scene() -> None:
-        async with staged(tmp_path, script=script) as stage:
+        async with staged(tmp_path, script=failing("hang")) as stage:
             refused = await stage.post("tools/call", "query", name="query", arguments={})
             assert refused["result"]["isError"] is True
             created = await stage.post("tools/call", "query", name="query", arguments={"prompt": "x"})
