@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.config_hints import choices_at, hint, keys_of
+from dragoman.gateway.agents.settings import AgentTable
 from dragoman.mcp.server_settings import McpTable, prompted
 from dragoman.mcp.settings import SettingsError, ToolServer, read_servers
 from dragoman.web_settings import WebTable
@@ -182,6 +183,7 @@ class Config(Struct, frozen=True, kw_only=True):
     """External servers whose tools we run."""
     web: WebTable = WebTable()
     mcp: McpTable = McpTable()
+    agents: Mapping[str, AgentTable] = {}
     source: str = "the environment"
 
     @property
@@ -253,7 +255,7 @@ class _Reader:
         self._environment = environment
 
     def read(self, document: dict[str, Any]) -> Config:
-        known = {"server", "upstreams", "models", "sessions", "media", "tools", "web", "mcp"}
+        known = {"server", "upstreams", "models", "sessions", "media", "tools", "web", "mcp", "agents"}
         for name in document:
             if name not in known:
                 raise self._error(name, f"there is no such table{hint(name, known)}")
@@ -276,6 +278,7 @@ class _Reader:
             tools=self.tools(self._tables(document, "tools")),
             web=self._table("web", document.get("web", {}), WebTable),
             mcp=prompted(self._table("mcp", document.get("mcp", {}), McpTable), self._environment),
+            agents=self._agents(self._tables(document, "agents"), models),
             source=self._file,
         )
 
@@ -363,6 +366,11 @@ class _Reader:
             if "*" in model and "*" not in name:
                 raise self._error(key, "a `*` in the target needs one in the name")
         return targets
+
+    def _agents(self, tables: dict[str, Any], models: Mapping[str, object]) -> dict[str, AgentTable]:
+        for name in models.keys() & tables.keys():
+            raise self._error(f"agents.{name}", "a model of that name is configured: only one of them can be asked for")
+        return {name: self._table(f"agents.{name}", table, AgentTable) for name, table in tables.items()}
 
     def tools(self, tables: dict[str, Any]) -> dict[str, ToolServer]:
         try:

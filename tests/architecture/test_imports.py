@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "dialects": {"core", "wire"},
     "interpreter": {"core", "wire", "dialects"},
     "upstreams": {"core", "wire", "dialects", "interpreter", "http"},
-    "gateway": {"core", "wire", "dialects", "interpreter", "upstreams", "sessions", "agent", "http"},
+    "gateway": {"core", "wire", "dialects", "interpreter", "upstreams", "sessions", "agent", "tools", "http"},
     "tools": {"core", "http"},
     "sessions": {"core"},
     "agent": {"core", "tools"},

@@ -1,8 +1,9 @@
 """A gateway over loopback, with simulators behind it."""
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -15,6 +16,7 @@ from dragoman.http.background import in_background
 from dragoman.server.serving import running
 from dragoman.simulator.serving import Running as Simulated
 from dragoman.simulator.serving import in_thread
+from dragoman.tools import Handler
 
 
 class Gateway:
@@ -77,17 +79,23 @@ def serving(simulator: Simulated, **server: Any) -> Generator[Gateway]:
     quick = RetriesTable(first_wait=0.01)
     keys = server.pop("keys", ())
     media = server.pop("media", MediaTable())
+    agents, tools = server.pop("agents", {}), server.pop("tools", ())
     server_sessions = server.pop("sessions", None)
     table = ServerTable(**{"listen": "127.0.0.1:0", "retries": quick, **server})
     with ExitStack() as stack:
         sessions = server_sessions or SessionsTable(url=f"sqlite:///{stack.enter_context(TemporaryDirectory())}/s.db")
-        config = Config(server=table, keys=keys, upstreams=tables, models=models, sessions=sessions, media=media)
-        yield stack.enter_context(_run(config, simulator, records))
+        config = Config(
+            server=table, keys=keys, upstreams=tables, models=models, sessions=sessions, media=media, agents=agents
+        )
+        yield stack.enter_context(_run(config, simulator, records, tools))
 
 
 @contextmanager
-def _run(config: Config, simulator: Simulated, records: list[Record]) -> Generator[Gateway]:
-    with in_background(lambda: running(config, observers=[records.append], grace=0.5), "gateway") as started:
+def _run(
+    config: Config, simulator: Simulated, records: list[Record], tools: Iterable[Handler] = ()
+) -> Generator[Gateway]:
+    start = partial(running, config, observers=[records.append], grace=0.5, tools=tools)
+    with in_background(start, "gateway") as started:
         gateway = Gateway(started.base_url, simulator, records)
         try:
             yield gateway

@@ -4,7 +4,7 @@ Rules: parsing never normalises and never drops (what it does not read goes to e
 on a value adapted to the dialect; nothing here knows another dialect.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from re import Pattern
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from dragoman.core.events import Event
 from dragoman.core.losses import Loss
+from dragoman.core.parts import ToolCall, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, Request, Tool
 from dragoman.core.response import Response
@@ -111,6 +112,44 @@ class Turns(Struct, frozen=True, kw_only=True):
     """The member of a streamed event that holds the reply so far; "" if that is the whole event."""
 
 
+APPROVED, DENIED = "approved", "denied"
+"""How the word on a call is spelled, in place of its result."""
+
+
+class AskedServer(Struct, frozen=True, kw_only=True):
+    """A server of tools that a request names: whoever answers is to run these."""
+
+    name: str
+    only: frozenset[str] | None = None
+    """The tools that may be used; None for all."""
+    without: frozenset[str] = frozenset()
+    """Tools that may not."""
+    free: frozenset[str] | None = None
+    """Tools that run without anybody being asked first; None for all."""
+
+
+class Remote(Struct, frozen=True):
+    """How a request asks for tools that whoever answers runs, and how their calls are told."""
+
+    mark: bytes
+    """What a body has in it that asks for some."""
+    asked: Callable[[Request, Container[str]], tuple[Request, tuple[AskedServer, ...]]]
+    """Take the known servers out of a request."""
+    opening: Callable[[str, Iterable[Tool], Request], tuple[bytes, ...]]
+    """Say at the beginning of a reply which tools a server has, if the dialect does."""
+    told: Callable[[str, ToolCall, ToolResult, str], tuple[bytes, ...]]
+    """Say a call of a server's tool, by the tool's own name, and its result; the id of its approval, if it had one."""
+    approval: Callable[[str, ToolCall], tuple[bytes, ...]]
+    """Ask whether a call may be run."""
+    recalled: Callable[[Iterable[Message], Container[str]], tuple[Message, ...]]
+    """Make calls and results of the provider's of what a history tells of known servers in that way.
+
+    A call that was asked for is the client's. The word on it is a result, spelled `APPROVED` or `DENIED`.
+    """
+    prefix: str
+    """How the ids of calls begin that are told so."""
+
+
 def no_plain_reply(_body: bytes) -> None:
     """Read no reply: all are left to `parse_response`."""
 
@@ -158,6 +197,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Members of a reply that only repeat the request it answers."""
     field_place: Callable[[str, str], str] | None = None
     """Where a field stands in a whole reply that a part there carries, if some stand elsewhere than right below it."""
+    remote: Remote | None = None
+    """Its words for tools that whoever answers runs."""
     unwrap: Callable[[Call], tuple[Call, tuple[str, ...]] | None] | None = None
     """Take a request out of that envelope; return it and the places of what is left behind, None if it stands in none.
     """

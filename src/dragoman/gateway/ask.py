@@ -31,6 +31,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     """The client's headers that an upstream of the same dialect may see."""
     target: str = ""
     """The path and query that an upstream with the same path may see; empty without a query."""
+    tools: str = ""
+    """The tools of ours that its header asks for."""
 
 
 def unreadable(error: Malformed) -> Problem:

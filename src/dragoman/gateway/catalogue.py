@@ -6,6 +6,7 @@ request for that name would be answered by it, else by its upstream's name and i
 """
 
 import asyncio
+from collections.abc import Mapping
 from time import monotonic
 
 from msgspec import Struct
@@ -43,8 +44,10 @@ class _Memory(Struct):
 class Catalogue:
     """Knows which models there are."""
 
-    def __init__(self, routes: Routes, client: Client) -> None:
+    def __init__(self, routes: Routes, client: Client, agents: Mapping[str, str] | None = None) -> None:
         self._routes = routes
+        self._agents = agents or {}
+        """Names that agents are called by, and the model of each."""
         self._client = client
         self._memories: dict[int, _Memory] = {}
         self._lock = asyncio.Lock()
@@ -54,7 +57,7 @@ class Catalogue:
         upstreams = self._routes.upstreams
         async with self._lock:
             await asyncio.gather(*(self._refresh(upstream) for upstream in upstreams))
-        found = {name: await self.entry(name) for name in self._routes.names}
+        found = {name: await self.entry(name) for name in (*self._routes.names, *self._agents)}
         for upstream in upstreams:
             issuer = dialect_named(upstream.dialect).issuer
             for listed in self._rows(upstream).values():
@@ -64,7 +67,7 @@ class Catalogue:
 
     async def entry(self, name: str) -> Entry:
         """Return one model; raises the `Problem` for which nobody answers for it."""
-        target = self._routes.of(name)[0]
+        target = self._routes.of(self._agents.get(name, name))[0]
         async with self._lock:
             await self._refresh(target.upstream)
         listed = self._rows(target.upstream).get(target.model.removeprefix("models/"))

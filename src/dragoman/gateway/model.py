@@ -5,7 +5,7 @@ like the relay. What goes wrong is a `Failed` event, the first one if nothing wa
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 from functools import partial
 
@@ -35,8 +35,6 @@ from dragoman.interpreter.rejections import Sent, named, placed
 from dragoman.interpreter.text_calls.hearing import Hearing
 from dragoman.interpreter.translation import Translation
 from dragoman.interpreter.undo import Restorer
-
-Model = Callable[[Request], AsyncIterator[Event]]
 
 
 class Asker(Struct, frozen=True, kw_only=True):
@@ -74,6 +72,8 @@ class UpstreamModel:
         self._means = means
         self._asker = asker
         self._record = record or Record(owner=asker.owner, dialect=asker.dialect)
+        self.spoken = ""
+        """The dialect of the upstream that answered last."""
 
     async def __call__(self, request: Request) -> AsyncGenerator[Event]:
         """Answer a request, streamed by the upstream or whole as it says."""
@@ -127,6 +127,7 @@ class UpstreamModel:
             told_why=lambda incoming, body: self._refused(incoming, body, target, translation),
         )
         self._record.losses = tuple(dict.fromkeys((*self._record.losses, *translation.losses)))
+        self.spoken = upstream.dialect
         reply = _Reply(dialect_named(upstream.dialect), translation, request, asker.issuer)
         held: list[Event] | None = []
         try:

@@ -6,16 +6,19 @@ stream.
 """
 
 import asyncio
+from functools import partial
+from typing import Protocol
 
 from msgspec import Struct
 
 from dragoman.core.problems import Problem
+from dragoman.gateway.agents.answering import Agents
 from dragoman.gateway.ask import Ask
 from dragoman.gateway.attempt import Reached, reach, told_for_an_answer
 from dragoman.gateway.catalogue import Catalogue
 from dragoman.gateway.counting import count
 from dragoman.gateway.delivery import Stream, send_whole
-from dragoman.gateway.model import Asker, Means, Model, UpstreamModel
+from dragoman.gateway.model import Asker, Means, UpstreamModel
 from dragoman.gateway.passage import Passage, outgoing_of, pass_on
 from dragoman.gateway.pulse import Pulse
 from dragoman.gateway.record import Record
@@ -25,6 +28,16 @@ from dragoman.gateway.sessions.keeping import Keeper
 from dragoman.gateway.vault import Vault
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
+
+
+class Work(Protocol):
+    """A way to answer a request."""
+
+    async def __call__(
+        self, ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None, *, pulse: Pulse | None
+    ) -> None:
+        """Answer it, or raise the `Problem` for which that cannot be done."""
+        ...
 
 
 class Manner(Struct, frozen=True, kw_only=True):
@@ -40,29 +53,41 @@ class Relay:
     """Answers requests by asking upstreams."""
 
     def __init__(
-        self, routes: Routes, client: Client, manner: Manner | None = None, vault: Vault | None = None
+        self,
+        routes: Routes,
+        client: Client,
+        manner: Manner | None = None,
+        vault: Vault | None = None,
+        agents: Agents | None = None,
     ) -> None:
         self.routes = routes
-        self.catalogue = Catalogue(routes, client)
+        self.catalogue = Catalogue(routes, client, agents.roster.models if agents is not None else {})
         self._client = client
         self._vault = vault
         self._manner = manner or Manner()
         self._budget = Budget()
+        self._agents = agents
 
-    def model(self, asker: Asker, record: Record | None = None) -> Model:
+    @property
+    def runs_tools(self) -> bool:
+        """Tell whether there are tools that are run here."""
+        return self._agents is not None
+
+    def model(self, asker: Asker, record: Record | None = None) -> UpstreamModel:
         """Return every model there is as one function, for an asker; `record` is told who was asked, and of losses."""
         means = Means(self.routes, self._client, self._manner.patience, self._budget, self._vault)
         return UpstreamModel(means, asker, record)
 
     async def answer(self, ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None = None) -> None:
         """Answer a request, or raise the `Problem` for which that cannot be done."""
+        work = self._work(ask)
         if not ask.call.stream:
-            await self._try(ask, exchange, record, keeper)
+            await work(ask, exchange, record, keeper, pulse=None)
             return
         pulse = Pulse(ask, exchange, record)
         pulse.start(self._manner.hold, self._manner.heartbeat)
         try:
-            await self._try(ask, exchange, record, keeper, pulse)
+            await work(ask, exchange, record, keeper, pulse=pulse)
         except Problem as problem:
             if not exchange.started or exchange.ended or record.first is not None:
                 raise
@@ -70,8 +95,15 @@ class Relay:
         finally:
             pulse.stop()
 
+    def _work(self, ask: Ask) -> Work:
+        """Return who answers: an upstream, or those who run tools of ours beside it."""
+        crew = self._agents.roster.crew(ask) if self._agents is not None else None
+        if self._agents is None or crew is None:
+            return self._try
+        return partial(self._agents.answer, crew, model=self.model)
+
     async def _try(
-        self, ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None, pulse: Pulse | None = None
+        self, ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None, *, pulse: Pulse | None
     ) -> None:
         """Try as often as patience and budget allow, until the client has seen a byte."""
         targets = self.routes.of(ask.call.model)
@@ -94,7 +126,8 @@ class Relay:
 
     async def count(self, ask: Ask, record: Record) -> tuple[bytes, bool]:
         """Count the tokens of a request where it would be answered first."""
-        target = self.routes.of(ask.call.model)[0]
+        named = ask.call.model if self._agents is None else self._agents.roster.model(ask.call.model)
+        target = self.routes.of(named)[0]
         return await count(ask, target, self._client, record)
 
     async def pass_on(self, passage: Passage, exchange: Exchange, record: Record) -> None:

@@ -126,6 +126,8 @@ def _at_home(
         turns = signed_steps(native(turns, dialect.issuer, ledger), traits, ledger)
     named = _named_choice(request.tool_choice, fitting.name, request)
     kept = {**dict(traits.unkept), **(request.extras.fields if request.extras is not None else {})}
+    if request.stream and traits.asks_usage:
+        kept["/stream_options"] = b'{"include_usage":true}'
     extras = Extras(dialect.name, kept) if kept else None
     return structs.replace(request, messages=turns, tools=tools, tool_choice=named, extras=extras), fitting.undo()
 

@@ -9,6 +9,7 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call, ErrorReply
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway import passage
+from dragoman.gateway.agents.crew import HEADER
 from dragoman.gateway.ask import Ask, named_in
 from dragoman.gateway.counting import unwrapped, wrapped_count
 from dragoman.gateway.distinct import Distinct
@@ -229,6 +230,7 @@ class App:
             owner=owner,
             headers=() if _PASSED.isdisjoint(named) else passed(request.headers),
             target=without_key(request.target) if path.queried and "?" in request.target else "",
+            tools=request.header(HEADER) if self._relay.runs_tools else "",
         )
         return ask, wanted
 

@@ -6,6 +6,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from msgspec import Struct
 
 from dragoman.config import Config
+from dragoman.gateway.agents.answering import Agents
+from dragoman.gateway.agents.crew import Roster
 from dragoman.gateway.relay import Manner, Relay
 from dragoman.gateway.retries import Patience
 from dragoman.gateway.route import Place, Places, Routes
@@ -14,6 +16,7 @@ from dragoman.gateway.vault import Vault
 from dragoman.http.client import Client, Deadlines
 from dragoman.server.desks import open_desk
 from dragoman.server.places import library, linkless, place, text_calls
+from dragoman.server.toolbox import Toolbox
 
 
 class Connected(Struct, frozen=True):
@@ -24,8 +27,8 @@ class Connected(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def connected(config: Config) -> AsyncGenerator[Connected]:
-    """Open all that a configuration names, as long as the block runs."""
+async def connected(config: Config, toolbox: Toolbox | None = None) -> AsyncGenerator[Connected]:
+    """Open all that a configuration names, as long as the block runs; what is in the toolbox is run for clients."""
     async with AsyncExitStack() as stack:
         client = Client()
         stack.push_async_callback(client.close)
@@ -40,7 +43,16 @@ async def connected(config: Config) -> AsyncGenerator[Connected]:
         found = Places(places, kinds, deadlines, library(config), linkless(config), text_calls(config))
         routes = Routes(found, config.models)
         desk = await stack.enter_async_context(open_desk(config))
-        yield Connected(Relay(routes, client, _manner(config), Vault(desk.store)), desk)
+        agents = _agents(config, toolbox, desk) if toolbox is not None else None
+        yield Connected(Relay(routes, client, _manner(config), Vault(desk.store), agents), desk)
+
+
+def _agents(config: Config, toolbox: Toolbox, desk: Desk) -> Agents:
+    registry = toolbox.executor.registry
+    origins = (toolbox.origin(name) for name in registry.names)
+    servers = {*config.tools, *(origin[0] for origin in origins if origin is not None)}
+    roster = Roster(registry, config.agents, servers, toolbox.origin)
+    return Agents(roster, toolbox.executor, desk.store)
 
 
 def _manner(config: Config) -> Manner:

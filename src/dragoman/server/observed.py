@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator
 
-from dragoman.agent.model import closing
+from dragoman.agent.model import Model, closing
 from dragoman.core.events import Event, Failed, Finished, Started, UsageSeen
 from dragoman.core.request import Request
-from dragoman.gateway.model import Asker, Model
+from dragoman.gateway.model import Asker
 from dragoman.gateway.observe import Observers
 from dragoman.gateway.record import Record
 from dragoman.gateway.relay import Relay

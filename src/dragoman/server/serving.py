@@ -1,6 +1,6 @@
 """Build the server from its configuration and let it run."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from msgspec import convert, to_builtins
@@ -17,6 +17,7 @@ from dragoman.server.process.seat import Seat
 from dragoman.server.refusing import refusal
 from dragoman.server.toolbox import open_toolbox
 from dragoman.server.watching.watch import Watch
+from dragoman.tools import Handler
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _LAST_PORT = 65535
@@ -31,25 +32,27 @@ class Running:
 
 
 @asynccontextmanager
-async def running(
+async def running(  # noqa: PLR0913  a configuration, and what else may be given, by name
     config: Config,
     *,
     port: int | None = None,
     observers: Sequence[Observer] = (),
     grace: float | None = None,
     seat: Seat | None = None,
+    tools: Iterable[Handler] = (),
 ) -> AsyncGenerator[Running]:
     """Run a gateway as long as the block does.
 
-    It listens on another port than the configured one if that is given; one of several workers has its `seat`.
+    It listens on another port than the configured one if that is given; one of several workers has its `seat`. `tools`
+    are run for clients that ask for them.
     """
     host, configured = listen_address(config)
     async with AsyncExitStack() as stack:
-        upstreams = await stack.enter_async_context(connected(config))
+        toolbox = await stack.enter_async_context(open_toolbox(config, tools))
+        upstreams = await stack.enter_async_context(connected(config, toolbox))
         watch = Watch(config, observers, seat)
         if seat is not None:
             await stack.enter_async_context(seat.siblings.answered(watch.exchanges.find))
-        toolbox = await stack.enter_async_context(open_toolbox(config))
         door = Door(config, upstreams, watch.observers, toolbox)
         stack.push_async_callback(door.close)
         app = App(upstreams.relay, _access(config, host), watch, upstreams.desk, door, strict=config.server.strict)

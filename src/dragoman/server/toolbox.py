@@ -1,14 +1,15 @@
 """The tools that Dragoman runs itself, together for everybody who runs some."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from msgspec import Struct, convert, to_builtins
 
 from dragoman.agent import Artifacts
 from dragoman.config import Config
+from dragoman.gateway.agents.crew import by_name
 from dragoman.mcp.client import open_servers
-from dragoman.tools import Executor, Registry
+from dragoman.tools import Executor, Handler, Registry
 from dragoman.tools.web import Settings, Web, web_fetch
 
 
@@ -17,15 +18,18 @@ class Toolbox(Struct, frozen=True):
 
     executor: Executor
     web: Web
+    origin: Callable[[str], tuple[str, str] | None]
+    """Tells the server that a tool is from, and its name there."""
 
 
 @asynccontextmanager
-async def open_toolbox(config: Config) -> AsyncGenerator[Toolbox]:
-    """Open the tools that a configuration names, as long as the block runs."""
+async def open_toolbox(config: Config, more: Iterable[Handler] = ()) -> AsyncGenerator[Toolbox]:
+    """Open the tools that a configuration names, and more that are given, as long as the block runs."""
     web = Web(settings := convert(to_builtins(config.web), Settings))
     artifacts = Artifacts()
-    registry = Registry(web_fetch(settings, web=web), artifacts.tool)
+    registry = Registry(web_fetch(settings, web=web), artifacts.tool, *more)
     async with AsyncExitStack() as stack:
+        origin: Callable[[str], tuple[str, str] | None] = by_name
         if config.tools:
-            await stack.enter_async_context(open_servers(config.tools, registry))
-        yield Toolbox(Executor(registry, spill=artifacts.spill), web)
+            origin = (await stack.enter_async_context(open_servers(config.tools, registry))).origin
+        yield Toolbox(Executor(registry, spill=artifacts.spill), web, origin)

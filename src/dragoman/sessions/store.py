@@ -221,6 +221,26 @@ class Store:
 
         return await self._engine.read(look)
 
+    async def keep_asides(self, owner: str, asides: Mapping[str, bytes]) -> None:
+        """Keep what a client was not told of, by the ids of calls that it was told of."""
+        now = int(time())
+        rows = [(owner, call, body, now) for call, body in asides.items()]
+        statement = (
+            "INSERT INTO asides (owner, call, body, created) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (owner, call) DO UPDATE SET body = excluded.body, created = excluded.created"
+        )
+        await self._engine.write(lambda cursor: cursor.run_many(statement, rows))
+
+    async def asides(self, owner: str, calls: Sequence[str]) -> dict[str, bytes]:
+        """Return what is kept under the ids of calls."""
+
+        def look(cursor: Cursor) -> dict[str, bytes]:
+            statement = "SELECT body FROM asides WHERE owner = ? AND call = ?"
+            found = {call: cursor.rows(statement, owner, call) for call in calls}
+            return {call: bytes(rows[0][0]) for call, rows in found.items() if rows}
+
+        return await self._engine.read(look)
+
 
 def _forget_old(cursor: Cursor, limit: int) -> int:
     """Forget some of what is old: a turn is older than those that go on from it, so its end goes first."""
@@ -231,6 +251,7 @@ def _forget_old(cursor: Cursor, limit: int) -> int:
     if not keys:
         cursor.run("DELETE FROM signatures WHERE created < ?", limit)
         forget_runs(cursor, limit)
+        cursor.run("DELETE FROM asides WHERE created < ?", limit)
         unused = "NOT EXISTS (SELECT 1 FROM turns WHERE turns.settings = settings.hash)"
         cursor.run(f"DELETE FROM settings WHERE used < ? AND {unused}", limit)  # noqa: S608
     return len(keys)

@@ -40,6 +40,15 @@ STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     (
+        "0003-asides",
+        (
+            """CREATE TABLE asides (
+                owner TEXT NOT NULL, call TEXT NOT NULL, body {bytes} NOT NULL, created BIGINT NOT NULL,
+                PRIMARY KEY (owner, call))""",
+            "CREATE INDEX asides_by_age ON asides (created)",
+        ),
+    ),
+    (
         "0004-runs",
         (
             """CREATE TABLE runs (

@@ -9,8 +9,9 @@ import asyncio
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from copy import copy
 from itertools import groupby
-from typing import Any
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 from msgspec import structs
@@ -67,6 +68,12 @@ class Executor:
 
     def __repr__(self) -> str:
         return f"<Executor of {self.registry!r}, {self._concurrency} at once, {self._timeout:g} s each>"
+
+    def of(self, registry: Registry) -> Self:
+        """Return one that runs the tools of another registry, within the same bounds for all of them together."""
+        other = copy(self)
+        other.registry = registry
+        return other
 
     async def execute(self, call: ToolCall, key: str = "") -> ToolResult:
         """Run one call. With a key, a tool that has side effects is run once for that key."""

@@ -1,6 +1,7 @@
 """Anthropic Messages."""
 
 from dragoman.dialects.messages.errors import ERROR_WORDS, build_error, parse_error
+from dragoman.dialects.messages.remote import REMOTE
 from dragoman.dialects.messages.request import parse_request, render_request
 from dragoman.dialects.messages.response import build_response, parse_response
 from dragoman.dialects.messages.stream import MessagesDecoder, MessagesEncoder
@@ -15,6 +16,7 @@ DIALECT = Dialect(
     reply_prefix="msg_",
     history="messages",
     turns=TURNS,
+    remote=REMOTE,
     holds=Holds(
         reasoning=True,
         signatures=frozenset({"reasoning"}),

@@ -3,6 +3,7 @@
 from dragoman.dialects.record import Dialect, Holds
 from dragoman.dialects.responses.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.responses.parts import field_place
+from dragoman.dialects.responses.remote import REMOTE
 from dragoman.dialects.responses.request import POINTERS, parse_request, render_request
 from dragoman.dialects.responses.response import REPEATED, STATUSES, build_response, parse_response
 from dragoman.dialects.responses.stream_decode import ResponsesDecoder
@@ -18,6 +19,7 @@ DIALECT = Dialect(
     reply_prefix="resp_",
     history="input",
     turns=TURNS,
+    remote=REMOTE,
     holds=Holds(
         reasoning=True,
         signatures=frozenset({"reasoning"}),

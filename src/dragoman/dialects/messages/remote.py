@@ -1,0 +1,176 @@
+"""Tools of MCP servers, as Messages asks for them and tells of them: `mcp_servers`, `mcp_tool_use`, `mcp_tool_result`.
+
+The tools of a server are asked for by a toolset, in the older form by the server itself.
+"""
+
+from collections.abc import Container, Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct, structs
+
+from dragoman.core.parts import AnyPart, Content, Data, Opaque, Text, ToolCall, ToolResult
+from dragoman.core.problems import Problem
+from dragoman.core.request import Message, NativeTool, Request, Tool
+from dragoman.core.value import Extras
+from dragoman.dialects.messages.wire import NAME
+from dragoman.dialects.record import AskedServer, Remote
+from dragoman.wire import json
+
+_JOINT = "__"
+_SERVERS = "/mcp_servers"
+
+
+class _Switch(Struct):
+    """Whether a tool may be used."""
+
+    enabled: bool | None = None
+
+
+class _Older(_Switch):
+    """How the older form says which tools may be used."""
+
+    allowed_tools: frozenset[str] | None = None
+
+
+class _Server(Struct):
+    """A server, as far as it matters which it is: where it stands is ours to know."""
+
+    name: str
+    tool_configuration: _Older | None = None
+
+
+class _Toolset(Struct):
+    """Which tools of a server may be used."""
+
+    mcp_server_name: str
+    default_config: _Switch | None = None
+    configs: dict[str, _Switch] | None = None
+
+
+def asked(request: Request, known: Container[str]) -> tuple[Request, tuple[AskedServer, ...]]:
+    """Take known servers, and their toolsets, out of a request."""
+    fields = request.extras.fields if request.extras is not None else {}
+    raw = fields.get(_SERVERS)
+    if raw is None or raw == b"null":
+        return request, ()
+    try:
+        servers = msgspec.json.decode(raw, type=list[_Server])
+        toolsets = {at: _toolset(tool) for at, tool in enumerate(request.tools) if _is_toolset(tool)}
+    except msgspec.ValidationError as error:
+        raise Problem("invalid_request", f"the MCP servers cannot be read: {error}", where=_SERVERS) from None
+    by_name = {toolset.mcp_server_name: toolset for toolset in toolsets.values()}
+    wanted = tuple(_wanted(server, by_name.get(server.name)) for server in servers if server.name in known)
+    if not wanted:
+        return request, ()
+    left = [
+        bytes(item) for item, server in zip(json.decode_array(raw), servers, strict=True) if server.name not in known
+    ]
+    others = {field: value for field, value in fields.items() if field != _SERVERS}
+    if left:
+        others[_SERVERS] = b"[" + b",".join(left) + b"]"
+    names = {server.name for server in wanted}
+    gone = {at for at, toolset in toolsets.items() if toolset.mcp_server_name in names}
+    tools = tuple(tool for at, tool in enumerate(request.tools) if at not in gone)
+    return structs.replace(request, tools=tools, extras=Extras(NAME, others) if others else None), wanted
+
+
+def _is_toolset(tool: Tool | NativeTool) -> bool:
+    return isinstance(tool, NativeTool) and tool.dialect == NAME and json.decode(tool.raw).get("type") == "mcp_toolset"
+
+
+def _toolset(tool: Tool | NativeTool) -> _Toolset:
+    return msgspec.json.decode(tool.raw if isinstance(tool, NativeTool) else b"", type=_Toolset)
+
+
+def _wanted(server: _Server, toolset: _Toolset | None) -> AskedServer:
+    if toolset is None:
+        older = server.tool_configuration or _Older()
+        return AskedServer(name=server.name, only=frozenset() if older.enabled is False else older.allowed_tools)
+    configs = (toolset.configs or {}).items()
+    on = frozenset(tool for tool, switch in configs if switch.enabled is True)
+    off = frozenset(tool for tool, switch in configs if switch.enabled is False)
+    usual = toolset.default_config or _Switch()
+    return AskedServer(name=server.name, only=on if usual.enabled is False else None, without=off)
+
+
+def opening(server: str, tools: Iterable[Tool], request: Request) -> tuple[bytes, ...]:
+    """Say nothing: the dialect lists no tools."""
+    del server, tools, request
+    return ()
+
+
+def told(server: str, call: ToolCall, result: ToolResult, approved: str) -> tuple[bytes, ...]:
+    """Say a call and its result as two blocks."""
+    del approved
+    arguments = Raw(call.arguments.encode() if json.is_object(call.arguments) else b"{}")
+    use = {"type": "mcp_tool_use", "id": call.id, "name": call.name, "server_name": server, "input": arguments}
+    content = [{"type": "text", "text": words} for words in map(_words, result.content)]
+    answer = {"type": "mcp_tool_result", "tool_use_id": call.id, "is_error": result.failed, "content": content}
+    return json.encode(use), json.encode(answer)
+
+
+def approval(server: str, call: ToolCall) -> tuple[bytes, ...]:
+    """Ask nothing: the dialect has no word for it, and no request asks for it."""
+    del server, call
+    return ()
+
+
+def _words(part: Content) -> str:
+    match part:
+        case Text(text=text):
+            return text
+        case Data(json=raw):
+            return raw.decode()
+        case _:
+            return f"[{getattr(part, 'kind', 'something')} that cannot be told here]"
+
+
+def recalled(messages: Iterable[Message], known: Container[str]) -> tuple[Message, ...]:
+    """Make calls and results of what a history tells of known servers."""
+    found: list[Message] = []
+    ours: set[str] = set()
+    for message in messages:
+        parts = tuple(_part(part, known, ours) for part in message.parts)
+        is_same = all(one is other for one, other in zip(parts, message.parts, strict=True))
+        found.append(message if is_same else Message(role=message.role, parts=parts))
+    return tuple(found)
+
+
+def _part(part: AnyPart, known: Container[str], ours: set[str]) -> AnyPart:
+    if not isinstance(part, Opaque) or part.dialect != NAME:
+        return part
+    match json.decode(part.raw):
+        case {
+            "type": "mcp_tool_use",
+            "server_name": str(server),
+            "name": str(name),
+            "id": str(call_id),
+            "input": given,
+        }:
+            if server not in known:
+                return part
+            ours.add(call_id)
+            arguments = json.encode(given).decode()
+            return ToolCall(id=call_id, name=server + _JOINT + name, arguments=arguments, executor="provider")
+        case {"type": "mcp_tool_result", "tool_use_id": str(call_id), **rest} if call_id in ours:
+            content = tuple(map(_content, _listed(rest.get("content"))))
+            failed = rest.get("is_error") is True
+            return ToolResult(call_id=call_id, content=content, failed=failed, executor="provider")
+        case _:
+            return part
+
+
+def _listed(said: Any) -> list[Any]:
+    return [said] if isinstance(said, str) else said or []
+
+
+def _content(said: Any) -> Content:
+    match said:
+        case str() | {"text": str()}:
+            return Text(text=said if isinstance(said, str) else str(said["text"]))
+        case _:
+            return Data(json=json.encode(said))
+
+
+REMOTE = Remote(b'"mcp_servers"', asked, opening, told, approval, recalled, "mcptoolu_")

@@ -1,0 +1,247 @@
+"""Tools of MCP servers, as Responses asks for them and tells of them: `mcp` tools, `mcp_list_tools`, `mcp_call`.
+
+A call and its result are one item. Whoever sends it back sends both. A call that needs the client's word is asked for
+by one item and answered by another; the call that was run then names the first.
+"""
+
+from collections.abc import Container, Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct, structs
+
+from dragoman.core.parts import AnyPart, Content, Data, Executor, Opaque, Text, ToolCall, ToolResult
+from dragoman.core.problems import Problem
+from dragoman.core.request import Message, NativeTool, Request, Tool
+from dragoman.dialects.record import APPROVED, DENIED, AskedServer, Remote
+from dragoman.dialects.responses.wire import NAME
+from dragoman.wire import json
+
+_JOINT = "__"
+
+
+class _Filter(Struct):
+    """Some tools of a server."""
+
+    tool_names: frozenset[str] | None = None
+
+
+class _Approval(Struct):
+    """Which tools need somebody's word."""
+
+    never: _Filter | None = None
+
+
+class _Mcp(Struct):
+    """A server's tools, as far as it matters which: where it stands is ours to know."""
+
+    server_label: str
+    allowed_tools: frozenset[str] | _Filter | None = None
+    require_approval: str | _Approval | None = None
+
+    @property
+    def only(self) -> frozenset[str] | None:
+        allowed = self.allowed_tools
+        return allowed.tool_names if isinstance(allowed, _Filter) else allowed
+
+    @property
+    def free(self) -> frozenset[str] | None:
+        """Return the tools that need no approval: none, unless the client says so."""
+        approval = self.require_approval
+        if approval == "never":
+            return None
+        never = approval.never if isinstance(approval, _Approval) else None
+        return (never.tool_names if never is not None else None) or frozenset()
+
+
+def asked(request: Request, known: Container[str]) -> tuple[Request, tuple[AskedServer, ...]]:
+    """Take the `mcp` tools of known servers out of a request."""
+    servers: list[AskedServer] = []
+    others: list[Tool | NativeTool] = []
+    for tool in request.tools:
+        mcp = _mcp(tool) if isinstance(tool, NativeTool) and tool.dialect == NAME else None
+        if mcp is None or mcp.server_label not in known:
+            others.append(tool)
+        else:
+            servers.append(AskedServer(name=mcp.server_label, only=mcp.only, free=mcp.free))
+    return structs.replace(request, tools=tuple(others)) if servers else request, tuple(servers)
+
+
+def _mcp(tool: NativeTool) -> _Mcp | None:
+    if json.decode(tool.raw).get("type") != "mcp":
+        return None
+    try:
+        return msgspec.json.decode(tool.raw, type=_Mcp)
+    except msgspec.ValidationError as error:
+        raise Problem("invalid_request", f"the MCP server cannot be read: {error}", where=tool.where) from None
+
+
+def opening(server: str, tools: Iterable[Tool], request: Request) -> tuple[bytes, ...]:
+    """Say which tools a server has, unless the history says so already."""
+    parts = (part for message in request.messages for part in message.parts if isinstance(part, Opaque))
+    if any(_is(part, "mcp_list_tools", server) for part in parts):
+        return ()
+    listed = [
+        {
+            "name": tool.name,
+            "description": tool.description or None,
+            "input_schema": Raw(tool.parameters or b'{"type":"object","properties":{}}'),
+            "annotations": None,
+        }
+        for tool in tools
+    ]
+    item = {"type": "mcp_list_tools", "id": f"mcpl_{server}", "server_label": server, "tools": listed, "error": None}
+    return (json.encode(item),)
+
+
+def _is(part: Opaque, kind: str, server: str) -> bool:
+    return part.dialect == NAME and _head(part) == (kind, server)
+
+
+def _head(part: Opaque) -> tuple[str, str]:
+    said = json.decode(part.raw)
+    return str(said.get("type")), str(said.get("server_label"))
+
+
+def told(server: str, call: ToolCall, result: ToolResult, approved: str) -> tuple[bytes, ...]:
+    """Say a call and its result as one item."""
+    words = _text(result.content)
+    item = {
+        "type": "mcp_call",
+        "id": call.id,
+        "server_label": server,
+        "name": call.name,
+        "arguments": call.arguments,
+        "status": "failed" if result.failed else "completed",
+        "approval_request_id": approved or None,
+        "output": None if result.failed else words,
+        "error": words if result.failed else None,
+    }
+    return (json.encode(item),)
+
+
+def _text(content: Iterable[Content]) -> str:
+    said: list[str] = []
+    for part in content:
+        match part:
+            case Text(text=text):
+                said.append(text)
+            case Data(json=raw):
+                said.append(raw.decode())
+            case _:
+                said.append(f"[{getattr(part, 'kind', 'something')} that cannot be told here]")
+    return "\n".join(said)
+
+
+def approval(server: str, call: ToolCall) -> tuple[bytes, ...]:
+    """Ask whether a call may be run."""
+    item = {
+        "type": "mcp_approval_request",
+        "id": call.id,
+        "server_label": server,
+        "name": call.name,
+        "arguments": call.arguments,
+    }
+    return (json.encode(item),)
+
+
+def recalled(messages: Iterable[Message], known: Container[str]) -> tuple[Message, ...]:
+    """Make calls and results of what a history tells of known servers."""
+    history = _History(known)
+    whole = tuple(messages)
+    history.look(whole)
+    found: list[Message] = []
+    for message in whole:
+        parts = tuple(part for one in message.parts for part in history.parts(one))
+        if parts == message.parts:
+            found.append(message)
+        elif parts:
+            found.append(Message(role=message.role, parts=parts))
+    return tuple(found)
+
+
+class _Past(Struct):
+    """An item that tells of a server's tool."""
+
+    type: str = ""
+    id: str = ""
+    server_label: str = ""
+    name: str = ""
+    arguments: str = "{}"
+    output: str | None = None
+    error: Any = None
+    approval_request_id: str | None = None
+    approve: bool = False
+    reason: str | None = None
+
+    def call(self, executor: Executor) -> ToolCall:
+        name = self.server_label + _JOINT + self.name
+        return ToolCall(id=self.id, name=name, arguments=self.arguments or "{}", executor=executor)
+
+    def result(self, call_id: str, executor: Executor) -> ToolResult:
+        error = self.error if isinstance(self.error, str) else json.encode(self.error).decode()
+        content = (Text(text=error if self.output is None else self.output),)
+        return ToolResult(call_id=call_id, content=content, failed=self.error is not None, executor=executor)
+
+
+class _History:
+    """What a history tells of known servers."""
+
+    def __init__(self, known: Container[str]) -> None:
+        self._known = known
+        self._asked: set[str] = set()
+        """Calls that were asked for."""
+        self._run: dict[str, _Past] = {}
+        """What came of those that were run."""
+
+    def look(self, messages: Iterable[Message]) -> None:
+        """Find out what was asked for, and what was run then."""
+        for part in (part for message in messages for part in message.parts):
+            past = _past(part)
+            if past is None or past.server_label not in self._known:
+                continue
+            if past.type == "mcp_approval_request":
+                self._asked.add(past.id)
+            elif past.type == "mcp_call" and past.approval_request_id:
+                self._run[past.approval_request_id] = past
+
+    def parts(self, part: AnyPart) -> tuple[AnyPart, ...]:
+        """Return what a part says in our own words."""
+        past = _past(part)
+        if past is None:
+            return (part,)
+        if past.type == "mcp_approval_response":
+            return (self._word(past),) if past.approval_request_id in self._asked else (part,)
+        if past.server_label not in self._known:
+            return (part,)
+        match past.type:
+            case "mcp_list_tools":
+                return ()
+            case "mcp_approval_request":
+                return (past.call("client"),)
+            case "mcp_call" if past.approval_request_id in self._asked:
+                return ()  # the word on it has its result
+            case "mcp_call":
+                return past.call("provider"), past.result(past.id, "provider")
+            case _:
+                return (part,)
+
+    def _word(self, past: _Past) -> ToolResult:
+        asked = past.approval_request_id or ""
+        run = self._run.get(asked)
+        if run is not None:
+            return run.result(asked, "client")
+        content = (Text(text=past.reason),) if past.reason else ()
+        return ToolResult(call_id=asked, content=content, spelling=APPROVED if past.approve else DENIED)
+
+
+def _past(part: AnyPart) -> _Past | None:
+    if not isinstance(part, Opaque) or part.dialect != NAME or b'"mcp_' not in part.raw:
+        return None
+    try:
+        return msgspec.json.decode(part.raw, type=_Past)
+    except msgspec.ValidationError:
+        return None  # not as anybody writes it: the vendor may know
+
+
+REMOTE = Remote(b'"mcp"', asked, opening, told, approval, recalled, "mcp_")

@@ -1,0 +1,1 @@
+"""Tools that the gateway runs itself, beside those of its clients."""

@@ -1,0 +1,90 @@
+"""Answer with tools of ours: the model and our tools run in turns, and the client's calls are handed to the client."""
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from uuid import uuid4
+
+from msgspec import structs
+
+from dragoman.agent import Agent as Loop
+from dragoman.agent import ApprovalAsked, Step
+from dragoman.core.parts import ToolCall, ToolResult
+from dragoman.core.request import Request
+from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.agents.approved import settled
+from dragoman.gateway.agents.asides import Asides
+from dragoman.gateway.agents.crew import Crew, Roster
+from dragoman.gateway.agents.delivery import Delivery
+from dragoman.gateway.agents.telling import Telling
+from dragoman.gateway.ask import Ask
+from dragoman.gateway.model import Asker, UpstreamModel
+from dragoman.gateway.pulse import Pulse
+from dragoman.gateway.record import Record
+from dragoman.gateway.sessions.keeping import Keeper
+from dragoman.gateway.vetting import require_meaningful
+from dragoman.http.exchange import Exchange
+from dragoman.sessions.store import Store
+from dragoman.tools import Executor
+
+
+class Agents:
+    """Answers what asks for tools of ours."""
+
+    def __init__(self, roster: Roster, executor: Executor, store: Store) -> None:
+        self.roster = roster
+        self._executor = executor
+        self._store = store
+        self._asides = Asides(store)
+
+    async def answer(  # noqa: PLR0913  what is passed on is what a request has
+        self,
+        crew: Crew,
+        ask: Ask,
+        exchange: Exchange,
+        record: Record,
+        keeper: Keeper | None,
+        *,
+        model: Callable[[Asker, Record], UpstreamModel],
+        pulse: Pulse | None,
+    ) -> None:
+        """Run what is asked, and tell it; raise the `Problem` of a run that failed before anything was said."""
+        dialect = dialect_named(ask.dialect)
+        await require_meaningful(ask.call, dialect, crew.request)
+        asker = Asker(
+            owner=ask.owner, dialect=ask.dialect, document=ask.call.body, strict=ask.strict, headers=ask.headers
+        )
+        asked = model(asker, record)
+        run = f"run_{uuid4().hex}"
+        executor = self._executor.of(crew.registry)
+        loop = Loop(asked, executor, limits=crew.limits, destinations=crew.destinations)
+        telling = Telling(dialect, crew, run, lambda: asked.spoken, whole=pulse is None)
+        delivery = Delivery(dialect, crew, telling, ask, exchange, record, keeper, self._asides)
+        request, telling.approved = await self._prepared(crew, ask)
+        async with aclosing(_unasked(loop, request, run)) as steps:
+            if pulse is None:
+                await delivery.whole(steps)
+            else:
+                await delivery.stream(steps, pulse)
+
+    async def _prepared(self, crew: Crew, ask: Ask) -> tuple[Request, Sequence[tuple[ToolCall, ToolResult]]]:
+        """Return what the loop is asked, and the calls that were run for that.
+
+        The history has what the client was not told of; tools that wait for its word stand among its own.
+        """
+        request, remote = crew.request, dialect_named(ask.dialect).remote
+        messages = request.messages
+        if remote is not None and crew.servers:
+            messages = remote.recalled(messages, self.roster.servers)
+        messages = await self._asides.put_back(ask.owner, messages)
+        settling = await settled(messages, self._executor.of(crew.waiting), self._store, ask.owner)
+        tools = (*request.tools, *crew.waiting.definitions)
+        return structs.replace(request, messages=settling.messages, tools=tools), settling.run
+
+
+async def _unasked(loop: Loop, request: Request, run: str) -> AsyncGenerator[Step]:
+    """Iterate the steps of a run in which nobody can be asked: what needs somebody's word is not done."""
+    async with aclosing(loop.steps(request, run=run)) as steps:
+        async for step in steps:
+            if isinstance(step, ApprovalAsked):
+                loop.answer(run, step.topic, "deny")
+            yield step

@@ -1,0 +1,120 @@
+"""What a client was not told of a reply, put back when it goes on from there.
+
+A reply of several turns ends for its client with calls of its own. The turns before, our calls beside them and our
+results are kept under the ids of those calls, as they were, with every signature. When a history comes back in which
+such a call stands, what is kept takes the place of what the client has, and its results are put among ours, in the
+order of the calls. Without what is kept the client's own version stands, which is a valid history too.
+"""
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+
+from msgspec import structs
+
+from dragoman.core.parts import AnyPart, ToolCall, ToolResult
+from dragoman.core.preserved import preserved, restored
+from dragoman.core.request import Message
+from dragoman.interpreter.repair import with_ids
+from dragoman.interpreter.signing import digest_of
+from dragoman.sessions.store import Store
+from dragoman.sessions.values import Unavailable
+
+
+class Asides:
+    """Keeps what was left out, and puts it back."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def keep(self, owner: str, messages: Sequence[Message], told: Mapping[str, str]) -> None:
+        """Keep the messages of a run under the ids by which its client knows calls in it; `told` has them by ours."""
+        if not told:
+            return
+        body = preserved(_renamed(message, told) for message in messages)
+        # Without it the client's own version stands: the answer is good all the same.
+        with contextlib.suppress(Unavailable):
+            await self._store.keep_asides(owner, dict.fromkeys(told.values(), body))
+
+    async def put_back(self, owner: str, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Return a history with what its client was not told of."""
+        ids = [call.id for message in messages for call in _calls(message.parts) if call.id]
+        if not ids:
+            return messages
+        try:
+            found = await self._store.asides(owner, ids)
+        except Unavailable:
+            return messages
+        return _whole(with_ids(messages), found) if found else messages
+
+
+def _renamed(message: Message, told: Mapping[str, str]) -> Message:
+    """Return a message with the ids that the client has for its calls."""
+    return structs.replace(message, parts=tuple(_renamed_part(part, told) for part in message.parts))
+
+
+def _renamed_part(part: AnyPart, told: Mapping[str, str]) -> AnyPart:
+    match part:
+        case ToolCall(id=name) if name in told:
+            return structs.replace(part, id=told[name])
+        case ToolResult(call_id=name) if name in told:
+            return structs.replace(part, call_id=told[name])
+        case _:
+            return part
+
+
+def _whole(messages: tuple[Message, ...], found: Mapping[str, bytes]) -> tuple[Message, ...]:
+    whole: list[Message] = []
+    kept: tuple[Message, ...] = ()
+    for is_said, run in groupby(messages, lambda message: message.role == "assistant"):
+        group = tuple(run)
+        if is_said:
+            kept = _kept_for(group, found)
+            whole += kept or group
+        elif kept:
+            # Our results stand at the end of what is kept: the client's belong among them.
+            ours = whole.pop() if kept[-1].role == "user" else None
+            whole += _answered(whole[-1], ours, group)
+            kept = ()
+        else:
+            whole += group
+    return tuple(whole)
+
+
+def _kept_for(group: Sequence[Message], found: Mapping[str, bytes]) -> tuple[Message, ...]:
+    """Return what is kept for what a client has of a reply; nothing if that is of another."""
+    calls = [call for message in group for call in _calls(message.parts)]
+    body = next((found[call.id] for call in calls if call.id in found), None)
+    if body is None:
+        return ()
+    try:
+        kept = restored(body)
+    except ValueError:
+        return ()  # written by another version
+    known = {_mark(call) for message in kept for call in _calls(message.parts)}
+    # An id may be used again, for another call: then nothing is known of this one.
+    return kept if all(_mark(call) in known for call in calls if call.executor == "client") else ()
+
+
+def _calls(parts: Iterable[AnyPart]) -> list[ToolCall]:
+    return [part for part in parts if isinstance(part, ToolCall)]
+
+
+def _mark(call: ToolCall) -> tuple[str, str]:
+    return call.id, digest_of(call.name, call.arguments)
+
+
+def _answered(said: Message, ours: Message | None, group: Sequence[Message]) -> list[Message]:
+    """Return what the client says to a reply, its results among ours, in the order of the calls."""
+    calls = [call.id for call in _calls(said.parts)]
+    given = [part for message in group for part in message.parts]
+    parts = (*(ours.parts if ours is not None else ()), *given)
+    results = {part.call_id: part for part in parts if isinstance(part, ToolResult) and part.call_id in calls}
+    told: list[Message] = []
+    if results:
+        told.append(Message(role="user", parts=tuple(results[name] for name in calls if name in results)))
+    for message in group:
+        rest = tuple(part for part in message.parts if not (isinstance(part, ToolResult) and part.call_id in results))
+        if rest or not message.parts:
+            told.append(message if len(rest) == len(message.parts) else structs.replace(message, parts=rest))
+    return told

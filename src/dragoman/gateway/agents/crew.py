@@ -1,0 +1,193 @@
+"""Who works on a request: which tools of ours it may use, and how it asks for them.
+
+A request asks by the name of its model (an agent), by the header `x-dragoman-tools`, or in its dialect's own words for
+tools of MCP servers. A server is meant by the name that the configuration has for it; where the request says it stands
+is never looked at.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from msgspec import Struct, structs
+
+from dragoman.agent import Limits
+from dragoman.core.parts import Text
+from dragoman.core.problems import Problem
+from dragoman.core.request import Message, Request, Tool, leading_systems
+from dragoman.dialects.record import AskedServer
+from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.agents.settings import AgentLimits, AgentTable
+from dragoman.gateway.ask import Ask
+from dragoman.tools import Handler, Registry
+from dragoman.tools.handler import JOINT, joined
+
+HEADER = "x-dragoman-tools"
+_ARTIFACTS = "read_artifact"
+"""What reads outputs that were too large: every tool's may be."""
+
+
+class Origin(NamedTuple):
+    """Where a tool is from."""
+
+    server: str
+    tool: str
+
+
+def by_name(name: str) -> Origin | None:
+    """Tell from its name where a tool is from."""
+    server, joint, tool = name.partition(JOINT)
+    return Origin(server, tool) if joint else None
+
+
+class Crew(Struct, frozen=True, kw_only=True):
+    """A request, and the tools that are run for it."""
+
+    asked: Request
+    """The request as its client wrote it."""
+    request: Request
+    """The same, without what is said of our tools in it."""
+    registry: Registry
+    """Tools that are run."""
+    waiting: Registry
+    """Tools that are run when the client has said so."""
+    servers: Mapping[str, Origin] = {}
+    """By the name of a tool, the server that the client asked for it, and its name there: so it is told of."""
+    limits: Limits = Limits()
+    destinations: tuple[str, ...] = ()
+    """Hosts to which something may be sent also after what anybody may have written was read."""
+
+    @property
+    def theirs(self) -> frozenset[str]:
+        """The names of the tools that the client runs."""
+        return names_of(self.request)
+
+
+class Roster:
+    """Knows all agents and tools."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        agents: Mapping[str, AgentTable] | None = None,
+        servers: Collection[str] = (),
+        origin: Callable[[str], tuple[str, str] | None] = by_name,
+    ) -> None:
+        self.registry = registry
+        self.agents = agents or {}
+        self.servers = servers
+        """Those that a request may name."""
+        self._origin = origin
+
+    @property
+    def models(self) -> dict[str, str]:
+        """The agents by their names, and the model of each."""
+        return {name: agent.model for name, agent in self.agents.items()}
+
+    def model(self, name: str) -> str:
+        """Return the model that answers for a name: an agent's own, or the name itself."""
+        agent = self.agents.get(name)
+        return name if agent is None else agent.model
+
+    def crew(self, ask: Ask) -> Crew | None:
+        """Return who works on a request; None if it asks for none of our tools."""
+        dialect = dialect_named(ask.dialect)
+        agent = self.agents.get(ask.call.model)
+        remote = dialect.remote if self.servers else None
+        is_marked = remote is not None and remote.mark in ask.call.body
+        if agent is None and not ask.tools and not is_marked:
+            return None
+        asked = request = dialect.parse_request(ask.call)
+        servers: tuple[AskedServer, ...] = ()
+        if remote is not None and is_marked:
+            request, servers = remote.asked(request, self.servers)
+        if agent is None and not ask.tools and not servers:
+            return None
+        return self._gathered(ask, agent, asked, request, servers)
+
+    def _gathered(
+        self, ask: Ask, agent: AgentTable | None, asked: Request, request: Request, servers: tuple[AskedServer, ...]
+    ) -> Crew:
+        theirs = names_of(request)
+        named = self._named_in_header(ask.tools)
+        told: dict[str, Origin] = {}
+        waiting = Registry()
+        for server in servers:
+            for handler, origin in self._of_server(server):
+                told[handler.name] = origin
+                if server.free is not None and origin.tool not in server.free:
+                    waiting.register(handler)
+                else:
+                    named[handler.name] = handler
+        taken = theirs.intersection((*named, *waiting.names))
+        if taken:
+            words = f"the tool {min(taken)!r} is run by the gateway, as you ask: give your own another name"
+            raise Problem("invalid_request", words, code="invalid_tool", where="/tools")
+        if agent is not None:
+            found = (handler for name in agent.tools for handler in self._meant(name))
+            named |= {handler.name: handler for handler in found if handler.name not in theirs}
+            request = _instructed(structs.replace(request, model=agent.model), agent.system)
+        reader = self.registry.get(_ARTIFACTS)
+        if reader is not None and named and _ARTIFACTS not in theirs:
+            named.setdefault(_ARTIFACTS, reader)
+        return Crew(
+            asked=asked,
+            request=request,
+            registry=Registry(*(handler for name, handler in named.items() if not waiting.has(name))),
+            waiting=waiting,
+            servers=told,
+            limits=_limits(agent.limits) if agent is not None else Limits(),
+            destinations=agent.destinations if agent is not None else (),
+        )
+
+    def _named_in_header(self, said: str) -> dict[str, Handler]:
+        named: dict[str, Handler] = {}
+        for name in filter(None, (word.strip() for word in said.split(","))):
+            found = tuple(self._meant(name))
+            if not found:
+                near = self.registry.nearest(name)
+                hint = f": did you mean {' or '.join(near)}?" if near else ""
+                raise Problem(
+                    "invalid_request", f"{HEADER}: there is no tool or server {name!r}{hint}", code="unknown_tool"
+                )
+            named |= {handler.name: handler for handler in found}
+        return named
+
+    def _meant(self, name: str) -> Iterable[Handler]:
+        """Return the tools that a name stands for: one, all of a server, or those that fit a pattern."""
+        exact = self.registry.get(name)
+        if exact is not None:
+            return (exact,)
+        if "*" in name:
+            return tuple(handler for handler in self.registry if fnmatchcase(handler.name, name))
+        return tuple(handler for handler, _ in self._from(name))
+
+    def _from(self, server: str) -> Iterable[tuple[Handler, Origin]]:
+        for handler in self.registry:
+            origin = self._origin(handler.name)
+            if origin is not None and origin[0] == server:
+                yield handler, Origin(*origin)
+
+    def _of_server(self, server: AskedServer) -> Iterable[tuple[Handler, Origin]]:
+        for handler, origin in self._from(server.name):
+            if origin.tool not in server.without and (server.only is None or origin.tool in server.only):
+                yield handler, origin
+
+
+def names_of(request: Request) -> frozenset[str]:
+    """Return the names of the tools that a request declares."""
+    return frozenset(joined(tool.namespace, tool.name) for tool in request.tools if isinstance(tool, Tool))
+
+
+def _limits(said: AgentLimits) -> Limits:
+    return Limits(turns=said.turns, seconds=said.seconds or None, tokens=said.tokens or None, calls=said.calls or None)
+
+
+def _instructed(request: Request, system: str) -> Request:
+    """Let an agent's instructions stand before those of its client."""
+    if not system:
+        return request
+    leading = leading_systems(request.messages)
+    theirs = tuple(part for message in request.messages[:leading] for part in message.parts)
+    first = Message(role="system", parts=(Text(text=system), *theirs))
+    return structs.replace(request, messages=(first, *request.messages[leading:]))

@@ -1,0 +1,253 @@
+"""A run as its client is told of it: all turns as one reply, in which our own calls stand only where it asked for that.
+
+Every turn is fitted to the client's dialect by itself, for each may come from another upstream. Our calls and results
+are left out, or told in the dialect's own words behind the turn that made them. Indexes close up, usage is summed.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from time import time
+
+from msgspec import structs
+
+from dragoman.agent import RunEnded, Step, TurnEnded
+from dragoman.agent.limits import added
+from dragoman.core.events import (
+    Event,
+    Failed,
+    Finished,
+    Native,
+    PartCited,
+    PartDelta,
+    PartEnded,
+    PartNative,
+    PartSigned,
+    PartStarted,
+    Started,
+    UsageSeen,
+)
+from dragoman.core.losses import Loss
+from dragoman.core.parts import Opaque, Text, ToolCall, ToolResult
+from dragoman.core.request import Message, Tool
+from dragoman.core.response import Usage
+from dragoman.core.stream import replay_part
+from dragoman.dialects.record import Dialect
+from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.agents.crew import Crew
+from dragoman.interpreter.aliases import minted_id, plain_id
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.reply import ReplyFitter
+from dragoman.tools.handler import joined
+
+_SHORT = 16
+"""Ids with fewer letters may be given again: what is kept under them would be found by another call."""
+_ASKED = "mcpr_"
+_Inner = PartDelta | PartSigned | PartCited | PartNative | PartEnded
+
+
+class Telling:
+    """Steps of a run in, events for its client out."""
+
+    def __init__(self, client: Dialect, crew: Crew, run: str, spoken: Callable[[], str], *, whole: bool) -> None:
+        self._client = client
+        self._crew = crew
+        self._run = run
+        self._spoken = spoken
+        """Who speaks now: the dialect of the upstream that answers."""
+        self._whole = whole
+        self._theirs = crew.theirs
+        self._fitter: ReplyFitter | None = None
+        self._ledgers: list[Ledger] = []
+        self._started: Started | None = None
+        self._places: dict[int, int] = {}
+        """Parts of this turn that the client may hear of, by their index, and their place among those."""
+        self._offset = self._told = 0
+        """Parts that the client has heard of before this turn, and in it."""
+        self._open: set[int] = set()
+        self._spoke = False
+        self._native: list[Native] = []
+        self._before, self._usage = Usage(), Usage()
+        self.ids: dict[str, str] = {}
+        """What the client calls a call that it was told of, by our own id."""
+        self.approved: Sequence[tuple[ToolCall, ToolResult]] = ()
+        """Calls that the client has allowed, and their results."""
+        self._added: list[Message] = []
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What the run has added to the history."""
+        return tuple(self._added)
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """What could not be said so far."""
+        return tuple(loss for ledger in self._ledgers for loss in ledger.losses())
+
+    def feed(self, step: Step) -> Iterable[Event]:
+        """Take one step, return what the client is told of it."""
+        match step:
+            case PartDelta() | PartSigned() | PartCited() | PartNative() | PartEnded():
+                return self._inner(step)
+            case PartStarted():
+                return self._part(step)
+            case Started():
+                return self._turn(step)
+            case UsageSeen(usage):
+                self._usage = usage
+                self._fitted(step)
+                return [UsageSeen(added(self._before, usage))]
+            case Native(field=field):
+                if self._fitter is not None:
+                    return self._fitted(step)
+                # Pointers into a whole reply mean the last turn; what repeats a request repeats ours, not the client's.
+                if "/" + field.split("/", 2)[1] not in self._client.repeated:
+                    self._native.append(step)
+                return []
+            case TurnEnded():
+                return self._turned(step)
+            case RunEnded():
+                return self._ended(step)
+            case _:
+                return []
+
+    def _turn(self, event: Started) -> list[Event]:
+        """Begin a turn; only the first is the beginning of a reply."""
+        here = dialect_named(self._spoken() or self._client.name)
+        self._fitter = None if here is self._client else self._fitter_of(here)
+        self._native.clear()
+        if self._started is not None:
+            self._fitted(self._started)
+            return []
+        reply_id = event.id or minted_id(self._client.reply_prefix, self._run)
+        self._started = Started(reply_id, event.model, event.created or int(time()))
+        told = self._fitted(self._started)
+        remote = self._client.remote
+        for server in dict.fromkeys(origin.server for origin in self._crew.servers.values()):
+            told += self._blocks(remote.opening(server, self._tools_of(server), self._crew.asked)) if remote else ()
+        told += self._approved()
+        self._offset, self._told = self._offset + self._told, 0
+        return told
+
+    def _tools_of(self, server: str) -> Iterable[Tool]:
+        """Iterate the tools of a server, each with the name it has there."""
+        for name, origin in self._crew.servers.items():
+            handler = self._crew.registry.get(name) or self._crew.waiting.get(name)
+            if origin.server == server and handler is not None:
+                yield structs.replace(handler.definition, name=origin.tool)
+
+    def _fitter_of(self, here: Dialect) -> ReplyFitter:
+        self._ledgers.append(Ledger(here.reply_pointers))
+        choice = self._crew.asked.tool_choice
+        return ReplyFitter(
+            self._client,
+            self._ledgers[-1],
+            whole=self._whole,
+            salt=self._run,
+            source_issuer=here.issuer,
+            single=choice is not None and choice.parallel is False,
+            field_place=here.field_place,
+            repeated=here.repeated,
+            finish_words=here.finish_words,
+            source=here,
+        )
+
+    def _part(self, event: PartStarted) -> list[Event]:
+        part = event.part
+        if isinstance(part, ToolCall) and part.executor == "client":
+            if joined(part.namespace, part.name) not in self._theirs:
+                return []
+            part = structs.replace(part, id=self._called(part.id))
+        elif isinstance(part, Opaque) and part.dialect != self._client.name and self._fitter is None:
+            return []
+        place = self._places[event.index] = len(self._places)
+        told = self._fitted(PartStarted(place, part))
+        if isinstance(part, Text) and self._spoke and self._offset and not self._client.holds.order:
+            # All texts of such a reply run together: those of two turns must not.
+            told += self._fitted(PartDelta(place, "\n\n"))
+        self._spoke = self._spoke or isinstance(part, Text)
+        return told
+
+    def _called(self, call_id: str) -> str:
+        """Return what the client calls a call, and remember it."""
+        told_id = call_id if len(call_id) >= _SHORT else minted_id(self._client.call_prefix, self._run, call_id)
+        self.ids[call_id] = plain_id(told_id) if self._client.holds.plain_ids else told_id
+        return self.ids[call_id]
+
+    def _inner(self, event: _Inner) -> list[Event]:
+        place = self._places.get(event.index)
+        return [] if place is None else self._fitted(structs.replace(event, index=place))
+
+    def _fitted(self, event: Event) -> list[Event]:
+        """Fit an event of this turn, and put it in its place in the whole reply."""
+        told: list[Event] = []
+        for fitted in self._fitter.feed(event) if self._fitter is not None else [event]:
+            match fitted:
+                case PartStarted(index, part):
+                    self._told = max(self._told, index + 1)
+                    self._open.add(self._offset + index)
+                    told.append(PartStarted(self._offset + index, part))
+                case PartEnded(index, complete):
+                    self._open.discard(self._offset + index)
+                    told.append(PartEnded(self._offset + index, complete))
+                case PartDelta() | PartSigned() | PartCited() | PartNative():
+                    told.append(structs.replace(fitted, index=self._offset + fitted.index))
+                case _:
+                    told.append(fitted)
+        return told
+
+    def _turned(self, turn: TurnEnded) -> list[Event]:
+        self._added += turn.messages
+        told = self._own_calls(turn)
+        self._offset, self._told = self._offset + self._told, 0
+        self._places.clear()
+        self._before, self._usage = added(self._before, self._usage), Usage()
+        return told
+
+    def _own_calls(self, turn: TurnEnded) -> list[Event]:
+        """Tell of our own calls where the client asked for their server."""
+        remote = self._client.remote
+        if remote is None or not self._crew.servers:
+            return []
+        parts = [part for message in turn.messages for part in message.parts]
+        results = {part.call_id: part for part in parts if isinstance(part, ToolResult)}
+        told: list[Event] = []
+        for call in parts:
+            origin = self._crew.servers.get(call.name) if isinstance(call, ToolCall) else None
+            if origin is None or not isinstance(call, ToolCall):
+                continue
+            is_asked = call.id not in results
+            prefix = _ASKED if is_asked else remote.prefix
+            told_id = self.ids[call.id] = minted_id(prefix, self._run, call.id)
+            named = structs.replace(call, id=told_id, name=origin.tool)
+            blocks = (
+                remote.approval(origin.server, named)
+                if is_asked
+                else remote.told(origin.server, named, results[call.id], "")
+            )
+            told += self._blocks(blocks)
+        return told
+
+    def _approved(self) -> list[Event]:
+        """Tell of the calls that the client has allowed with this request."""
+        remote, told = self._client.remote, list[Event]()
+        for call, result in self.approved if remote is not None else ():
+            origin = self._crew.servers.get(call.name)
+            if origin is not None and remote is not None:
+                named = structs.replace(call, id=minted_id(remote.prefix, self._run, call.id), name=origin.tool)
+                told += self._blocks(remote.told(origin.server, named, result, call.id))
+        return told
+
+    def _blocks(self, blocks: Iterable[bytes]) -> list[Event]:
+        told: list[Event] = []
+        for raw in blocks:
+            index, self._told = self._offset + self._told, self._told + 1
+            told += replay_part(index, Opaque(dialect=self._client.name, raw=raw))
+        return told
+
+    def _ended(self, run: RunEnded) -> list[Event]:
+        if run.problem is not None:
+            return self._fitted(Failed(run.problem))
+        told: list[Event] = []
+        if self._started is None:
+            told += self._turn(Started("", self._crew.request.model))
+        told += [PartEnded(index, complete=False) for index in sorted(self._open)]
+        return [*told, *self._native, *self._fitted(Finished(run.finish))]

@@ -1,0 +1,190 @@
+"""Tools that the gateway runs, mixed with those of its clients: the official SDKs, in all four dialects."""
+
+import anthropic
+import openai
+import pytest
+
+from dragoman.gateway.agents.settings import AgentLimits, AgentTable
+from dragoman.simulator import Answer, Call
+from dragoman.tools import Registry
+from server.agents import CLIENTS, WEATHER, Client
+
+MODELS = {"gem": "gemini-3.8-flash", "claude": "claude-opus-4-8", "gpt": "gpt-5.2", "resp": "gpt-5.2"}
+
+
+WAYS = [
+    pytest.param(dialect, upstream, stream, id=f"{dialect}-{upstream}-{stream}", marks=() if fast else pytest.mark.slow)
+    for at, dialect in enumerate(CLIENTS)
+    for beside, upstream in enumerate(MODELS)
+    for stream in (False, True)
+    for fast in [(at + beside) % 2 == stream]
+]
+"""Every dialect with every upstream, whole and streamed; half of them in the fast part."""
+
+
+def toolbox():
+    """Tools of two servers, and one that is nobody's."""
+    tools = Registry()
+
+    def read(path: str) -> str:
+        """Read a file."""
+        return f"<{path}>"
+
+    def add(one: int, other: int) -> int:
+        """Add two numbers."""
+        return one + other
+
+    tools.register(read, namespace="files")
+    tools.register(add)
+    return tools
+
+
+def calls(*wanted):
+    return tuple(Call(id=f"c{at}", name=name, arguments=arguments) for at, (name, arguments) in enumerate(wanted))
+
+
+def scripted(received):
+    """Do what the last words of the user say: call tools turn by turn, then say what came of it."""
+    turns = received.ask.turns
+    asked = next(turn.text for turn in reversed(turns) if turn.role == "user" and turn.text)
+    since = 0
+    for turn in reversed(turns):
+        if turn.role == "user" and turn.text:
+            break
+        since += turn.role == "assistant"
+    results = [result.text for result in turns[-1].results]
+    match asked, since:
+        case "own", 0:
+            return Answer(text="I read.", calls=calls(("files__read", {"path": "a"})), end="calls")
+        case "mixed", 0:
+            wanted = calls(
+                ("files__read", {"path": "a"}), ("get_weather", {"city": "Rome"}), ("add", {"one": 1, "other": 2})
+            )
+            return Answer(thought="All at once.", text="I look.", calls=wanted, end="calls")
+        case "late", 0:
+            return Answer(calls=calls(("files__read", {"path": "b"})), end="calls")
+        case "late", 1:
+            return Answer(calls=calls(("get_weather", {"city": "Rome"})), end="calls")
+        case "round", _:
+            return Answer(calls=calls(("add", {"one": since, "other": 1})), end="calls")
+        case _:
+            return Answer(text="It said: " + ", ".join(results))
+
+
+@pytest.fixture(scope="module")
+def gateway():
+    from dragoman.simulator.serving import in_thread
+    from server.conftest import serving
+
+    agents = {
+        f"helper-{name}": AgentTable(model=name, tools=("files", "add"), system="You are a helper.") for name in MODELS
+    }
+    agents["brief"] = AgentTable(model="gpt", tools=("add",), limits=AgentLimits(turns=2))
+    with in_thread(script=scripted) as simulator, serving(simulator, agents=agents, tools=toolbox()) as running:
+        yield running
+
+
+def seen_since(gateway, before):
+    """What the simulator has received since then."""
+    return list(gateway.simulator.requests)[before:]
+
+
+@pytest.mark.parametrize(("dialect", "upstream", "stream"), WAYS)
+def test_an_agent_runs_its_own_tools_and_its_client_hears_one_answer(gateway, dialect, upstream, stream):
+    before = len(gateway.simulator.requests)
+    client = Client(gateway, dialect, stream=stream, model=f"helper-{upstream}")
+    heard = client.ask("own")
+    assert heard.calls == []
+    assert heard.text.replace("\n\n", "") == "I read.It said: <a>"
+    seen = seen_since(gateway, before)
+    assert [one.status for one in seen] == [200, 200]
+    assert "You are a helper." in seen[0].body.decode()
+    client.ask("again")
+    assert gateway.simulator.requests[-1].status == 200
+
+
+@pytest.mark.parametrize(("dialect", "upstream", "stream"), WAYS)
+def test_calls_of_both_kinds_in_one_turn_are_run_where_they_belong(gateway, dialect, upstream, stream):
+    before = len(gateway.simulator.requests)
+    client = Client(gateway, dialect, stream=stream, model=f"helper-{upstream}")
+    heard = client.ask("mixed", schemas=WEATHER)
+    assert [(name, arguments) for _, name, arguments in heard.calls] == [("get_weather", {"city": "Rome"})]
+    assert heard.text == "I look."
+    client.answer(heard, {"get_weather": "sunny"})
+    again = client.ask(schemas=WEATHER)
+    sunny = '{"result": "sunny"}' if dialect == "gemini" else "sunny"
+    assert again.text == f"It said: <a>, {sunny}, 3"
+    statuses = [one.status for one in seen_since(gateway, before)]
+    assert statuses == [200, 200], gateway.simulator.requests[-1].body
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("dialect", CLIENTS)
+def test_a_call_of_the_client_after_a_turn_of_ours_is_answered_with_all_that_came_before(gateway, dialect, stream):
+    before = len(gateway.simulator.requests)
+    client = Client(gateway, dialect, stream=stream, model="helper-gem")
+    heard = client.ask("late", schemas=WEATHER)
+    ((_, name, arguments),) = heard.calls
+    assert (name, arguments) == ("get_weather", {"city": "Rome"})
+    client.answer(heard, {"get_weather": "sunny"})
+    client.ask(schemas=WEATHER)
+    client.ask("and now?", schemas=WEATHER)
+    contents = gateway.simulator.requests[-1].json()["contents"]
+    parts = [part for turn in contents for part in turn["parts"]]
+    called = [part["functionCall"]["name"] for part in parts if "functionCall" in part]
+    assert called == ["files__read", "get_weather"]
+    signatures = [part["thoughtSignature"] for part in parts if "functionCall" in part]
+    assert "skip_thought_signature_validator" not in signatures
+    assert {one.status for one in seen_since(gateway, before)} == {200}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("dialect", CLIENTS)
+def test_a_header_brings_tools_to_any_model(gateway, dialect, stream):
+    client = Client(gateway, dialect, stream=stream, model="claude")
+    heard = client.ask("own", headers={"x-dragoman-tools": "files, add"})
+    assert heard.text.replace("\n\n", "") == "I read.It said: <a>"
+    names = {tool["name"] for tool in gateway.simulator.requests[-1].json()["tools"]}
+    assert names == {"files__read", "add", "read_artifact"}
+
+
+@pytest.mark.parametrize("dialect", CLIENTS)
+def test_a_tool_that_nobody_has_is_refused_in_the_clients_own_words(gateway, dialect):
+    client = Client(gateway, dialect, stream=True, model="claude")
+    with pytest.raises(Exception, match="there is no tool or server 'file'") as error:
+        client.ask("own", headers={"x-dragoman-tools": "file"})
+    assert getattr(error.value, "status_code", getattr(error.value, "code", 0)) == 400
+
+
+def test_a_name_that_both_have_is_refused_where_the_client_asked_for_ours(gateway):
+    client = Client(gateway, "chat", stream=False, model="claude")
+    with pytest.raises(openai.BadRequestError, match="give your own another name"):
+        client.ask("own", headers={"x-dragoman-tools": "add"}, schemas={"add": {"type": "object"}})
+
+
+def test_usage_is_of_all_turns_together(gateway):
+    heard = Client(gateway, "chat", stream=False, model="helper-gem").ask("own")
+    one = Client(gateway, "chat", stream=False, model="gem").ask("hello")
+    assert heard.usage[0] > 2 * one.usage[0]
+    assert heard.raw.usage.total_tokens == sum(heard.usage)
+
+
+def test_a_run_that_goes_in_circles_ends_at_its_limit_of_turns(gateway):
+    before = len(gateway.simulator.requests)
+    heard = Client(gateway, "messages", stream=True, model="brief").ask("round")
+    seen = seen_since(gateway, before)
+    assert len(seen) == 3
+    assert seen[-1].json()["tool_choice"] == "none"
+    assert heard.calls == []
+
+
+def test_agents_are_listed_among_the_models(gateway):
+    client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="any"))
+    assert "helper-gem" in {model.id for model in client.models.list()}
+    assert client.models.retrieve("helper-gem").id == "helper-gem"
+
+
+def test_tokens_of_an_agents_request_are_counted_by_its_model(gateway):
+    client = gateway.open(anthropic.Anthropic(base_url=gateway.base_url, api_key="any"))
+    counted = client.messages.count_tokens(model="helper-claude", messages=[{"role": "user", "content": "hello"}])
+    assert counted.input_tokens > 0

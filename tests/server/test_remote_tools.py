@@ -1,0 +1,184 @@
+"""Tools of configured MCP servers, asked for in the dialect's own words: Responses' `mcp`, Messages' `mcp_servers`."""
+
+import json
+
+import pytest
+
+from dragoman.simulator.serving import in_thread
+from server.agents import WEATHER, Client
+from server.conftest import serving
+from server.test_agents import MODELS, scripted, seen_since, toolbox
+
+BETAS = ["mcp-client-2025-11-20"]
+MCP = {"type": "mcp", "server_label": "files", "server_url": "https://nobody.example/mcp", "require_approval": "never"}
+SERVER = {"type": "url", "url": "https://nobody.example/mcp", "name": "files"}
+TOOLSET = {"type": "mcp_toolset", "mcp_server_name": "files"}
+
+
+@pytest.fixture(scope="module")
+def gateway():
+    with in_thread(script=scripted) as simulator, serving(simulator, tools=toolbox()) as running:
+        yield running
+
+
+def responses(gateway, model, *, stream, **changed):
+    client = Client(gateway, "responses", stream=stream, model=model)
+    return client, {"tools": [{**MCP, **changed}]}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("upstream", MODELS)
+def test_responses_tells_of_calls_as_its_own_vendor_does(gateway, upstream, stream):
+    client, asked = responses(gateway, upstream, stream=stream)
+    heard = client.ask("own", **asked)
+    listed, first, called, second = heard.raw.output
+    assert (listed.type, listed.server_label, [tool.name for tool in listed.tools]) == (
+        "mcp_list_tools",
+        "files",
+        ["read"],
+    )
+    assert (called.type, called.server_label, called.name) == ("mcp_call", "files", "read")
+    assert json.loads(called.arguments) == {"path": "a"}
+    assert (called.output, called.error, called.status) == ("<a>", None, "completed")
+    assert [item.content[0].text for item in (first, second)] == ["I read.", "It said: <a>"]
+    assert heard.raw.tools[0].type == "mcp"
+
+    before = len(gateway.simulator.requests)
+    again = client.ask("and now?", **asked)
+    assert [item.type for item in again.raw.output] == ["message"]
+    (seen,) = seen_since(gateway, before)
+    assert seen.status == 200
+    assert "<a>" in seen.body.decode()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("upstream", MODELS)
+def test_messages_tells_of_calls_as_its_own_vendor_does(gateway, upstream, stream):
+    client = Client(gateway, "messages", stream=stream, model=upstream)
+    asked = {"mcp_servers": [SERVER], "tools": [TOOLSET], "betas": BETAS}
+    heard = client.ask("own", **asked)
+    kinds = [block.type for block in heard.raw.content if block.type != "thinking"]
+    assert kinds == ["text", "mcp_tool_use", "mcp_tool_result", "text"]
+    called, result = (block for block in heard.raw.content if block.type.startswith("mcp_"))
+    assert (called.name, called.server_name, called.input) == ("read", "files", {"path": "a"})
+    assert (result.tool_use_id, result.is_error, result.content[0].text) == (called.id, False, "<a>")
+
+    before = len(gateway.simulator.requests)
+    client.ask("and now?", **asked)
+    (seen,) = seen_since(gateway, before)
+    assert seen.status == 200
+    assert "<a>" in seen.body.decode()
+
+
+def test_what_a_history_tells_of_a_server_is_understood_also_when_nothing_is_kept_of_it(gateway):
+    called = {
+        "type": "mcp_call",
+        "id": "mcp_1",
+        "server_label": "files",
+        "name": "read",
+        "arguments": "{}",
+        "output": "<z>",
+    }
+    client, asked = responses(gateway, "claude", stream=False)
+    client.history = [{"role": "user", "content": "read"}, called]
+    client.ask("and now?", **asked)
+    messages = gateway.simulator.requests[-1].json()["messages"]
+    assert messages[1]["content"][0]["name"] == "files__read"
+    assert messages[2]["content"][0]["content"] == "<z>"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_calls_of_the_client_stand_beside_those_of_a_server(gateway, stream):
+    client, asked = responses(gateway, "gem", stream=stream)
+    heard = client.ask("late", schemas=WEATHER, **asked)
+    assert [item.type for item in heard.raw.output if item.type != "reasoning"] == [
+        "mcp_list_tools",
+        "mcp_call",
+        "function_call",
+    ]
+    client.answer(heard, {"get_weather": "sunny"})
+    again = client.ask(schemas=WEATHER, **asked)
+    assert again.text == "It said: sunny"
+    contents = gateway.simulator.requests[-1].json()["contents"]
+    parts = [part for turn in contents for part in turn["parts"]]
+    assert [part["functionCall"]["name"] for part in parts if "functionCall" in part] == ["files__read", "get_weather"]
+
+
+def test_only_the_tools_that_are_allowed_are_offered(gateway):
+    client, asked = responses(gateway, "claude", stream=False, allowed_tools=[])
+    client.ask("hello", **asked)
+    assert "tools" not in gateway.simulator.requests[-1].json()
+    client = Client(gateway, "messages", stream=False, model="claude")
+    toolset = {**TOOLSET, "configs": {"read": {"enabled": False}}}
+    client.ask("hello", mcp_servers=[SERVER], tools=[toolset], betas=BETAS)
+    assert "tools" not in gateway.simulator.requests[-1].json()
+
+
+def test_a_server_that_is_not_configured_is_the_vendors_own_affair(gateway):
+    """We connect to nothing that a request names; the vendor may."""
+    client, asked = responses(gateway, "resp", stream=False, server_label="others")
+    client.ask("hello", **asked)
+    assert gateway.simulator.requests[-1].json()["tools"][0]["server_label"] == "others"
+    client, asked = responses(gateway, "claude", stream=False, server_label="others")
+    raw = client.sdk.responses.with_raw_response.create(
+        model="claude", input="hello", tools=asked["tools"], store=False
+    )
+    assert "dropped /tools/0" in raw.headers["x-dragoman-losses"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("approve", [False, True])
+def test_a_call_that_needs_approval_is_run_when_the_client_says_so(gateway, stream, approve):
+    client, asked = responses(gateway, "gem", stream=stream, require_approval="always")
+    heard = client.ask("own", **asked)
+    wanted = heard.raw.output[-1]
+    assert (wanted.type, wanted.server_label, wanted.name) == ("mcp_approval_request", "files", "read")
+    assert json.loads(wanted.arguments) == {"path": "a"}
+    client.history.append({"type": "mcp_approval_response", "approval_request_id": wanted.id, "approve": approve})
+    again = client.ask(**asked)
+    if approve:
+        called, said = again.raw.output
+        assert (called.type, called.approval_request_id, called.output) == ("mcp_call", wanted.id, "<a>")
+        assert said.content[0].text == "It said: <a>"
+    else:
+        assert "the user did not allow it" in again.text
+    contents = gateway.simulator.requests[-1].json()["contents"]
+    (call,) = [part for turn in contents for part in turn["parts"] if "functionCall" in part]
+    assert call["thoughtSignature"] != "skip_thought_signature_validator"
+
+    before = len(gateway.simulator.requests)
+    client.ask("and now?", **asked)
+    (seen,) = seen_since(gateway, before)
+    assert seen.status == 200
+    assert ("<a>" in seen.body.decode()) is approve
+
+
+def test_an_approved_call_is_run_once_however_often_the_request_is_sent():
+    from dragoman.tools import Registry
+
+    run = []
+    tools = Registry()
+
+    def read(path: str) -> str:
+        """Read a file."""
+        run.append(path)
+        return f"<{path}>"
+
+    tools.register(read, namespace="files")
+    with in_thread(script=scripted) as simulator, serving(simulator, tools=tools) as gateway:
+        client, asked = responses(gateway, "gpt", stream=False, require_approval={"never": {"tool_names": ["other"]}})
+        wanted = client.ask("own", **asked).raw.output[-1]
+        assert run == []
+        client.history.append({"type": "mcp_approval_response", "approval_request_id": wanted.id, "approve": True})
+        history = list(client.history)
+        for _ in range(3):
+            client.history = list(history)
+            assert client.ask(**asked).text == "It said: <a>"
+    assert run == ["a"]
+
+
+def test_an_approval_that_nobody_waits_for_goes_its_own_way(gateway):
+    client, asked = responses(gateway, "claude", stream=False)
+    client.history.append({"type": "mcp_approval_response", "approval_request_id": "mcpr_none", "approve": True})
+    heard = client.ask("hello", **asked)
+    assert heard.text.startswith("It said")
