@@ -14,15 +14,10 @@ if TYPE_CHECKING:
     from dragoman.core.response import Response
     from dragoman.dialects.record import Call
     from dragoman.interpreter.chunks import Chunk, ChunkReader, read_chunks
+    from dragoman.interpreter.context import Context
     from dragoman.interpreter.schemas.definition import check_definition
     from dragoman.interpreter.schemas.validation import check_arguments
-    from dragoman.interpreter.translate import (
-        Context,
-        StreamTranslator,
-        translate_error,
-        translate_request,
-        translate_response,
-    )
+    from dragoman.interpreter.translate import StreamTranslator, translate_error, translate_request, translate_response
     from dragoman.interpreter.vocabulary import (
         choice_from,
         choice_to,
@@ -38,7 +33,7 @@ _HOMES = {
     "Call": "dialects.record",
     "Chunk": "interpreter.chunks",
     "ChunkReader": "interpreter.chunks",
-    "Context": "interpreter.translate",
+    "Context": "interpreter.context",
     "Data": "core.parts",
     "Loss": "core.losses",
     "Media": "core.parts",

@@ -26,7 +26,8 @@ from cases.documents import (
     tool_use,
 )
 from cases.through import DONE, answer, ask, encoded, flow, flow_bytes, streamed
-from dragoman.interpreter.translate import Context, StreamTranslator
+from dragoman.interpreter.context import Context
+from dragoman.interpreter.translate import StreamTranslator
 
 CALL = {"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"x":1}'}}
 

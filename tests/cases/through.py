@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from dragoman.core.losses import Loss
 from dragoman.dialects.record import Call
-from dragoman.interpreter.translate import Context, StreamTranslator, Translation, translate_request, translate_response
+from dragoman.interpreter.context import Context
+from dragoman.interpreter.translate import StreamTranslator, Translation, translate_request, translate_response
 
 DONE = "[DONE]"
 

@@ -22,13 +22,8 @@ from dragoman.core.stream import checked, collect, sequential
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import DIALECTS
-from dragoman.interpreter.translate import (
-    Context,
-    StreamTranslator,
-    translate_error,
-    translate_request,
-    translate_response,
-)
+from dragoman.interpreter.context import Context
+from dragoman.interpreter.translate import StreamTranslator, translate_error, translate_request, translate_response
 from dragoman.wire.json import Malformed
 from dragoman.wire.json_stream import JsonStreamReader
 from dragoman.wire.sse import SseReader

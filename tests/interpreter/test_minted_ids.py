@@ -5,12 +5,8 @@ import json
 import pytest
 
 from dragoman.dialects.record import Call
-from dragoman.interpreter.translate import (
-    Context,
-    StreamTranslator,
-    translate_request,
-    translate_response,
-)
+from dragoman.interpreter.context import Context
+from dragoman.interpreter.translate import StreamTranslator, translate_request, translate_response
 from interpreter.workbench import encoded
 
 STYLES = {"chat": "chatcmpl-", "responses": "resp_", "messages": "msg_"}

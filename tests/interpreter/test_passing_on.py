@@ -12,8 +12,8 @@ from dragoman.dialects.record import Call
 from dragoman.interpreter import translate
 from dragoman.interpreter.arrange import SKIP_SIGNATURE
 from dragoman.interpreter.carry import sealed
+from dragoman.interpreter.context import Context
 from dragoman.interpreter.translate import (
-    Context,
     Rendered,
     StreamTranslator,
     Translation,

@@ -6,7 +6,8 @@ import pytest
 
 from dragoman.dialects.record import Call
 from dragoman.interpreter.carry import MARK
-from dragoman.interpreter.translate import Context, translate_error, translate_request, translate_response
+from dragoman.interpreter.context import Context
+from dragoman.interpreter.translate import translate_error, translate_request, translate_response
 
 ASK = {"role": "user", "content": "q"}
 TOOL = {"type": "function", "function": {"name": "a"}}

@@ -8,8 +8,9 @@ import pytest
 import shelf
 from dragoman.core.problems import Problem
 from dragoman.interpreter import translate
+from dragoman.interpreter.context import Context
 from dragoman.interpreter.reply_plain import PlainReplies
-from dragoman.interpreter.translate import Context, translate_response
+from dragoman.interpreter.translate import translate_response
 
 CLIENTS = ("chat", "responses", "messages")
 CONTEXT = Context(now=1)

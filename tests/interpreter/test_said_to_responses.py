@@ -8,7 +8,8 @@ import pytest
 from dragoman.core.parts import Signature
 from dragoman.dialects.record import Call
 from dragoman.interpreter.carry import opened, sealed
-from dragoman.interpreter.translate import Context, translate_request, translate_response
+from dragoman.interpreter.context import Context
+from dragoman.interpreter.translate import translate_request, translate_response
 from interpreter.workbench import booked, encoded
 from oracles import check_request
 

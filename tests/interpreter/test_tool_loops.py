@@ -7,8 +7,9 @@ import pytest
 
 from dragoman.dialects.record import Call
 from dragoman.interpreter import translate
+from dragoman.interpreter.context import Context
 from dragoman.interpreter.recall import Recall
-from dragoman.interpreter.translate import Context, Translation, translate_request, translate_response
+from dragoman.interpreter.translate import Translation, translate_request, translate_response
 
 ARRAY = {"type": "array", "items": {"type": "integer"}}
 ODD_NAMES = {"type": "object", "properties": {"$top": {"type": "integer"}}}

@@ -10,9 +10,9 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.dialects.record import Call
 from dragoman.interpreter.carry import UNSIGNED, sealed
+from dragoman.interpreter.context import Context
 from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.translate import (
-    Context,
     Rendered,
     StreamTranslator,
     Translation,

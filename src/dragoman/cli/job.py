@@ -12,15 +12,9 @@ from dragoman.core.stream import Collector
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.call_ids import named_parts, named_reply, named_request
+from dragoman.interpreter.context import NO_CONTEXT, Context
 from dragoman.interpreter.ledger import refuse
-from dragoman.interpreter.translate import (
-    NO_CONTEXT,
-    Context,
-    StreamTranslator,
-    translate_error,
-    translate_request,
-    translate_response,
-)
+from dragoman.interpreter.translate import StreamTranslator, translate_error, translate_request, translate_response
 
 CODE_ASSIST = "code-assist"
 CORE = "core"

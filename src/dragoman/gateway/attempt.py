@@ -21,12 +21,13 @@ from dragoman.gateway.vetting import explained, require_meaningful, require_read
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.link import Failure, TooSlow, Untrusted
 from dragoman.http.message import Headers
+from dragoman.interpreter.context import Context
 from dragoman.interpreter.faults import as_fault
 from dragoman.interpreter.links import Links, Unfetched
 from dragoman.interpreter.mending import NO_LOSSES, mended
 from dragoman.interpreter.rejections import Sent, named, placed
 from dragoman.interpreter.signing import Missing
-from dragoman.interpreter.translate import Context, Translation, translate_request
+from dragoman.interpreter.translate import Translation, translate_request
 
 _REFUSED_KEY = frozenset({401, 403})
 

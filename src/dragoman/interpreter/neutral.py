@@ -26,9 +26,9 @@ from dragoman.interpreter.links import Links
 from dragoman.interpreter.repair import paired
 from dragoman.interpreter.signing import Signer, signed_again
 from dragoman.interpreter.text_calls.saying import in_words
+from dragoman.interpreter.text_calls.translation import ENVELOPES
 from dragoman.interpreter.tools import fit_tools
 from dragoman.interpreter.traits import traits_for
-from dragoman.interpreter.translate import ENVELOPES
 from dragoman.interpreter.translation import Translation, spoken, with_declared
 
 ADDED = "/dragoman"

@@ -5,7 +5,6 @@ The same dialect on both sides means the same bytes. Otherwise: parse, fit (loss
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
 
 from msgspec import Struct, structs
 
@@ -13,15 +12,14 @@ from dragoman.core.events import Event, Failed, Finished, PartDelta, Started, Us
 from dragoman.core.losses import Loss
 from dragoman.core.parts import AnyPart
 from dragoman.core.problems import Problem
-from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.stream import Sequencer
 from dragoman.core.traits import TextCalls
 from dragoman.dialects.record import Call, Dialect, ErrorReply
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.cleaned import cleaned
+from dragoman.interpreter.context import NO_CONTEXT, Context, is_wrapped_otherwise
 from dragoman.interpreter.faults import as_fault, is_envelope, losses_of
-from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.frames import Frames, translated_in_frame
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.links import Links
@@ -30,8 +28,8 @@ from dragoman.interpreter.reply import ReplyFitter
 from dragoman.interpreter.reply_plain import PlainReplies, shape_of, told_parts
 from dragoman.interpreter.reply_whole import WholeFitter
 from dragoman.interpreter.signing import CallWatch, Signer
-from dragoman.interpreter.text_calls.hearing import Hearing, heard
-from dragoman.interpreter.text_calls.translation import ENVELOPES, translated_in_words
+from dragoman.interpreter.text_calls.hearing import heard
+from dragoman.interpreter.text_calls.translation import translated_in_words
 from dragoman.interpreter.translation import NO_UNDO, Asked, Translation, translated
 from dragoman.interpreter.undo import Restorer
 from dragoman.wire import json
@@ -39,7 +37,6 @@ from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import spliced
 from dragoman.wire.sse import MAX_EVENT_BYTES, whole_frames
 
-F = TypeVar("F", bound=ReplyFitter)
 _FIRST_NAME = re.compile(rb'"[^"]*"|\n\r?\n')
 """From here on an envelope can be told from what it holds."""
 _LONGEST_HEAD = 4096
@@ -118,68 +115,10 @@ def _with_model(call: Call, model: str, dialect: Dialect) -> Call:
         raise Problem("invalid_request", error.message, where=error.where) from None
 
 
-class Context(Struct, frozen=True):
-    """What a reply is an answer to: the client's request in the core, the way back, the envelope it wants."""
-
-    request: Request | None = None
-    undo: Undo = NO_UNDO
-    form: str = ""
-    now: int | None = None
-    """The time a reply is said to be made at that tells none itself, in seconds since 1970."""
-
-    @property
-    def salt(self) -> str:
-        """Keep minted ids unique in a conversation even where the upstream names no reply."""
-        return str(len(self.request.messages)) if self.request is not None else ""
-
-    @property
-    def passes(self) -> bool:
-        """Tell whether a reply in the client's own dialect can pass as it is."""
-        return self.undo is NO_UNDO and not self.form
-
-    def fitter(self, kind: type[F], here: Dialect, there: Dialect, ledger: Ledger) -> F:
-        """Return what fits a reply of `here` to a client of `there`."""
-        return kind(
-            there,
-            ledger,
-            whole=kind is WholeFitter,
-            salt=self.salt,
-            source_issuer=here.issuer,
-            single=self.undo.single,
-            field_place=here.field_place,
-            repeated=here.repeated,
-            finish_words=here.finish_words,
-            source=here,
-        )
-
-    def hearing(self, there: Dialect, ledger: Ledger) -> Hearing | None:
-        """Return what hears calls in the text of a model that has no others."""
-        spoken = self.undo.spoken
-        return Hearing(spoken, there.call_prefix, self.salt, ledger) if spoken is not None else None
-
-    def client_request(self) -> Request | None:
-        """Return the request the reply's writer looks at for what it must echo and how it must wrap."""
-        if not self.form:
-            return self.request
-        request = self.request or Request(model="", messages=())
-        return structs.replace(request, spelling=request.spelling | {self.form})
-
-
-NO_CONTEXT = Context()
-
-
-def _is_wrapped_otherwise(dialect: Dialect, head: bytes, context: Context) -> bool:
-    """Tell whether a reply stands in an envelope that the client did not use itself, or in none where it did."""
-    if dialect.is_wrapped is None:
-        return False
-    spoke = context.request is not None and bool(context.request.spelling & ENVELOPES)
-    return dialect.is_wrapped(head) is not spoke
-
-
 def translate_response(body: bytes, source: str, target: str, context: Context = NO_CONTEXT) -> Rendered:
     """Say a whole reply of `source` in `target`, the client's dialect."""
     here, there = dialect_named(source), dialect_named(target)
-    if here is there and context.passes and not _is_wrapped_otherwise(here, body, context):
+    if here is there and context.passes and not is_wrapped_otherwise(here, body, context):
         return Rendered(body)
     plain = here.read_plain(body)
     parts = shape = None
@@ -271,7 +210,7 @@ class StreamTranslator:
                 return b""
             chunk = bytes(self._begun)
             self._begun.clear()
-            self._same = not _is_wrapped_otherwise(self._dialect, chunk, self._context)
+            self._same = not is_wrapped_otherwise(self._dialect, chunk, self._context)
             self._framed = not chunk.lstrip().startswith((b"[", b"{"))
         return self._passed(chunk) if self._same else self._told(self._decoder.feed(chunk))
 

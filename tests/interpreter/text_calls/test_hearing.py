@@ -12,10 +12,11 @@ from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.stream import checked, collect, replay
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.context import Context
 from dragoman.interpreter.fitting import Spoken
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.text_calls.hearing import Hearing, heard
-from dragoman.interpreter.translate import Context, StreamTranslator, translate_request, translate_response
+from dragoman.interpreter.translate import StreamTranslator, translate_request, translate_response
 
 DIALECTS = ["chat", "responses", "messages", "gemini"]
 ASKED = {
