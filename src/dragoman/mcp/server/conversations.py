@@ -15,6 +15,7 @@ from dragoman.core.parts import ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.mcp.server.writing import read, written
+from dragoman.sessions.runs import Runs
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conflict, Conversation, Item, Turn, fresh_key
 
@@ -42,6 +43,11 @@ class Conversations:
         self._hours = hours
         self._longest = longest
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def runs(self) -> Runs:
+        """Where calls are written down while they run."""
+        return self._store.runs
 
     def lock(self, owner: str, name: str) -> asyncio.Lock:
         """Return what lets one call after the other go on with a conversation."""

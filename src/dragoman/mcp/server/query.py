@@ -22,10 +22,10 @@ from dragoman.mcp.bridge import content_to
 from dragoman.mcp.server.approving import Approver
 from dragoman.mcp.server.asking import Effort, Part, question
 from dragoman.mcp.server.caller import Caller, caller_of
-from dragoman.mcp.server.conversations import Opened
 from dragoman.mcp.server.job import current_job
 from dragoman.mcp.server.progress import Progress
 from dragoman.mcp.server.service import Service
+from dragoman.mcp.server.unfinished import Unfinished
 from dragoman.sessions.values import Unavailable
 
 NAME = "query"
@@ -119,16 +119,21 @@ class Query:
         system = service.settings.system
         head = (Message(role="system", parts=(Text(text=system),)),) if system else ()
         model, destinations = service.model(caller.owner), service.settings.destinations
-        agent = Agent(model, service.executor, limits=limits, destinations=destinations)
-        ended = await _run(agent, _continued(asked, head, opened), Progress(ctx, turns), approver)
-        if ended.problem is not None and ended.stop == "failed":
-            return _failed(ended.problem.message)
-        said = ended.history[len(head) :]
-        await service.conversations.keep(opened, said, asked.model)
+        unfinished = Unfinished(service.conversations.runs, opened)
+        before = (*head, *await unfinished.found())
+        agent = Agent(model, service.executor, limits=limits, destinations=destinations, recorder=unfinished.recorder)
+        request = structs.replace(asked, messages=(*before, *asked.messages))
+        try:
+            ended = await _run(agent, request, unfinished.run, Progress(ctx, turns), approver)
+            if ended.problem is not None and ended.stop == "failed":
+                return _failed(ended.problem.message)
+            await service.conversations.keep(opened, ended.history[len(head) :], asked.model)
+        finally:
+            await unfinished.close()
         return _answered(ended, opened.name, asked.model)
 
 
-async def _run(agent: Agent, request: Request, progress: Progress, approver: Approver) -> RunEnded:
+async def _run(agent: Agent, request: Request, run: str, progress: Progress, approver: Approver) -> RunEnded:
     """Run to the end; who is asked for approval answers while the run is watched."""
     ended: RunEnded | None = None
     asking: list[asyncio.Task[None]] = []
@@ -137,7 +142,7 @@ async def _run(agent: Agent, request: Request, progress: Progress, approver: App
         agent.answer(asked.run, asked.topic, await approver.ask(asked))
 
     try:
-        async with aclosing(agent.steps(request)) as steps:
+        async with aclosing(agent.steps(request, run=run)) as steps:
             async for step in steps:
                 match step:
                     case RunEnded():
@@ -152,10 +157,6 @@ async def _run(agent: Agent, request: Request, progress: Progress, approver: App
     if ended is None:
         raise Problem("internal", "the run ended without saying how")
     return ended
-
-
-def _continued(asked: Request, head: tuple[Message, ...], opened: Opened) -> Request:
-    return structs.replace(asked, messages=(*head, *opened.messages, *asked.messages))
 
 
 def _answered(ended: RunEnded, name: str, model: str) -> CallToolResult:
