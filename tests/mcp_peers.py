@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dragoman.core.parts import Data, ToolCall, ToolResult
-from dragoman.mcp.client import Servers, open_servers
+from dragoman.mcp.client import Abilities, Servers, open_servers
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools import Executor
 
@@ -44,11 +44,14 @@ class Visit:
         return status
 
 
-def visiting(visit: Callable[[Visit], Awaitable[Any]], **configured: ToolServer) -> Any:
-    """Open servers by their names, and return what a visit to them gives."""
+def visiting(
+    visit: Callable[[Visit], Awaitable[Any]], abilities: Abilities | None = None, **configured: ToolServer
+) -> Any:
+    """Open servers by their names, with the same abilities for all, and return what a visit to them gives."""
 
     async def run() -> Any:
-        async with open_servers(configured) as servers:
+        able = dict.fromkeys(configured, abilities or Abilities())
+        async with open_servers(configured, abilities=able) as servers:
             return await visit(Visit(servers))
 
     return asyncio.run(run())

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from mcp_types import ElicitResult
 from opentelemetry import trace
 
 from dragoman.core.parts import Data, Inline, Media, Plain, Text
+from dragoman.mcp.client import Abilities
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools import progress_to
 from mcp_peers import PEERS, Visit, eventually, said, visiting
@@ -196,6 +198,24 @@ def test_a_server_that_has_forgotten_us_is_reminded_without_a_failure(address):
     before, first, second = visiting(visit, peer=ToolServer(url=address, protocol="2025-11-25"))
     assert not first.failed
     assert said(first) == said(second) != before
+
+
+async def answered(_, params):
+    return ElicitResult(action="accept", content={"total": 7})
+
+
+@pytest.mark.parametrize(("era", "name"), [("2025-11-25", "ask"), ("auto", "inquire")])
+def test_a_tool_that_asks_back_fails_unless_a_program_answers(address, era, name):
+    async def visit(peer: Visit):
+        return await peer.call(f"peer__{name}")
+
+    settings = ToolServer(url=address, protocol=era)
+    refused = visiting(visit, peer=settings)
+    assert refused.failed
+    assert "asks back before it answers, which is not supported here (Elicitation not supported)" in said(refused)
+    told = visiting(visit, Abilities(elicit=answered), peer=settings)
+    assert not told.failed
+    assert "7" in said(told)
 
 
 def test_a_trace_goes_along(http):

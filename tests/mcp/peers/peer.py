@@ -16,8 +16,11 @@ from mcp_types import (
     AudioContent,
     BlobResourceContents,
     CallToolResult,
+    ElicitRequest,
+    ElicitRequestFormParams,
     EmbeddedResource,
     ImageContent,
+    InputRequiredResult,
     ResourceLink,
     TextContent,
     TextResourceContents,
@@ -105,6 +108,16 @@ async def ask(ctx: Context[Any, Any]) -> str:
     """Ask the user."""
     answer = await ctx.elicit("Your name?", Sum)
     return str(answer)
+
+
+@server.tool()
+async def inquire(ctx: Context[Any, Any]) -> str | InputRequiredResult:
+    """Ask the user, by the answer."""
+    answer: Any = (ctx.input_responses or {}).get("total")
+    if answer is not None:
+        return f"told {answer.content}"
+    form = ElicitRequestFormParams(message="How many?", requested_schema=Sum.model_json_schema())
+    return InputRequiredResult(input_requests={"total": ElicitRequest(params=form)})
 
 
 @server.tool()
