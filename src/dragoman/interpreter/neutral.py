@@ -123,7 +123,9 @@ def _at_home(
     found = paired(messages, traits, ledger)
     turns = tuple(found)
     if has_envelope(turns):
-        turns = signed_steps(native(turns, dialect.issuer, ledger), traits, ledger)
+        turns = native(turns, dialect.issuer, ledger)
+    # A client may have been told of the second call of a step only, and the first is the one that is signed.
+    turns = signed_steps(turns, traits, ledger)
     named = _named_choice(request.tool_choice, fitting.name, request)
     kept = {**dict(traits.unkept), **(request.extras.fields if request.extras is not None else {})}
     if request.stream and traits.asks_usage:

@@ -34,6 +34,7 @@ from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.crew import Crew
 from dragoman.interpreter.aliases import minted_id, plain_id
+from dragoman.interpreter.arrange import SKIP_SIGNATURE
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import ReplyFitter
 from dragoman.tools.handler import joined
@@ -63,7 +64,7 @@ class Telling:
         self._offset = self._told = 0
         """Parts that the client has heard of before this turn, and in it."""
         self._open: set[int] = set()
-        self._spoke = False
+        self._spoke = self._hides_call = False
         self._native: list[Native] = []
         self._before, self._usage = Usage(), Usage()
         self.ids: dict[str, str] = {}
@@ -114,6 +115,7 @@ class Telling:
         here = dialect_named(self._spoken() or self._client.name)
         self._fitter = None if here is self._client else self._fitter_of(here)
         self._native.clear()
+        self._hides_call = False
         if self._started is not None:
             self._fitted(self._started)
             return []
@@ -154,12 +156,16 @@ class Telling:
         part = event.part
         if isinstance(part, ToolCall) and part.executor == "client":
             if joined(part.namespace, part.name) not in self._theirs:
+                self._hides_call = True
                 return []
             part = structs.replace(part, id=self._called(part.id))
         elif isinstance(part, Opaque) and part.dialect != self._client.name and self._fitter is None:
             return []
         place = self._places[event.index] = len(self._places)
         told = self._fitted(PartStarted(place, part))
+        if isinstance(part, ToolCall) and self._hides_call and self._client.issuer == SKIP_SIGNATURE.issuer:
+            # The first call of a step is the one that is signed, and the client does not hear of that.
+            told += self._fitted(PartSigned(place, SKIP_SIGNATURE))
         if isinstance(part, Text) and self._spoke and self._offset and not self._client.holds.order:
             # All texts of such a reply run together: those of two turns must not.
             told += self._fitted(PartDelta(place, "\n\n"))
