@@ -92,6 +92,15 @@ def test_a_name_with_one_address_that_is_not_public_is_refused(answer):
         fetched("https://mixed.example/a.png", Guard(resolve=Names(answer)))
 
 
+def test_a_name_that_nobody_has_is_told_like_one_of_our_network():
+    words = set()
+    for answer in ([], ["10.0.0.1"]):
+        with pytest.raises(Refused) as told:
+            fetched("https://wiki.corp.example/", Guard(resolve=Names(answer)))
+        words.add(str(told.value))
+    assert len(words) == 1
+
+
 def test_a_name_is_resolved_once_and_the_connection_goes_to_what_was_vetted(monkeypatch):
     names = Names(["8.8.8.8"], ["127.0.0.1"])
     tried = []
@@ -171,6 +180,8 @@ def test_a_redirect_is_followed(status):
         ("file:///etc/passwd", "web"),
         ("gopher://8.8.8.8/", "web"),
         ("http://a:b@8.8.8.8/", "user name"),
+        ("http://[::1", "no address"),
+        ("http://[x]/", "no address"),
         ("/again", "too often"),
     ],
 )

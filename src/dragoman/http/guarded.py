@@ -130,7 +130,7 @@ class Guard:
                 link.abort()
             if isinstance(found, Page):
                 return found
-            url, before = urljoin(place.url, found), place.scheme
+            url, before = _joined(place.url, found), place.scheme
         raise Refused("it redirects too often")
 
     async def _connected(self, place: Location, room: Room) -> Link:
@@ -154,8 +154,9 @@ class Guard:
         found = [ip_address(address) for address in told]
         allowed = self._allowed.host(place.host, place.port)
         inside = allowed or (bool(found) and all(map(self._allowed.address, found)))
-        if not inside and not all(map(is_public, found)):
-            raise Refused("its address is not a public one")
+        if not inside and not (found and all(map(is_public, found))):
+            # The same words for a name that nobody has: which names our network knows is nobody's business.
+            raise Refused("it has no public address")
         if not inside and place.port not in PORTS.values():
             raise Refused("its port is not one of the web")
         return [str(address) for address in found]
@@ -257,6 +258,13 @@ def _read_location(said: str) -> str:
         return said.encode("latin-1").decode()
     except UnicodeError:
         return said
+
+
+def _joined(url: str, found: str) -> str:
+    try:
+        return urljoin(url, found)
+    except ValueError:
+        raise Refused("it redirects to what is no address") from None
 
 
 def _charset(parameters: str) -> str:

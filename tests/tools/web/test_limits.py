@@ -99,14 +99,16 @@ def test_a_process_is_used_again_and_replaced_when_somebody_else_ended_it(monkey
     asyncio.run(steps())
 
 
-def test_processes_end_with_their_converter():
+def test_there_are_two_processes_at_most_and_they_end_with_their_converter():
     async def steps() -> list[_Process]:
         converter = Converter()
         await asyncio.gather(*(converter.markdown("<i>a</i>", "https://a.example/") for _ in range(8)))
-        return list(converter._idle)
+        idle = list(converter._idle)
+        assert all(process.is_alive for process in idle)
+        converter.close()
+        return idle
 
     idle = asyncio.run(steps())
-    gc.collect()
     assert 1 <= len(idle) <= 2
     assert not any(process.is_alive for process in idle)
 
@@ -218,3 +220,21 @@ def test_many_pages_at_once_are_all_read():
 
     told = asyncio.run(steps())
     assert all("# one of many" in words(result) for result in told)
+
+
+@pytest.mark.parametrize(
+    "body", ["\x01" * 5_000_000, "a\r" * 2_500_000, "\u200b" * 1_600_000], ids=["unseen", "lines", "wide"]
+)
+def test_a_text_that_is_slow_to_clean_does_not_hold_up_everybody(body):
+    async def steps() -> float:
+        async with listening(reply(body, "text/plain")) as listener:
+            place = f"127.0.0.1:{listener.port}"
+            longest, before = 0.0, time.monotonic()
+            asking = asyncio.ensure_future(asked(Web(Settings(private=(place,))), f"http://{place}/"))
+            while not asking.done():
+                await asyncio.sleep(0.001)
+                longest, before = max(longest, time.monotonic() - before), time.monotonic()
+            assert not asking.result().failed
+            return longest
+
+    assert asyncio.run(steps()) < 1.0

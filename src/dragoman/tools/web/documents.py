@@ -40,7 +40,6 @@ _LIKE_HTML = re.compile(
 )
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2060\u2066-\u2069\u202a-\u202e\ufeff\U000e0000-\U000e007f]")
 """Characters that a reader does not see: a terminal obeys some of them, and a model reads words made of others."""
-_LINES = re.compile(r"\r\n?")
 
 
 class Document(Struct, frozen=True):
@@ -81,25 +80,28 @@ async def document_of(page: Page, converter: Converter) -> Document:
     accept(kind)
     if kind in _MAGIC:
         return Document(url=page.url, kind=kind, media=_media(kind, page.body))
-    text = text_of(page.body, page.charset)
     if kind not in _HTML:
-        return Document(url=page.url, kind=text_kind(kind), text=cleaned(text))
+        return Document(url=page.url, kind=text_kind(kind), text=_lines(text_of(page.body, page.charset)))
     try:
-        markdown = await converter.markdown(text, page.url)
+        markdown = await converter.markdown(text_of(page.body[:LONGEST_INPUT], page.charset), page.url)
     except NotConvertedError as error:
         raise Refused(str(error)) from None
     return Document(
         url=page.url,
         kind=kind,
-        text=cleaned(markdown.text),
-        title=cleaned(markdown.title),
+        text=_lines(markdown.text),
+        title=markdown.title,
         is_beginning=len(page.body) > LONGEST_INPUT,
     )
 
 
-def cleaned(text: str) -> str:
-    """Return a text without what cannot be seen."""
-    return _UNSEEN.sub("", _LINES.sub("\n", text))
+def cleaned(stretch: str) -> str:
+    """Return a stretch without what cannot be seen; of a whole page it could take seconds while all else waits."""
+    return _UNSEEN.sub("", stretch)
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _media(kind: str, body: bytes) -> Media:
