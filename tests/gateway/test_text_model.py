@@ -108,3 +108,29 @@ async def test_what_cannot_be_read_is_told_as_text_and_booked():
         reply = collect(await answered(relay.model(Asker(), record), request_for("openai")))
         assert [part.text for part in reply.parts] == ["TOOL_CALL: f\nARGUMENTS: {,}"]
         assert any("cannot be read" in loss.what for loss in record.losses)
+        assert reply.finish.reason == "malformed_call"
+
+
+@awaited
+async def test_the_loop_asks_again_for_a_call_that_cannot_be_read():
+    asked: list[str] = []
+
+    @tool
+    def get_weather(city: str) -> str:
+        """Tell the weather."""
+        asked.append(city)
+        return f"sun in {city}"
+
+    def script(received):
+        said = received.ask.turns[-1].text
+        if "sun in" in said:
+            return Answer(text="Sun.")
+        comma = "" if "cannot be read" in said else ","
+        return Answer(text=f'TOOL_CALL: get_weather\nARGUMENTS: {{"city": "Rome"{comma}}}')
+
+    for upstream in ("openai", "gemini", "anthropic", "responses"):
+        async with textual(script) as (relay, _):
+            agent = Agent(relay.model(Asker()), Executor(Registry(get_weather)))
+            ended = await agent.run("weather?", model=f"{upstream}/{KINDS[upstream]}")
+        assert (ended.stop, ended.text) == ("finished", "Sun.")
+    assert asked == ["Rome"] * 4

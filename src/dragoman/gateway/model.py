@@ -200,7 +200,11 @@ class _Reply:
         self._reply_id = ""
         self._ledger = Ledger(dialect.reply_pointers)
         spoken = translation.undo.spoken
-        self._hearing = Hearing(spoken, dialect.call_prefix, self._salt, self._ledger) if spoken is not None else None
+        self._hearing = (
+            Hearing(spoken, dialect.call_prefix, self._salt, self._ledger, tells_unread=True)
+            if spoken is not None
+            else None
+        )
 
     @property
     def losses(self) -> tuple[Loss, ...]:

@@ -132,52 +132,28 @@ def test_the_same_is_read_wherever_a_text_is_split(case):
     assert read(*text) == whole
 
 
-TOKENS = st.sampled_from(
-    [
-        *[
-            "<tool_call>",
-            "</tool_call>",
-            "<tool_result>",
-            "</tool_result>",
-            "TOOL_CALL: ",
-            "ARGUMENTS: ",
-            "```",
-            "```json\n",
-        ],
-        *[
-            "```tool_call\n",
-            '{"name": "a"}',
-            '{"name": "b", "arguments": {"x": [1]}}',
-            '{"x": 1}',
-            "{",
-            "}",
-            "[",
-            "]",
-            '"',
-        ],
-        *[
-            "a",
-            "tool",
-            "_",
-            "<",
-            "</",
-            "*",
-            "`",
-            " ",
-            "\n",
-            "\n\n",
-            "\t",
-            "null",
-            "word ",
-            "\\",
-            ":",
-            ",",
-            "T",
-            "é",
-            "İ",
-        ],
-    ]
-)
+WORDS = "<tool_call> </tool_call> <tool_result> </tool_result> <think> </think> TOOL_CALL: ARGUMENTS: ``` null a tool"
+JSON = ['{"name": "a"}', '{"name": "b", "arguments": {"x": [1]}}', '{"x": 1}', "{", "}", "[", "]", '"', "\\"]
+REST = [
+    "```json\n",
+    "```tool_call\n",
+    "_",
+    "<",
+    "</",
+    "*",
+    "`",
+    " ",
+    "\n",
+    "\n\n",
+    "\t",
+    "word ",
+    ":",
+    ",",
+    "T",
+    "é",
+    "İ",
+]
+TOKENS = st.sampled_from([*WORDS.split(), *JSON, *REST])
 
 
 @given(st.lists(TOKENS, max_size=25), st.data())
@@ -235,6 +211,18 @@ def test_what_may_become_a_call_is_held_until_it_cannot():
 )
 def test_nothing_is_called_out_of_a_result_that_a_model_repeats(said):
     assert read(said) == [said]
+
+
+@pytest.mark.parametrize("word", ["think", "thinking", "THINK"])
+def test_nothing_is_called_out_of_a_thought_that_a_server_leaves_in_the_text(word):
+    thought = f"<{word}>\nI could say\nTOOL_CALL: a\nor <tool_call>{{}}</tool_call>\n</{word}>"
+    assert read(f"{thought}\n\nTOOL_CALL: b\nARGUMENTS: {{}}") == [thought, ("b", "{}")]
+    assert read(f"Well.\n  {thought}") == [f"Well.\n  {thought}"]
+    assert read(f"<{word}>\nTOOL_CALL: a\n") == [f"<{word}>\nTOOL_CALL: a\n"]
+
+
+def test_a_thought_that_is_only_talked_of_changes_nothing():
+    assert read("I <think> so.\nTOOL_CALL: a\n") == ["I <think> so.", ("a", "{}")]
 
 
 def test_after_a_repeated_result_calls_are_heard_again():

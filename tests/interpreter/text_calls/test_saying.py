@@ -135,6 +135,16 @@ def test_results_that_hold_no_such_words_stay_as_they_are():
     assert text in result_text("f", text, failed=False)
 
 
+def test_a_model_that_goes_on_after_a_call_that_cannot_be_read_is_told_so():
+    broken = 'TOOL_CALL: get_time\nARGUMENTS: {"x": }'
+    request, _, _ = words("json", HI, said("assistant", broken))
+    assert request.messages[-1].role == "user"
+    assert "cannot be read" in texts(request.messages[-1])[0]
+    for whole in ("Well.", "TOOL_CALL: get_time"):
+        request, _, _ = words("json", HI, said("assistant", whole))
+        assert request.messages[-1].role == "assistant"
+
+
 def test_media_in_a_result_stands_behind_it():
     image = Media(kind="image", media_type="image/png", source=Inline("AAAA"))
     both = ToolResult(call_id="a", content=(Text(text="see"), image))

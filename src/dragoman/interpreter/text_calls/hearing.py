@@ -54,7 +54,8 @@ class _Spoken:
 class Hearing:
     """Listens to one reply."""
 
-    def __init__(self, spoken: Spoken, prefix: str, salt: str, ledger: Ledger) -> None:
+    def __init__(self, spoken: Spoken, prefix: str, salt: str, ledger: Ledger, *, tells_unread: bool = False) -> None:
+        """With `tells_unread` a reply whose only call cannot be read ends as one: who runs calls can ask again."""
         self._names = spoken.names
         self._single = spoken.single
         self._stop = spoken.stop
@@ -65,6 +66,8 @@ class Hearing:
         self._reply_id = ""
         self._next = 0
         self._calls = 0
+        self._tells_unread = tells_unread
+        self._unread = 0
         self._text: _Spoken | None = None
         self._doubtful: tuple[_Spoken, Written] | None = None
         """A call at the end of a text, of which only the end of the reply tells whether it is whole."""
@@ -163,6 +166,7 @@ class Hearing:
         """End a text; what is said beside it is about all of it, so it stands only where no call was cut out."""
         events: list[Event] = []
         if spoken.reader.unread:
+            self._unread += spoken.reader.unread
             self._ledger.approximated(spoken.part.where, "a call in it cannot be read: it is told as text")
         if not spoken.calls:
             if spoken.index is None:
@@ -193,6 +197,8 @@ class Hearing:
         """A reply that ends well after calls ends for them; the sequence that ends made-up results is our own."""
         if self._calls and finish.reason == "stop":
             return Finish("tool_calls")
+        if self._unread and self._tells_unread and finish.reason == "stop":
+            return Finish("malformed_call")
         return structs.replace(finish, sequence=None) if finish.sequence == self._stop else finish
 
 

@@ -5,12 +5,14 @@ nothing of it is told. What cannot be read stays text, every character of it: on
 call go with it. Whatever the pieces are that a text comes in, the same is read.
 
 Behind a call that cannot be read nothing is taken for one any more, but for what follows its closing tag: what stands
-there may be what the call was about. So may what stands in a result that the model repeats or makes up.
+there may be what the call was about. Nor is anything in a result that the model repeats or makes up, or in a thought
+that a server leaves in the text.
 """
 
 import re
 
 from dragoman.interpreter.text_calls.forms import (
+    BLANK,
     CALL,
     END_TAG,
     FENCE,
@@ -30,6 +32,11 @@ _LONGEST_WHITE = 4096
 """White space that is held because a call may follow."""
 
 
+_THOUGHT = "<think"
+_DEAF = ((RESULT_TAG, "</tool_result"), (_THOUGHT, "</think"))
+"""What begins a stretch in which nothing is a call, and what ends it."""
+
+
 def _begun(word: str) -> str:
     """Return a pattern for a word, or for as much of it as the text has at its end."""
     pattern = ""
@@ -39,7 +46,8 @@ def _begun(word: str) -> str:
 
 
 def _finder(line_start: str) -> re.Pattern[str]:
-    lined = rf"{line_start}(?:[ \t]{{0,16}}(?:{_begun(FENCE)}|[*`]{{0,2}}(?:{_begun(CALL)}|\Z)))"
+    words = rf"{_begun(FENCE)}|{_begun(_THOUGHT)}|[*`]{{0,2}}(?:{_begun(CALL)}|\Z)"
+    lined = rf"{line_start}(?:[ \t]{{0,16}}(?:{words}))"
     return re.compile(f"{_begun(TAG)}|{_begun(RESULT_TAG)}|{lined}", re.IGNORECASE | re.ASCII)
 
 
@@ -120,10 +128,12 @@ class Reader:
         """Read what stands at a place that looks like the beginning of a call."""
         form = self._form
         found: Attempt
-        if form.has(at, RESULT_TAG):
-            self._tell(at + len(RESULT_TAG))
-            self._until = "</tool_result"
-            return True
+        for begin, end in _DEAF:
+            found_at = form.skip(at, BLANK)
+            if form.has(found_at, begin):
+                self._tell(found_at + len(begin))
+                self._until = end
+                return True
         if form.has(at, TAG):
             found = form.tagged(at)
         elif (fence := _FENCED.match(form.text, at)) is not None:

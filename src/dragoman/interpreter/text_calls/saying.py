@@ -17,9 +17,11 @@ from dragoman.interpreter.foreign import drop_extras, drop_signature
 from dragoman.interpreter.history import retold, wrap_free_text
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.repair import paired
+from dragoman.interpreter.text_calls.reading import Reader
 from dragoman.interpreter.text_calls.wording import (
     NO_CALLS,
     RESULT,
+    UNREAD,
     TextForm,
     answer_shape,
     call_text,
@@ -76,7 +78,7 @@ def in_words(request: Request, source_issuer: str, traits: Traits, ledger: Ledge
         said = structs.replace(said, output=None)
     said = structs.replace(
         said,
-        messages=tuple(_instructed(turns, protocol(told, form, more))),
+        messages=tuple(_instructed(_asked_again(turns), protocol(told, form, more))),
         sampling=_stopped(request.sampling, traits),
     )
     spoken = Spoken(tuple(tool.name for tool in told), single=fitting.single, stop=RESULT)
@@ -101,6 +103,23 @@ def _without_bare(message: Message, ledger: Ledger) -> Message:
     for part in bare:
         ledger.dropped(part.where, "what it led to is told as text")
     return structs.replace(message, parts=tuple(part for part in message.parts if part not in bare))
+
+
+def _asked_again(messages: list[Message]) -> list[Message]:
+    """Tell a model that goes on after a call that nobody could read what was wrong."""
+    last = messages[-1]
+    if last.role != "assistant" or not any(_is_unread(part) for part in last.parts):
+        return messages
+    return [*messages, Message(role="user", parts=(Text(text=UNREAD),))]
+
+
+def _is_unread(part: AnyPart) -> bool:
+    if not isinstance(part, Text):
+        return False
+    reader = Reader()
+    reader.feed(part.text)
+    reader.close()
+    return reader.unread > 0
 
 
 def _stopped(sampling: Sampling, traits: Traits) -> Sampling:
