@@ -67,6 +67,7 @@ run: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m benchmarks --rounds 20
 	$(BIN)/python -m benchmarks.gateway
+	$(BIN)/python -m benchmarks.text_calls
 
 mutate: $(STAMP)
 	$(BIN)/python tests/mutation/mutate.py --seed $(SEED) --count $(COUNT)

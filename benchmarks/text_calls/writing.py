@@ -91,8 +91,14 @@ def understood(ask: Ask) -> Ask:
                     Result(call_id=call_id, name=name, text=text, failed=bool(failed))
                     for call_id, (name, failed, text) in zip(open_calls, _RESULT.findall(turn.text), strict=False)
                 )
-                turns.append(Turn(role="user", text=_RESULT.sub("", turn.text).strip(), results=results))
+                turns.append(Turn(role="user", text=_said(turn.text), results=results))
     return Ask(model=ask.model, turns=tuple(turns), tools=tuple(tools))
+
+
+def _said(text: str) -> str:
+    """Return what the user says beside results; a call that has to be written again is one that was not made."""
+    said = _RESULT.sub("", text).strip()
+    return "" if "cannot be read" in said else said
 
 
 def _calls(text: str, at: int) -> list[Call]:

@@ -5,6 +5,7 @@ import re
 from contextlib import contextmanager
 
 import httpx2
+import openai
 import pytest
 from msgspec import structs
 
@@ -15,6 +16,7 @@ from end_to_end.matrix import CLIENTS, MANNERS, UPSTREAMS
 from end_to_end.scenarios import CITY, IMAGE, SYSTEM, TIME, WEATHER, Scenario
 from end_to_end.talk import Result
 from server.conftest import serving, upstreams
+from server.responding import answered, called, result
 
 ARGUMENTS = {"city": CITY, "days": [1, [2]], "more": {"a": {"b": "}{"}}}
 WRITTEN = json.dumps(ARGUMENTS, ensure_ascii=False)
@@ -118,7 +120,7 @@ def test_what_cannot_be_read_reaches_the_client_as_text(manner):
         for client, model in zip(CLIENTS, ("gem", "claude", "gpt", "resp"), strict=True):
             reply = talk_of(gateway, client, model).turn(streamed=MANNERS[manner])
             assert (reply.text, reply.calls, reply.finish) == (said, (), "stop")
-        losses = [loss.what for record in gateway.told(4) for loss in record.losses]
+        losses = [loss.what for record in gateway.told(4) for loss in record.reply_losses]
     assert losses.count("a call in it cannot be read: it is told as text") == 4
 
 
@@ -179,6 +181,21 @@ def test_an_image_in_a_result_stands_behind_it(gateway):
     last = body["messages"][-1]["content"]
     assert [block["type"] for block in last] == ["text", "image"]
     assert "[image follows]" in last[0]["text"]
+
+
+@pytest.mark.parametrize("model", ["resp", "gem"])
+@pytest.mark.parametrize("manner", MANNERS)
+def test_a_kept_conversation_goes_on_with_results_alone(gateway, model, manner):
+    sdk = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="any", max_retries=0))
+    flat = [{"type": "function", "name": one.name, "parameters": one.schema} for one in (WEATHER, TIME)]
+    streamed = MANNERS[manner]
+    first = answered(sdk, streamed, model=model, input="What is the weather?", tools=flat)
+    calls = called(first)
+    assert [call.name for call in calls] == ["get_weather", "get_time"]
+    results = [result(call, f"result of {call.name}") for call in calls]
+    second = answered(sdk, streamed, model=model, input=results, tools=flat, previous_response_id=first.id)
+    assert second.output_text.index("result of get_weather") < second.output_text.index("result of get_time")
+    assert "What is the weather?" in heard(gateway)[1]
 
 
 def test_the_server_can_say_that_no_model_has_tools():

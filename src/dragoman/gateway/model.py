@@ -146,7 +146,7 @@ class UpstreamModel:
         except BaseException:
             incoming.close()
             raise
-        self._record.losses = tuple(dict.fromkeys((*self._record.losses, *reply.losses)))
+        self._record.reply_losses = tuple(dict.fromkeys((*self._record.reply_losses, *reply.losses)))
         incoming.leave()
 
     async def _translated(self, request: Request, target: Target) -> Translation:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dragoman.interpreter.text_calls.reading import Reader
 from dragoman.interpreter.text_calls.values import Written
+from strategies import words
 
 ARGUMENTS = '{"query": {"all": [{"a": "}"}, {"b": "\\"{"}]}, "tags": ["x", ["y"]]}'
 
@@ -153,7 +154,7 @@ REST = [
     "é",
     "İ",
 ]
-TOKENS = st.sampled_from([*WORDS.split(), *JSON, *REST])
+TOKENS = st.sampled_from([*WORDS.split(), *JSON, *REST]) | words
 
 
 @given(st.lists(TOKENS, max_size=25), st.data())

@@ -140,6 +140,10 @@ def test_a_model_that_goes_on_after_a_call_that_cannot_be_read_is_told_so():
     request, _, _ = words("json", HI, said("assistant", broken))
     assert request.messages[-1].role == "user"
     assert "cannot be read" in texts(request.messages[-1])[0]
+    request, _, _ = words("json", HI, assistant(Text(text=broken), CALL), user(result()))
+    assert texts(request.messages[-1])[0].endswith("must be one valid JSON object.")
+    request, _, _ = words("json", HI, said("assistant", broken), said("user", "Never mind."))
+    assert texts(request.messages[-1]) == ["Never mind."]
     for whole in ("Well.", "TOOL_CALL: get_time"):
         request, _, _ = words("json", HI, said("assistant", whole))
         assert request.messages[-1].role == "assistant"

@@ -78,7 +78,7 @@ def in_words(request: Request, source_issuer: str, traits: Traits, ledger: Ledge
         said = structs.replace(said, output=None)
     said = structs.replace(
         said,
-        messages=tuple(_instructed(_asked_again(turns), protocol(told, form, more))),
+        messages=tuple(_instructed(_asked_again(turns, request.messages), protocol(told, form, more))),
         sampling=_stopped(request.sampling, traits),
     )
     spoken = Spoken(tuple(tool.name for tool in told), single=fitting.single, stop=RESULT)
@@ -105,12 +105,17 @@ def _without_bare(message: Message, ledger: Ledger) -> Message:
     return structs.replace(message, parts=tuple(part for part in message.parts if part not in bare))
 
 
-def _asked_again(messages: list[Message]) -> list[Message]:
-    """Tell a model that goes on after a call that nobody could read what was wrong."""
-    last = messages[-1]
-    if last.role != "assistant" or not any(_is_unread(part) for part in last.parts):
-        return messages
-    return [*messages, Message(role="user", parts=(Text(text=UNREAD),))]
+def _asked_again(turns: list[Message], messages: tuple[Message, ...]) -> list[Message]:
+    """Tell a model whose last turn had a call that nobody could read what was wrong, unless the user has moved on."""
+    spoke = max((at for at, message in enumerate(messages) if message.role == "assistant"), default=None)
+    if spoke is None or not any(_is_unread(part) for part in messages[spoke].parts):
+        return turns
+    last, following = turns[-1], [part for message in messages[spoke + 1 :] for part in message.parts]
+    if not following:
+        return [*turns, Message(role="user", parts=(Text(text=UNREAD),))]
+    if not all(isinstance(part, ToolResult) for part in following):
+        return turns
+    return [*turns[:-1], structs.replace(last, parts=_behind(last.parts, Text(text=UNREAD)))]
 
 
 def _is_unread(part: AnyPart) -> bool:

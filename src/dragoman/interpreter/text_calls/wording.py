@@ -34,7 +34,7 @@ You can use tools. To call one, write this, with the tool's name and its argumen
 
 The tools, one JSON object a line:
 {tools}"""
-UNREAD = "The call in your last message cannot be read. Write it again: the arguments must be one valid JSON object."
+UNREAD = "A call in your last message cannot be read. Write it again: the arguments must be one valid JSON object."
 NO_CALLS = "Do not call any tool now: answer without one."
 _WORDS = re.compile(r"(</?|```[ \t]*|^[ \t]*[*`]{0,2})(tool)_(call|result)", re.IGNORECASE | re.ASCII | re.MULTILINE)
 
