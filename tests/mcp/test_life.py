@@ -137,13 +137,14 @@ def test_a_server_that_floods_standard_error_does_not_flood_the_log(caplog):
         (plain("broken", env={"TOKEN": "t0ken-secret"}), "it said: there is no database at db.test, token [redacted]"),
         (plain("silent", connect=0.5), "it did not answer within 0.5 seconds"),
         (plain("deaf", connect=0.5), "it did not answer within 0.5 seconds"),
+        (plain("wrong-list"), "it answered with what is not of this protocol: Input should be a valid dictionary"),
         (
             ToolServer(command="no-such-program-here"),
             "'no-such-program-here' cannot be run in a directory of its own: No such",
         ),
         (ToolServer(url="http://127.0.0.1:9/mcp"), "connect"),
     ],
-    ids=["ends", "does not answer", "does not read", "is not there", "is nowhere"],
+    ids=["ends", "does not answer", "does not read", "lists nonsense", "is not there", "is nowhere"],
 )
 def test_a_server_that_does_not_start_says_why_and_holds_up_nobody(settings, words):
     async def visit(peer: Visit):
@@ -228,6 +229,18 @@ def test_tools_that_cannot_be_offered_are_named_and_the_others_are():
     assert "nothing is fetched" in status.unusable["outward"]
     assert "twice" in status.unusable["colour"]
     assert not result.failed
+
+
+def test_a_list_that_is_none_changes_nothing_later_and_no_tools_are_no_mistake(caplog):
+    async def visit(peer: Visit):
+        await peer.call("p__change", {"words": "Wrong."})
+        await eventually(lambda: "p does not list its tools anew" in caplog.text)
+        return peer.servers.status(), await peer.call("p__colour")
+
+    (known, other), result = visiting(visit, p=plain(), other=plain("no-tools"))
+    assert "p__colour" in known.tools
+    assert not result.failed
+    assert (other.connected, other.tools) == (True, {})
 
 
 def test_a_list_without_end_has_one():

@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import logging
 import os
+import re
 import shutil
 import socket
+import sys
 import threading
 import time
 from pathlib import Path
@@ -19,6 +22,7 @@ from dragoman.gateway.record import Record
 from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listening
+from dragoman.mcp.settings import ToolServer
 from dragoman.server.serving import running
 from dragoman.server.watching import lines as lines_of
 from dragoman.server.watching import log
@@ -274,3 +278,32 @@ def test_lines_that_nobody_takes_are_dropped_and_counted_and_hold_nobody_up(tmp_
 def test_a_log_is_read_by_nobody_else(tmp_path):
     Lines(tmp_path / "log").close()
     assert Path(tmp_path / "log").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_what_tools_and_external_servers_tell_is_in_the_log_without_secrets(tmp_path, form):
+    peer = Path(__file__).parents[1] / "mcp" / "peers" / "plain.py"
+    token = "t0ken-secret"  # noqa: S105  nobody's
+    broken = ToolServer(command=sys.executable, args=(str(peer), "broken"), env={"TOKEN": token})
+    file = tmp_path / "log"
+    server = ServerTable(listen="127.0.0.1:0", log=str(file), log_format=form)
+    config = Config(
+        server=server,
+        upstreams={"sim": UpstreamTable(kind="simulator")},
+        sessions=SessionsTable(url=f"sqlite:///{tmp_path}/s.db"),
+        tools={"bad": broken},
+    )
+    before = logging.getLogger("dragoman").handlers[:]
+    with log.opened(config), in_background(lambda: running(config), "gateway"):
+        logging.getLogger("dragoman.tools").error("odd", exc_info=RuntimeError(f"not with {token}"))
+    assert logging.getLogger("dragoman").handlers == before
+    told = file.read_text()
+    assert token not in told
+    if form == "text":
+        assert re.search(r"^\S+Z info mcp: bad: there is no database at db.test", told, re.MULTILINE)
+        return
+    lines = [json.loads(line) for line in told.splitlines()]
+    notes = {(line["about"], line["level"]): line for line in lines if line.get("event") == "note"}
+    assert notes["mcp", "info"]["message"] == "bad: there is no database at db.test, token [redacted]"
+    assert notes["mcp", "warning"]["message"].startswith("bad is not available: ")
+    assert notes["tools", "error"]["traceback"].endswith("RuntimeError: not with [redacted]\n")

@@ -43,6 +43,8 @@ def listed(cursor):
     if MANNER == "bad-tools":
         bad = {"name": "outward", "inputSchema": {"type": "object", "$ref": "https://host.test/schema"}}
         return {"tools": [bad, tool("colour"), tool("colour"), {"name": "", "inputSchema": ANY}]}
+    if MANNER == "wrong-list" or tools.get("colour") == "Wrong.":
+        return {"tools": [{"name": "a", "inputSchema": 7}]}
     names = list(tools)
     start = int(cursor or 0)
     page = {"tools": [tool(name) for name in names[start : start + 3]]}
@@ -100,7 +102,7 @@ def answer(message):
             "capabilities": {"tools": {"listChanged": True}},
             "serverInfo": {"name": "plain", "version": "0"},
         }
-    elif method == "tools/list":
+    elif method == "tools/list" and MANNER != "no-tools":
         result = listed(params.get("cursor"))
     elif method == "tools/call":
         if params["name"] == "hang":

@@ -20,7 +20,7 @@ from msgspec import Struct
 from dragoman.mcp.client.abilities import NO_ABILITIES, Abilities
 from dragoman.mcp.client.listening import listen
 from dragoman.mcp.client.transports import Ends, Murmur, opened
-from dragoman.mcp.sdk import Client, MCPError, ProgressFnT, anyio, types
+from dragoman.mcp.sdk import Client, MCPError, ProgressFnT, ValidationError, anyio, types
 from dragoman.mcp.settings import ToolServer
 
 _LOG = logging.getLogger("dragoman.mcp")
@@ -192,7 +192,7 @@ class Link:
             while not (self._closing or over.is_set()):
                 if self._stale:
                     self._stale = False
-                    self._listed(await _all_tools(client))
+                    await self._relist(client)
                     await asyncio.sleep(_BREATH)
                 else:
                     await self._woken()
@@ -202,6 +202,17 @@ class Link:
         finally:
             listening.cancel()
             await asyncio.wait({listening})
+
+    async def _relist(self, client: Client) -> None:
+        """Take in what there is now; a list that does not come changes nothing."""
+        try:
+            tools = await _all_tools(client)
+        except (MCPError, ValidationError) as error:
+            if isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED:
+                raise
+            _LOG.warning("%s does not list its tools anew: %s", self.name, _words(error, self.settings))
+        else:
+            self._listed(tools)
 
     def _changed(self) -> None:
         self._stale = True
@@ -274,7 +285,12 @@ async def _all_tools(client: Client) -> list[types.Tool]:
     tools: list[types.Tool] = []
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
-        page = await client.list_tools(cursor=cursor)
+        try:
+            page = await client.list_tools(cursor=cursor)
+        except MCPError as error:
+            if error.code == types.METHOD_NOT_FOUND and cursor is None:
+                return []  # it has other things to offer
+            raise
         tools += page.tools
         cursor = page.next_cursor
         if not cursor or len(tools) >= _MOST_TOOLS:
@@ -292,6 +308,10 @@ def _words(error: BaseException, settings: ToolServer) -> str:
         case OSError() if settings.command and not isinstance(error, ConnectionError):
             place = settings.cwd or "a directory of its own"
             return f"{settings.command!r} cannot be run in {place}: {error.strerror or error}"
+        case ValidationError():
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            return f"it answered with what is not of this protocol: {first['msg']} at {place}"
         case MCPError(code=types.CONNECTION_CLOSED):
             return "it ended before it had answered" if settings.command else "the connection was closed"
         case _:

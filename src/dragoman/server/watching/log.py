@@ -6,8 +6,9 @@ have a line of their own with their traceback, also where no other lines are wan
 
 import traceback
 from collections.abc import Callable, Collection, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
+from logging import LogRecord
 from pathlib import Path
 from time import gmtime, strftime, time
 from typing import Any
@@ -17,6 +18,7 @@ from msgspec import UNSET, Struct, UnsetType
 from dragoman.config import Config, ConfigError
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import redact
+from dragoman.server.watching import notes
 from dragoman.server.watching.lines import Lines
 from dragoman.server.watching.metrics import QUIET
 from dragoman.wire import json
@@ -96,6 +98,24 @@ class Log:
             self._add(f"{fields['time']} crash {exchange} {words}\n{lines}".encode())
         else:
             self._add(json.encode({**fields, "error": type(error).__name__, "traceback": lines}))
+
+    def noted(self, record: LogRecord) -> None:
+        """Tell of what a tool or an external server did."""
+        fields = {
+            "time": _moment(record.created),
+            "event": "note",
+            "level": record.levelname.lower(),
+            "about": record.name.removeprefix("dragoman."),
+            "message": self._clean(record.getMessage()),
+        }
+        trace = "".join(traceback.format_exception(record.exc_info[1])) if record.exc_info else ""
+        lines = redact(trace[-_LONGEST_TRACE:], self._secrets)
+        if self._form is _plain:
+            told = f"{fields['time'][11:]} {fields['level']} {fields['about']}: {fields['message']}".replace("\n", " ")
+            self._add((f"{told}\n{lines}" if lines else told).encode())
+            return
+        worker = {} if self._worker is UNSET else {"worker": self._worker}
+        self._add(json.encode({**fields, **worker, **({"traceback": lines} if lines else {})}))
 
     def loop_failed(self, _: object, context: dict[str, Any]) -> None:
         """Take what the event loop could tell nobody else."""
@@ -186,8 +206,10 @@ def opened(config: Config, worker: int | None = None) -> Generator[Log]:
         raise ConfigError(config.source, "server.log", words) from None
     try:
         form, crashes = config.server.log_format, said == "off"
-        yield Log(
+        log = Log(
             lines.add, form=form, secrets=config.secrets, crashes=crashes, worker=UNSET if worker is None else worker
         )
+        with nullcontext() if crashes else notes.taken(log.noted):
+            yield log
     finally:
         lines.close()
