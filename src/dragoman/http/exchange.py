@@ -158,8 +158,8 @@ class Exchange:
         self._heard()
         self.started = True
         self.status = status
-        lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
-        ending = "\r\n" if self.keeps_alive else "connection: close\r\n\r\n"
+        lines = "\r\n".join(map(": ".join, fields.items()))
+        ending = "\r\n\r\n" if self.keeps_alive else "\r\nconnection: close\r\n\r\n"
         return status_line(status) + f"{lines}{ending}".encode("latin-1", "replace")
 
     async def _drained(self) -> None:

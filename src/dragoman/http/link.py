@@ -192,14 +192,15 @@ class Link(asyncio.Protocol):
         return self._taken()
 
     def _taken(self) -> bytes:
-        held = self._held[0] if len(self._held) == 1 else b"".join(self._held)
-        self._held.clear()
+        held = self._held
+        taken = held[0] if len(held) == 1 else b"".join(held)
+        self._held = []
         self._held_size = 0
         if self._paused:
             self._paused = False
             if not self.transport.is_closing():
                 self.transport.resume_reading()
-        return held
+        return taken
 
     async def pour(self, take: "Callable[[bytes], bool]") -> bool:
         """Give what comes to `take` as soon as it comes, until it wants no more; tell whether the body is whole.

@@ -204,6 +204,8 @@ class StreamTranslator:
         """Take the next bytes of the upstream."""
         if self.over:
             return b""
+        if self._same is False:
+            return self._told(self._decoder.feed(chunk))
         if self._same is None:
             self._begun += chunk
             if len(self._begun) < _LONGEST_HEAD and _FIRST_NAME.search(self._begun) is None:

@@ -44,11 +44,10 @@ class Numbered:
 
     def some(self, first: int, count: int) -> list[str]:
         """Return `count` pointers, from number `first`."""
-        end = first + count
-        if end > self._MOST:
-            return [self._made(number) for number in range(first, end)]
-        known = self._known
+        end, known = first + count, self._known
         if end > len(known):
+            if end > self._MOST:
+                return [self._made(number) for number in range(first, end)]
             known = self._known = [*known, *(self._made(number) for number in range(len(known), end))]
         return known[first:end]
 

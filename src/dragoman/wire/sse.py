@@ -15,6 +15,7 @@ from dragoman.wire.json import Malformed
 MAX_EVENT_BYTES = 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 _LF = 0x0A
+_LONE = re.compile(rb"data: (\{[^\r\n]*)(?:\r\n\r\n|\n\n)").fullmatch
 _FRAME = re.compile(rb".*?\n\r?\n", re.DOTALL)
 
 
@@ -53,13 +54,11 @@ class SseReader:
 
     def lone(self, chunk: bytes) -> bytes | None:
         """Read a chunk that is one nameless event, an object on one line; None, and nothing read, for any other."""
-        if not self._between or len(chunk) > self._limit or not chunk.startswith(b"data: {"):
-            return None
-        data = chunk[6:-4] if chunk.endswith(b"\r\n\r\n") else chunk[6:-2] if chunk.endswith(b"\n\n") else b"\n"
-        if b"\n" in data or b"\r" in data:
+        found = _LONE(chunk) if self._between and len(chunk) <= self._limit else None
+        if found is None:
             return None
         self._first = False
-        return data
+        return found[1]
 
     def _feed(self, chunk: bytes) -> list[Frame]:
         if not chunk:
