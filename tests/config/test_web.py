@@ -9,8 +9,7 @@ from msgspec import structs
 
 from dragoman.config import ConfigError, load
 from dragoman.core.parts import ToolCall
-from dragoman.server.web import web_tool
-from dragoman.tools import Executor, Registry
+from dragoman.server.toolbox import open_toolbox
 from dragoman.tools.web import Settings
 from dragoman.web_settings import WebTable
 
@@ -28,16 +27,16 @@ def test_the_table_and_the_tool_have_the_same_settings():
 
 def test_what_is_configured_is_what_the_tool_does(tmp_path):
     (tmp_path / "a.txt").write_text("in the file")
-    tool = web_tool(configured(tmp_path, f'files = ["{tmp_path}"]\nseconds = 7\ndeny = ["evil.example"]'))
-    assert tool.timeout > 7
-    executor = Executor(Registry(tool))
+    config = configured(tmp_path, f'files = ["{tmp_path}"]\nseconds = 7\ndeny = ["evil.example"]')
 
-    def told(url: str) -> str:
+    async def told(url: str) -> str:
         call = ToolCall(id="1", name="web_fetch", arguments=json.dumps({"url": url}))
-        return asyncio.run(executor.execute(call)).content[0].text
+        async with open_toolbox(config) as toolbox:
+            assert 7 < toolbox.executor.registry.get("web_fetch").timeout < 30
+            return (await toolbox.executor.execute(call)).content[0].text
 
-    assert "in the file" in told(f"file://{tmp_path}/a.txt")
-    assert "not among the hosts" in told("https://a.evil.example/")
+    assert "in the file" in asyncio.run(told(f"file://{tmp_path}/a.txt"))
+    assert "not among the hosts" in asyncio.run(told("https://a.evil.example/"))
 
 
 @pytest.mark.parametrize(
@@ -66,5 +65,8 @@ def test_what_is_wrong_is_told(tmp_path, text, words):
     "text", ['deny = ["[2606:4700::1]", "*.a.example", "8.8.8.8", "bücher.example"]', 'private = ["[::1]:80", "a:1"]']
 )
 def test_what_is_right_is_taken(tmp_path, text):
-    assert configured(tmp_path, text).web
-    assert web_tool(configured(tmp_path, text)).name == "web_fetch"
+    async def opened() -> tuple[str, ...]:
+        async with open_toolbox(configured(tmp_path, text)) as toolbox:
+            return toolbox.executor.registry.names
+
+    assert "web_fetch" in asyncio.run(opened())

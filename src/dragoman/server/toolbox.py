@@ -3,12 +3,13 @@
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, structs
 
 from dragoman.agent import Artifacts
 from dragoman.config import Config
 from dragoman.gateway.agents.crew import by_name
 from dragoman.mcp.client import open_servers
+from dragoman.server.places import AGENT
 from dragoman.tools import Executor, Handler, Registry
 from dragoman.tools.web import Settings, Web, web_fetch
 
@@ -25,7 +26,7 @@ class Toolbox(Struct, frozen=True):
 @asynccontextmanager
 async def open_toolbox(config: Config, more: Iterable[Handler] = ()) -> AsyncGenerator[Toolbox]:
     """Open the tools that a configuration names, and more that are given, as long as the block runs."""
-    web = Web(settings := convert(to_builtins(config.web), Settings))
+    web = Web(settings := Settings(**structs.asdict(config.web), agent=AGENT))
     artifacts = Artifacts()
     registry = Registry(web_fetch(settings, web=web), artifacts.tool, *more)
     async with AsyncExitStack() as stack:

@@ -258,3 +258,16 @@ def test_a_place_that_is_allowed_is_allowed_with_its_port_only():
     result, other = asyncio.run(steps())
     assert result.failed
     assert not other.connections
+
+
+def test_a_reader_on_whose_addresses_nobody_else_decides_may_go_on_to_another_host():
+    async def steps() -> str:
+        async with listening(reply("found", "text/plain")) as found:
+            there = f"there.example:{found.port}"
+            async with listening(moved(f"http://{there}/")) as search:
+                here = f"search.example:{search.port}"
+                web = Web(Settings(private=(here, there)), resolve=Names(["127.0.0.1"]))
+                assert (await asked(web, f"http://{here}/")).failed
+                return (await web.read(f"http://{here}/", redirects="anywhere")).text
+
+    assert asyncio.run(steps()) == "found"

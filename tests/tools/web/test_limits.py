@@ -211,6 +211,12 @@ def test_a_page_of_more_html_than_is_read_says_that_it_is_the_beginning():
     assert "too long to be read to its end" in words(told)
 
 
+def test_of_a_text_that_is_very_long_the_beginning_is_read():
+    told = one_page(reply("x" * 2_000_001, "text/plain"), start=1_999_990)
+    assert "characters 1999990 to 2000000 of 2000000" in words(told)
+    assert "too long to be read to its end" in words(told)
+
+
 def test_many_pages_at_once_are_all_read():
     async def steps() -> list[ToolResult]:
         async with listening(reply("<h1>one of many</h1>")) as listener:

@@ -5,6 +5,7 @@ Who may come in is decided before, as for every path. What goes wrong before the
 
 import asyncio
 import importlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman import __version__
@@ -83,7 +84,8 @@ class Door:
             model=lambda owner: observed_model(relay, self._observers, owner, _WHO),
             search_tool=self._search_tool,
             executor=self._toolbox.executor,
-            read_page=self._toolbox.web.read,
+            # What a search found often stands behind a redirect of the search's own.
+            read_page=partial(self._toolbox.web.read, redirects="anywhere"),
             conversations=Conversations(store, hours=table.session_hours, longest=table.session_messages),
         )
         return Serving(

@@ -60,6 +60,10 @@ class Converter:
         """Convert a page that stands at an address; raises `NotConvertedError`."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._converted, html, address)
 
+    async def apart(self, work: Callable[[], T]) -> T:
+        """Do other work on pages in the same threads: however much there is of it, nobody else's waits for it."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
     def _converted(self, html: str, address: str) -> Markdown:
         request = [address.encode("utf-8", "replace"), html.encode("utf-8", "replace")[:LONGEST_INPUT]]
         process = self._taken()

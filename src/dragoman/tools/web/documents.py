@@ -9,7 +9,7 @@ from dragoman.core.parts import Inline, Media, MediaKind
 from dragoman.http.guarded import Page
 from dragoman.http.locations import Refused
 from dragoman.tools.web.charsets import text_of
-from dragoman.tools.web.converter import LONGEST_INPUT, Converter, NotConvertedError
+from dragoman.tools.web.converter import LONGEST_INPUT, LONGEST_TEXT, Converter, NotConvertedError
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _JSON, _XML, _PLAIN = "application/json", "application/xml", "text/plain"
@@ -35,6 +35,7 @@ _MAGIC: dict[str, tuple[int, bytes, MediaKind]] = {
     "image/webp": (8, b"WEBP", "image"),
     "application/pdf": (0, b"%PDF-", "document"),
 }
+_STRETCH = 1 << 16
 _LIKE_HTML = re.compile(
     rb"\s{0,99}(?:<!--.{0,999}?-->\s{0,99})?<(?:!doctype html|html|head|body)[\s>]", re.IGNORECASE | re.DOTALL
 )
@@ -51,7 +52,7 @@ class Document(Struct, frozen=True):
     title: str = ""
     media: Media | None = None
     is_beginning: bool = False
-    """There was more HTML than is read."""
+    """There was more than is read."""
 
     @property
     def size(self) -> int:
@@ -81,7 +82,8 @@ async def document_of(page: Page, converter: Converter) -> Document:
     if kind in _MAGIC:
         return Document(url=page.url, kind=kind, media=_media(kind, page.body))
     if kind not in _HTML:
-        return Document(url=page.url, kind=text_kind(kind), text=_lines(text_of(page.body, page.charset)))
+        text, is_beginning = await converter.apart(lambda: _plain(page))
+        return Document(url=page.url, kind=text_kind(kind), text=text, is_beginning=is_beginning)
     try:
         markdown = await converter.markdown(text_of(page.body[:LONGEST_INPUT], page.charset), page.url)
     except NotConvertedError as error:
@@ -89,19 +91,27 @@ async def document_of(page: Page, converter: Converter) -> Document:
     return Document(
         url=page.url,
         kind=kind,
-        text=_lines(markdown.text),
-        title=markdown.title,
+        text=await converter.apart(lambda: cleaned(markdown.text)),
+        title=cleaned(markdown.title),
         is_beginning=len(page.body) > LONGEST_INPUT,
     )
 
 
-def cleaned(stretch: str) -> str:
-    """Return a stretch without what cannot be seen; of a whole page it could take seconds while all else waits."""
-    return _UNSEEN.sub("", stretch)
+def cleaned(text: str) -> str:
+    """Return a text without what cannot be seen.
+
+    It is done in stretches: of a text that is nothing else it takes a second, and Python lets nothing run within.
+    """
+    if not _UNSEEN.search(text):
+        return text
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(_UNSEEN.sub("", plain[at : at + _STRETCH]) for at in range(0, len(plain), _STRETCH))
 
 
-def _lines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+def _plain(page: Page) -> tuple[str, bool]:
+    """Return a text as it is told, and whether that is only its beginning."""
+    text = text_of(page.body, page.charset)
+    return cleaned(text[:LONGEST_TEXT]), len(text) > LONGEST_TEXT
 
 
 def _media(kind: str, body: bytes) -> Media:

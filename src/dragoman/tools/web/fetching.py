@@ -21,7 +21,7 @@ from dragoman.tools.web.converter import Converter
 from dragoman.tools.web.documents import Document, accept, document_of
 from dragoman.tools.web.domains import Domains
 from dragoman.tools.web.files import Files
-from dragoman.tools.web.settings import Settings
+from dragoman.tools.web.settings import Redirects, Settings
 from dragoman.tools.web.telling import told
 
 NAME = "web_fetch"
@@ -90,8 +90,11 @@ class Web:
             shown = wanted.url if len(wanted.url) <= _LONGEST_SHOWN else f"{wanted.url[:_LONGEST_SHOWN]}…"
             raise ToolFailure(f"{shown!r} cannot be read: {refusal}") from None
 
-    async def read(self, url: str) -> Document:
-        """Return what stands at an address; raises `Refused`."""
+    async def read(self, url: str, redirects: Redirects | None = None) -> Document:
+        """Return what stands at an address; raises `Refused`.
+
+        `redirects` other than the settings' are for addresses on which nobody else decides.
+        """
         url = url.strip()
         is_file = url[:5].lower() == "file:"
         if is_file and not self._settings.files:
@@ -99,16 +102,16 @@ class Web:
         known = url if is_file else location_of(url).url
         document = None if is_file else self._lately.get(known)
         if document is None:
-            page = await (self._file(url) if is_file else self._page(url))
+            page = await (self._file(url) if is_file else self._page(url, redirects or self._settings.redirects))
             document = await document_of(page, self._converter)
             if not is_file:
                 self._lately.keep(known, document, document.size)
         return document
 
-    async def _page(self, url: str) -> Page:
+    async def _page(self, url: str, redirects: Redirects) -> Page:
         settings = self._settings
         headers = (("accept", _ACCEPT), ("user-agent", settings.agent))
-        admit = self._domains.admit if settings.redirects == "anywhere" else _Journey(self._domains).admit
+        admit = self._domains.admit if redirects == "anywhere" else _Journey(self._domains).admit
         terms = Terms(headers=headers, admit=admit, accept=accept, packed=True)
         return await self._guard.fetch(url, Room(settings.max_bytes), settings.seconds, terms)
 

@@ -4,6 +4,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+Redirects = Literal["site", "anywhere"]
+"""Which redirects are followed: those that stay with a host, or all."""
+
 
 class Settings(Struct, frozen=True, kw_only=True):
     """How far it goes, and how much it takes."""
@@ -16,7 +19,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Places, `host:port`, that may be asked though their addresses are not public."""
     files: tuple[str, ...] = ()
     """Directories whose files may be read as `file://`."""
-    redirects: Literal["site", "anywhere"] = "site"
+    redirects: Redirects = "site"
     """Whether a redirect to another host is followed, or told to the model, who then has to ask for it."""
     max_bytes: int = 5 << 20
     """Of a page, packed and unpacked."""
