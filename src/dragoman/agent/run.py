@@ -38,7 +38,16 @@ _WORTH_CUTTING = 2
 class Run:
     """The loop."""
 
-    def __init__(self, equipment: Equipment, request: Request, runtime: Runtime, run: str, control: Control) -> None:
+    def __init__(  # noqa: PLR0913  what a run is made of
+        self,
+        equipment: Equipment,
+        request: Request,
+        runtime: Runtime,
+        run: str,
+        control: Control,
+        *,
+        untrusted: bool = False,
+    ) -> None:
         self._equipment, self._runtime, self._run, self._control = equipment, runtime, run, control
         self._executor, self._limits = equipment.executor, equipment.limits
         self._recorder = equipment.recorder or Unrecorded()
@@ -46,6 +55,7 @@ class Run:
         self._theirs = client_names(request, self._executor.registry)
         self._history = unfolded(request.messages)
         self._admission = Admission(equipment, self._history, runtime, run)
+        self._admission.untrusted |= untrusted
         self._calling = Calling(self._executor, self._admission, runtime, self._recorder, run)
         self._statistics = Statistics()
         self._finish = Finish("other")

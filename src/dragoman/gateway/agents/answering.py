@@ -7,15 +7,16 @@ from uuid import uuid4
 from msgspec import structs
 
 from dragoman.agent import Agent as Loop
-from dragoman.agent import ApprovalAsked, Step
+from dragoman.agent import ApprovalAsked, RunEnded, Step, TurnEnded
 from dragoman.core.parts import ToolCall, ToolResult
-from dragoman.core.request import Request
+from dragoman.core.request import Message, Request
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.approved import settled
 from dragoman.gateway.agents.asides import Asides
 from dragoman.gateway.agents.crew import Crew, Roster
 from dragoman.gateway.agents.delivery import Delivery
 from dragoman.gateway.agents.telling import Telling
+from dragoman.gateway.agents.trust import Trust
 from dragoman.gateway.ask import Ask
 from dragoman.gateway.model import Asker, UpstreamModel
 from dragoman.gateway.pulse import Pulse
@@ -35,6 +36,7 @@ class Agents:
         self._executor = executor
         self._store = store
         self._asides = Asides(store)
+        self._trust = Trust(store)
 
     async def answer(  # noqa: PLR0913  what is passed on is what a request has
         self,
@@ -60,7 +62,7 @@ class Agents:
         telling = Telling(dialect, crew, run, lambda: asked.spoken, whole=pulse is None)
         delivery = Delivery(dialect, crew, telling, ask, exchange, record, keeper, self._asides)
         request, telling.approved = await self._prepared(crew, ask)
-        async with aclosing(_unasked(loop, request, run)) as steps:
+        async with aclosing(self._steps(loop, request, run, ask.owner)) as steps:
             if pulse is None:
                 await delivery.whole(steps)
             else:
@@ -80,11 +82,19 @@ class Agents:
         tools = (*request.tools, *crew.waiting.definitions)
         return structs.replace(request, messages=settling.messages, tools=tools), settling.run
 
-
-async def _unasked(loop: Loop, request: Request, run: str) -> AsyncGenerator[Step]:
-    """Iterate the steps of a run in which nobody can be asked: what needs somebody's word is not done."""
-    async with aclosing(loop.steps(request, run=run)) as steps:
-        async for step in steps:
-            if isinstance(step, ApprovalAsked):
-                loop.answer(run, step.topic, "deny")
-            yield step
+    async def _steps(self, loop: Loop, request: Request, run: str, owner: str) -> AsyncGenerator[Step]:
+        """Iterate the steps of a run in which nobody can be asked: what needs somebody's word is not done."""
+        doubted = await self._trust.is_doubted(owner, request.messages)
+        said: list[Message] = []
+        async with aclosing(loop.steps(request, run=run, untrusted=doubted)) as steps:
+            async for step in steps:
+                match step:
+                    case ApprovalAsked():
+                        loop.answer(run, step.topic, "deny")
+                    case TurnEnded():
+                        said += step.messages
+                    case RunEnded(untrusted=True):
+                        await self._trust.doubt(owner, said)
+                    case _:
+                        pass
+                yield step

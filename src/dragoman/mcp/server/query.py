@@ -5,6 +5,7 @@ that the host's model can act on. A host that knows tasks gets one; all others w
 """
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated, Any
 from uuid import uuid4
@@ -14,7 +15,7 @@ from mcp.types import CallToolResult, ContentBlock, TextContent, ToolAnnotations
 from msgspec import structs
 from pydantic import BaseModel, Field
 
-from dragoman.agent import Agent, ApprovalAsked, Limits, RunEnded, Statistics
+from dragoman.agent import Agent, ApprovalAsked, Limits, RunEnded, Statistics, Step
 from dragoman.core.parts import Media, Refusal, Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, Thinking
@@ -124,7 +125,9 @@ class Query:
         agent = Agent(model, service.executor, limits=limits, destinations=destinations, recorder=unfinished.recorder)
         request = structs.replace(asked, messages=(*before, *asked.messages))
         try:
-            ended = await _run(agent, request, unfinished.run, Progress(ctx, turns), approver)
+            # What was cut off at the beginning may have been anything.
+            steps = agent.steps(request, run=unfinished.run, untrusted=not opened.whole)
+            ended = await _run(agent, steps, Progress(ctx, turns), approver)
             if ended.problem is not None and ended.stop == "failed":
                 return _failed(ended.problem.message)
             await service.conversations.keep(opened, ended.history[len(head) :], asked.model)
@@ -133,7 +136,7 @@ class Query:
         return _answered(ended, opened.name, asked.model)
 
 
-async def _run(agent: Agent, request: Request, run: str, progress: Progress, approver: Approver) -> RunEnded:
+async def _run(agent: Agent, run: AsyncGenerator[Step], progress: Progress, approver: Approver) -> RunEnded:
     """Run to the end; who is asked for approval answers while the run is watched."""
     ended: RunEnded | None = None
     asking: list[asyncio.Task[None]] = []
@@ -142,7 +145,7 @@ async def _run(agent: Agent, request: Request, run: str, progress: Progress, app
         agent.answer(asked.run, asked.topic, await approver.ask(asked))
 
     try:
-        async with aclosing(agent.steps(request, run=run)) as steps:
+        async with aclosing(run) as steps:
             async for step in steps:
                 match step:
                     case RunEnded():
