@@ -79,13 +79,20 @@ def serving(simulator: Simulated, **server: Any) -> Generator[Gateway]:
     quick = RetriesTable(first_wait=0.01)
     keys = server.pop("keys", ())
     media = server.pop("media", MediaTable())
-    agents, tools = server.pop("agents", {}), server.pop("tools", ())
+    agents, tools, servers = server.pop("agents", {}), server.pop("tools", ()), server.pop("servers", {})
     server_sessions = server.pop("sessions", None)
     table = ServerTable(**{"listen": "127.0.0.1:0", "retries": quick, **server})
     with ExitStack() as stack:
         sessions = server_sessions or SessionsTable(url=f"sqlite:///{stack.enter_context(TemporaryDirectory())}/s.db")
         config = Config(
-            server=table, keys=keys, upstreams=tables, models=models, sessions=sessions, media=media, agents=agents
+            server=table,
+            keys=keys,
+            upstreams=tables,
+            models=models,
+            sessions=sessions,
+            media=media,
+            agents=agents,
+            tools=servers,
         )
         yield stack.enter_context(_run(config, simulator, records, tools))
 

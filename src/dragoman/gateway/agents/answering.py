@@ -22,6 +22,7 @@ from dragoman.gateway.model import Asker, UpstreamModel
 from dragoman.gateway.pulse import Pulse
 from dragoman.gateway.record import Record
 from dragoman.gateway.sessions.keeping import Keeper
+from dragoman.gateway.sessions.runs import RunBook
 from dragoman.gateway.vetting import require_meaningful
 from dragoman.http.exchange import Exchange
 from dragoman.sessions.store import Store
@@ -58,7 +59,9 @@ class Agents:
         asked = model(asker, record)
         run = f"run_{uuid4().hex}"
         executor = self._executor.of(crew.registry)
-        loop = Loop(asked, executor, limits=crew.limits, destinations=crew.destinations)
+        # What nobody asked to be kept is not written down, but for what has to be put back.
+        book = RunBook(self._store.runs, ask.owner) if keeper is not None else None
+        loop = Loop(asked, executor, limits=crew.limits, destinations=crew.destinations, recorder=book)
         telling = Telling(dialect, crew, run, lambda: asked.spoken, whole=pulse is None)
         delivery = Delivery(dialect, crew, telling, ask, exchange, record, keeper, self._asides)
         request, telling.approved = await self._prepared(crew, ask)

@@ -1,0 +1,93 @@
+"""Tools of external servers, run by the gateway for clients of all four dialects."""
+
+import subprocess
+
+import pytest
+
+from dragoman.gateway.agents.settings import AgentTable
+from dragoman.mcp.settings import ToolServer
+from dragoman.simulator import Answer, Call
+from dragoman.simulator.serving import in_thread
+from mcp_peers import plain
+from npm import NODE
+from server.agents import CLIENTS, Client
+from server.conftest import serving
+
+BETAS = ["mcp-client-2025-11-20"]
+
+
+def node(modules, name, *arguments, **settings):
+    """A server of the vendor's own, written for Node."""
+    script = modules / "@modelcontextprotocol" / f"server-{name}" / "dist" / "index.js"
+    return ToolServer(command=str(NODE), args=(str(script), *map(str, arguments)), trusted=True, **settings)
+
+
+def one_after_another(*wanted):
+    """A script that makes one call a turn, and then says all that came of them."""
+
+    def script(received):
+        turns = received.ask.turns
+        done = sum(len(turn.calls) for turn in turns)
+        if done < len(wanted):
+            name, arguments = wanted[done]
+            return Answer(calls=(Call(id=f"c{done}", name=name, arguments=arguments),), end="calls")
+        return Answer(text=" | ".join(result.text for turn in turns for result in turn.results))
+
+    return script
+
+
+def test_the_tools_of_a_server_are_asked_for_in_every_way():
+    wanted = [("near__colour", {})]
+    agents = {"helper": AgentTable(model="gem", tools=("near",))}
+    with (
+        in_thread(script=one_after_another(*wanted)) as simulator,
+        serving(simulator, servers={"near": plain(trusted=True)}, agents=agents) as gateway,
+    ):
+        for dialect in CLIENTS:
+            assert "colour done" in Client(gateway, dialect, stream=True, model="helper").ask("go").text
+            by_header = Client(gateway, dialect, stream=False, model="claude")
+            assert "colour done" in by_header.ask("go", headers={"x-dragoman-tools": "near"}).text
+        mcp = {"type": "mcp", "server_label": "near", "server_url": "https://a.example", "require_approval": "never"}
+        heard = Client(gateway, "responses", stream=True, model="claude").ask("go", tools=[mcp])
+        assert [item.type for item in heard.raw.output] == ["mcp_list_tools", "mcp_call", "message"]
+        heard = Client(gateway, "messages", stream=True, model="gem").ask(
+            "go",
+            mcp_servers=[{"type": "url", "url": "https://a.example", "name": "near"}],
+            tools=[{"type": "mcp_toolset", "mcp_server_name": "near"}],
+            betas=BETAS,
+        )
+        assert [block.type for block in heard.raw.content] == ["mcp_tool_use", "mcp_tool_result", "text"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("dialect", CLIENTS)
+def test_real_servers_work_together_for_a_client(modules, programs, tmp_path, dialect, stream):
+    (tmp_path / "a.txt").write_text("content of a")
+    subprocess.run(["git", "init", "-q", "-b", "main", tmp_path], check=True)  # noqa: S603, S607
+    servers = {
+        "all": node(modules, "everything", "stdio"),
+        "files": node(modules, "filesystem", tmp_path),
+        "memory": node(modules, "memory", env={"MEMORY_FILE_PATH": str(tmp_path / "memory.json")}),
+        "clock": ToolServer(command=str(programs / "mcp-server-time"), args=("--local-timezone", "UTC"), trusted=True),
+        "git": ToolServer(command=str(programs / "mcp-server-git"), args=("--repository", str(tmp_path)), trusted=True),
+    }
+    wanted = [
+        ("all__echo", {"message": "hello"}),
+        ("files__read_text_file", {"path": str(tmp_path / "a.txt")}),
+        ("memory__read_graph", {}),
+        ("clock__get_current_time", {"timezone": "UTC"}),
+        ("git__git_status", {"repo_path": str(tmp_path)}),
+    ]
+    agents = {"helper": AgentTable(model="gem", tools=tuple(servers))}
+    with (
+        in_thread(script=one_after_another(*wanted)) as simulator,
+        serving(simulator, servers=servers, agents=agents) as gateway,
+    ):
+        told = Client(gateway, dialect, stream=stream, model="helper").ask("go").text
+        assert "Echo: hello" in told
+        assert "content of a" in told
+        assert "entities" in told
+        assert "timezone" in told
+        assert "a.txt" in told
+        assert {seen.status for seen in simulator.requests} == {200}
