@@ -74,6 +74,7 @@ class KeyTable(Table, frozen=True):
     key: str
     name: str = ""
     models: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
     concurrency: int = 0
 
 

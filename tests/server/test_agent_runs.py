@@ -210,6 +210,18 @@ def test_a_call_that_says_something_else_than_what_was_kept_is_not_taken_for_it(
     assert [(call["name"], call["args"]) for call in calls] == [("get_weather", {"city": "Oslo"})]
 
 
+def test_a_key_uses_the_tools_that_it_may_and_the_agents_that_it_may(start):
+    keys = (KeyTable(key="a", name="ann", tools=("files__*",)), KeyTable(key="b", name="bob"))
+    gateway = start(scripted, toolbox(), keys=keys)
+    ann = Client(gateway, "chat", stream=False, model="gem", key="a")
+    assert ann.ask("own", headers={"x-dragoman-tools": "files"}).text.endswith("It said: <a>")
+    with pytest.raises(openai.PermissionDeniedError, match="may not use the tool 'add'"):
+        ann.ask("own", headers={"x-dragoman-tools": "files,add"})
+    assert Client(gateway, "chat", stream=False, model="helper", key="a").ask("own").text.endswith("It said: <a>")
+    bob = Client(gateway, "chat", stream=False, model="gem", key="b")
+    assert bob.ask("own", headers={"x-dragoman-tools": "*"}).text.endswith("It said: <a>")
+
+
 def test_nothing_leaves_after_a_page_told_the_model_to_send_a_secret(start):
     sent = []
     tools = Registry()

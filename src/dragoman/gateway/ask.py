@@ -33,6 +33,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     """The path and query that an upstream with the same path may see; empty without a query."""
     tools: str = ""
     """The tools of ours that its header asks for."""
+    allowed: tuple[str, ...] = ()
+    """Patterns of the tools that it may ask for; empty for all."""
 
 
 def unreadable(error: Malformed) -> Problem:

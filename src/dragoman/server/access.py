@@ -29,6 +29,8 @@ class Key(Struct, frozen=True, kw_only=True):
     name: str
     models: tuple[str, ...] = ()
     """Patterns of the models it may ask for; empty for all."""
+    tools: tuple[str, ...] = ()
+    """Patterns of the gateway's own tools that it may ask for; empty for all. What an agent uses is the agent's."""
     concurrency: int = 0
     """How many requests it may have open at once; 0 for any number."""
 

@@ -133,7 +133,7 @@ class App:
         await exchange.send(405, headers_of(record, {**told.headers, "allow": allowed}), signed(told.body, record))
 
     async def _generate(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
-        ask, wanted = self._asked(exchange.request, path, key.name)
+        ask, wanted = self._asked(exchange.request, path, key)
         record.model, record.stream = ask.call.model, ask.call.stream
         if not key.allows(ask.call.model):
             raise Problem("permission", f"this key may not ask for the model {ask.call.model!r}")
@@ -187,7 +187,7 @@ class App:
             await keeper.delivered()
 
     async def _count(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
-        ask, _ = self._asked(exchange.request, path, key.name)
+        ask, _ = self._asked(exchange.request, path, key)
         if path.google and not path.wrapped:
             ask = structs.replace(ask, call=unwrapped(ask.call))
         opened = await self._desk.open(ask, exchange.request.headers)
@@ -204,7 +204,7 @@ class App:
         labelled = {**_JSON, "x-dragoman-estimate": "true"} if estimated else _JSON
         await exchange.send(200, headers_of(record, labelled), body)
 
-    def _asked(self, request: Request, path: Path, owner: str) -> tuple[Ask, Wanted | None]:
+    def _asked(self, request: Request, path: Path, key: Key) -> tuple[Ask, Wanted | None]:
         wanted = None
         shorter = self._distinct.require(request.body, dialect_named(path.dialect).history)
         if path.in_session:
@@ -227,10 +227,11 @@ class App:
             call=call,
             framing="array" if in_items else "sse",
             strict=self._strict if said is None else wants_strict(said, usual=self._strict),
-            owner=owner,
+            owner=key.name,
             headers=() if _PASSED.isdisjoint(named) else passed(request.headers),
             target=without_key(request.target) if path.queried and "?" in request.target else "",
             tools=request.header(HEADER) if self._relay.runs_tools else "",
+            allowed=key.tools,
         )
         return ask, wanted
 

@@ -92,6 +92,7 @@ def _access(config: Config, host: str) -> Access:
             hash=table.key.removeprefix("sha256:") if table.key.startswith("sha256:") else hashed(table.key),
             name=table.name,
             models=table.models,
+            tools=table.tools,
             concurrency=table.concurrency,
         )
         for table in config.keys

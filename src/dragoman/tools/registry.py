@@ -75,6 +75,12 @@ class Registry:
         """Take all tools of a namespace out, and return them."""
         return tuple(self.unregister(name) for name in self.names if name.startswith(f"{namespace}{JOINT}"))
 
+    def only(self, names: Iterable[str]) -> "Registry":
+        """Return a registry of some of these tools as they are now."""
+        some = Registry()
+        some._handlers = {name: self._handlers[name] for name in names if name in self._handlers}
+        return some
+
     def has(self, name: str) -> bool:
         """Tell whether a tool of that name can be called."""
         return name in self._handlers

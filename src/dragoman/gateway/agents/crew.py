@@ -5,7 +5,7 @@ tools of MCP servers. A server is meant by the name that the configuration has f
 is never looked at.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from dragoman.dialects.record import AskedServer
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.settings import AgentLimits, AgentTable
 from dragoman.gateway.ask import Ask
-from dragoman.tools import Handler, Registry
+from dragoman.tools import Registry
 from dragoman.tools.handler import JOINT, joined
 
 HEADER = "x-dragoman-tools"
@@ -109,69 +109,72 @@ class Roster:
         self, ask: Ask, agent: AgentTable | None, asked: Request, request: Request, servers: tuple[AskedServer, ...]
     ) -> Crew:
         theirs = names_of(request)
-        named = self._named_in_header(ask.tools)
+        named = dict.fromkeys(self._named_in_header(ask))
         told: dict[str, Origin] = {}
-        waiting = Registry()
+        waiting: list[str] = []
         for server in servers:
-            for handler, origin in self._of_server(server):
-                told[handler.name] = origin
+            for name, origin in self._of_server(server):
+                _require_allowed(name, ask)
+                told[name] = origin
                 if server.free is not None and origin.tool not in server.free:
-                    waiting.register(handler)
+                    waiting.append(name)
                 else:
-                    named[handler.name] = handler
-        taken = theirs.intersection((*named, *waiting.names))
+                    named[name] = None
+        taken = theirs.intersection((*named, *waiting))
         if taken:
             words = f"the tool {min(taken)!r} is run by the gateway, as you ask: give your own another name"
             raise Problem("invalid_request", words, code="invalid_tool", where="/tools")
         if agent is not None:
-            found = (handler for name in agent.tools for handler in self._meant(name))
-            named |= {handler.name: handler for handler in found if handler.name not in theirs}
+            found = (name for said in agent.tools for name in self._meant(said))
+            named |= dict.fromkeys(name for name in found if name not in theirs)
             request = _instructed(structs.replace(request, model=agent.model), agent.system)
-        reader = self.registry.get(_ARTIFACTS)
-        if reader is not None and named and _ARTIFACTS not in theirs:
-            named.setdefault(_ARTIFACTS, reader)
+        if named and _ARTIFACTS not in theirs:
+            named[_ARTIFACTS] = None
         return Crew(
             asked=asked,
             request=request,
-            registry=Registry(*(handler for name, handler in named.items() if not waiting.has(name))),
-            waiting=waiting,
+            registry=self.registry.only(name for name in named if name not in waiting),
+            waiting=self.registry.only(waiting),
             servers=told,
             limits=_limits(agent.limits) if agent is not None else Limits(),
             destinations=agent.destinations if agent is not None else (),
         )
 
-    def _named_in_header(self, said: str) -> dict[str, Handler]:
-        named: dict[str, Handler] = {}
-        for name in filter(None, (word.strip() for word in said.split(","))):
-            found = tuple(self._meant(name))
+    def _named_in_header(self, ask: Ask) -> Iterator[str]:
+        for said in filter(None, (word.strip() for word in ask.tools.split(","))):
+            found = self._meant(said)
             if not found:
-                near = self.registry.nearest(name)
+                near = self.registry.nearest(said)
                 hint = f": did you mean {' or '.join(near)}?" if near else ""
-                raise Problem(
-                    "invalid_request", f"{HEADER}: there is no tool or server {name!r}{hint}", code="unknown_tool"
-                )
-            named |= {handler.name: handler for handler in found}
-        return named
+                words = f"{HEADER}: there is no tool or server {said!r}{hint}"
+                raise Problem("invalid_request", words, code="unknown_tool")
+            for name in found:
+                _require_allowed(name, ask)
+                yield name
 
-    def _meant(self, name: str) -> Iterable[Handler]:
+    def _meant(self, said: str) -> list[str]:
         """Return the tools that a name stands for: one, all of a server, or those that fit a pattern."""
-        exact = self.registry.get(name)
-        if exact is not None:
-            return (exact,)
-        if "*" in name:
-            return tuple(handler for handler in self.registry if fnmatchcase(handler.name, name))
-        return tuple(handler for handler, _ in self._from(name))
+        if self.registry.has(said):
+            return [said]
+        if "*" in said:
+            return [name for name in self.registry.names if fnmatchcase(name, said)]
+        return [name for name, _ in self._from(said)]
 
-    def _from(self, server: str) -> Iterable[tuple[Handler, Origin]]:
-        for handler in self.registry:
-            origin = self._origin(handler.name)
+    def _from(self, server: str) -> Iterator[tuple[str, Origin]]:
+        for name in self.registry.names:
+            origin = self._origin(name)
             if origin is not None and origin[0] == server:
-                yield handler, Origin(*origin)
+                yield name, Origin(*origin)
 
-    def _of_server(self, server: AskedServer) -> Iterable[tuple[Handler, Origin]]:
-        for handler, origin in self._from(server.name):
+    def _of_server(self, server: AskedServer) -> Iterator[tuple[str, Origin]]:
+        for name, origin in self._from(server.name):
             if origin.tool not in server.without and (server.only is None or origin.tool in server.only):
-                yield handler, origin
+                yield name, origin
+
+
+def _require_allowed(name: str, ask: Ask) -> None:
+    if ask.allowed and not any(fnmatchcase(name, pattern) for pattern in ask.allowed):
+        raise Problem("permission", f"this key may not use the tool {name!r}")
 
 
 def names_of(request: Request) -> frozenset[str]:
