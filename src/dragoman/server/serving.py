@@ -11,6 +11,7 @@ from dragoman.http.connection import Limits
 from dragoman.http.server import Server, listening
 from dragoman.server.access import Access, Key, hashed, own_names
 from dragoman.server.app import App
+from dragoman.server.bench import Bench
 from dragoman.server.connected import connected
 from dragoman.server.endpoints.mcp import Door
 from dragoman.server.process.seat import Seat
@@ -53,7 +54,7 @@ async def running(  # noqa: PLR0913  a configuration, and what else may be given
         watch = Watch(config, observers, seat)
         if seat is not None:
             await stack.enter_async_context(seat.siblings.answered(watch.exchanges.find))
-        door = Door(config, upstreams, watch.observers, toolbox)
+        door = Door(Bench(config, upstreams, watch.observers, toolbox))
         stack.push_async_callback(door.close)
         app = App(upstreams.relay, _access(config, host), watch, upstreams.desk, door, strict=config.server.strict)
         stack.push_async_callback(app.background.close)

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from dragoman.agent import Model
 from dragoman.core.request import NativeTool
-from dragoman.mcp.server.conversations import Conversations
+from dragoman.sessions.conversations import Conversations
 from dragoman.tools import Executor
 from dragoman.tools.web.documents import Document
 

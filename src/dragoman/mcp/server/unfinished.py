@@ -8,7 +8,7 @@ import contextlib
 
 from dragoman.core.request import Message, leading_systems
 from dragoman.gateway.sessions.runs import RunBook, past_run
-from dragoman.mcp.server.conversations import Opened
+from dragoman.sessions.conversations import Opened
 from dragoman.sessions.runs import INTERRUPTED, RUNNING, Runs
 from dragoman.sessions.values import Unavailable
 

@@ -9,18 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman import __version__
-from dragoman.config import Config
 from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool
 from dragoman.dialects.record import ErrorReply
-from dragoman.gateway.observe import Observers
 from dragoman.http.exchange import Exchange
 from dragoman.interpreter.native_tools import counterpart
 from dragoman.server.access import Key
-from dragoman.server.connected import Connected
-from dragoman.server.observed import observed_model
-from dragoman.server.toolbox import Toolbox
-from dragoman.server.usual import usual_model
+from dragoman.server.bench import Bench
 from dragoman.wire import json
 
 if TYPE_CHECKING:
@@ -36,11 +31,8 @@ _WHO = "mcp"
 class Door:
     """Opens the MCP server when somebody comes."""
 
-    def __init__(self, config: Config, connected: Connected, observers: Observers, toolbox: Toolbox) -> None:
-        self._config = config
-        self._connected = connected
-        self._observers = observers
-        self._toolbox = toolbox
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
         self._opening = asyncio.Lock()
         self._serving: Serving | None = None
 
@@ -66,13 +58,13 @@ class Door:
             await self._serving.close()
 
     def _made(self) -> "Serving":
-        from dragoman.mcp.server.conversations import Conversations  # noqa: PLC0415  the SDK is an extra
-        from dragoman.mcp.server.service import Service, Settings  # noqa: PLC0415
+        from dragoman.mcp.server.service import Service, Settings  # noqa: PLC0415  the SDK is an extra
         from dragoman.mcp.server.serving import Serving  # noqa: PLC0415
 
-        table, relay, store = self._config.mcp, self._connected.relay, self._connected.desk.store
+        bench = self._bench
+        table, store = bench.config.mcp, bench.connected.desk.store
         settings = Settings(
-            model=table.model or usual_model(self._config),
+            model=bench.usual,
             search_model=table.search_model,
             system=table.system_prompt,
             max_turns=table.max_turns,
@@ -81,20 +73,20 @@ class Door:
         )
         service = Service(
             settings=settings,
-            model=lambda owner: observed_model(relay, self._observers, owner, _WHO),
+            model=lambda owner: bench.model(owner, _WHO),
             search_tool=self._search_tool,
-            executor=self._toolbox.executor,
+            executor=bench.toolbox.executor,
             # What a search found often stands behind a redirect of the search's own.
-            read_page=partial(self._toolbox.web.read, redirects="anywhere"),
-            conversations=Conversations(store, hours=table.session_hours, longest=table.session_messages),
+            read_page=partial(bench.toolbox.web.read, redirects="anywhere"),
+            conversations=bench.conversations(table.session_hours),
         )
         return Serving(
-            service, store, version=__version__, largest=self._config.server.limits.body, fixtures=table.fixtures
+            service, store, version=__version__, largest=bench.config.server.limits.body, fixtures=table.fixtures
         )
 
     def _search_tool(self, model: str) -> NativeTool | None:
         """Return what makes a model search, in the words of the upstream that answers for it."""
-        return counterpart(_SEARCH, self._connected.relay.routes.of(model)[0].upstream.dialect)
+        return counterpart(_SEARCH, self._bench.connected.relay.routes.of(model)[0].upstream.dialect)
 
 
 def refusal(problem: Problem) -> ErrorReply:

@@ -4,10 +4,9 @@ import asyncio
 import os
 
 from dragoman.config import Config
-from dragoman.server.connected import connected
+from dragoman.server.bench import open_bench
 from dragoman.server.endpoints.mcp import Door
 from dragoman.server.process.run import told_to_stop
-from dragoman.server.toolbox import open_toolbox
 from dragoman.server.watching import log
 from dragoman.server.watching.watch import Watch
 
@@ -16,8 +15,8 @@ async def serve_mcp(config: Config) -> None:
     """Serve until the input ends and all is answered, or a signal comes."""
     with log.opened(config, None) as lines:
         asyncio.get_running_loop().set_exception_handler(lines.loop_failed)
-        async with connected(config) as upstreams, open_toolbox(config) as toolbox:
-            door = Door(config, upstreams, Watch(config, [lines.ended]).observers, toolbox)
+        async with open_bench(config, Watch(config, [lines.ended]).observers) as bench:
+            door = Door(bench)
             serving = asyncio.create_task((await door.opened()).pipe())
             stopped = asyncio.create_task(told_to_stop().wait())
             try:

@@ -25,10 +25,10 @@ from dragoman.core.parts import (
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.core.value import Extras
-from dragoman.mcp.server.conversations import Conversations, shortened
-from dragoman.mcp.server.writing import read, written
+from dragoman.sessions.conversations import Conversations, shortened
 from dragoman.sessions.store import Store
 from dragoman.sessions.urls import open_store
+from dragoman.sessions.writing import read, written
 from strategies import requests
 
 EVERYTHING = (

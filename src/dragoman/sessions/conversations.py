@@ -1,4 +1,4 @@
-"""Conversations of the tool `query`: what was said is kept in the session store, for some hours and up to some length.
+"""Conversations with an agent: what was said is kept in the session store, for some hours and up to some length.
 
 Rules: a conversation is its owner's. One that nobody has gone on with for too long begins anew under its name. What is
 too long loses its beginning, up to something the user said, so that no result is left without its call.
@@ -14,10 +14,10 @@ from msgspec import Struct
 from dragoman.core.parts import ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
-from dragoman.mcp.server.writing import read, written
 from dragoman.sessions.runs import Runs
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conflict, Conversation, Item, Turn, fresh_key
+from dragoman.sessions.writing import read, written
 
 _DIALECT = "mcp"
 _PREFIX = "mcp:"
