@@ -3,9 +3,7 @@
 import ast
 import re
 
-import pytest
-
-from architecture.tree import modules, name_of, parsed
+from architecture.tree import each, modules, name_of, parsed
 
 SOURCES = modules("src/dragoman")
 RUNS = {"eval", "exec", "compile", "__import__"}
@@ -19,7 +17,7 @@ def called(node: ast.Call) -> str:
     return ast.unparse(node.func)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+@each(SOURCES)
 def test_nothing_that_is_told_is_run_or_loaded_as_objects(path):
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Call):
@@ -29,7 +27,7 @@ def test_nothing_that_is_told_is_run_or_loaded_as_objects(path):
         assert not {name.partition(".")[0] for name in names} & MODULES, f"{name_of(path)}"
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+@each(SOURCES)
 def test_no_shell_is_started_and_processes_only_where_it_is_known(path):
     for node in ast.walk(parsed(path)):
         if not isinstance(node, ast.Call):
@@ -48,7 +46,7 @@ def constants(tree: ast.Module) -> set[str]:
     return plain - {node.targets[0].id for node in given if not isinstance(node.value, ast.Constant)}
 
 
-@pytest.mark.parametrize("path", [path for path in SOURCES if "sessions" in path.parts], ids=name_of)
+@each([path for path in SOURCES if "sessions" in path.parts])
 def test_no_value_is_written_into_a_statement(path):
     """What stands in the braces of a statement is a text of ours: a list of columns, a condition."""
     tree = parsed(path)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from architecture.tree import PACKAGE, ROOT, modules, name_of, parsed, published
+from architecture.tree import PACKAGE, ROOT, each, modules, name_of, parsed, published
 
 DOCS = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")])
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
@@ -65,7 +65,7 @@ def test_every_decision_is_linked_from_the_index():
     assert not [path.name for path in DECISIONS if f"(decisions/{path.name})" not in index]
 
 
-@pytest.mark.parametrize("path", DOCS, ids=name_of)
+@each(DOCS)
 def test_every_relative_link_leads_somewhere(path):
     for target in _LINK.findall(path.read_text(encoding="utf-8")):
         if re.match(r"[a-z]+:", target) or target.startswith("#"):
@@ -81,9 +81,9 @@ def test_code_marked_as_running_runs(path, monkeypatch):
         exec(compile(block, name_of(path), "exec"), names)  # noqa: S102  # our own documents
 
 
-@pytest.mark.parametrize("path", modules("src/dragoman", "benchmarks"), ids=name_of)
+@each(modules("src/dragoman", "benchmarks"))
 def test_every_module_says_what_it_is(path):
-    assert ast.get_docstring(parsed(path))
+    assert ast.get_docstring(parsed(path)), name_of(path)
 
 
 @functools.cache

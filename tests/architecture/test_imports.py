@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from architecture.tree import PACKAGE, modules, name_of, parsed
+from architecture.tree import PACKAGE, each, modules, name_of, parsed
 
 LEAVES = {"mcp", "intercept", "simulator", "console"}
 COMPOSERS = {"server", "doctor", "cli"}
@@ -58,7 +58,7 @@ def imported(path: Path, tree: ast.AST) -> Iterator[tuple[str, ...]]:
                 yield (*base, alias.name) if is_module else base
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+@each(SOURCES)
 def test_a_room_imports_only_the_rooms_it_may_know(path):
     here = dotted(path)
     room = room_of(here)
@@ -76,7 +76,7 @@ def test_a_room_imports_only_the_rooms_it_may_know(path):
         assert allowed is None or other in allowed, f"{name_of(path)} imports {'.'.join(target)}"
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if dotted(p)[:1] == ("dialects",)], ids=name_of)
+@each([p for p in SOURCES if dotted(p)[:1] == ("dialects",)])
 def test_a_dialect_never_imports_another(path):
     here = dotted(path)
     if len(here) < 2 or here[1] not in DIALECTS:
@@ -86,27 +86,29 @@ def test_a_dialect_never_imports_another(path):
             assert target[2:3] in {("record",), here[1:2]}, f"{name_of(path)} imports {'.'.join(target)}"
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if room_of(dotted(p)) in PURE], ids=name_of)
+@each([p for p in SOURCES if room_of(dotted(p)) in PURE])
 def test_the_pure_rooms_have_no_effects_and_no_async(path):
     tree = parsed(path)
     for node in ast.walk(tree):
-        assert not isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith), node.lineno
+        assert not isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith), (
+            f"{name_of(path)}:{node.lineno}"
+        )
         is_open = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"open", "print"}
         assert not is_open, f"{name_of(path)}:{node.lineno}"
     names = {".".join(target[:depth]) for target in imported(path, tree) for depth in (1, 2)}
-    assert not names & EFFECTS
+    assert not names & EFFECTS, name_of(path)
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if room_of(dotted(p)) in PURE], ids=name_of)
+@each([p for p in SOURCES if room_of(dotted(p)) in PURE])
 def test_the_pure_rooms_need_only_msgspec(path):
     """A schema validator may be loaded by the interpreter, but only inside the function that needs it."""
     tree = parsed(path)
     eager = ast.Module([node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)], [])
     foreign = {target[0] for target in imported(path, eager)} - set(sys.stdlib_module_names) - {"dragoman"}
-    assert foreign <= PURE_PACKAGES
+    assert foreign <= PURE_PACKAGES, name_of(path)
     lazy = {target[0] for target in imported(path, tree)} - set(sys.stdlib_module_names) - {"dragoman"}
     extra = {"jsonschema_rs"} if room_of(dotted(path)) == "interpreter" else set()
-    assert lazy <= PURE_PACKAGES | extra
+    assert lazy <= PURE_PACKAGES | extra, name_of(path)
 
 
 def literals(node: ast.AST) -> set[str]:
@@ -146,7 +148,7 @@ def decides_by_dialect(node: ast.AST) -> bool:
     return False
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+@each(SOURCES)
 def test_nothing_outside_a_dialects_folder_decides_by_a_dialects_name(path):
     here = dotted(path)
     inside = here[:1] == ("dialects",) and len(here) > 1 and here[1] in DIALECTS

@@ -2,9 +2,7 @@
 
 import ast
 
-import pytest
-
-from architecture.tree import modules, name_of, parsed
+from architecture.tree import each, modules, name_of, parsed
 
 MAX_FILE = 400
 MAX_FUNCTION = 60
@@ -19,13 +17,13 @@ def is_table(path) -> bool:
     return path.name == "wire.py" or path.stem.startswith("traits")
 
 
-@pytest.mark.parametrize("path", [path for path in ALL if not is_table(path)], ids=name_of)
+@each([path for path in ALL if not is_table(path)])
 def test_a_file_is_at_most_400_lines(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_FILE
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_FILE, name_of(path)
 
 
 # A test that compares a whole stream with what it should be is as long as the stream.
-@pytest.mark.parametrize("path", modules("src/dragoman", "benchmarks"), ids=name_of)
+@each(modules("src/dragoman", "benchmarks"))
 def test_a_function_is_at_most_60_lines(path):
     long = {
         f"{node.name}:{node.lineno}": size
@@ -33,10 +31,10 @@ def test_a_function_is_at_most_60_lines(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if (size := (node.end_lineno or node.lineno) - node.lineno + 1) > MAX_FUNCTION
     }
-    assert not long
+    assert not long, name_of(path)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+@each(SOURCES)
 def test_a_module_is_named_after_something(path):
-    assert path.stem not in VAGUE
-    assert path.parent.name not in VAGUE
+    assert path.stem not in VAGUE, name_of(path)
+    assert path.parent.name not in VAGUE, name_of(path)

@@ -3,7 +3,12 @@
 import ast
 import functools
 import subprocess
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "dragoman"
@@ -35,3 +40,20 @@ def published() -> list[Path]:
         text=True,
     )
     return sorted(ROOT / name for name in set(told.stdout.split("\0")) if name and (ROOT / name).is_file())
+
+
+def each(paths: Sequence[Path]) -> Callable[[Callable[[Path], None]], Any]:
+    """Let a test look at every file, a folder at a time: a test for each file would cost more than the look."""
+    folders = {name_of(folder): list(inside) for folder, inside in groupby(sorted(paths), lambda path: path.parent)}
+
+    def by_folder(look: Callable[[Path], None]) -> Any:
+        @pytest.mark.parametrize("folder", folders)
+        @functools.wraps(look)
+        def test(folder: str) -> None:
+            for path in folders[folder]:
+                look(path)
+
+        del test.__wrapped__  # pytest would ask it for its parameters
+        return test
+
+    return by_folder
