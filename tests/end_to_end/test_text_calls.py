@@ -4,6 +4,7 @@ import json
 import re
 from contextlib import contextmanager
 
+import anthropic
 import httpx2
 import openai
 import pytest
@@ -181,6 +182,21 @@ def test_an_image_in_a_result_stands_behind_it(gateway):
     last = body["messages"][-1]["content"]
     assert [block["type"] for block in last] == ["text", "image"]
     assert "[image follows]" in last[0]["text"]
+
+
+@pytest.mark.parametrize("manner", MANNERS)
+def test_a_model_that_makes_up_results_is_cut_off_and_nobody_hears_why(manner):
+    with words("json", lambda _received: Answer(text="So.", stopped_by="<tool_result")) as gateway:
+        for client in ("messages", "chat"):
+            reply = talk_of(gateway, client, "claude").turn(streamed=MANNERS[manner])
+            assert (reply.text, reply.finish) == ("So.", "stop")
+            assert heard(gateway)[0]["stop_sequences"] == ["<tool_result"]
+        sdk = gateway.open(anthropic.Anthropic(base_url=gateway.base_url, api_key="any", max_retries=0))
+        tools = [{"name": "get_time", "input_schema": TIME.schema}]
+        asked = [{"role": "user", "content": "hello"}]
+        said = sdk.messages.create(model="claude", max_tokens=99, messages=asked, tools=tools, stop_sequences=["END"])
+        assert (said.stop_reason, said.stop_sequence) == ("end_turn", None)
+        assert heard(gateway)[0]["stop_sequences"] == ["END", "<tool_result"]
 
 
 @pytest.mark.parametrize("model", ["resp", "gem"])

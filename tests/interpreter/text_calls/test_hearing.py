@@ -202,7 +202,7 @@ def test_a_stream_that_fails_within_a_call_tells_nothing_of_it():
 
 
 def test_the_sequence_that_stops_made_up_results_is_not_told():
-    stopped = structs.replace(reply(Text(text="Done.")), finish=Finish("stop", "", "<tool_result"))
-    assert listened(stopped, stop="<tool_result").finish.sequence is None
+    stopped = structs.replace(reply(Text(text="Done.")), finish=Finish("stop", "stop_sequence", "<tool_result"))
+    assert listened(stopped, stop="<tool_result").finish == Finish("stop")
     own = structs.replace(reply(Text(text="Done.")), finish=Finish("stop", "", "END"))
     assert listened(own, stop="<tool_result").finish.sequence == "END"

@@ -199,7 +199,8 @@ class Hearing:
             return Finish("tool_calls")
         if self._unread and self._tells_unread and finish.reason == "stop":
             return Finish("malformed_call")
-        return structs.replace(finish, sequence=None) if finish.sequence == self._stop else finish
+        # Some vendors' word for the end says that there was a sequence, so that goes too.
+        return Finish(finish.reason) if finish.sequence and finish.sequence == self._stop else finish
 
 
 def heard(response: Response, hearing: Hearing) -> Response:
