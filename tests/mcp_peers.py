@@ -51,13 +51,13 @@ def visiting(
 
     async def run() -> Any:
         able = dict.fromkeys(configured, abilities or Abilities())
-        async with open_servers(configured, abilities=able) as servers:
+        async with open_servers(configured, abilities=able, patience=60) as servers:
             return await visit(Visit(servers))
 
     return asyncio.run(run())
 
 
-async def eventually(happened: Callable[[], Any], seconds: float = 10.0) -> None:
+async def eventually(happened: Callable[[], Any], seconds: float = 60.0) -> None:
     """Wait for what another process brings about."""
     async with asyncio.timeout(seconds):
         while not happened():  # noqa: ASYNC110  another process has no event to wait for

@@ -31,7 +31,7 @@ def listening(directory: Path, port: int = 0) -> Generator[tuple[str, subprocess
     told = directory / f"port-{time.monotonic_ns()}"
     process = subprocess.Popen([sys.executable, PEER, "http", str(told), str(port)], env={"PATH": os.environ["PATH"]})  # noqa: S603
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not (told.exists() and told.read_text()):
             assert process.poll() is None
             assert time.monotonic() < deadline
@@ -144,8 +144,8 @@ def test_a_call_that_takes_too_long_is_cancelled_at_the_server(address, tmp_path
         await eventually(lambda: marks.read_text() == "cancelled")
         return result
 
-    result = visiting(visit, peer=ToolServer(url=address, protocol=era, timeout=0.5))
-    assert "took longer than 0.5 seconds" in said(result)
+    result = visiting(visit, peer=ToolServer(url=address, protocol=era, timeout=2))
+    assert "took longer than 2 seconds" in said(result)
 
 
 def test_changed_tools_are_told_of_over_http(http):
@@ -182,7 +182,7 @@ def test_a_server_that_is_killed_over_http_fails_its_calls_at_once_and_is_found_
 
         result, took, away, after = visiting(visit, peer=ToolServer(url=url, protocol=era))
     assert result.failed
-    assert took < 3
+    assert took < 10
     assert away.failed
     assert "not available" in said(away)
     assert after == {"total": 2}

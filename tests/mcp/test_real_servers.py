@@ -90,7 +90,7 @@ def test_everything_over_http(modules, tmp_path):
 
 def _port(process, log) -> int:
     """The port of a process that asked the system for one."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         assert process.poll() is None, log.read_text()
         files = Path(f"/proc/{process.pid}/fd").iterdir()
@@ -140,7 +140,7 @@ def test_time_and_git_in_python(programs, tmp_path):
 
     async def visit(peer: Visit):
         assert_said_to_every_vendor(peer.servers)
-        await eventually(lambda: all(status.connected for status in peer.servers.status()), 30)
+        await eventually(lambda: all(status.connected for status in peer.servers.status()))
         now = await peer.call("clock__get_current_time", {"timezone": "Europe/Oslo"})
         state = await peer.call("git__git_status", {"repo_path": str(tmp_path)})
         return peer.servers.status(), now, state
