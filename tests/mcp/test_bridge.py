@@ -63,6 +63,35 @@ def test_a_resource_that_does_not_say_what_it_is_is_plain_text_or_bytes():
     ]
 
 
+@pytest.mark.parametrize(
+    ("block", "part"),
+    [
+        (
+            {"type": "image", "data": "iV\nBO", "mimeType": "image/png"},
+            Media(kind="image", media_type="image/png", source=Inline("iVBO")),
+        ),
+        (
+            {"type": "image", "data": "iVBO", "mimeType": "a picture"},
+            Media(kind="document", media_type="application/octet-stream", source=Inline("iVBO")),
+        ),
+        (
+            {"type": "image", "data": "no base64!", "mimeType": "image/png"},
+            Text(text="[left out: image/png, which is empty or not base64]"),
+        ),
+        (
+            {"type": "audio", "data": "", "mimeType": "audio/wav"},
+            Text(text="[left out: audio/wav, which is empty or not base64]"),
+        ),
+        (
+            {"type": "resource", "resource": {"uri": "x:1", "blob": "?"}},
+            Text(text="[left out: x:1 application/octet-stream, which is empty or not base64]"),
+        ),
+    ],
+)
+def test_media_that_no_vendor_could_read_is_mended_or_told_in_words(block, part):
+    assert result_from(answered(block)).content == (part,)
+
+
 def test_an_error_of_a_tool_is_a_failed_result():
     result = result_from(answered(*texts("no such file"), failed=True))
     assert (result.failed, result.content) == (True, (Text(text="no such file"),))

@@ -5,7 +5,9 @@ part of what it reads; what is said twice, as text and as structured output, is 
 interface (annotations, icons, `_meta`) are left behind, and named in the log.
 """
 
+import base64
 import logging
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
@@ -16,6 +18,7 @@ from dragoman.mcp.sdk import ValidationError, types
 
 _LOG = logging.getLogger("dragoman.mcp")
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
+_MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(?:;.*)?", re.ASCII)
 _HINTS = ("annotations", "icons", "meta")
 _NO_VALUE: Any = object()
 
@@ -38,22 +41,32 @@ def _part(block: types.ContentBlock) -> Content:
     match block:
         case types.TextContent(text=text):
             return Text(text=text)
-        case types.ImageContent(data=data, mime_type=media_type):
-            return Media(kind="image", media_type=media_type, source=Inline(data))
-        case types.AudioContent(data=data, mime_type=media_type):
-            return Media(kind="audio", media_type=media_type, source=Inline(data))
+        case types.ImageContent(data=data, mime_type=media_type) | types.AudioContent(data=data, mime_type=media_type):
+            return _inline(data, media_type)
         case types.EmbeddedResource(resource=types.TextResourceContents() as resource):
             source = Plain(resource.text)
             return Media(
                 kind="document", media_type=resource.mime_type or "text/plain", source=source, name=resource.uri
             )
         case types.EmbeddedResource(resource=types.BlobResourceContents() as resource):
-            media_type = resource.mime_type or "application/octet-stream"
-            kind = _KINDS.get(media_type.partition("/")[0], "document")
-            return Media(kind=kind, media_type=media_type, source=Inline(resource.blob), name=resource.uri)
+            return _inline(resource.blob, resource.mime_type or "", resource.uri)
         case _:
             # Only its own server can read what a link leads to: the model is told of it, and nobody fetches it.
             return Data(json=msgspec.json.encode(_plain(block)))
+
+
+def _inline(data: str, media_type: str, name: str = "") -> Content:
+    """Return media that any vendor can read; what none could would end the whole conversation with an error."""
+    media_type = media_type if _MEDIA_TYPE.fullmatch(media_type) else "application/octet-stream"
+    kind = _KINDS.get(media_type.partition("/")[0], "document")
+    data = data if data.isalnum() else "".join(data.split())
+    try:
+        readable = len(base64.b64decode(data, validate=True)) > 0
+    except ValueError:
+        readable = False
+    if not readable:
+        return Text(text=f"[left out: {f'{name} {media_type}'.strip()}, which is empty or not base64]")
+    return Media(kind=kind, media_type=media_type, source=Inline(data), name=name)
 
 
 def _plain(block: Any) -> Any:
