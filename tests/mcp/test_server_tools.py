@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -15,6 +17,7 @@ from msgspec import structs
 import dragoman.simulator
 from dragoman.config import Config, KeyTable, ServerTable, SessionsTable, UpstreamTable
 from dragoman.mcp.server_settings import McpTable
+from dragoman.mcp.settings import ToolServer
 from dragoman.server.serving import running
 
 TASKS = "io.modelcontextprotocol/tasks"
@@ -78,7 +81,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(tmp_path: Any, script: Any = None, **mcp: Any) -> AsyncGenerator[Stage]:
+async def staged(tmp_path: Any, script: Any = None, tools: Any = None, **mcp: Any) -> AsyncGenerator[Stage]:
     async with dragoman.simulator.running(script=script) as simulator:
         base = simulator.base_url
         config = Config(
@@ -93,6 +96,7 @@ async def staged(tmp_path: Any, script: Any = None, **mcp: Any) -> AsyncGenerato
             models=MODELS,
             sessions=SessionsTable(url=f"sqlite:///{tmp_path}/sessions.db"),
             mcp=McpTable(**mcp),
+            tools=tools or {},
         )
         async with running(config, port=0, grace=1.0) as gateway:
             yield Stage(f"{gateway.base_url}/mcp", simulator)
@@ -296,6 +300,31 @@ def test_who_may_not_come_in_is_told_in_json_rpc(tmp_path, headers, status):
             assert (reply.headers.get("www-authenticate") == "Bearer") is (status == 401)
 
     asyncio.run(scene())
+
+
+def test_the_host_hears_of_calls_and_of_the_progress_of_external_tools(tmp_path):
+    def script(received: Any) -> Any:
+        if received.ask.turns[-1].results:
+            return dragoman.simulator.Answer(text="done")
+        return dragoman.simulator.Answer(
+            calls=(dragoman.simulator.Call(id="1", name="peer__steps", arguments={}),), end="calls"
+        )
+
+    heard: list[str] = []
+
+    async def hear(_done: float, _total: float | None, message: str | None) -> None:
+        heard.append(message or "")
+
+    async def scene() -> None:
+        peer = ToolServer(command=sys.executable, args=(str(Path(__file__).parent / "peers" / "peer.py"), "stdio"))
+        async with staged(tmp_path, script=script, tools={"peer": peer}) as stage, stage.client() as client:
+            await client.call_tool("query", {"prompt": "go"}, progress_callback=hear)
+
+    asyncio.run(scene())
+    # What was overtaken before it was told is left out.
+    assert "peer__steps: 2 of 2 two" in heard
+    assert heard[0] == "peer__steps()"
+    assert heard[-1] == "turn 2 of at most 11"
 
 
 def test_the_fixtures_of_the_suite_are_not_offered(tmp_path):

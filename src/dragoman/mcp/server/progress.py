@@ -4,9 +4,10 @@ from typing import Any
 
 from mcp.server.mcpserver import Context
 
-from dragoman.agent import CallEnded, CallStarted, Step, TurnEnded
+from dragoman.agent import CallEnded, CallProgressed, CallStarted, Step, TurnEnded
 from dragoman.mcp.server.asking import compact
 from dragoman.mcp.server.job import current_job
+from dragoman.tools import Progress as ToolProgress
 
 
 class Progress:
@@ -22,6 +23,8 @@ class Progress:
         match step:
             case CallStarted(call):
                 words = f"{call.name}({compact(call.arguments)})"
+            case CallProgressed(progress):
+                words = f"{progress.call.name}: {_share(progress)} {progress.message}".rstrip()
             case CallEnded(call, execution):
                 words = f"{call.name}: {execution.outcome}"
             case TurnEnded(number):
@@ -34,3 +37,7 @@ class Progress:
             job.say(words)
         else:
             await self._ctx.report_progress(self._told, None, words)
+
+
+def _share(progress: ToolProgress) -> str:
+    return f"{progress.done:g}" if progress.total is None else f"{progress.done:g} of {progress.total:g}"
