@@ -23,7 +23,7 @@ OTHERS = [
     ("GET", "/v1beta/models"), ("GET", "/v1beta/models/gem"), ("GET", "/v1/models/gem"), ("GET", "/v1/exchanges/abc"),
     ("POST", "/v1internal:generateContent"), ("POST", "/v1internal:loadCodeAssist"), ("GET", "/v1internal/operations/x"),
     ("POST", "/v1/embeddings"), ("GET", "/v1/files"), ("POST", "/upstreams/gemini/v1beta/files"), ("GET", "/upstreams/openai/v1/models"),
-    ("DELETE", "/v1/files/x"), ("GET", "/nowhere"), ("PUT", "/v1/messages"), ("OPTIONS", "/v1/messages"), ("HEAD", "/metrics"),
+    ("DELETE", "/v1/files/x"), ("POST", "/mcp"), ("GET", "/mcp"), ("DELETE", "/mcp"), ("GET", "/nowhere"), ("PUT", "/v1/messages"), ("OPTIONS", "/v1/messages"), ("HEAD", "/metrics"),
 ]  # fmt: skip
 SHOWN = [
     {}, {"authorization": "Bearer "}, {"authorization": "Bearer wrong"}, {"authorization": "Basic c2VjcmV0"},

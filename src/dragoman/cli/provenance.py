@@ -91,7 +91,7 @@ def _keys(config: Config, document: Mapping[str, Any]) -> Iterator[str]:
     for key, raw in zip(config.keys, said, strict=True):
         written: Any = cast("dict[str, Any]", raw)["key"] if isinstance(raw, dict) else raw
         fields = {"key": written if written.startswith(("env:", "sha256:")) else HIDDEN, "name": key.name}
-        more = {"models": list(key.models), "concurrency": key.concurrency}
+        more = {"models": list(key.models), "tools": list(key.tools), "concurrency": key.concurrency}
         pairs = {**fields, **{name: value for name, value in more.items() if value}}
         yield f"  {{ {', '.join(f'{name} = {_toml(value)}' for name, value in pairs.items())} }},"
     yield "]"

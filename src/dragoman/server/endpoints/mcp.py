@@ -38,6 +38,9 @@ class Door:
 
     async def answer(self, exchange: Exchange, key: Key) -> None:
         """Answer one request."""
+        if key.tools:
+            # What is asked for here has all tools: a key that may have some run must not get at the others this way.
+            raise Problem("permission", "this key may have only some tools run, and so not ask here", status=403)
         serving = await self.opened()
         await serving.answer(exchange, key.name, key.allows)
 

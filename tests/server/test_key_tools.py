@@ -1,0 +1,76 @@
+"""A key has only those tools run for it that it may, whichever way it asks for them."""
+
+import anthropic
+import httpx2
+import openai
+import pytest
+
+from dragoman.config import KeyTable
+from dragoman.gateway.agents.settings import AgentTable
+from dragoman.simulator.serving import in_thread
+from server.agents import Client
+from server.conftest import serving
+from server.test_agents import scripted, toolbox
+from server.test_remote_tools import BETAS, MCP, SERVER, TOOLSET
+
+KEYS = (
+    KeyTable(key="k-all", name="all"),
+    KeyTable(key="k-files", name="files", tools=("files__*",)),
+    KeyTable(key="k-add", name="add", tools=("add",)),
+    KeyTable(key="k-none", name="none", tools=("-",)),
+)
+
+
+@pytest.fixture(scope="module")
+def gateway():
+    agents = {"helper": AgentTable(model="gpt", tools=("files",))}
+    with (
+        in_thread(script=scripted) as simulator,
+        serving(simulator, keys=KEYS, agents=agents, tools=toolbox()) as running,
+    ):
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("key", "asked"),
+    [("k-all", "files, add"), ("k-files", "files"), ("k-files", "files__read"), ("k-files", "files__r*")],
+)
+def test_a_key_has_the_tools_run_that_it_may(gateway, key, asked):
+    heard = Client(gateway, "chat", stream=False, key=key).ask("own", {"x-dragoman-tools": asked})
+    assert heard.text.replace("\n\n", "") == "I read.It said: <a>"
+
+
+@pytest.mark.parametrize(
+    ("key", "asked"), [("k-files", "add"), ("k-files", "files, add"), ("k-add", "files"), ("k-none", "*")]
+)
+def test_it_does_not_have_others_run_by_the_header(gateway, key, asked):
+    before = len(gateway.simulator.requests)
+    with pytest.raises(openai.PermissionDeniedError, match="may not use the tool"):
+        Client(gateway, "chat", stream=False, key=key).ask("own", {"x-dragoman-tools": asked})
+    assert len(gateway.simulator.requests) == before
+
+
+@pytest.mark.parametrize("approval", ["never", "always"])
+def test_nor_in_the_words_of_responses(gateway, approval):
+    tool = {**MCP, "require_approval": approval}
+    with pytest.raises(openai.PermissionDeniedError, match="may not use the tool"):
+        Client(gateway, "responses", stream=False, key="k-add").ask("own", tools=[tool])
+    assert Client(gateway, "responses", stream=False, key="k-files").ask("own", tools=[tool]).raw.output
+
+
+def test_nor_in_the_words_of_messages(gateway):
+    asked = {"mcp_servers": [SERVER], "tools": [TOOLSET], "betas": BETAS}
+    with pytest.raises(anthropic.PermissionDeniedError, match="may not use the tool"):
+        Client(gateway, "messages", stream=False, key="k-add").ask("own", **asked)
+
+
+def test_an_agent_is_a_model_and_has_its_tools_for_whoever_may_ask_for_it(gateway):
+    heard = Client(gateway, "chat", stream=False, model="helper", key="k-none").ask("own")
+    assert heard.text.replace("\n\n", "") == "I read.It said: <a>"
+
+
+def test_where_all_tools_are_run_it_may_not_ask(gateway):
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    told = httpx2.post(f"{gateway.base_url}/mcp", json=body, headers={"authorization": "Bearer k-files"})
+    assert told.status_code == 403
+    assert "only some tools" in told.json()["error"]["message"]
