@@ -212,3 +212,18 @@ def test_a_note_that_an_answer_arrived_is_kept(ask, owner):
 
     before, after = ask(do)
     assert after == structs.replace(before, delivered=True)
+
+
+def test_asides_are_found_by_their_owner_many_at_once(ask, owner):
+    kept = {f"call_{n}": f"{n}".encode() for n in range(450)}
+
+    async def do(store):
+        await store.keep_asides(owner, kept)
+        names = [*kept, "call_unknown"]
+        return (
+            await store.asides(owner, names),
+            await store.asides("somebody else", names),
+            await store.asides(owner, []),
+        )
+
+    assert ask(do) == (kept, {}, {})

@@ -25,6 +25,9 @@ from dragoman.sessions.rows import (
 from dragoman.sessions.runs import Runs, forget_runs
 from dragoman.sessions.values import Conversation, History, Turn
 
+_AT_ONCE = 64
+"""Names that are looked up with one statement."""
+_ASIDES = "SELECT call, body FROM asides WHERE owner = ? AND call IN (" + ", ".join("?" * _AT_ONCE) + ")"  # noqa: S608
 _OLD = (
     "SELECT key FROM turns WHERE created < ? "
     "AND NOT EXISTS (SELECT 1 FROM turns AS later WHERE later.parent = turns.key) LIMIT 200"
@@ -235,9 +238,12 @@ class Store:
         """Return what is kept under the ids of calls."""
 
         def look(cursor: Cursor) -> dict[str, bytes]:
-            statement = "SELECT body FROM asides WHERE owner = ? AND call = ?"
-            found = {call: cursor.rows(statement, owner, call) for call in calls}
-            return {call: bytes(rows[0][0]) for call, rows in found.items() if rows}
+            found: dict[str, bytes] = {}
+            for at in range(0, len(calls), _AT_ONCE):
+                some = calls[at : at + _AT_ONCE]
+                filled = (*some, *[""] * (_AT_ONCE - len(some)))
+                found |= {call: bytes(body) for call, body in cursor.rows(_ASIDES, owner, *filled)}
+            return found
 
         return await self._engine.read(look)
 
