@@ -117,6 +117,20 @@ def test_upstreams_that_appear_by_themselves_say_why(alone, monkeypatch, capsys)
     assert "[upstreams.simulator]" not in told
 
 
+def test_external_servers_of_the_variable_say_that_they_come_from_it(alone, monkeypatch, capsys):
+    monkeypatch.setenv("GEMINI_MCP_SERVERS", '[{"name": "clock", "command": "tick", "env": {"TOKEN": "t-secret"}}]')
+    told = run(capsys)[1]
+    table = told.partition("[tools.clock]\n")[2].splitlines()
+    for line in (
+        'command = "tick"  # the variable GEMINI_MCP_SERVERS',
+        'env = { "TOKEN" = "[redacted]" }  # the variable GEMINI_MCP_SERVERS',
+        "pinned = {}  # default",
+        "timeout = 30.0  # default",
+    ):
+        assert line in table
+    assert "t-secret" not in told
+
+
 @pytest.mark.parametrize("place", [("--config", "FILE", "check"), ("check", "--config", "FILE")])
 def test_a_file_is_checked(alone, capsys, place):
     file = alone / "other.toml"

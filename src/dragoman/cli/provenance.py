@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from msgspec import Struct, structs
+from msgspec import NODEFAULT, Struct, structs
 
 from dragoman.config import Config, file_of, load
 from dragoman.gateway.redact import HIDDEN, redact
@@ -72,11 +72,12 @@ def _fields(table: Struct, said: Mapping[str, Any], usual: str, before: str, ski
             yield from _fields(value, said.get(field.name, {}), usual, f"{field.name}.")
             continue
         raw = said.get(field.name)
-        if value == field.default and value in ("", None) and raw is None:
+        is_default = value == (field.default if field.default_factory is NODEFAULT else field.default_factory())
+        if is_default and value in ("", None) and raw is None:
             continue
         is_overruled = isinstance(raw, bool) and raw is not value
         is_said = raw is not None and not is_overruled
-        source = "the file" if is_said else "default" if value == field.default else usual
+        source = "the file" if is_said else "default" if is_default else usual
         if isinstance(raw, str) and raw.startswith("env:"):
             source = f"the variable {raw.removeprefix('env:')}"
         shown = redact(value) if isinstance(value, str) else value
