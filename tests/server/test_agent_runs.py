@@ -4,11 +4,12 @@ import asyncio
 import json
 import threading
 from contextlib import ExitStack
+from urllib.request import Request, urlopen
 
 import openai
 import pytest
 
-from dragoman.config import KeyTable, SessionsTable
+from dragoman.config import ConfigError, KeyTable, SessionsTable
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.simulator import Answer, Call, read_fault
 from dragoman.simulator.serving import in_thread
@@ -156,6 +157,50 @@ def test_only_results_are_sent_where_the_gateway_keeps_the_conversation(start):
         assert events.get_final_response().output_text == "It said: <a>, sunny, 3"
     client.responses.create(model="helper", input="own", conversation="c1")
     assert {seen.status for seen in gateway.simulator.requests} == {200}
+
+
+def test_a_named_conversation_of_another_dialect_goes_on_with_results_alone(start):
+    gateway = start(scripted, toolbox())
+    headers = {"x-dragoman-conversation": "c2"}
+    client = Client(gateway, "chat", stream=True, model="helper")
+    heard = client.ask("mixed", headers=headers, schemas=WEATHER)
+    client.history = []
+    client.answer(heard, {"get_weather": "sunny"})
+    assert client.ask(headers=headers).text == "It said: <a>, sunny, 3"
+
+
+def test_a_client_of_code_assist_asks_an_agent_in_its_envelope(start):
+    gateway = start(scripted, toolbox())
+    body = {"model": "helper", "request": {"contents": [{"role": "user", "parts": [{"text": "own"}]}]}}
+    for verb in ("generateContent", "streamGenerateContent?alt=sse"):
+        asked = Request(  # noqa: S310  the gateway's own address
+            f"{gateway.base_url}/v1internal:{verb}",
+            json.dumps(body).encode(),
+            {"authorization": "Bearer k", "content-type": "application/json"},
+        )
+        with urlopen(asked) as reply:  # noqa: S310  the gateway's own address
+            told = reply.read().decode().removeprefix("data: ").partition("\r\n\r\n")[0].partition("\n\n")[0]
+        assert "response" in json.loads(told)
+
+
+def test_strict_refuses_what_an_agents_model_cannot_be_told(start):
+    gateway = start(scripted, toolbox(), agents={"helper": AgentTable(model="claude", tools=("add",))})
+    client = Client(gateway, "chat", stream=True, model="helper")
+    with pytest.raises(openai.BadRequestError, match="/seed"):
+        client.ask("own", headers={"x-dragoman-strict": "true"}, seed=7)
+    assert not gateway.simulator.requests
+    raw = client.sdk.chat.completions.with_raw_response.create(
+        model="helper", messages=[{"role": "user", "content": "hello"}], seed=7
+    )
+    assert "dropped /seed" in raw.headers["x-dragoman-losses"]
+
+
+def test_an_agent_whose_model_nobody_has_is_told_at_the_start():
+    agents = {"lost": AgentTable(model="nothing-such")}
+    with in_thread() as simulator, ExitStack() as stack:
+        gateway = serving(simulator, agents=agents)
+        with pytest.raises(ConfigError, match=r"agents\.lost\.model: no upstream"):
+            stack.enter_context(gateway)
 
 
 def test_what_one_process_left_out_another_puts_back(tmp_path):

@@ -51,6 +51,30 @@ def test_responses_tells_of_calls_as_its_own_vendor_does(gateway, upstream, stre
     assert "<a>" in seen.body.decode()
 
 
+def test_a_stream_of_responses_tells_how_far_a_call_is(gateway):
+    client = Client(gateway, "responses", stream=True, model="gem")
+    with client.sdk.responses.stream(model="gem", input="own", tools=[MCP], store=False) as events:
+        told = [event for event in events if "mcp" in event.type or "output_item" in event.type]
+    items = [event.type for event in told if event.output_index == 2]
+    assert items == [
+        "response.output_item.added",
+        "response.mcp_call.in_progress",
+        "response.mcp_call_arguments.delta",
+        "response.mcp_call_arguments.done",
+        "response.mcp_call.completed",
+        "response.output_item.done",
+    ]
+    begun, *between, done = [event for event in told if event.output_index == 2]
+    assert (begun.item.status, begun.item.output, done.item.status, done.item.output) == (
+        "in_progress",
+        None,
+        "completed",
+        "<a>",
+    )
+    assert {event.item_id for event in between} == {done.item.id}
+    assert json.loads(between[1].delta) == {"path": "a"}
+
+
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("upstream", MODELS)
 def test_messages_tells_of_calls_as_its_own_vendor_does(gateway, upstream, stream):

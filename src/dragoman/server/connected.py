@@ -5,7 +5,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from msgspec import Struct
 
-from dragoman.config import Config
+from dragoman.config import Config, ConfigError
+from dragoman.core.problems import Problem
 from dragoman.gateway.agents.answering import Agents
 from dragoman.gateway.agents.crew import Roster
 from dragoman.gateway.relay import Manner, Relay
@@ -43,6 +44,11 @@ async def connected(config: Config, toolbox: Toolbox | None = None) -> AsyncGene
         found = Places(places, kinds, deadlines, library(config), linkless(config), text_calls(config))
         routes = Routes(found, config.models)
         desk = await stack.enter_async_context(open_desk(config))
+        for name, agent in config.agents.items():
+            try:
+                routes.of(agent.model)
+            except Problem as problem:
+                raise ConfigError(config.source, f"agents.{name}.model", problem.message) from None
         agents = _agents(config, toolbox, desk) if toolbox is not None else None
         yield Connected(Relay(routes, client, _manner(config), Vault(desk.store), agents), desk)
 

@@ -43,6 +43,7 @@ from dragoman.dialects.responses.output import (
     write_item,
 )
 from dragoman.dialects.responses.parts import extras_of, write_citations
+from dragoman.dialects.responses.progress import progress
 from dragoman.dialects.responses.response import (
     STREAM_FIELDS,
     Outcome,
@@ -179,8 +180,9 @@ class ResponsesEncoder:
                 return told + self._item_frame("added", _begun(item))
             case _:
                 raw = json.one_line(json.encode(item))
-                added = self._item_frame("added", raw)
-                return told + added + self._close_item(raw)
+                begun, events = progress(raw, index)
+                told += self._item_frame("added", begun) + b"".join(self._frame(*event) for event in events)
+                return told + self._close_item(raw)
 
     def _start_content(self, part: AnyPart) -> bytes:
         """Start a content part, in the open message item or a new one."""
