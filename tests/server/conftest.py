@@ -17,6 +17,7 @@ from dragoman.server.serving import running
 from dragoman.simulator.serving import Running as Simulated
 from dragoman.simulator.serving import in_thread
 from dragoman.tools import Handler
+from dragoman.web_settings import WebTable
 
 
 class Gateway:
@@ -78,7 +79,7 @@ def serving(simulator: Simulated, **server: Any) -> Generator[Gateway]:
     }
     quick = RetriesTable(first_wait=0.01)
     keys = server.pop("keys", ())
-    media = server.pop("media", MediaTable())
+    media, web = server.pop("media", MediaTable()), server.pop("web", WebTable())
     agents, tools, servers = server.pop("agents", {}), server.pop("tools", ()), server.pop("servers", {})
     server_sessions = server.pop("sessions", None)
     table = ServerTable(**{"listen": "127.0.0.1:0", "retries": quick, **server})
@@ -91,6 +92,7 @@ def serving(simulator: Simulated, **server: Any) -> Generator[Gateway]:
             models=models,
             sessions=sessions,
             media=media,
+            web=web,
             agents=agents,
             tools=servers,
         )
