@@ -147,6 +147,6 @@ def test_an_answer_to_a_run_that_is_over_reaches_nobody():
 
 def test_the_time_of_a_run_ends_a_wait_too():
     safe = Safe()
-    last = steps(agent(opening(1), safe.tool, approve=lambda wish: "ask", limits=Limits(seconds=0.1)))[-1]
+    last = steps(agent(opening(1), safe.tool, approve=lambda wish: "ask", limits=Limits(seconds=0.5)))[-1]
     assert (last.stop, safe.opened) == ("seconds", [])
     assert last.history[-1].parts[0].failed

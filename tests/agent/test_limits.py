@@ -143,13 +143,13 @@ def test_the_same_call_many_times_in_one_turn_is_run_three_times():
 
 def test_when_time_is_up_finished_calls_keep_their_results_and_others_get_one():
     calls = [call("hang", {}, "a"), call("count", {"n": 1}, "b"), call("hang", {}, "c")]
-    reached = ended(agent(Scripted(calls), hang, count, limits=Limits(seconds=0.2)))
+    reached = ended(agent(Scripted(calls), hang, count, limits=Limits(seconds=1)))
     assert reached.stop == "seconds"
     assert is_valid(reached.history)
     results = reached.history[-1].parts
     assert [result.failed for result in results] == [True, False, True]
     assert "interrupted" in words(results[0])
-    told = whole(agent(Scripted(calls), hang, count, limits=Limits(seconds=0.2)))
+    told = whole(agent(Scripted(calls), hang, count, limits=Limits(seconds=1)))
     assert told.finish.reason == "length"
     assert [part.call_id for part in told.parts if isinstance(part, ToolResult)] == ["a", "b", "c"]
 
@@ -167,10 +167,10 @@ async def talking(request):
 
 
 def test_when_time_is_up_while_the_model_speaks_what_can_stand_is_kept():
-    reached = ended(agent(talking, count, limits=Limits(seconds=0.1)))
+    reached = ended(agent(talking, count, limits=Limits(seconds=0.5)))
     assert reached.history[1].parts == (Text(text="Let me"),)
     assert len(reached.history) == 2
-    told = whole(agent(talking, count, limits=Limits(seconds=0.1)))
+    told = whole(agent(talking, count, limits=Limits(seconds=0.5)))
     assert told.finish.reason == "length"
     assert isinstance(told.parts[2], ToolCall)
     assert not told.parts[2].complete

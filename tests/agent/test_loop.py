@@ -233,12 +233,13 @@ def test_a_mistake_of_the_model_function_is_not_hidden():
 
 
 def test_who_stops_reading_stops_the_run():
-    story = []
+    story, begun = [], asyncio.Event()
 
     @tool
     async def hang() -> str:
         """Hang."""
         story.append("began")
+        begun.set()
         try:
             await asyncio.Event().wait()
         finally:
@@ -250,7 +251,7 @@ def test_who_stops_reading_stops_the_run():
         told = made.steps(asked())
         async for step in told:
             if isinstance(step, CallStarted):
-                await asyncio.sleep(0.01)
+                await begun.wait()
                 break
         await told.aclose()
         assert made._under_way == {}

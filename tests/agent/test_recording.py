@@ -85,7 +85,7 @@ def test_results_that_come_out_of_order_are_one_message_in_order_when_they_are_r
 
 
 @pytest.mark.parametrize(
-    "limits", [Limits(turns=1), Limits(tokens=1), Limits(seconds=0.1), Limits(calls=1), Limits(identical=0)]
+    "limits", [Limits(turns=1), Limits(tokens=1), Limits(seconds=0.5), Limits(calls=1), Limits(identical=0)]
 )
 def test_what_is_written_is_the_history_wherever_a_run_ends(limits):
     book = Book()

@@ -230,10 +230,38 @@ def test_a_run_that_ran_out_of_time_is_written_with_all_its_results(url):
     async def do(store):
         model = Scripted([call("add", {"one": 1, "other": 2}, "a"), call("hang", {}, "b")])
         made = Agent(
-            model, Executor(Registry(add, hang)), recorder=RunBook(store.runs, "ann"), limits=Limits(seconds=0.1)
+            model, Executor(Registry(add, hang)), recorder=RunBook(store.runs, "ann"), limits=Limits(seconds=1)
         )
         ended = [step async for step in made.steps(request, run="r")][-1]
         return ended, await past_run(store.runs, "ann", "r")
 
     ended, run = with_store(url, do)
     assert (run.status, run.history) == ("seconds", ended.history)
+
+
+def test_a_run_that_is_cancelled_while_it_is_begun_is_not_left_running(url):
+    class Slow:
+        """A store that has written a run before whoever asked for it hears so."""
+
+        def __init__(self, runs):
+            self._runs = runs
+            self.written = asyncio.Event()
+
+        def __getattr__(self, name):
+            return getattr(self._runs, name)
+
+        async def begin(self, *values):
+            await self._runs.begin(*values)
+            self.written.set()
+            await asyncio.Event().wait()
+
+    async def do(store):
+        slow = Slow(store.runs)
+        made = Agent(Scripted([Text(text="x")]), Executor(Registry(add)), recorder=RunBook(slow, "ann"))
+        run = asyncio.create_task(anext(made.steps(asked(), run="r")))
+        await slow.written.wait()
+        made.cancel("r")
+        ended = await run
+        return ended.stop, (await past_run(store.runs, "ann", "r")).status
+
+    assert with_store(url, do) == ("cancelled", "cancelled")

@@ -55,13 +55,14 @@ class RunBook:
 
     async def begin(self, run: str, request: Request) -> None:
         """Begin a page; a `Problem` if there is one of that name, or no store to write in."""
+        # Before it is written: what is cancelled meanwhile may have been written all the same, and is ended then.
+        self._pages[run] = _Page(asyncio.create_task(self._live(run)))
         try:
             await self._runs.begin(self._owner, run, request.model, preserved(request.messages))
-        except Conflict:
-            raise Problem("conflict", f"there is a run {run!r} already") from None
-        except Unavailable:
-            raise unavailable() from None
-        self._pages[run] = _Page(asyncio.create_task(self._live(run)))
+        except (Conflict, Unavailable) as error:
+            self._pages.pop(run).signs.cancel()
+            taken = Problem("conflict", f"there is a run {run!r} already")
+            raise (taken if isinstance(error, Conflict) else unavailable()) from None
 
     async def add(self, run: str, messages: tuple[Message, ...]) -> None:
         """Write what was said."""
