@@ -140,3 +140,37 @@ def test_a_session_goes_on_in_the_next_process_with_its_calls_and_results(host: 
     assert second["answer"].startswith("After 5 messages")
     kinds = [next(iter(content["parts"][0])) for content in host.simulator.requests[-1].json()["contents"]]
     assert kinds == ["text", "functionCall", "functionResponse", "text", "text"]
+
+
+def test_a_signal_ends_it_while_the_host_still_listens(tmp_path: Path):
+    (tmp_path / "dragoman.toml").write_text(
+        f'[upstreams.simulator]\nkind = "simulator"\n[sessions]\nurl = "sqlite:///{tmp_path}/sessions.db"\n'
+    )
+    listed = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    with subprocess.Popen(  # noqa: S603
+        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=tmp_path, text=True
+    ) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        running.stdin.write(json.dumps(listed) + "\n")
+        running.stdin.flush()
+        assert json.loads(running.stdout.readline())["id"] == 1
+        running.terminate()
+        assert running.wait(timeout=20) == 0
+
+
+def test_without_the_extra_it_is_named(tmp_path: Path):
+    code = "import sys; sys.modules['mcp'] = None; from dragoman.cli import main; sys.exit(main(['mcp']))"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GEMINI")}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code],
+        input="",
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=environment,
+    )
+    assert done.returncode == 2
+    assert "dragoman[mcp]" in done.stderr
+    assert done.stdout == ""

@@ -141,6 +141,20 @@ def test_a_job_ends_once_and_is_told_in_the_words_of_the_protocol():
     asyncio.run(scene())
 
 
+def test_a_task_that_is_stopped_with_its_process_has_failed(store: Store):
+    async def scene() -> None:
+        shelf = Shelf(store.runs)
+        job = await begun(shelf, forever)
+        await shelf.close()
+        told = await Shelf(store.runs).find("ann", job.id)
+        assert told is not None
+        assert told.status == "failed"
+        assert told.error is not None
+        assert "was stopped" in told.error["message"]
+
+    asyncio.run(scene())
+
+
 def test_a_task_is_forgotten_when_its_time_is_over(store: Store):
     async def scene() -> None:
         shelf = Shelf(store.runs)

@@ -119,7 +119,7 @@ class App:
             case "other" if path.other is not None:
                 await self._pass_on(exchange, path.other, key, record)
             case "mcp":
-                await self._enter(exchange, key)
+                await self._enter(exchange, key, record)
             case "exchange":
                 await exchange.send(*await self._watch.exchanges.tell(path.name, key.name))
             case _:
@@ -152,10 +152,10 @@ class App:
             if not goes_on:
                 give_back()
 
-    async def _enter(self, exchange: Exchange, key: Key) -> None:
+    async def _enter(self, exchange: Exchange, key: Key, record: Record) -> None:
         self._watch.quotas.take(key)
         try:
-            await self._door.answer(exchange, key)
+            await self._door.answer(exchange, key, record)
         finally:
             self._watch.quotas.give_back(key)
 

@@ -10,15 +10,17 @@ from dragoman.mcp.server.endpoint import Endpoint
 from dragoman.mcp.server.looking import Looking
 from dragoman.mcp.server.pipe import serve_pipe
 from dragoman.mcp.server.service import Service
-from dragoman.mcp.server.shelf import Shelf
+from dragoman.mcp.server.shelf import TTL, Shelf
 from dragoman.sessions.store import Store
 
 
 class Serving:
     """Serves the tools."""
 
-    def __init__(self, service: Service, store: Store, *, version: str, largest: int, fixtures: bool) -> None:
-        self._shelf = Shelf(store.runs)
+    def __init__(  # noqa: PLR0913  each with its name
+        self, service: Service, store: Store, *, version: str, largest: int, fixtures: bool, kept: float
+    ) -> None:
+        self._shelf = Shelf(store.runs, ttl=min(TTL, kept) if kept else TTL)
         mounts = (query.Query(service).mount, Looking(service).mount)
         server = build(mounts, self._shelf, {query.NAME: "optional"}, version=version, fixtures=fixtures)
         self._lower = beneath(server, largest=largest, fixtures=fixtures)

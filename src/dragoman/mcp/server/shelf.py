@@ -78,8 +78,11 @@ class Shelf:
             await self._runs.end(owner, _PREFIX + name, "cancelled", msgspec.json.encode(told))
 
     async def close(self) -> None:
-        """Stop what runs; it is told as cancelled."""
-        tasks = [job.task for job in self._jobs.values() if job.task is not None and not job.has_ended]
+        """Stop what runs; it is told as failed, for nobody cancelled it."""
+        jobs = [job for job in self._jobs.values() if not job.has_ended]
+        for job in jobs:
+            job.end("failed", error={"code": _INTERNAL, "message": "the process that worked on this task was stopped"})
+        tasks = [job.task for job in jobs if job.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -12,6 +12,7 @@ from dragoman import __version__
 from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool
 from dragoman.dialects.record import ErrorReply
+from dragoman.gateway.record import Record
 from dragoman.http.exchange import Exchange
 from dragoman.interpreter.native_tools import counterpart
 from dragoman.server.access import Key
@@ -26,6 +27,7 @@ _SERVING = "dragoman.mcp.server.serving"
 _REFUSED = -32000
 """JSON-RPC leaves this number to servers."""
 _WHO = "mcp"
+_DAY = 86_400.0
 
 
 class Door:
@@ -36,8 +38,9 @@ class Door:
         self._opening = asyncio.Lock()
         self._serving: Serving | None = None
 
-    async def answer(self, exchange: Exchange, key: Key) -> None:
+    async def answer(self, exchange: Exchange, key: Key, record: Record) -> None:
         """Answer one request."""
+        record.dialect = _WHO
         if key.tools:
             # What is asked for here has all tools: a key that may have some run must not get at the others this way.
             raise Problem("permission", "this key may have only some tools run, and so not ask here", status=403)
@@ -84,7 +87,12 @@ class Door:
             conversations=bench.conversations(table.session_hours),
         )
         return Serving(
-            service, store, version=__version__, largest=bench.config.server.limits.body, fixtures=table.fixtures
+            service,
+            store,
+            version=__version__,
+            largest=bench.config.server.limits.body,
+            fixtures=table.fixtures,
+            kept=bench.config.sessions.keep_days * _DAY,
         )
 
     def _search_tool(self, model: str) -> NativeTool | None:
