@@ -46,16 +46,21 @@ def main() -> None:
         seconds, *sizes = REQUEST.unpack(head)
         address, html = (source.read(size).decode("utf-8", "replace") for size in sizes)
         # No handler: the system itself ends the process, even while the parser lets nothing else run.
-        signal.alarm(seconds)
+        _alarm(seconds)
         options = ConversionOptions(extract_metadata=False, inline_data_media="alt_text_only", base_url=address)
         try:
             text, good = convert(html, options).content or "", True
         except Exception as error:  # noqa: BLE001  whatever a page does to the parser is told
             text, good = type(error).__name__, False
-        signal.alarm(0)
+        _alarm(0)
         told = [words.encode("utf-8", "replace") for words in (_title(html), text[:LONGEST_TEXT])]
         sink.write(REPLY.pack(good, *map(len, told)) + b"".join(told))
         sink.flush()
+
+
+def _alarm(seconds: int) -> None:
+    if hasattr(signal, "alarm"):  # not every system has it
+        signal.alarm(seconds)
 
 
 def _title(html: str) -> str:

@@ -1,0 +1,141 @@
+"""What a parser can do to the process it runs in, done on purpose by one that stands in for it."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dragoman.tools.web import converter as module
+from dragoman.tools.web.converter import Converter, NotConvertedError
+from dragoman.tools.web.converting import READY, REPLY, REQUEST
+
+PARSER = """
+import os
+
+class ConversionOptions:
+    def __init__(self, **options):
+        self.options = options
+
+class Result:
+    def __init__(self, content):
+        self.content = content
+
+def convert(html, options):
+    word, _, more = html.partition(" ")
+    if word == "hang":
+        while True:
+            pass
+    if word == "eat":
+        return Result(str(len(bytearray(2 << 30))))
+    if word == "crash":
+        os.abort()
+    if word == "fail":
+        raise ValueError("as it says")
+    if word == "write":
+        with open(more, "w") as file:
+            file.write("x")
+    if word == "flood":
+        return Result("x" * 50_000_000)
+    if word == "environment":
+        return Result(repr(sorted(os.environ)) + os.getcwd())
+    return Result(html)
+"""
+
+
+@pytest.fixture
+def parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A library of that name that does as its input says."""
+    (tmp_path / "html_to_markdown").mkdir()
+    (tmp_path / "html_to_markdown" / "__init__.py").write_text(PARSER)
+    monkeypatch.setattr(module, "_library", lambda: str(tmp_path))
+    return str(tmp_path)
+
+
+def converted(*pages: str, seconds: float = 1.0) -> list[str]:
+    """Return the texts, or why there is none."""
+
+    async def steps() -> list[str]:
+        converter = Converter(seconds)
+        told = []
+        for page in pages:
+            try:
+                told.append((await converter.markdown(page, "https://a.example/")).text)
+            except NotConvertedError as error:
+                told.append(f"! {error}")
+        return told
+
+    return asyncio.run(asyncio.wait_for(steps(), 30))
+
+
+@pytest.mark.parametrize(
+    ("page", "why"),
+    [
+        ("hang", "! it could not be turned into Markdown within 1 seconds"),
+        ("crash", "! turning it into Markdown took too much memory or failed"),
+        ("fail", "! it could not be read as HTML"),
+    ],
+)
+def test_a_page_that_harms_its_process_is_told_of_and_the_next_is_read(parser, page, why):
+    assert converted("good", page, "good again") == ["good", why, "good again"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the system has no such limits")
+def test_a_page_can_neither_take_all_memory_nor_write(parser, tmp_path):
+    eaten, written, after = converted("eat", f"write {tmp_path}/file", "good")
+    assert eaten == "! it could not be read as HTML"
+    assert written.startswith("! ")
+    assert after == "good"
+    assert not (tmp_path / "file").exists() or not (tmp_path / "file").read_bytes()
+
+
+def test_a_page_that_becomes_very_long_is_cut(parser):
+    assert [len(text) for text in converted("flood")] == [2_000_000]
+
+
+def test_nothing_of_our_environment_is_there(parser, monkeypatch):
+    monkeypatch.setenv("GEMINI_API_KEY", "canary")
+    (told,) = converted("environment")
+    assert "GEMINI_API_KEY" not in told
+    assert told.endswith("/")
+
+
+def started(parser: str) -> subprocess.Popen[bytes]:
+    script = str(Path(module.__file__).with_name("converting.py"))
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([sys.executable, "-I", "-S", script, parser], stdin=pipe, stdout=pipe)  # noqa: S603  our own script
+    assert process.stdout.read(len(READY)) == READY
+    return process
+
+
+def test_a_process_that_nobody_speaks_to_any_more_ends(parser):
+    with started(parser) as process:
+        process.stdin.close()
+        assert process.wait(10) == 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "alarm"), reason="the system has no alarm")
+def test_a_process_that_hangs_ends_itself_where_nobody_is_left_to_end_it(parser):
+    with started(parser) as process:
+        process.stdin.write(REQUEST.pack(1, 0, 4) + b"hang")
+        process.stdin.close()
+        began = time.monotonic()
+        assert process.wait(10) == -signal.SIGALRM
+        assert time.monotonic() - began < 8
+
+
+def test_a_process_that_answers_with_too_much_is_not_believed(parser, monkeypatch):
+    """Whoever took a process over could promise more than there is memory for."""
+    script = Path(parser, "liar.py")
+    script.write_text(
+        "import sys, struct\n"
+        f"sys.stdout.buffer.write({READY!r}); sys.stdout.flush()\n"
+        "sys.stdin.buffer.read(1)\n"
+        f"sys.stdout.buffer.write(struct.pack({REPLY.format!r}, True, 0, 4_000_000_000)); sys.stdout.flush()\n"
+        "sys.stdin.buffer.read()\n"
+    )
+    monkeypatch.setattr(module, "_SCRIPT", script)
+    assert converted("good") == ["! turning it into Markdown took too much memory or failed"]
