@@ -93,6 +93,14 @@ class Holds(Struct, frozen=True, kw_only=True):
     """Finish reasons it has a word for; any other is told as an error."""
 
 
+class Count(Struct, frozen=True):
+    """How a count of tokens is told."""
+
+    member: str
+    before: dict[str, str] = {}
+    """What stands before it."""
+
+
 class Turns(Struct, frozen=True, kw_only=True):
     """How a conversation that somebody else keeps is written: what of a request lasts, what a reply adds to it."""
 
@@ -185,6 +193,12 @@ class Dialect(Struct, frozen=True, kw_only=True):
     encoder: Callable[[Request | None], Encoder]
     parse_error: Callable[[int, Mapping[str, str], bytes], Problem]
     build_error: Callable[[Problem], ErrorReply]
+    count: Count | None = None
+    """How its clients are told a count; None if they cannot ask for one."""
+    id_header: str = ""
+    """Where its clients read what a request is called, for who asks about it; "" if nowhere."""
+    id_member: str = ""
+    """The same in an error."""
     declared: Callable[[Iterable[Message]], tuple[Tool | NativeTool, ...]] | None = None
     """Read the tools that a conversation declares on its way, for targets where all stand in one place."""
     is_wrapped: Callable[[bytes], bool] | None = None

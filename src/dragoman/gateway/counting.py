@@ -1,7 +1,8 @@
 """How many tokens a request has: by the upstream's own counter, or else an estimate that says what it is."""
 
 from dragoman.core.problems import Problem
-from dragoman.dialects.record import Call
+from dragoman.dialects.record import Call, Count
+from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.ask import Ask, unreadable
 from dragoman.gateway.attempt import passed, refused, told, translated, without_secrets
 from dragoman.gateway.record import Record
@@ -15,12 +16,6 @@ from dragoman.wire.splice import removed
 _BYTES_PER_TOKEN = 4
 _NOT_COUNTED = frozenset({404, 405, 501})
 """Statuses of a compatible server that has no counter."""
-_FORMS: dict[str, tuple[str, dict[str, str]]] = {
-    "messages": ("input_tokens", {}),
-    "responses": ("input_tokens", {"object": "response.input_tokens"}),
-    "gemini": ("totalTokens", {}),
-}
-"""By dialect, the member that is the count, and what stands before it."""
 _WHOLE_REQUEST = "generateContentRequest"
 
 
@@ -39,12 +34,19 @@ async def count(ask: Ask, target: Target, client: Client, record: Record) -> tup
         except Failure as failure:
             raise told(failure, upstream.name) from None
         if incoming.good:
-            counted = _read(body, _FORMS[upstream.dialect][0])
+            counted = _read(body, _told_in(upstream.dialect).member)
         elif incoming.status not in _NOT_COUNTED:
             raise refused(incoming, without_secrets(body, outgoing), target, ask, translation)
-    member, before = _FORMS[ask.dialect]
+    form = _told_in(ask.dialect)
     tokens = len(translation.call.body) // _BYTES_PER_TOKEN if counted is None else counted
-    return json.encode({**before, member: tokens}), counted is None
+    return json.encode({**form.before, form.member: tokens}), counted is None
+
+
+def _told_in(dialect: str) -> Count:
+    form = dialect_named(dialect).count
+    if form is None:
+        raise Problem("not_found", "tokens cannot be counted here", code="unknown_url")
+    return form
 
 
 def unwrapped(call: Call) -> Call:

@@ -11,10 +11,9 @@ from dragoman.gateway.sessions.keeping import Keeper
 from dragoman.gateway.telling import headers_of, signed_event
 from dragoman.http.exchange import Exchange
 from dragoman.http.link import Failure
+from dragoman.http.message import JSON
 from dragoman.interpreter.signing import CallWatch, calls_in
 from dragoman.interpreter.translate import StreamTranslator, translate_response
-
-_JSON = {"content-type": "application/json"}
 
 
 async def send_whole(
@@ -35,7 +34,7 @@ async def send_whole(
     sent = rendered.body if keeper is None else await keeper.whole(rendered.body, response)
     record.status = 200
     record.note_first()
-    await exchange.send(200, headers_of(record, _JSON), sent)
+    await exchange.send(200, headers_of(record, JSON), sent)
     record.outcome = "answered"
 
 

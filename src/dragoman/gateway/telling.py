@@ -3,15 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 from dragoman.core.losses import Loss
+from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.record import Record
 from dragoman.wire.json import Malformed, encode
 from dragoman.wire.memory import Memory
 from dragoman.wire.splice import spliced
 
-_IDS = {"chat": "x-request-id", "responses": "x-request-id", "messages": "request-id"}
-"""By dialect, the header from which its clients read what a request is called, for who asks about it."""
-_IDS_IN_ERRORS = {"messages": "request_id"}
-"""The same for the member of an error."""
 _LONGEST = 1024
 """Clients and proxies bear headers of some kilobytes in all."""
 _LISTED: Memory[str] = Memory()
@@ -20,8 +17,8 @@ _LISTED: Memory[str] = Memory()
 def headers_of(record: Record, kind: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of an answer; `kind` says what its body is."""
     headers = {**kind, "x-dragoman-exchange": record.id}
-    named = _IDS.get(record.dialect)
-    if named is not None:
+    named = dialect_named(record.dialect).id_header
+    if named:
         headers[named] = record.id
     if record.upstream:
         headers["x-dragoman-upstream"] = record.upstream
@@ -35,8 +32,8 @@ def headers_of(record: Record, kind: Mapping[str, str]) -> dict[str, str]:
 
 def signed(error: bytes, record: Record) -> bytes:
     """Return an error that says which request it is about, where its dialect has a place for that."""
-    member = _IDS_IN_ERRORS.get(record.dialect)
-    if member is None:
+    member = dialect_named(record.dialect).id_member
+    if not member:
         return error
     try:
         return spliced(error, member, encode(record.id))
@@ -46,8 +43,8 @@ def signed(error: bytes, record: Record) -> bytes:
 
 def signed_event(events: bytes, record: Record) -> bytes:
     """Return the last events of a stream, so that the error among them says which request it is about."""
-    member = _IDS_IN_ERRORS.get(record.dialect)
-    if member is None:
+    member = dialect_named(record.dialect).id_member
+    if not member:
         return events
     before, unsigned, after = events.rpartition(encode(member) + b":null")
     return before + encode(member) + b":" + encode(record.id) + after if unsigned else events

@@ -7,6 +7,8 @@ from urllib.parse import parse_qsl, unquote
 from msgspec import Struct
 
 Headers = tuple[tuple[str, str], ...]
+JSON = {"content-type": "application/json"}
+"""What is said of a body that is JSON."""
 
 
 class Request(Struct, frozen=True):

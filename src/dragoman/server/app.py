@@ -25,7 +25,7 @@ from dragoman.gateway.sessions.opening import Opened
 from dragoman.gateway.sessions.wanted import Wanted
 from dragoman.gateway.telling import headers_of, signed
 from dragoman.http.exchange import Exchange, Gone
-from dragoman.http.message import Headers, Request
+from dragoman.http.message import JSON, Headers, Request
 from dragoman.server.access import Access, Key
 from dragoman.server.endpoints import code_assist, mcp, models, passing, stored_paths
 from dragoman.server.endpoints.other_paths import OtherPath
@@ -35,7 +35,6 @@ from dragoman.server.watching.watch import Watch
 
 _PASSED = frozenset({"anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "x-goog-request-params"})
 """Headers by which a vendor's clients choose how it behaves. Credentials are never among them."""
-_JSON = {"content-type": "application/json"}
 _HEALTHY = b'{"status":"ok"}'
 
 
@@ -98,7 +97,7 @@ class App:
             raise Problem("not_found", f"there is no {request.method} {request.path} here", code="unknown_url")
         match path.operation:
             case "health":
-                await exchange.send(200, _JSON, _HEALTHY)
+                await exchange.send(200, JSON, _HEALTHY)
             case "metrics":
                 kind, text = await asyncio.to_thread(self._watch.metrics.text)
                 await exchange.send(200, {"content-type": kind}, text)
@@ -108,14 +107,14 @@ class App:
                 await self._count(exchange, path, key, record)
             case "models" | "model":
                 told = await models.told(self._relay.catalogue, path.model, key.allows, record.dialect, request.query)
-                await exchange.send(200, headers_of(record, _JSON), told)
+                await exchange.send(200, headers_of(record, JSON), told)
             case "kept":
                 self._distinct.require(request.body, "")
                 await stored_paths.answer(self.background, path, key.name, exchange)
             case "assist":
                 self._distinct.require(request.body, "")
                 told = await code_assist.told(path.name, request.body, self._relay.catalogue, key.allows)
-                await exchange.send(200, headers_of(record, _JSON), told)
+                await exchange.send(200, headers_of(record, JSON), told)
             case "other" if path.other is not None:
                 await self._pass_on(exchange, path.other, key, record)
             case "mcp":
@@ -145,7 +144,7 @@ class App:
             if opened is not None and opened.question.is_background and opened.again is None:
                 told = await self.background.begin(opened, give_back)
                 goes_on = True
-                await exchange.send(200, headers_of(record, _JSON), told)
+                await exchange.send(200, headers_of(record, JSON), told)
             else:
                 await self._answer_in(ask, opened, exchange, record)
         finally:
@@ -201,7 +200,7 @@ class App:
         finally:
             self._watch.quotas.give_back(key)
         record.status, record.outcome = 200, "answered"
-        labelled = {**_JSON, "x-dragoman-estimate": "true"} if estimated else _JSON
+        labelled = {**JSON, "x-dragoman-estimate": "true"} if estimated else JSON
         await exchange.send(200, headers_of(record, labelled), body)
 
     def _asked(self, request: Request, path: Path, key: Key) -> tuple[Ask, Wanted | None]:

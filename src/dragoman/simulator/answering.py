@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from dragoman.http.exchange import Exchange
-from dragoman.http.message import Request
+from dragoman.http.message import JSON, Request
 from dragoman.simulator import model
 from dragoman.simulator.api import Accepted, Occasion, Pace, Refusal, Told
 from dragoman.simulator.apis import APIS
@@ -40,7 +40,6 @@ from dragoman.wire.splice import spliced
 if TYPE_CHECKING:
     from dragoman.simulator.app import Simulator
 
-_JSON = {"content-type": "application/json"}
 _SSE = {"content-type": SSE, "cache-control": "no-cache"}
 _BREAK = Refusal(status=500, message="A fault in the stream, as asked for", rule="fault")
 
@@ -85,10 +84,10 @@ class Answering:
         accepted = self._accepted()
         if self._route.operation == "count":
             counted = self._api.count(accepted, model.ask_tokens(accepted.ask))
-            return Told(200, _JSON, self._envelope.counted(counted) if self._envelope is not None else counted)
+            return Told(200, JSON, self._envelope.counted(counted) if self._envelope is not None else counted)
         if self._route.operation == "compact" and self._api.compact is not None:
             tokens = model.ask_tokens(accepted.ask)
-            return Told(200, _JSON, self._api.compact(accepted, self._occasion(), tokens))
+            return Told(200, JSON, self._api.compact(accepted, self._occasion(), tokens))
         await self._answer(accepted)
         return None
 
@@ -189,7 +188,7 @@ class Answering:
         if self._request.query.get("prettyPrint") == "false" and self._api.array is not None:
             whole = msgspec.json.format(whole, indent=-1)
         self._simulator.note(self._request, self._api.name, 200)
-        await send_whole(self._exchange, Told(200, self._headers(_JSON, occasion), whole), self._fault)
+        await send_whole(self._exchange, Told(200, self._headers(JSON, occasion), whole), self._fault)
 
     def _scripted(self, accepted: Accepted) -> Answer | Fault | None:
         """Return what the script says; None where it says nothing."""
@@ -220,7 +219,7 @@ class Answering:
             frames = changed_frames(frames, self._envelope.closed)
         headers = _SSE
         if api.array is not None and in_array(self._request, self._route):
-            frames, headers = api.array(frames), _JSON
+            frames, headers = api.array(frames), JSON
         failure = partial(self._failure, accepted, occasion)
         await self._send_frames(self._headers(headers, occasion), frames, failure)
 

@@ -6,19 +6,18 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from dragoman.http.message import Request
+from dragoman.http.message import JSON, Request
 from dragoman.simulator import catalogue
 from dragoman.simulator.api import Told
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.routes import Route, api_of
 from dragoman.simulator.rule import Violation
 
-_JSON = {"content-type": "application/json"}
 _GRANTS = frozenset({"refresh_token", "authorization_code", "urn:ietf:params:oauth:grant-type:jwt-bearer"})
 
 
 def _told(value: Any, status: int = 200) -> Told:
-    return Told(status, _JSON, msgspec.json.encode(value))
+    return Told(status, JSON, msgspec.json.encode(value))
 
 
 def asked_api(request: Request, route: Route) -> str:
@@ -40,7 +39,7 @@ def told(request: Request, route: Route) -> Told | Violation:
         case "code_assist":
             code_assist = import_module("dragoman.simulator.apis.gemini.code_assist")
             told = code_assist.told(route.action, route.id, request.body)
-            return told if isinstance(told, Violation) else Told(200, _JSON, told)
+            return told if isinstance(told, Violation) else Told(200, JSON, told)
         case "token":
             return _token(request.body)
         case "rules":

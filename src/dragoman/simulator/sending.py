@@ -8,12 +8,12 @@ from random import Random
 from msgspec import Struct
 
 from dragoman.http.exchange import Exchange
+from dragoman.http.message import JSON
 from dragoman.simulator.api import Told
 from dragoman.simulator.faults import Fault
 
 _HTML = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>\n"
 _BROKEN = b'data: {"broken": \n\n'
-_JSON = {"content-type": "application/json"}
 _ON_THE_WAY = frozenset({"reset", "cut", "eof", "stall", "stream-error", "drip", "bad-json"})
 """Faults of an answer that has begun."""
 _BLANK_LINE = re.compile(rb"(?<=\n\n)|(?<=\r\n\r\n)")
@@ -85,7 +85,7 @@ async def go_wrong_early(exchange: Exchange, fault: Fault) -> None:
         case "html":
             await exchange.send(fault.status, {"content-type": "text/html"}, _HTML)
         case _:
-            await exchange.send(200, _JSON)
+            await exchange.send(200, JSON)
 
 
 async def send_whole(exchange: Exchange, told: Told, fault: Fault | None) -> None:

@@ -88,4 +88,5 @@ DIALECT = Dialect(
     parse_error=parse_error,
     build_error=build_error,
     error_words=ERROR_WORDS,
+    id_header="x-request-id",
 )

@@ -8,7 +8,7 @@ from dragoman.dialects.gemini.response import build_response, parse_response
 from dragoman.dialects.gemini.stream import decoder, encoder
 from dragoman.dialects.gemini.turns import TURNS
 from dragoman.dialects.gemini.wire import ISSUER, NAME
-from dragoman.dialects.record import Dialect, Holds
+from dragoman.dialects.record import Count, Dialect, Holds
 
 _PLACES = {
     "sampling.temperature": "/generationConfig/temperature",
@@ -91,4 +91,5 @@ DIALECT = Dialect(
     error_words=ERROR_WORDS,
     is_wrapped=is_wrapped,
     unwrap=unwrap_request,
+    count=Count("totalTokens"),
 )

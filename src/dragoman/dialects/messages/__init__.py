@@ -7,7 +7,7 @@ from dragoman.dialects.messages.response import build_response, parse_response
 from dragoman.dialects.messages.stream import MessagesDecoder, MessagesEncoder
 from dragoman.dialects.messages.turns import TURNS
 from dragoman.dialects.messages.wire import ISSUER, NAME
-from dragoman.dialects.record import Dialect, Holds
+from dragoman.dialects.record import Count, Dialect, Holds
 
 DIALECT = Dialect(
     name=NAME,
@@ -79,4 +79,7 @@ DIALECT = Dialect(
     parse_error=parse_error,
     build_error=build_error,
     error_words=ERROR_WORDS,
+    count=Count("input_tokens"),
+    id_header="request-id",
+    id_member="request_id",
 )

@@ -1,6 +1,6 @@
 """OpenAI Responses."""
 
-from dragoman.dialects.record import Dialect, Holds
+from dragoman.dialects.record import Count, Dialect, Holds
 from dragoman.dialects.responses.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.responses.parts import field_place
 from dragoman.dialects.responses.remote import REMOTE
@@ -55,4 +55,6 @@ DIALECT = Dialect(
     parse_error=parse_error,
     build_error=build_error,
     error_words=ERROR_WORDS,
+    count=Count("input_tokens", {"object": "response.input_tokens"}),
+    id_header="x-request-id",
 )

@@ -20,8 +20,7 @@ from dragoman.gateway.record import Record
 from dragoman.gateway.sessions.keeping import Keeper
 from dragoman.gateway.telling import headers_of, signed_event
 from dragoman.http.exchange import Exchange
-
-_JSON = {"content-type": "application/json"}
+from dragoman.http.message import JSON
 
 
 class Delivery:
@@ -58,7 +57,7 @@ class Delivery:
         sent = body if self._keeper is None else await self._keeper.whole(body, response)
         self._record.status = 200
         self._record.note_first()
-        await self._exchange.send(200, headers_of(self._record, _JSON), sent)
+        await self._exchange.send(200, headers_of(self._record, JSON), sent)
         self._record.outcome = "answered"
 
     async def stream(self, steps: AsyncIterator[Step], pulse: Pulse) -> None:

@@ -8,10 +8,10 @@ from dragoman.gateway.record import Record
 from dragoman.gateway.sessions.echo import Echo
 from dragoman.gateway.telling import headers_of
 from dragoman.http.exchange import Exchange
+from dragoman.http.message import JSON
 from dragoman.sessions.values import Turn
 from dragoman.wire.lookup import lookup
 
-_JSON = {"content-type": "application/json"}
 _TOLD = ("store", "previous_response_id", "conversation")
 
 
@@ -26,7 +26,7 @@ async def send_again(turn: Turn, ask: Ask, exchange: Exchange, record: Record) -
         await exchange.write(frames.feed(streamed(turn)) + frames.close())
         await exchange.end()
     else:
-        await exchange.send(200, headers_of(record, _JSON), turn.reply)
+        await exchange.send(200, headers_of(record, JSON), turn.reply)
     record.outcome = "answered"
 
 

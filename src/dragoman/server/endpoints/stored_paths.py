@@ -7,12 +7,12 @@ from dragoman.gateway.ask import unreadable
 from dragoman.gateway.sessions.background import Background
 from dragoman.gateway.sessions.keeping import unavailable
 from dragoman.http.exchange import Exchange
+from dragoman.http.message import JSON
 from dragoman.server.endpoints import conversations, stored
 from dragoman.server.paths import Path
 from dragoman.sessions.values import Conflict, Unavailable
 from dragoman.wire import json
 
-_JSON = {"content-type": "application/json"}
 _EVENTS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
 
@@ -23,7 +23,7 @@ async def answer(background: Background, path: Path, owner: str, exchange: Excha
         if path.action == "responses.retrieve" and exchange.request.query.get("stream") == "true":
             await exchange.send(200, _EVENTS, await stored.replayed(store, owner, path.name))
             return
-        await exchange.send(200, _JSON, json.encode(await _told(background, path, owner, exchange)))
+        await exchange.send(200, JSON, json.encode(await _told(background, path, owner, exchange)))
     except Unavailable:
         raise unavailable() from None
     except Conflict:

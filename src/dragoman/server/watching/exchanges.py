@@ -6,10 +6,10 @@ from typing import Any
 
 from dragoman.core.problems import Problem
 from dragoman.gateway.record import Record
+from dragoman.http.message import JSON
 from dragoman.wire import json
 
 _MOST = 1000
-_JSON = {"content-type": "application/json"}
 Elsewhere = Callable[[str, str], Awaitable[bytes]]
 """Asks the other workers for an exchange by its id and owner; nothing if none has it."""
 
@@ -40,7 +40,7 @@ class Exchanges:
             found = await self._elsewhere(name, owner)
         if not found:
             raise Problem("not_found", f"there is no exchange {name!r}", code="not_found")
-        return 200, _JSON, found
+        return 200, JSON, found
 
 
 def _shown(record: Record) -> bytes:

@@ -7,14 +7,13 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct, structs
 
-from dragoman.http.message import Request
+from dragoman.http.message import JSON, Request
 from dragoman.simulator.api import Refusal, Told
 from dragoman.simulator.apis.openai.paging import page
 from dragoman.simulator.routes import Route
 from dragoman.simulator.rule import Json
 
 _MOST = 1000
-_JSON = {"content-type": "application/json"}
 _TOLD = ("role", "name", "refusal", "tool_calls", "tool_call_id")
 
 
@@ -69,7 +68,7 @@ class Completions:
         answer = self._listed(request.query) if route.action == "list" else self._looked_up(request, route)
         if isinstance(answer, Refusal):
             return structs.replace(answer, rule="stored")
-        return Told(200, _JSON, msgspec.json.encode(answer))
+        return Told(200, JSON, msgspec.json.encode(answer))
 
     def _listed(self, query: Mapping[str, str]) -> Json | Refusal:
         marks = {name[9:-1]: value for name, value in query.items() if name.startswith("metadata[")}

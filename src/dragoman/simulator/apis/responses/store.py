@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import msgspec
 from msgspec import Struct, structs
 
-from dragoman.http.message import Request
+from dragoman.http.message import JSON, Request
 from dragoman.simulator.api import Refusal, Told
 from dragoman.simulator.apis.responses.conversations import Conversations
 from dragoman.simulator.apis.responses.errors import (
@@ -31,7 +31,6 @@ _MOST = 1000
 _TERMINAL = (b"response.completed", b"response.incomplete", b"response.failed")
 _LOOKS = 2
 """At which look a reply that is made in the background is done."""
-_JSON = {"content-type": "application/json"}
 _SSE = {"content-type": "text/event-stream", "cache-control": "no-cache"}
 
 
@@ -114,7 +113,7 @@ class Store:
             answer = self._looked_up(route.id, route.action, request.query)
         if isinstance(answer, Refusal):
             return answer if answer.rule else structs.replace(answer, rule="stored")
-        return answer if isinstance(answer, Told) else Told(200, _JSON, msgspec.json.encode(answer))
+        return answer if isinstance(answer, Told) else Told(200, JSON, msgspec.json.encode(answer))
 
     def _looked_up(self, name: str, action: str, query: Mapping[str, str]) -> Json | Told | Refusal:
         entry = self._entries.get(name)
