@@ -13,7 +13,9 @@ from dragoman.mcp.client import watchful
 from dragoman.mcp.settings import ToolServer
 from mcp_peers import Visit, said, visiting
 
-TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("large", "fine", "away", "odd", "refused")]
+TOOLS = [
+    {"name": name, "inputSchema": {"type": "object"}} for name in ("large", "fine", "away", "odd", "refused", "forget")
+]
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "bare", "version": "1"}}
 
 
@@ -25,6 +27,9 @@ class _Bare(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.server.seen.append((message.get("method"), dict(self.headers)))
+        if message.get("method") != "initialize" and self.headers["mcp-session-id"] != f"s{self.server.session}":
+            self._send(404, b"")
+            return
         match message.get("method"):
             case "initialize":
                 self._answer(message, HELLO)
@@ -36,7 +41,7 @@ class _Bare(BaseHTTPRequestHandler):
                 self._send(202, b"")
 
     def do_GET(self) -> None:
-        self._send(405, b"")
+        self._send(self.server.news, b"")
 
     do_DELETE = do_HEAD = do_GET  # noqa: N815  named after the methods
 
@@ -50,6 +55,9 @@ class _Bare(BaseHTTPRequestHandler):
                 self._send(200, b"<html>", type="text/html")
             case "refused":
                 self._send(503, b"")
+            case "forget":
+                self._answer(message, {"content": []})
+                self.server.session += 1
             case _:
                 self._answer(message, {"content": [{"type": "text", "text": name}]})
 
@@ -60,6 +68,7 @@ class _Bare(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-length", str(len(body)))
         self.send_header("content-type", type)
+        self.send_header("mcp-session-id", f"s{self.server.session}")
         if location:
             self.send_header("location", location)
         self.end_headers()
@@ -69,9 +78,9 @@ class _Bare(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def bare(elsewhere: str = "") -> Generator[tuple[str, list[Any]]]:
+def bare(elsewhere: str = "", news: int = 405) -> Generator[tuple[str, list[Any]]]:
     server: Any = ThreadingHTTPServer(("127.0.0.1", 0), _Bare)
-    server.seen, server.elsewhere = [], elsewhere
+    server.seen, server.elsewhere, server.news, server.session = [], elsewhere, news, 1
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -124,3 +133,26 @@ def test_an_answer_without_end_has_one(monkeypatch):
     assert result.failed
     assert "more than 20000 bytes" in said(result)
     assert not after.failed
+
+
+def test_a_server_that_forgets_us_at_every_call_is_reminded_at_every_call():
+    with bare() as (url, seen):
+
+        async def visit(peer: Visit):
+            return [await peer.call(f"b__{name}") for name in ("forget", "fine", "fine", "forget", "fine")]
+
+        results = visiting(visit, b=reached(url))
+    assert [result.failed for result in results] == [False] * 5
+    assert [method for method, _ in seen].count("initialize") == 3
+    assert [method for method, _ in seen].count("tools/call") == 7
+
+
+def test_a_server_that_has_no_news_in_whatever_words_is_left_alone():
+    with bare(news=404) as (url, seen):
+
+        async def visit(peer: Visit):
+            return [await peer.call("b__fine") for _ in range(3)]
+
+        results = visiting(visit, b=reached(url))
+    assert [result.failed for result in results] == [False] * 3
+    assert [method for method, _ in seen].count("initialize") == 1

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.mcp.client import open_servers
+from dragoman.mcp.client.link import Link
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools import Registry, tool
 from mcp_peers import Visit, eventually, plain, said, visiting
@@ -296,6 +297,19 @@ def test_flags_say_what_a_server_is_trusted_with():
         (True, False, True, 7),
         (False, False, True, 7),
     ]
+
+
+def test_waits_between_tries_grow_and_have_a_bound():
+    async def run():
+        link = Link("p", plain(), lambda tools: None)
+        waits = []
+        for link.failures in (1, 2, 3, 9, 5000):
+            waits.append(link._wait())
+        return waits
+
+    waits = asyncio.run(run())
+    for wait, expected in zip(waits, (0.25, 0.5, 1, 60, 60), strict=True):
+        assert expected * 0.74 < wait < expected * 1.26
 
 
 def test_servers_that_are_still_starting_are_not_waited_for_at_the_end():

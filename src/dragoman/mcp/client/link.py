@@ -19,6 +19,8 @@ from msgspec import Struct
 
 from dragoman.mcp.client.abilities import NO_ABILITIES, Abilities
 from dragoman.mcp.client.listening import listen
+from dragoman.mcp.client.listing import all_tools
+from dragoman.mcp.client.reasons import words_of
 from dragoman.mcp.client.transports import Ends, Murmur, opened
 from dragoman.mcp.sdk import Client, MCPError, ProgressFnT, ValidationError, anyio, types
 from dragoman.mcp.settings import ToolServer
@@ -27,6 +29,7 @@ _LOG = logging.getLogger("dragoman.mcp")
 _MODES = {"auto": "auto", "2025-11-25": "legacy"}
 _FIRST_WAIT = 0.25
 _LONGEST_WAIT = 60.0
+_MOST_DOUBLED = 16
 _STEADY = 30.0
 """Seconds after which a connection counts as one that worked."""
 _FAREWELL = 10.0
@@ -35,8 +38,6 @@ _BREATH = 0.25
 """Seconds between two lists of tools, however often a server says that they have changed."""
 _REFUSALS = 1.0
 """Seconds that refusals of calls have to come in before a forgotten connection is given up."""
-_MOST_PAGES = 200
-_MOST_TOOLS = 2000
 _ENDED = "the connection ended"
 
 
@@ -75,6 +76,8 @@ class Link:
         self._told = ""
         self._murmur = Murmur(name, settings.secrets)
         self._live: Live | None = None
+        self._forgot: Live | None = None
+        """The last connection that the server has forgotten."""
         self._opened = asyncio.Event()
         self._wake = asyncio.Event()
         self._stale = False
@@ -101,15 +104,21 @@ class Link:
             self._wake.clear()
             if self._closing:
                 return
-            if self._restarting:
+            lasted = time.monotonic() - began
+            if self._restarting and lasted > _BREATH:
                 self._restarting = False
                 continue
-            self.failures = 1 if time.monotonic() - began > _STEADY else self.failures + 1
+            self._restarting = False
+            self.failures = 1 if lasted > _STEADY else self.failures + 1
             self._note(error)
-            wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** (self.failures - 1)) * random.uniform(0.75, 1.25)  # noqa: S311
             with suppress(TimeoutError):
-                async with asyncio.timeout(wait):
+                async with asyncio.timeout(self._wait()):
                     await self._woken()
+
+    def _wait(self) -> float:
+        """Return how long to wait before the next try: longer each time, and not the same for all."""
+        longer = 2.0 ** min(self.failures - 1, _MOST_DOUBLED)
+        return min(_LONGEST_WAIT, _FIRST_WAIT * longer) * random.uniform(0.75, 1.25)  # noqa: S311
 
     def close(self) -> None:
         """Let the owner come to its end, in order."""
@@ -142,7 +151,7 @@ class Link:
             ) as client:
                 # What a server declares of its results is checked by us, where no schema can make the check run on.
                 setattr(client.session, "validate_tool_result", _unchecked)  # noqa: B010  it is a method
-                tools = await _all_tools(client)
+                tools = await all_tools(client)
                 self._scope.deadline = math.inf
                 self._open(client, tools)
                 try:
@@ -156,7 +165,7 @@ class Link:
         """Connect anew, at once, for the server has forgotten who we are."""
         if self._live is not None and not over.is_set():
             self._restarting = True
-            self._live = None
+            self._forgot, self._live = self._live, None
             self._opened.clear()
             self._end(over)
 
@@ -206,11 +215,11 @@ class Link:
     async def _relist(self, client: Client) -> None:
         """Take in what there is now; a list that does not come changes nothing."""
         try:
-            tools = await _all_tools(client)
+            tools = await all_tools(client)
         except (MCPError, ValidationError) as error:
             if isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED:
                 raise
-            _LOG.warning("%s does not list its tools anew: %s", self.name, _words(error, self.settings))
+            _LOG.warning("%s does not list its tools anew: %s", self.name, words_of(error, self.settings))
         else:
             self._listed(tools)
 
@@ -230,7 +239,7 @@ class Link:
                 pass
 
     def _note(self, error: Exception) -> None:
-        words = self._murmur.hidden(_words(error, self.settings))
+        words = self._murmur.hidden(words_of(error, self.settings))
         said = f"; it said: {self._murmur.last}" if self.settings.command and self._murmur.last else ""
         # A server that stays away is told of once.
         level = logging.DEBUG if self._told == words + said else logging.WARNING
@@ -243,7 +252,7 @@ class Link:
         try:
             return await self._called(live, tool, arguments, report)
         except MCPError as error:
-            if self._live is live or error.code == types.CONNECTION_CLOSED:
+            if self._forgot is not live or error.code == types.CONNECTION_CLOSED:
                 raise
         # The server had forgotten who we are, so it has not run the call: that may be made again.
         with suppress(TimeoutError):
@@ -278,44 +287,6 @@ class Link:
 
 async def _unchecked(*_: object) -> None:
     """Do without the SDK's own check."""
-
-
-async def _all_tools(client: Client) -> list[types.Tool]:
-    """Return all pages of the list, as far as a list of tools can be meant."""
-    tools: list[types.Tool] = []
-    cursor: str | None = None
-    for _ in range(_MOST_PAGES):
-        try:
-            page = await client.list_tools(cursor=cursor)
-        except MCPError as error:
-            if error.code == types.METHOD_NOT_FOUND and cursor is None:
-                return []  # it has other things to offer
-            raise
-        tools += page.tools
-        cursor = page.next_cursor
-        if not cursor or len(tools) >= _MOST_TOOLS:
-            break
-    return tools[:_MOST_TOOLS]
-
-
-def _words(error: BaseException, settings: ToolServer) -> str:
-    """Say what went wrong, in terms of what is configured."""
-    match error:
-        case BaseExceptionGroup():
-            return _words(error.exceptions[0], settings)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-        case TimeoutError():
-            return f"it did not answer within {settings.connect:g} seconds"
-        case OSError() if settings.command and not isinstance(error, ConnectionError):
-            place = settings.cwd or "a directory of its own"
-            return f"{settings.command!r} cannot be run in {place}: {error.strerror or error}"
-        case ValidationError():
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            return f"it answered with what is not of this protocol: {first['msg']} at {place}"
-        case MCPError(code=types.CONNECTION_CLOSED):
-            return "it ended before it had answered" if settings.command else "the connection was closed"
-        case _:
-            return f"{error}" or type(error).__name__
 
 
 def _version() -> str:

@@ -92,7 +92,7 @@ class Servers:
             blocked=tools.blocked,
             unusable={**tools.unusable, **self._clashes.get(name, {})},
             error="" if link.connected else link.error or "it is not connected yet",
-            failures=link.failures,
+            failures=0 if link.connected else link.failures,
         )
 
     def accept(self, server: str, tool: str, found: str) -> None:

@@ -44,7 +44,7 @@ class WatchfulClient(httpx2.AsyncClient):
         except httpx2.ConnectError:
             self._ends.over()
             raise
-        if response.status_code == 404 and "mcp-session-id" in request.headers:
+        if response.status_code == 404 and request.method == "POST" and "mcp-session-id" in request.headers:
             self._ends.forgotten()
         if isinstance(response.stream, httpx2.AsyncByteStream):
             endless = response.headers.get("content-type", "").startswith("text/event-stream")
