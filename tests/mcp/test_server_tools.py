@@ -327,6 +327,16 @@ def test_the_host_hears_of_calls_and_of_the_progress_of_external_tools(tmp_path)
     assert heard[-1] == "turn 2 of at most 11"
 
 
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
+def test_only_a_post_is_answered_for_no_request_needs_another(tmp_path, method):
+    async def scene() -> None:
+        headers = {"authorization": "Bearer ann-secret", "accept": "text/event-stream"}
+        async with staged(tmp_path) as stage, httpx2.AsyncClient(headers=headers, timeout=10) as http:
+            assert (await http.request(method, stage.url)).status_code == 405
+
+    asyncio.run(scene())
+
+
 def test_the_fixtures_of_the_suite_are_not_offered(tmp_path):
     async def scene() -> None:
         async with staged(tmp_path) as stage, stage.client() as client:

@@ -25,9 +25,14 @@ class Serving:
         server = build(mounts, self._shelf, {query.NAME: "optional"}, version=version, fixtures=fixtures)
         self._lower = beneath(server, largest=largest, fixtures=fixtures)
         self._endpoint = Endpoint(server)
+        self._in_sessions = fixtures
 
     async def answer(self, exchange: Exchange, owner: str, allows: Callable[[str], bool]) -> None:
         """Answer one request for a caller that was let in."""
+        if exchange.request.method != "POST" and not self._in_sessions:
+            # Without sessions nothing is ever said on a stream of its own, and there is nothing to end.
+            await exchange.send(405, {"allow": "POST"})
+            return
         await self._endpoint.answer(exchange, Caller(owner=owner, allows=allows))
 
     async def pipe(self) -> None:
