@@ -5,11 +5,12 @@ import json
 import pytest
 from msgspec import structs
 
-from dragoman.core.events import Failed, Finished, PartDelta, PartEnded, PartStarted, Started
-from dragoman.core.parts import Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.events import Failed, Finished, PartDelta, PartEnded, PartNative, PartStarted, Started
+from dragoman.core.parts import Citation, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.stream import checked, collect, replay
+from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.context import Context
@@ -175,6 +176,42 @@ def test_what_signs_a_text_that_held_a_call_is_booked():
     told = heard(said, hearing(ledger))
     assert all(part.signature is None for part in told.parts)
     assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t/signature", "dropped")]
+
+
+def test_what_stands_beside_a_text_that_is_only_a_call_is_booked():
+    ledger = Ledger({})
+    extras = Extras("chat", {"/logprobs": b"[1]"})
+    called = Text(text="TOOL_CALL: get_time\n", where="/t", extras=extras)
+    assert heard(reply(called), hearing(ledger)).parts[0].extras is None
+    assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t/logprobs/0", "dropped")]
+    ledger = Ledger({})
+    beside = Text(text="Now.\nTOOL_CALL: get_time\nTOOL_CALL: get_time\nThen.", where="/t", extras=extras)
+    told = heard(reply(beside), hearing(ledger)).parts
+    assert [part.extras for part in told] == [extras, None, None, None]
+    assert ledger.losses() == ()
+
+
+def test_sources_of_a_text_stand_on_it_unless_a_call_was_cut_out():
+    source = Citation("chat", b"{}", url="https://a.example")
+    plain = reply(Text(text="Look.", citations=(source,)))
+    assert listened(plain) == plain
+    ledger = Ledger({})
+    cut = reply(Text(text="Look.\nTOOL_CALL: get_time\n", where="/t", citations=(source,)))
+    assert heard(cut, hearing(ledger)).parts[0].citations == ()
+    assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t", "dropped")]
+
+
+def test_fields_that_come_with_a_text_stay_on_it():
+    events = [Started("r", "m"), PartStarted(0, Text(text="")), PartNative(0, "chat", "/x", b"1"), PartDelta(0, "Hi")]
+    told = collect(checked(hearing().feed([*events, PartEnded(0), Finished(Finish("stop"))])))
+    assert told.parts == (Text(text="Hi", extras=Extras("chat", {"/x": b"1"})),)
+
+
+def test_a_call_at_the_end_of_a_text_is_whole_where_the_model_says_that_it_calls():
+    told = listened(reply(Text(text="TOOL_CALL: get_time"), reason="tool_calls"))
+    assert (calls(told), told.finish.reason) == ([("get_time", {})], "tool_calls")
+    followed = listened(reply(Text(text="TOOL_CALL: get_time"), Text(text="x"), reason="length"))
+    assert calls(followed) == [("get_time", {})]
 
 
 def test_interleaved_parts_are_heard_in_their_order():
