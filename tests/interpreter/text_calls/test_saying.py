@@ -101,6 +101,12 @@ def test_results_stand_in_the_order_of_their_calls_in_one_message():
     assert asked == "and?"
 
 
+def test_a_result_has_the_name_of_its_call():
+    request, _, losses = words("json", HI, assistant(CALL), user(result(name="other", where="/r")))
+    assert texts(request.messages[-1])[0].startswith('<tool_result name="get_weather">')
+    assert ("/r/name", "the name of the call stands", "dropped") in losses
+
+
 def test_a_call_without_a_result_gets_one_that_says_so():
     request, _, losses = words("json", HI, assistant(CALL))
     assert "no result: the call was interrupted" in texts(request.messages[-1])[0]
