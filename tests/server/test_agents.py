@@ -152,6 +152,15 @@ def test_a_header_brings_tools_to_any_model(gateway, dialect, stream):
     assert names == {"files__read", "add", "read_artifact"}
 
 
+def test_a_client_may_force_a_call_of_a_tool_of_ours(gateway):
+    before = len(gateway.simulator.requests)
+    client = Client(gateway, "chat", stream=False, model="gpt")
+    choice = {"type": "function", "function": {"name": "files__read"}}
+    client.ask("own", headers={"x-dragoman-tools": "files"}, tool_choice=choice)
+    first, second = (seen.json().get("tool_choice") for seen in seen_since(gateway, before))
+    assert (first, second) == (choice, "auto")
+
+
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_a_tool_that_nobody_has_is_refused_in_the_clients_own_words(gateway, dialect):
     client = Client(gateway, dialect, stream=True, model="claude")

@@ -128,6 +128,26 @@ def test_calls_of_the_client_stand_beside_those_of_a_server(gateway, stream):
     assert [part["functionCall"]["name"] for part in parts if "functionCall" in part] == ["files__read", "get_weather"]
 
 
+@pytest.mark.parametrize(
+    ("choice", "sent"),
+    [
+        ({"type": "mcp", "server_label": "files", "name": "read"}, {"type": "tool", "name": "files__read"}),
+        ({"type": "mcp", "server_label": "files"}, {"type": "any"}),
+        (
+            {"type": "allowed_tools", "mode": "required", "tools": [{"type": "mcp", "server_label": "files"}]},
+            {"type": "any"},
+        ),
+    ],
+)
+def test_a_choice_of_a_servers_tool_forces_the_first_call_only(gateway, choice, sent):
+    before = len(gateway.simulator.requests)
+    client, asked = responses(gateway, "claude", stream=True)
+    client.ask("own", tool_choice=choice, **asked)
+    first, second = (seen.json().get("tool_choice") for seen in seen_since(gateway, before))
+    assert first == sent
+    assert second in (None, {"type": "auto"})
+
+
 def test_only_the_tools_that_are_allowed_are_offered(gateway):
     client, asked = responses(gateway, "claude", stream=False, allowed_tools=[])
     client.ask("hello", **asked)

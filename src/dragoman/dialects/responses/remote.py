@@ -12,7 +12,8 @@ from msgspec import Raw, Struct, structs
 
 from dragoman.core.parts import AnyPart, Content, Data, Executor, Opaque, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, NativeTool, Request, Tool
+from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
+from dragoman.core.value import Extras
 from dragoman.dialects.record import APPROVED, DENIED, AskedServer, Remote
 from dragoman.dialects.responses.wire import NAME
 from dragoman.wire import json
@@ -64,7 +65,41 @@ def asked(request: Request, known: Container[str]) -> tuple[Request, tuple[Asked
             others.append(tool)
         else:
             servers.append(AskedServer(name=mcp.server_label, only=mcp.only, free=mcp.free))
-    return structs.replace(request, tools=tuple(others)) if servers else request, tuple(servers)
+    if not servers:
+        return request, ()
+    choice = _chosen(request.tool_choice, frozenset(server.name for server in servers))
+    return structs.replace(request, tools=tuple(others), tool_choice=choice), tuple(servers)
+
+
+class _Choice(Struct):
+    """A tool of a server that must, or may, be called."""
+
+    type: str = ""
+    server_label: str = ""
+    name: str | None = None
+
+
+def _chosen(choice: ToolChoice | None, ours: frozenset[str]) -> ToolChoice | None:
+    """Let a choice among the tools of servers be one among tools that the model is told of by their names."""
+    fields = choice.extras.fields if choice is not None and choice.extras is not None else {}
+    read = {place: msgspec.json.decode(raw, type=_Choice) for place, raw in fields.items() if raw.startswith(b"{")}
+    found = {place: one for place, one in read.items() if one.type == "mcp" and one.server_label in ours}
+    if choice is None or not found:
+        return choice
+    names = tuple(one.server_label + _JOINT + one.name for one in found.values() if one.name)
+    left = {place: raw for place, raw in fields.items() if place not in found}
+    extras = Extras(NAME, left) if left else None
+    # A server alone means all of its tools, which are not known here: no other is kept out for it.
+    whole = len(names) < len(found)
+    return ToolChoice(
+        mode=choice.mode or "required",
+        names=() if whole else (*choice.names, *names),
+        listed=choice.listed and not whole,
+        parallel=choice.parallel,
+        where=choice.where,
+        spelling="" if whole else choice.spelling,
+        extras=extras,
+    )
 
 
 def _mcp(tool: NativeTool) -> _Mcp | None:

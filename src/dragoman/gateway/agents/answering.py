@@ -52,7 +52,9 @@ class Agents:
     ) -> None:
         """Run what is asked, and tell it; raise the `Problem` of a run that failed before anything was said."""
         dialect = dialect_named(ask.dialect)
-        await require_meaningful(ask.call, dialect, crew.request)
+        # A choice may name a tool of ours.
+        tools = (*crew.request.tools, *crew.registry.definitions, *crew.waiting.definitions)
+        await require_meaningful(ask.call, dialect, structs.replace(crew.request, tools=tools))
         asker = Asker(
             owner=ask.owner, dialect=ask.dialect, document=ask.call.body, strict=ask.strict, headers=ask.headers
         )
