@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 from dragoman.agent import Artifacts
 from dragoman.config import Config
 from dragoman.gateway.agents.crew import by_name
-from dragoman.mcp.client import open_servers
+from dragoman.mcp.client import Status, open_servers
 from dragoman.server.places import AGENT
 from dragoman.tools import Executor, Handler, Registry
 from dragoman.tools.web import Settings, Web, web_fetch
@@ -21,6 +21,8 @@ class Toolbox(Struct, frozen=True):
     web: Web
     origin: Callable[[str], tuple[str, str] | None]
     """Tells the server that a tool is from, and its name there."""
+    status: Callable[[], tuple[Status, ...]] = tuple
+    """Tells how each external server does."""
 
 
 @asynccontextmanager
@@ -30,7 +32,8 @@ async def open_toolbox(config: Config, more: Iterable[Handler] = ()) -> AsyncGen
     artifacts = Artifacts()
     registry = Registry(web_fetch(settings, web=web), artifacts.tool, *more)
     async with AsyncExitStack() as stack:
-        origin: Callable[[str], tuple[str, str] | None] = by_name
+        toolbox = Toolbox(Executor(registry, spill=artifacts.spill), web, by_name)
         if config.tools:
-            origin = (await stack.enter_async_context(open_servers(config.tools, registry))).origin
-        yield Toolbox(Executor(registry, spill=artifacts.spill), web, origin)
+            servers = await stack.enter_async_context(open_servers(config.tools, registry))
+            toolbox = structs.replace(toolbox, origin=servers.origin, status=servers.status)
+        yield toolbox

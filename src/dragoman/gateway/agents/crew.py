@@ -125,7 +125,7 @@ class Roster:
             words = f"the tool {min(taken)!r} is run by the gateway, as you ask: give your own another name"
             raise Problem("invalid_request", words, code="invalid_tool", where="/tools")
         if agent is not None:
-            found = (name for said in agent.tools for name in self._meant(said))
+            found = (name for said in agent.tools for name in self.meant(said))
             named |= dict.fromkeys(name for name in found if name not in theirs)
             request = _instructed(structs.replace(request, model=agent.model), agent.system)
         if named and _ARTIFACTS not in theirs:
@@ -136,13 +136,13 @@ class Roster:
             registry=self.registry.only(name for name in named if name not in waiting),
             waiting=self.registry.only(waiting),
             servers=told,
-            limits=_limits(agent.limits) if agent is not None else Limits(),
+            limits=limits_of(agent.limits) if agent is not None else Limits(),
             destinations=agent.destinations if agent is not None else (),
         )
 
     def _named_in_header(self, ask: Ask) -> Iterator[str]:
         for said in filter(None, (word.strip() for word in ask.tools.split(","))):
-            found = self._meant(said)
+            found = self.meant(said)
             if not found:
                 near = self.registry.nearest(said)
                 hint = f": did you mean {' or '.join(near)}?" if near else ""
@@ -152,7 +152,7 @@ class Roster:
                 _require_allowed(name, ask)
                 yield name
 
-    def _meant(self, said: str) -> list[str]:
+    def meant(self, said: str) -> list[str]:
         """Return the tools that a name stands for: one, all of a server, or those that fit a pattern."""
         if self.registry.has(said):
             return [said]
@@ -182,7 +182,8 @@ def names_of(request: Request) -> frozenset[str]:
     return frozenset(joined(tool.namespace, tool.name) for tool in request.tools if isinstance(tool, Tool))
 
 
-def _limits(said: AgentLimits) -> Limits:
+def limits_of(said: AgentLimits) -> Limits:
+    """Return how far a run of an agent may go."""
     return Limits(turns=said.turns, seconds=said.seconds or None, tokens=said.tokens or None, calls=said.calls or None)
 
 

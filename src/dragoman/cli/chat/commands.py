@@ -1,0 +1,148 @@
+"""What the user says to the program and not to the model: lines that begin with a slash and a word."""
+
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from dragoman.cli.chat import calls, saving
+from dragoman.cli.chat.calls import Calls
+from dragoman.cli.chat.screen import Screen
+from dragoman.cli.chat.stage import Stage
+from dragoman.cli.chat.talk import Talk
+from dragoman.core.problems import Problem
+from dragoman.tools import Handler
+
+_COMMAND = re.compile(r"/([a-z]+)(?:\s+(.*))?", re.DOTALL)
+
+
+class Done(Exception):  # noqa: N818  not an error: the user has had enough
+    """The conversation is over."""
+
+
+class Command(Struct, frozen=True):
+    """A command and what is said of it."""
+
+    run: Callable[[str], None]
+    takes: str
+    words: str
+
+
+class Commands:
+    """Does what the user says to the program."""
+
+    def __init__(self, stage: Stage[Talk], talk: Talk, screen: Screen, shown: Calls) -> None:
+        self._stage, self._talk, self._screen, self._calls = stage, talk, screen, shown
+        self.failed = False
+        """Something could not be done."""
+        self._saved: set[Path] = set()
+        self._known: Mapping[str, Command] = {
+            "tools": Command(self._tools, "", "which tools there are, and how they are run"),
+            "model": Command(self._model, "[NAME]", "talk to another model or agent; without a name, list them"),
+            "show": Command(
+                self._show, "[N]", "all of a call and its result, the last one or the one with that number"
+            ),
+            "save": Command(self._save, "FILE", "keep the conversation: as JSON in FILE.json, else as Markdown"),
+            "new": Command(self._new, "", "begin anew"),
+            "help": Command(self._help, "", "this"),
+            "quit": Command(self._quit, "", "leave, like Ctrl-D"),
+        }
+
+    def run(self, line: str) -> bool:
+        """Run a command; tell whether the line was one."""
+        found = _COMMAND.fullmatch(line.strip())
+        if found is None:
+            return False
+        command = self._known.get(found[1])
+        if command is None:
+            self._error(f"there is no /{found[1]}: /help lists the commands")
+        else:
+            command.run((found[2] or "").strip())
+        return True
+
+    def _error(self, words: str) -> None:
+        self.failed = True
+        self._screen.note(f"error: {words}", "red")
+
+    def _help(self, _: str) -> None:
+        lines = [f"/{name} {command.takes}".ljust(15) + command.words for name, command in self._known.items()]
+        lines.append("Anything else goes to the model. A line that ends with \\ goes on. Ctrl-C stops a turn.")
+        self._screen.reply("\n".join(lines))
+
+    def _quit(self, _: str) -> None:
+        raise Done
+
+    def _new(self, _: str) -> None:
+        self._talk.forget()
+        self._screen.reply("nothing was said so far")
+
+    def _tools(self, _: str) -> None:
+        lines = [_described(handler) for handler in self._talk.registry]
+        for status in self._talk.bench.toolbox.status():
+            if not status.connected:
+                lines.append(f"the server {status.name} is not there: {status.error}")
+            lines += [f"{each.name} is blocked: its server has changed it" for each in status.blocked]
+            lines += [f"{status.name}: {tool} cannot be used: {why}" for tool, why in status.unusable.items()]
+        self._screen.reply("\n".join(lines) or "there are no tools")
+
+    def _model(self, name: str) -> None:
+        if not name:
+            known = self._stage.start(self._talk.models()).result()
+            self._screen.reply("\n".join(f"{'*' if each == self._talk.role.name else ' '} {each}" for each in known))
+            if self._talk.role.name not in known:
+                self._screen.reply(f"* {self._talk.role.name}")
+            return
+        try:
+            self._talk.ask(name)
+        except Problem as problem:
+            self._error(problem.message)
+            return
+        self._screen.reply(f"{name} answers from now on")
+        warn_of_simulator(self._talk, self._screen)
+
+    def _show(self, number: str) -> None:
+        shown = self._calls.all
+        if not shown:
+            self._error("nothing was called so far")
+        elif number and (not number.isdecimal() or not 0 < int(number) <= len(shown)):
+            self._error(f"calls are numbered from 1 to {len(shown)}")
+        else:
+            self._screen.reply(calls.unfolded(shown[int(number) - 1 if number else -1]))
+
+    def _save(self, name: str) -> None:
+        if not name:
+            self._error("say where: /save FILE")
+            return
+        path = Path(name).expanduser()
+        talk, anew = self._talk, path.resolve() in self._saved
+        try:
+            lost = saving.save(path, talk.history, talk.registry.definitions, talk.role.model, anew=anew)
+        except FileExistsError:
+            self._error(f"{name} is there already: name another file")
+            return
+        except OSError as error:
+            self._error(f"{name} cannot be written ({error.strerror}): name another file")
+            return
+        self._saved.add(path.resolve())
+        losses = f"; {lost} things could not be said in it" if lost else ""
+        self._screen.reply(f"{len(talk.history)} messages are in {name}{losses}")
+
+
+def _described(handler: Handler) -> str:
+    marks = {
+        "changes things, so you are asked": handler.side_effects,
+        "reads what others wrote": handler.untrusted,
+        "can send data out": handler.sends_out,
+    }
+    told = "; ".join(words for words, holds in marks.items() if holds)
+    first = handler.definition.description.strip().partition("\n")[0]
+    return f"{handler.name}{f' ({told})' if told else ''}\n    {textwrap.shorten(first, 110, placeholder='…')}"
+
+
+def warn_of_simulator(talk: Talk, screen: Screen) -> None:
+    """Say so where no model answers."""
+    if talk.role.simulated:
+        words = "the simulator answers, which is no model: set GEMINI_API_KEY, ANTHROPIC_API_KEY or OPENAI_API_KEY"
+        screen.note(f"{talk.role.name}: {words}", "yellow")

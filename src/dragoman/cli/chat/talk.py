@@ -1,0 +1,174 @@
+"""A conversation with an agent, from turn to turn.
+
+Rules: the history is valid whenever a turn is over, however it ended. A prompt to which nothing came is forgotten, so
+that asking again is asking once. A conversation with a name is read from the store before each turn and kept after it.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, asynccontextmanager
+from uuid import uuid4
+
+from msgspec import Struct, structs
+
+from dragoman.agent import Agent, Compaction, RunEnded, Step, summary_by
+from dragoman.cli.chat.consent import Consent
+from dragoman.cli.chat.role import equipped, require_known, role_of, roster_of
+from dragoman.config import NOBODY, Config
+from dragoman.core.parts import Text
+from dragoman.core.problems import Problem
+from dragoman.core.request import Message, Request
+from dragoman.server.bench import Bench, open_bench
+from dragoman.server.watching import log
+from dragoman.server.watching.watch import Watch
+from dragoman.sessions.conversations import Opened
+from dragoman.sessions.values import Unavailable
+from dragoman.tools import Registry
+from dragoman.tools.results import encodable
+
+_WHO = "chat"
+_LONG = 24 * 3600.0
+"""Seconds that a person has to answer a question."""
+_CONTEXT = 1 << 40
+"""Nobody knows how long a history a model takes: it is made shorter when the model says that it is too long."""
+
+
+class Wants(Struct, frozen=True, kw_only=True):
+    """What the user wants of a conversation."""
+
+    model: str = ""
+    tools: tuple[str, ...] | None = None
+    """Only these; None for all that the role has."""
+    yes: tuple[str, ...] = ()
+    """Tools that are run without a question."""
+    session: str = ""
+    can_ask: bool = False
+    """Somebody is there who can answer questions, and end what takes too long."""
+
+
+class Talk:
+    """What was said so far, and with whom."""
+
+    def __init__(self, bench: Bench, wants: Wants) -> None:
+        self._wants = wants
+        self.bench = bench
+        self.role = role_of(bench, wants.model or bench.usual, patient=wants.can_ask)
+        self.history: tuple[Message, ...] = ()
+        self.consent = Consent(self._is_given)
+        self._conversations = bench.conversations(0)
+        self._model = bench.model(NOBODY, _WHO)
+        self._agent: Agent | None = None
+        self._run = ""
+        self._stopped = False
+        self._anew = False
+
+    def _is_given(self, name: str) -> bool:
+        roster = roster_of(self.bench)
+        return any(name in roster.meant(word) for word in self._wants.yes)
+
+    @property
+    def registry(self) -> Registry:
+        """The tools that can be used now."""
+        return equipped(self.bench, self.role.tools if self._wants.tools is None else self._wants.tools)
+
+    def ask(self, name: str) -> None:
+        """Talk to another model from now on."""
+        self.role = role_of(self.bench, name, patient=self._wants.can_ask)
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.history, self._anew = (), True
+
+    async def models(self) -> list[str]:
+        """Return the names of all models and agents."""
+        return sorted({*await self.bench.connected.relay.catalogue.entries(), *self.bench.config.agents})
+
+    async def load(self) -> None:
+        """Read what was said before in a conversation that is kept."""
+        if self._wants.session:
+            self.history = (await self._opened()).messages
+
+    async def turn(self, prompt: str, tell: Callable[[Step], None]) -> RunEnded | None:
+        """Say something and tell what happens then; None if it was stopped before it began."""
+        self._stopped = False
+        try:
+            return await self._turn(Message(role="user", parts=(Text(text=encodable(prompt)),)), tell)
+        except Unavailable as error:
+            words = f"the store of conversations cannot be reached: {error}"
+            raise Problem("unreachable", words, code="sessions") from None
+        finally:
+            self._agent = None
+
+    async def _turn(self, said: Message, tell: Callable[[Step], None]) -> RunEnded | None:
+        opened = await self._opened() if self._wants.session else None
+        before = self.history if opened is None else opened.messages
+        head = (Message(role="system", parts=(Text(text=self.role.system),)),) if self.role.system else ()
+        request = Request(model=self.role.model, messages=(*head, *before, said), stream=True)
+        if self._stopped:
+            return None
+        self._agent, self._run = self._made(), f"run_{uuid4().hex}"
+        cut_off = opened is not None and not opened.whole
+        ended: RunEnded | None = None
+        async with aclosing(self._agent.steps(request, run=self._run, untrusted=cut_off)) as steps:
+            async for step in steps:
+                if isinstance(step, RunEnded):
+                    ended = step
+                else:
+                    tell(step)
+        if ended is not None and ended.history[-1:] != (said,):
+            self.history, self._anew = ended.history[len(head) :], False
+            if opened is not None:
+                await self._conversations.keep(opened, self.history, self.role.model)
+        return ended
+
+    def _made(self) -> Agent:
+        role = self.role
+        return Agent(
+            self._model,
+            self.bench.toolbox.executor.of(self.registry),
+            limits=structs.replace(role.limits, approval=_LONG if self._wants.can_ask else 0.0),
+            approve=self.consent,
+            destinations=role.destinations,
+            compaction=Compaction(summarise=summary_by(self._model, role.model), context=_CONTEXT),
+        )
+
+    async def _opened(self) -> Opened:
+        opened = await self._conversations.open(NOBODY, self._wants.session)
+        return structs.replace(opened, messages=()) if self._anew else opened
+
+    def answer(self, topic: str, *, yes: bool) -> None:
+        """Answer what the turn waits for."""
+        if self._agent is not None:
+            self._agent.answer(self._run, topic, "allow" if yes else "deny")
+
+    def stop(self) -> None:
+        """Stop the turn that is under way."""
+        self._stopped = True
+        if self._agent is not None:
+            self._agent.cancel(self._run, "now")
+
+
+@asynccontextmanager
+async def open_talk(config: Config, wants: Wants) -> AsyncGenerator[Talk]:
+    """Open what a conversation needs, as long as the block runs."""
+    with log.opened(config) as lines:
+        asyncio.get_running_loop().set_exception_handler(lines.loop_failed)
+        async with open_bench(_needed(config, wants), Watch(config, [lines.ended]).observers) as bench:
+            require_known(bench, wants.tools or (), "--tools")
+            require_known(bench, wants.yes, "--yes")
+            talk = Talk(bench, wants)
+            await talk.load()
+            yield talk
+
+
+def _needed(config: Config, wants: Wants) -> Config:
+    """Return the configuration without servers that are not wanted: each would be started."""
+    if wants.tools is None:
+        return config
+    words = wants.tools
+    needed = {
+        name: server
+        for name, server in config.tools.items()
+        if any(word == name or "*" in word or word.startswith(f"{name}__") for word in words)
+    }
+    return structs.replace(config, tools=needed)

@@ -1,0 +1,197 @@
+"""One turn as the user sees it: text as it comes, calls and results as they happen, and questions."""
+
+from functools import partial
+from queue import SimpleQueue
+from time import monotonic
+
+from dragoman.agent import (
+    ApprovalAsked,
+    CallEnded,
+    CallProgressed,
+    CallStarted,
+    Compacted,
+    RunEnded,
+    Step,
+    TurnEnded,
+)
+from dragoman.cli.chat import calls, remedies
+from dragoman.cli.chat.calls import Calls
+from dragoman.cli.chat.interrupts import Interrupts
+from dragoman.cli.chat.lines import Lines
+from dragoman.cli.chat.screen import Screen
+from dragoman.cli.chat.stage import Stage
+from dragoman.cli.chat.talk import Talk
+from dragoman.core.events import PartDelta, PartStarted, Started
+from dragoman.core.parts import AnyPart, Reasoning, Refusal, Text, ToolCall
+from dragoman.core.problems import Problem
+from dragoman.tools import Progress
+
+_OFTEN = 1.0
+"""Seconds between two lines of a call that says how far it is."""
+_WORDS = {word[:length]: word for word in ("yes", "no", "always", "show") for length in (1, len(word))} | {"": "no"}
+"""What an answer means; anything else is asked again."""
+
+
+class Turns:
+    """Takes turns with a model; `aloud` if what it says is written as it comes, and not only its last words."""
+
+    def __init__(  # noqa: PLR0913  the two who talk, and what is between them
+        self,
+        stage: Stage[Talk],
+        talk: Talk,
+        screen: Screen,
+        lines: Lines,
+        interrupts: Interrupts,
+        *,
+        aloud: bool = True,
+        verbose: bool = False,
+    ) -> None:
+        self._stage, self._talk, self._screen = stage, talk, screen
+        self._lines, self._interrupts = lines, interrupts
+        self._aloud, self._verbose = aloud, verbose
+        self.calls = Calls()
+        self._parts: dict[int, AnyPart] = {}
+        self._progressed = 0.0
+
+    def take(self, prompt: str) -> bool:
+        """Say something, show what comes, and tell whether it is an answer."""
+        told: SimpleQueue[Step | None] = SimpleQueue()
+        turn = self._stage.start(self._talk.turn(prompt, told.put))
+        turn.add_done_callback(lambda _: told.put(None))
+        with self._interrupts.stopping(lambda: self._stage.soon(self._talk.stop)):
+            while (step := told.get()) is not None:
+                self._show(step)
+            self._screen.end_line()
+        try:
+            ended = turn.result()
+        except Problem as problem:
+            self.fail(problem)
+            return False
+        return self._over(ended)
+
+    def fail(self, problem: Problem) -> None:
+        """Tell what went wrong, and what to do."""
+        self._screen.note(f"error: {problem.message}", "red")
+        if remedy := remedies.remedy(problem):
+            self._screen.note(f"what to do: {remedy}")
+
+    def _over(self, ended: RunEnded | None) -> bool:
+        if ended is None:
+            self._screen.note("stopped", "yellow")
+            return False
+        if ended.problem is not None and ended.stop == "failed":
+            self.fail(ended.problem)
+            return False
+        if not self._aloud and ended.text:
+            self._screen.answer(ended.text.removesuffix("\n") + "\n")
+        if words := remedies.worth_saying(ended):
+            self._screen.note(words, "yellow")
+        statistics = ended.statistics
+        if self._screen.pretty:
+            counted = f"{statistics.turns} turns, {statistics.calls} calls, " if statistics.calls else ""
+            self._screen.note(f"{counted}{statistics.tokens:,} tokens, {statistics.seconds:.1f} s")
+        return remedies.succeeded(ended)
+
+    def _show(self, step: Step) -> None:
+        match step:
+            case Started():
+                self._parts.clear()
+            case PartStarted(index, part):
+                self._screen.end_line()
+                self._parts[index] = part
+            case PartDelta(index, text):
+                self._say(self._parts.get(index), text)
+            case ApprovalAsked():
+                self._ask(step)
+            case CallStarted(call):
+                self._begin(call)
+            case CallProgressed(progress):
+                self._progress(progress)
+            case CallEnded():
+                self._end(step)
+            case TurnEnded():
+                self._turned(step)
+            case Compacted(before=before, after=after):
+                self._screen.note(f"(the conversation was too long: {before} messages are {after} now)")
+            case _:
+                pass
+
+    def _say(self, part: AnyPart | None, text: str) -> None:
+        match part:
+            case Text() | Refusal() if self._aloud:
+                self._screen.answer(text)
+            case Reasoning():
+                self._screen.thought(text)
+            case _:
+                pass
+
+    def _turned(self, turn: TurnEnded) -> None:
+        """Tell what was said beside calls where only the last words are the answer."""
+        parts = turn.response.parts
+        if not self._aloud and any(isinstance(part, ToolCall) for part in parts):
+            said = "".join(part.text for part in parts if isinstance(part, Text))
+            if said.strip():
+                self._screen.note(said.strip())
+
+    def _begin(self, call: ToolCall) -> None:
+        shown, new = self.calls.shown(call)
+        if new and not self._verbose:
+            self._screen.note(f"→ {calls.begun(shown, self._screen.width - 2)}", "cyan")
+
+    def _progress(self, progress: Progress) -> None:
+        if monotonic() - self._progressed < _OFTEN:
+            return
+        self._progressed = monotonic()
+        shown, _ = self.calls.shown(progress.call)
+        far = f"{progress.done:g}" + (f" of {progress.total:g}" if progress.total else "")
+        self._screen.note(f"… [{shown.number}] {far} {progress.message}".rstrip())
+
+    def _end(self, ended: CallEnded) -> None:
+        _, new = self.calls.shown(ended.call)
+        shown = self.calls.ended(ended.call, ended.execution)
+        style = "red" if ended.execution.result.failed else "green"
+        if self._verbose:
+            self._screen.note(calls.unfolded(shown), style)
+            return
+        if new:
+            self._screen.note(f"→ {calls.begun(shown, self._screen.width - 2)}", "cyan")
+        self._screen.note(f"← {calls.over(shown, self._screen.width - 2)}", style)
+        if ended.execution.outcome == "denied" and not self._screen.pretty:
+            self._screen.note("  (--yes NAME lets a tool that changes things run where nobody can be asked)")
+
+    def _ask(self, asked: ApprovalAsked) -> None:
+        call, consent = asked.call, self._talk.consent
+        if consent.holds(call):
+            self._answer(asked, yes=True)
+            return
+        shown, _ = self.calls.shown(call)
+        self._screen.note(f"? {calls.asked(shown)}", "yellow")
+        scope = consent.scope(call)
+        self._screen.note(f"  {asked.reason}" + (f"; always is for {scope}" if scope else ""))
+        question = f"  run it? [y]es, [n]o{', [a]lways' if scope else ''}, [s]how all: "
+        try:
+            with self._interrupts.stopping(None):
+                word = self._word(question, shown)
+        except KeyboardInterrupt:
+            if self._interrupts.armed:
+                raise
+            self._interrupts.armed = True
+            self._screen.reply("")
+            self._stage.soon(self._talk.stop)
+            return
+        self._interrupts.armed = False
+        if word == "always" and scope:
+            consent.hold(call)
+        self._answer(asked, yes=word in ("yes", "always"))
+
+    def _word(self, question: str, shown: calls.Shown) -> str:
+        """Ask until the answer is one; none at all is a no."""
+        while True:
+            word = _WORDS.get(self._lines.word(question).strip().lower(), "")
+            if word == "show":
+                self._screen.note(calls.unfolded(shown))
+            elif word:
+                return word
+
+    def _answer(self, asked: ApprovalAsked, *, yes: bool) -> None:
+        self._stage.soon(partial(self._talk.answer, asked.topic, yes=yes))
