@@ -240,8 +240,13 @@ class App:
         if exchange.started:
             exchange.cut()
             return
-        is_mcp = record.operation == "mcp"
-        reply: ErrorReply = mcp.refusal(problem) if is_mcp else dialect_named(record.dialect).build_error(problem)
+        if record.operation == "mcp":
+            told = mcp.refusal(problem)
+            record.status = told.status
+            # It is no dialect of a model's, and has no place for the name of a request.
+            await exchange.send(told.status, {**told.headers, "x-dragoman-exchange": record.id}, told.body)
+            return
+        reply: ErrorReply = dialect_named(record.dialect).build_error(problem)
         record.status = reply.status
         headers = headers_of(record, reply.headers)
         if record.is_spent or not client_may_retry(problem, record.tries):
