@@ -213,9 +213,9 @@ def test_a_packed_body_is_unpacked_before_anybody_reads_it(run, encoding):
         ("br", b"x", b"415"),
         ("gzip, gzip", b"x", b"415"),
         ("gzip", b"no gzip at all", b"400"),
-        ("gzip", gzip.compress(BODY)[:-10], b"400"),
+        ("gzip", gzip.compress(BODY, mtime=0)[:-10], b"400"),
         ("deflate", b"\xff\xff\xff\xff", b"400"),
-        ("gzip", gzip.compress(bytes(200_000)), b"413"),
+        ("gzip", gzip.compress(bytes(200_000), mtime=0), b"413"),
     ],
 )
 def test_a_body_that_cannot_be_unpacked_is_refused(run, encoding, body, status):
