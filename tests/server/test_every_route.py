@@ -10,6 +10,8 @@ from dragoman.http.message import Request
 from dragoman.server.access import Access, Key, hashed
 from dragoman.server.app import without_key
 from dragoman.server.paths import _ACTIONS, _FIXED, path_of
+from dragoman.simulator.serving import in_thread
+from server.conftest import serving
 
 KEYS = (
     KeyTable(key="secret-" + "x" * 40 + "-one", name="one"),
@@ -39,6 +41,12 @@ HOSTS = [
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def gateway():
+    with in_thread() as simulator, serving(simulator, keys=KEYS) as running:
+        yield running
+
+
 def asked(gateway, method: str, path: str, headers: dict[str, str]) -> int:
     body = b'{"model": "gem", "messages": []}' if method in {"POST", "PUT"} else b""
     host, _, port = gateway.base_url.removeprefix("http://").partition(":")
@@ -53,9 +61,8 @@ def asked(gateway, method: str, path: str, headers: dict[str, str]) -> int:
         connection.close()
 
 
-def test_every_route_wants_a_key_and_takes_no_other_proof(serve):
-    gateway = serve(keys=KEYS)
-    routes = [*FIXED, *KEPT, *OTHERS]
+def test_every_route_wants_a_key_and_takes_no_other_proof(gateway):
+    routes, before = [*FIXED, *KEPT, *OTHERS], len(gateway.simulator.requests)
     assert len(routes) > 35
     let_in = [
         (method, path, shown)
@@ -64,11 +71,10 @@ def test_every_route_wants_a_key_and_takes_no_other_proof(serve):
         if asked(gateway, method, path, shown) != 401
     ]
     assert not let_in
-    assert not gateway.simulator.requests
+    assert len(gateway.simulator.requests) == before
 
 
-def test_a_key_in_the_query_does_not_hide_another(serve):
-    gateway = serve(keys=KEYS)
+def test_a_key_in_the_query_does_not_hide_another(gateway):
     one, two = (key.key for key in KEYS)
     assert asked(gateway, "GET", f"/v1/models?key={one}", {}) == 200
     for query in (f"key={one}&key={two}", f"key={two}&k%65y={one}", f"key={one}&key=wrong"):
@@ -77,14 +83,13 @@ def test_a_key_in_the_query_does_not_hide_another(serve):
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_every_route_wants_one_of_our_names_also_with_a_key(serve, host):
-    gateway = serve(keys=KEYS)
+def test_every_route_wants_one_of_our_names_also_with_a_key(gateway, host):
     for method, path in [("GET", "/health"), ("GET", "/metrics"), ("POST", "/v1/messages"), ("GET", "/nowhere")]:
         for shown in ({}, {"x-api-key": KEYS[0].key}):
             assert asked(gateway, method, path, {"host": host, **shown}) in {400, 403}
 
 
-def test_two_keys_with_one_beginning_are_two(serve):
+def test_two_keys_with_one_beginning_are_two():
     access = Access([Key(hash=hashed(key.key), name=key.name) for key in KEYS])
     for key in KEYS:
         assert access.admit(Request("GET", "/", (("host", "x"), ("x-api-key", key.key)))).name == key.name
@@ -95,8 +100,7 @@ def test_no_key_goes_along_to_an_upstream(query):
     assert "k" not in without_key(f"/v1/messages?{query}").partition("?")[2]
 
 
-def test_what_one_key_keeps_another_can_neither_see_nor_change_by_any_verb(serve):
-    gateway = serve(keys=KEYS)
+def test_what_one_key_keeps_another_can_neither_see_nor_change_by_any_verb(gateway):
     one, two = ({"x-api-key": key.key} for key in KEYS)
     made = httpx2.post(
         f"{gateway.base_url}/v1/responses",
