@@ -94,7 +94,7 @@ def bomb(size: int) -> Iterator[bytes]:
 
 def test_a_few_bytes_that_stand_for_many_are_not_unpacked():
     bombed = b"".join(bomb(100 << 20))
-    assert len(packed) < 1 << 20
+    assert len(bombed) < 1 << 20
     tracemalloc.start()
     try:
         with pytest.raises(Refused, match="larger than 4194304 bytes"):
