@@ -50,7 +50,7 @@ def calls(*wanted):
 def scripted(received):
     """Do what the last words of the user say: call tools turn by turn, then say what came of it."""
     turns = received.ask.turns
-    asked = next(turn.text for turn in reversed(turns) if turn.role == "user" and turn.text)
+    asked = next((turn.text for turn in reversed(turns) if turn.role == "user" and turn.text), "")
     since = 0
     for turn in reversed(turns):
         if turn.role == "user" and turn.text:

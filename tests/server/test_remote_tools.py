@@ -1,6 +1,8 @@
 """Tools of configured MCP servers, asked for in the dialect's own words: Responses' `mcp`, Messages' `mcp_servers`."""
 
 import json
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -226,3 +228,52 @@ def test_an_approval_that_nobody_waits_for_goes_its_own_way(gateway):
     client.history.append({"type": "mcp_approval_response", "approval_request_id": "mcpr_none", "approve": True})
     heard = client.ask("hello", **asked)
     assert heard.text.startswith("It said")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"tools": [{"type": "mcp"}]},
+        {"tools": [{"type": "mcp", "server_label": 7}]},
+        {"tools": [{**MCP, "allowed_tools": 7}]},
+        {"tools": [{**MCP, "require_approval": 7}]},
+        {"tools": [MCP], "tool_choice": {"type": "mcp", "server_label": 7}},
+        {"tools": [MCP], "input": [{"type": "mcp_call", "id": 7, "server_label": "files"}]},
+        {"tools": [MCP], "input": [{"type": "mcp_approval_response", "approval_request_id": [], "approve": "x"}]},
+        {"tools": [MCP], "input": [{"type": "mcp_approval_request", "server_label": "files"}]},
+    ],
+)
+def test_nonsense_in_responses_is_refused_or_left_to_the_vendor_and_never_a_failure_of_ours(gateway, changed):
+    asked(gateway, "/v1/responses", {"model": "resp", "input": "hello", "store": False, **changed})
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"mcp_servers": 7},
+        {"mcp_servers": [7]},
+        {"mcp_servers": [{"type": "url"}]},
+        {"mcp_servers": [SERVER], "tools": [{"type": "mcp_toolset"}]},
+        {"mcp_servers": [SERVER], "tools": [{**TOOLSET, "configs": []}]},
+        {"mcp_servers": [SERVER], "tools": [{**TOOLSET, "default_config": {"enabled": "x"}}]},
+        {"mcp_servers": [{**SERVER, "tool_configuration": {"allowed_tools": 7}}]},
+        {"mcp_servers": [SERVER], "messages": [{"role": "assistant", "content": [{"type": "mcp_tool_use", "id": 7}]}]},
+    ],
+)
+def test_nonsense_in_messages_is_refused_or_left_to_the_vendor_and_never_a_failure_of_ours(gateway, changed):
+    body = {"model": "claude", "max_tokens": 50, "messages": [{"role": "user", "content": "hello"}], **changed}
+    asked(gateway, "/v1/messages", body)
+
+
+def asked(gateway, path, body):
+    """Ask without an SDK, which would not let this through."""
+    request = Request(  # noqa: S310  the gateway's own address
+        gateway.base_url + path, json.dumps(body).encode(), {"x-api-key": "k", "content-type": "application/json"}
+    )
+    try:
+        reply = urlopen(request)  # noqa: S310
+    except HTTPError as error:
+        reply = error
+    with reply:
+        told = json.loads(reply.read())
+    assert reply.status == 200 or (reply.status == 400 and told["error"]["message"])

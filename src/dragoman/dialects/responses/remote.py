@@ -82,8 +82,8 @@ class _Choice(Struct):
 def _chosen(choice: ToolChoice | None, ours: frozenset[str]) -> ToolChoice | None:
     """Let a choice among the tools of servers be one among tools that the model is told of by their names."""
     fields = choice.extras.fields if choice is not None and choice.extras is not None else {}
-    read = {place: msgspec.json.decode(raw, type=_Choice) for place, raw in fields.items() if raw.startswith(b"{")}
-    found = {place: one for place, one in read.items() if one.type == "mcp" and one.server_label in ours}
+    read = ((place, _choice(raw)) for place, raw in fields.items())
+    found = {place: one for place, one in read if one.type == "mcp" and one.server_label in ours}
     if choice is None or not found:
         return choice
     names = tuple(one.server_label + _JOINT + one.name for one in found.values() if one.name)
@@ -100,6 +100,13 @@ def _chosen(choice: ToolChoice | None, ours: frozenset[str]) -> ToolChoice | Non
         spelling="" if whole else choice.spelling,
         extras=extras,
     )
+
+
+def _choice(raw: bytes) -> _Choice:
+    try:
+        return msgspec.json.decode(raw, type=_Choice)
+    except msgspec.ValidationError:
+        return _Choice()  # no choice of a server's tool
 
 
 def _mcp(tool: NativeTool) -> _Mcp | None:
