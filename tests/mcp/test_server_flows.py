@@ -9,11 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
+import dragoman.mcp
+from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
 from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listening
+from dragoman.server.serving import running
 from dragoman.simulator import Answer, Call, Received
 from dragoman.simulator.serving import Running, in_thread
 
@@ -157,6 +161,26 @@ def test_a_signal_ends_it_while_the_host_still_listens(tmp_path: Path):
         assert json.loads(running.stdout.readline())["id"] == 1
         running.terminate()
         assert running.wait(timeout=20) == 0
+
+
+def test_without_the_extra_the_gateway_says_so_to_who_asks_for_mcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name in [name for name in sys.modules if name == "mcp" or name.startswith(("mcp.", "dragoman.mcp.server."))]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in ("server", "sdk"):
+        monkeypatch.delitem(sys.modules, f"dragoman.mcp.{name}", raising=False)
+        monkeypatch.delattr(dragoman.mcp, name, raising=False)
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    config = Config(
+        server=ServerTable(log="off"),
+        upstreams={"simulator": UpstreamTable(kind="simulator")},
+        sessions=SessionsTable(url=f"sqlite:///{tmp_path}/sessions.db"),
+    )
+    with in_background(lambda: running(config, port=0, grace=1.0), "gateway") as gateway:
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        reply = httpx2.post(f"{gateway.base_url}/mcp", json=body)
+        assert reply.status_code == 501
+        assert "dragoman[mcp]" in reply.json()["error"]["message"]
+        assert httpx2.get(f"{gateway.base_url}/v1/models").status_code == 200
 
 
 def test_without_the_extra_it_is_named(tmp_path: Path):

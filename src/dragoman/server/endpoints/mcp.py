@@ -40,12 +40,13 @@ class Door:
 
     async def answer(self, exchange: Exchange, key: Key, record: Record) -> None:
         """Answer one request."""
-        record.dialect = _WHO
         if key.tools:
             # What is asked for here has all tools: a key that may have some run must not get at the others this way.
             raise Problem("permission", "this key may have only some tools run, and so not ask here", status=403)
         serving = await self.opened()
         await serving.answer(exchange, key.name, key.allows)
+        # What goes wrong before is told by way of a dialect that has errors.
+        record.dialect = _WHO
 
     async def opened(self) -> "Serving":
         """Return the server, after making it if nobody has."""
