@@ -31,6 +31,8 @@ Chat = Callable[..., tuple[int, str, str]]
 
 def script(received: Received) -> Any:
     last = received.ask.turns[-1]
+    if last.results and not last.text and len(received.ask.turns) > 3:
+        return read_fault("400")
     if last.results and not last.text:
         return Answer(text="`````\nIt came to this.")
     verb, _, rest = last.text.partition(" ")
@@ -131,6 +133,16 @@ def test_lines_of_a_pipe_are_one_conversation_and_a_failed_turn_leaves_no_trace_
     assert "there is no /nope: /help lists the commands" in err
     told = asked(simulator)["contents"]
     assert [part["text"] for turn in told for part in turn["parts"]] == ["hello", "You said hello.", "you there?"]
+
+
+def test_calls_that_were_run_before_a_turn_failed_stay_in_the_conversation(chat, simulator):
+    code, out, _ = chat(said="hello\ncall web_fetch\nyou there?\n")
+    assert (code, out) == (1, "You said hello.\nLet me see.\nYou said you there?.\n")
+    parts = [part for turn in asked(simulator)["contents"] for part in turn["parts"]]
+    assert [next(iter(part)) for part in parts if "functionCall" in part or "functionResponse" in part] == [
+        *("functionCall", "functionResponse")
+    ]
+    assert parts[-1] == {"text": "you there?"}
 
 
 def test_a_conversation_is_saved_for_people_and_for_programs(chat, tmp_path):

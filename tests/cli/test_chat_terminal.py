@@ -6,12 +6,15 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from cli.terminal import COLOUR, CTRL_C, CTRL_D, Terminal, terminal
 from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listening
 from dragoman.simulator import Answer, Call, Received
 from dragoman.simulator.serving import Running, in_thread
+from server.processes import until
 
 PLAIN = Path(__file__).parent.parent / "mcp" / "peers" / "plain.py"
 SERVER = (
@@ -30,7 +33,8 @@ def script(received: Received) -> Answer | None:
     if verb == "fetch":
         return Answer(calls=(Call(id="1", name="web_fetch", arguments={"url": f"http://{rest}"}),), end="calls")
     if verb == "call":
-        return Answer(calls=(Call(id="1", name=rest, arguments={"shade": "deep"}),), end="calls")
+        made = tuple(Call(id=name, name=name, arguments={"shade": "deep"}) for name in rest.split())
+        return Answer(calls=made, end="calls")
     return Answer(text=f"You said {last.text}. \x1b[31mred\x07")
 
 
@@ -107,12 +111,39 @@ def test_a_call_that_changes_things_is_run_with_a_word_once_or_always_and_not_wi
         assert "that was not approved" in seen.prompt()
         seen.type("/tools\n")
         assert "plain__hang (changes things, so you are asked; reads what others wrote)" in seen.prompt()
+        seen.type("call plain__hang plain__hang\n")
+        seen.expect("how all: ")
+        seen.type(CTRL_C)
+        stopped = seen.prompt()
+        assert "run it?" not in stopped
+        assert stopped.count("plain__hang: cancelled") == 2
+        seen.type("/tools\n")
+        seen.prompt()
         # A key that is pressed must not be remembered as something that was said.
         seen.type("\x1b[A\n")
         assert "web_fetch" in seen.prompt()
         seen.type("/quit\n")
         assert seen.ended() == 0
-    assert [seen.status for seen in simulator.requests] == [200] * 8
+    assert [seen.status for seen in simulator.requests] == [200] * 9
+
+
+def test_once_on_a_terminal_a_person_is_asked_and_what_was_typed_before_is_no_answer(tmp_path):
+    with chatting(tmp_path, "--once", "call plain__colour", "--tools", "plain", more=SERVER) as (seen, simulator):
+        seen.type("y\n")
+        seen.expect("how all: ")
+        seen.type("n\n")
+        assert seen.ended() == 0
+        assert "← [1] plain__colour: denied" in seen.seen
+    assert len(simulator.requests) == 2
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_servers_start_leaves_and_ends_them(tmp_path):
+    with chatting(tmp_path, more='[tools.mute]\ncommand = "sleep"\nargs = ["100"]\n') as (seen, _):
+        assert until(lambda: list(tmp_path.glob("dragoman-mcp-*")))
+        seen.type(CTRL_C)
+        assert seen.ended() == 130
+        assert not list(tmp_path.glob("dragoman-mcp-*"))
 
 
 def test_ctrl_c_ends_the_turn_and_the_next_one_goes_on_from_what_was_said(tmp_path):

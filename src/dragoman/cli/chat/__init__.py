@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
 
     try:
         return meet(options)
-    except (ConfigError, OSError, Problem) as error:
+    except (ConfigError, ImportError, OSError, Problem) as error:
         if isinstance(error, BrokenPipeError):
             raise
         sys.stderr.write(f"dragoman: {error}\n")

@@ -56,6 +56,7 @@ class Keyboard:
 
     def word(self, question: str) -> str:
         """Ask a question; its answer is nothing to remember."""
+        forget_typed()
         try:
             answer = input(question)
         except EOFError:
@@ -77,9 +78,19 @@ class Pipe:
 
     def word(self, question: str) -> str:
         """Ask on standard error: answers alone go to standard output."""
+        forget_typed()
         sys.stderr.write(question)
         sys.stderr.flush()
         return sys.stdin.readline().strip()
+
+
+def forget_typed() -> None:
+    """Forget what was typed before a question was seen: it is no answer to it."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import termios  # noqa: PLC0415  not on every system
+
+        with contextlib.suppress(termios.error):
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
 
 
 def _nothing() -> None:

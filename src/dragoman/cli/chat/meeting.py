@@ -20,7 +20,6 @@ from dragoman.config import Config, load
 
 _PATIENCE = 5.0
 """Seconds that servers and connections have to end."""
-_HURRY = 1.0
 _INTERRUPTED = 130
 
 
@@ -39,20 +38,26 @@ def meet(options: argparse.Namespace) -> int:
         can_ask=pretty or (sys.stdin.isatty() and sys.stderr.isatty()),
     )
     stage: Stage[Talk] = Stage(partial(open_talk, _quiet(load(options.config)), wants))
-    patience = _PATIENCE
     try:
         code = _talked(options, stage, screen)
     except (KeyboardInterrupt, SystemExit) as error:
         screen.end_line()
-        patience = _HURRY
         code = error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else _INTERRUPTED
     finally:
-        closed = stage.close(patience)
+        closed = _closed(stage)
     if not closed:
         # Something does not end, maybe a tool in a thread, and nothing can make it.
         sys.stdout.flush()
         os._exit(code)
     return code
+
+
+def _closed(stage: Stage[Talk]) -> bool:
+    """Let servers and connections end; tell whether they did, before the user would wait no longer."""
+    try:
+        return stage.close(_PATIENCE)
+    except KeyboardInterrupt:
+        return False
 
 
 def _talked(options: argparse.Namespace, stage: Stage[Talk], screen: Screen) -> int:

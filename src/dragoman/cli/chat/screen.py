@@ -26,7 +26,7 @@ class Screen:
         self.pretty = pretty
         self._out = out
         self._beside = out if pretty else err
-        self._coloured = self._beside.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self._coloured = pretty and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self._shown = out.isatty()
         self._begun = False
         """Something stands on the line that answers are written to."""

@@ -5,8 +5,8 @@ that asking again is asking once. A conversation with a name is read from the st
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from uuid import uuid4
 
 from msgspec import Struct, structs
@@ -86,16 +86,15 @@ class Talk:
     async def load(self) -> None:
         """Read what was said before in a conversation that is kept."""
         if self._wants.session:
-            self.history = (await self._opened()).messages
+            with _reaching_store():
+                self.history = (await self._opened()).messages
 
     async def turn(self, prompt: str, tell: Callable[[Step], None]) -> RunEnded | None:
         """Say something and tell what happens then; None if it was stopped before it began."""
         self._stopped = False
         try:
-            return await self._turn(Message(role="user", parts=(Text(text=encodable(prompt)),)), tell)
-        except Unavailable as error:
-            words = f"the store of conversations cannot be reached: {error}"
-            raise Problem("unreachable", words, code="sessions") from None
+            with _reaching_store():
+                return await self._turn(Message(role="user", parts=(Text(text=encodable(prompt)),)), tell)
         finally:
             self._agent = None
 
@@ -146,6 +145,15 @@ class Talk:
         self._stopped = True
         if self._agent is not None:
             self._agent.cancel(self._run, "now")
+
+
+@contextmanager
+def _reaching_store() -> Generator[None]:
+    try:
+        yield
+    except Unavailable as error:
+        words = f"the store of conversations cannot be reached: {error}"
+        raise Problem("unreachable", words, code="sessions") from None
 
 
 @asynccontextmanager

@@ -52,25 +52,34 @@ class Turns:
         self.calls = Calls()
         self._parts: dict[int, AnyPart] = {}
         self._progressed = 0.0
+        self._stopping = False
+        """The turn was told to end: what it asked before is not asked any more."""
 
     def take(self, prompt: str) -> bool:
         """Say something, show what comes, and tell whether it is an answer."""
         told: SimpleQueue[Step | None] = SimpleQueue()
         turn = self._stage.start(self._talk.turn(prompt, told.put))
         turn.add_done_callback(lambda _: told.put(None))
-        with self._interrupts.stopping(lambda: self._stage.soon(self._talk.stop)):
+        self._stopping = False
+        with self._interrupts.stopping(self._stop):
             while (step := told.get()) is not None:
                 self._show(step)
             self._screen.end_line()
         try:
             ended = turn.result()
         except Problem as problem:
-            self.fail(problem)
+            self._fail(problem)
+            return False
+        except Exception as error:  # noqa: BLE001  what was said so far is worth more than the turn
+            self._fail(Problem("internal", f"something here is broken ({type(error).__name__}: {error})"))
             return False
         return self._over(ended)
 
-    def fail(self, problem: Problem) -> None:
-        """Tell what went wrong, and what to do."""
+    def _stop(self) -> None:
+        self._stopping = True
+        self._stage.soon(self._talk.stop)
+
+    def _fail(self, problem: Problem) -> None:
         self._screen.note(f"error: {problem.message}", "red")
         if remedy := remedies.remedy(problem):
             self._screen.note(f"what to do: {remedy}")
@@ -80,7 +89,7 @@ class Turns:
             self._screen.note("stopped", "yellow")
             return False
         if ended.problem is not None and ended.stop == "failed":
-            self.fail(ended.problem)
+            self._fail(ended.problem)
             return False
         if not self._aloud and ended.text:
             self._screen.answer(ended.text.removesuffix("\n") + "\n")
@@ -88,7 +97,8 @@ class Turns:
             self._screen.note(words, "yellow")
         statistics = ended.statistics
         if self._screen.pretty:
-            counted = f"{statistics.turns} turns, {statistics.calls} calls, " if statistics.calls else ""
+            plural = "s" if statistics.calls > 1 else ""
+            counted = f"{statistics.turns} turns, {statistics.calls} call{plural}, " if statistics.calls else ""
             self._screen.note(f"{counted}{statistics.tokens:,} tokens, {statistics.seconds:.1f} s")
         return remedies.succeeded(ended)
 
@@ -161,6 +171,8 @@ class Turns:
 
     def _ask(self, asked: ApprovalAsked) -> None:
         call, consent = asked.call, self._talk.consent
+        if self._stopping:
+            return
         if consent.holds(call):
             self._answer(asked, yes=True)
             return
@@ -177,7 +189,7 @@ class Turns:
                 raise
             self._interrupts.armed = True
             self._screen.reply("")
-            self._stage.soon(self._talk.stop)
+            self._stop()
             return
         self._interrupts.armed = False
         if word == "always" and scope:

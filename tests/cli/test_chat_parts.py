@@ -1,0 +1,99 @@
+"""Pieces of `dragoman chat` by themselves: what a person reads, and what a word of theirs covers."""
+
+import io
+import json
+
+from dragoman.agent import CallProgressed, CallStarted, Wish
+from dragoman.cli.chat.calls import Calls, begun, over, unfolded, whole
+from dragoman.cli.chat.consent import Consent
+from dragoman.cli.chat.interrupts import Interrupts
+from dragoman.cli.chat.lines import Pipe
+from dragoman.cli.chat.saving import save
+from dragoman.cli.chat.screen import Screen, harmless
+from dragoman.cli.chat.turns import Turns
+from dragoman.core.parts import Data, Inline, Media, Text, ToolCall, ToolResult
+from dragoman.core.request import Message
+from dragoman.tools import Execution, Handler, Progress, tool
+
+
+def call(name="send", **arguments):
+    return ToolCall(id=f"call_{name}_{len(arguments)}", name=name, arguments=json.dumps(arguments))
+
+
+def handler(**flags) -> Handler:
+    @tool(name="send", **flags)
+    def send(url: str = "") -> str:
+        """Send."""
+        return url
+
+    return send
+
+
+def test_a_tool_that_changes_things_is_asked_for_until_always_is_said_or_it_was_named():
+    wish = Wish(run="r", call=call(), handler=handler(side_effects=True))
+    consent = Consent(lambda _: False)
+    assert consent(wish) == "ask"
+    assert consent.scope(wish.call) == "every call of send in this conversation"
+    consent.hold(wish.call)
+    assert consent(wish) == "allow"
+    assert Consent(lambda name: name == "send")(wish) == "allow"
+    assert Consent(lambda _: False)(Wish(run="r", call=call(), handler=handler())) == "allow"
+
+
+def test_always_for_what_leaves_covers_one_host_and_neither_another_nor_an_unclear_one():
+    consent = Consent(lambda _: True)
+    sending = handler(sends_out=True, destination="url")
+
+    def wished(url):
+        wish = Wish(run="r", call=call(url=url), handler=sending, egress="something untrusted was read")
+        assert consent(wish) == "ask"
+        return wish.call
+
+    first = wished("https://a.example/1")
+    assert not consent.holds(first)
+    consent.hold(first)
+    assert consent.holds(wished("https://a.example/2"))
+    assert not consent.holds(wished("https://b.example/"))
+    unclear = wished("https://a.example\\@b.example/")
+    assert consent.scope(unclear) == ""
+    consent.hold(unclear)
+    assert not consent.holds(unclear)
+
+
+def test_a_call_and_its_result_are_a_line_each_and_whole_if_wanted():
+    made = call(text="a\n" * 200)
+    calls = Calls()
+    shown, new = calls.shown(made)
+    assert new
+    assert begun(shown, 60) == "[1] send(text=" + "a " * 22 + "…)"
+    content = (Text(text="\n  first line\nsecond"), Data(json=b'{"a":[1]}'))
+    execution = Execution(result=ToolResult(call_id=made.id, content=content), outcome="succeeded", milliseconds=1234)
+    assert over(calls.ended(made, execution), 200) == "[1] send: 1.2 s, 43 characters: first line"
+    assert "second" in unfolded(shown)
+    assert calls.shown(made)[0].number == 2
+
+
+def test_media_in_a_result_is_told_of():
+    picture = Media(kind="image", media_type="image/png", source=Inline("QUJDRA=="))
+    assert whole((picture,)) == "(image/png, 6 bytes)"
+
+
+def test_what_others_wrote_does_nothing_to_a_terminal():
+    assert harmless("a\x1b]0;t\x07\tb\r\nc\rd\u202ee\x9bf") == "a\ufffd]0;t\ufffd\tb\nc\ufffdd\ufffde\ufffdf"
+
+
+def test_a_call_that_says_how_far_it_is_is_shown_now_and_then():
+    out, err = io.StringIO(), io.StringIO()
+    turns = Turns(None, None, Screen(out, err, pretty=False), Pipe(), Interrupts())
+    made = call()
+    turns._show(CallStarted(made))
+    turns._show(CallProgressed(Progress(made, 1, 4, "reading")))
+    turns._show(CallProgressed(Progress(made, 2, 4, "still reading")))
+    assert err.getvalue() == "→ [1] send()\n… [1] 1 of 4 reading\n"
+    assert out.getvalue() == ""
+
+
+def test_what_a_tool_returned_cannot_end_its_block_in_a_saved_conversation(tmp_path):
+    result = ToolResult(call_id="1", name="send", content=(Text(text="```\n# Not a title"),))
+    save(tmp_path / "talk.md", [Message(role="user", parts=(result,))], [], "m", anew=False)
+    assert "````\n```\n# Not a title\n````\n" in (tmp_path / "talk.md").read_text()
