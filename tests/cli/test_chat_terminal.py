@@ -1,6 +1,7 @@
 """`dragoman chat` on a real terminal: what comes is shown as it comes, a person is asked, and Ctrl-C ends a turn."""
 
 import asyncio
+import re
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -54,6 +55,10 @@ def chatting(
             yield seen, simulator
 
 
+def was_run(seen: str, number: int) -> bool:
+    return re.search(rf"← \[{number}\] \w+: \d+\.\d s, ", seen) is not None
+
+
 def test_a_conversation_on_a_terminal_is_coloured_and_what_a_model_says_does_not_steer_it(tmp_path):
     with chatting(tmp_path, "--tools", "web_fetch") as (seen, _):
         assert "gemini/gemini-3-flash, 2 tools" in seen.prompt()
@@ -100,11 +105,11 @@ def test_a_call_that_changes_things_is_run_with_a_word_once_or_always_and_not_wi
         seen.type("call plain__colour\n")
         seen.expect("how all: ")
         seen.type("y\n")
-        assert "← [2] plain__colour: 0." in seen.prompt()
+        assert was_run(seen.prompt(), 2)
         seen.type("call plain__colour\n")
         seen.expect("how all: ")
         seen.type("always\n")
-        assert "← [3] plain__colour: 0." in seen.prompt()
+        assert was_run(seen.prompt(), 3)
         seen.type("call plain__colour\n")
         assert "run it?" not in seen.prompt()
         seen.type("/show 1\n")
@@ -210,9 +215,9 @@ def test_after_a_page_was_read_the_next_is_asked_for_and_always_holds_for_its_ho
             assert "something untrusted was read before" in asked
             assert f"always is for every call of web_fetch to {here} in this conversation" in asked
             seen.type("a\n")
-            assert "← [2] web_fetch: 0." in seen.prompt()
+            assert was_run(seen.prompt(), 2)
             seen.type(f"fetch {here}/c\n")
-            assert "← [3] web_fetch: 0." in seen.prompt()
+            assert was_run(seen.prompt(), 3)
             seen.type(f"fetch {there}/d\n")
             seen.expect("how all: ")
             seen.type("n\n")
