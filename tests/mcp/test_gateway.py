@@ -59,6 +59,17 @@ def test_the_tools_of_a_server_are_asked_for_in_every_way():
         assert [block.type for block in heard.raw.content] == ["mcp_tool_use", "mcp_tool_result", "text"]
 
 
+@pytest.mark.parametrize(("settings", "told"), [({}, "was not run"), ({"local": True}, "colour done | colour done")])
+def test_a_server_of_which_nothing_is_known_is_asked_once_and_one_that_keeps_to_itself_again(settings, told):
+    script = one_after_another(("near__colour", {}), ("near__colour", {}))
+    agents = {"helper": AgentTable(model="gem", tools=("near",))}
+    with (
+        in_thread(script=script) as simulator,
+        serving(simulator, servers={"near": plain(**settings)}, agents=agents) as gateway,
+    ):
+        assert told in Client(gateway, "chat", stream=False, model="helper").ask("go").text
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("dialect", CLIENTS)
