@@ -71,6 +71,11 @@ def test_a_request_is_read_and_answered():
     assert run(echo, steps) == "POST /a b/c {'x': '1', 'y': ''} yes 5"
 
 
+def test_the_value_of_a_header_has_no_blanks_around_it():
+    request = b"GET / HTTP/1.1\r\nhost: x\r\nx-a: \t one two \t \r\nconnection: close\r\n\r\n"
+    assert run(echo, lambda server: said(server, request)).endswith(b"GET / {} one two 0")
+
+
 def test_a_connection_is_used_again():
     async def steps(server: Server) -> bytes:
         return await said(server, b"GET /1 HTTP/1.1\r\n\r\n", b"GET /2 HTTP/1.1\r\nConnection: close\r\n\r\n")

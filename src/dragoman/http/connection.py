@@ -182,7 +182,7 @@ class Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         self._grow_head(len(name) + len(value))
         if self._stage == "head":  # what comes behind the body was not there when it was decided about
-            self._headers.append((name.decode("latin-1").lower(), value.decode("latin-1")))
+            self._headers.append((name.decode("latin-1").lower(), value.rstrip(b" \t").decode("latin-1")))
 
     def on_headers_complete(self) -> None:
         self._stage = "body"

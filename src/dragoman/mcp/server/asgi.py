@@ -69,7 +69,7 @@ async def answered(application: Application, exchange: Exchange, caller: Caller)
         "raw_path": path.encode("latin-1", "replace"),
         "query_string": query.encode("latin-1", "replace"),
         "root_path": "",
-        "headers": [(name.encode("latin-1"), value.strip().encode("latin-1")) for name, value in request.headers],
+        "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in request.headers],
         "client": None,
         "server": None,
         "state": {},
