@@ -1,9 +1,12 @@
 """`dragoman chat` where nobody sits before it: in scripts and pipes answers alone are on standard output."""
 
+import asyncio
+import contextlib
 import io
 import json
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Generator
@@ -16,6 +19,9 @@ import dragoman
 from cli.terminal import environment
 from dragoman.cli import main
 from dragoman.config import NOBODY
+from dragoman.http.background import in_background
+from dragoman.http.exchange import Exchange
+from dragoman.http.server import listening
 from dragoman.mcp.server.caller import LOCAL
 from dragoman.simulator import Answer, Call, Received, read_fault
 from dragoman.simulator.serving import Running, in_thread
@@ -42,6 +48,8 @@ def script(received: Received) -> Any:
         case "call":
             call = Call(id="1", name=rest, arguments={"url": "https://example.invalid/\x1b"})
             return Answer(text="Let me see.", calls=(call,), end="calls")
+        case "fetch":
+            return Answer(calls=(Call(id="1", name="web_fetch", arguments={"url": rest}),), end="calls")
         case "cut":
             return Answer(text="This is", end="length")
         case "count":
@@ -176,6 +184,33 @@ def test_a_named_conversation_goes_on_in_the_next_process_and_begins_anew_if_tol
     chat("--session", "tale", "--once", "and on")
     texts = [part["text"] for turn in asked(simulator)["contents"] for part in turn["parts"]]
     assert texts == ["once more", "You said once more.", "and on"]
+
+
+async def _never(_: Exchange) -> None:
+    await asyncio.Event().wait()
+
+
+def test_a_named_conversation_goes_on_from_a_turn_whose_process_was_killed(chat, simulator, tmp_path):
+    store = tmp_path / "sessions.db"
+    with in_background(lambda: listening(_never, grace=0), "pages") as pages:
+        private = f'[web]\nprivate = ["{pages.base_url.removeprefix("http://")}"]\n'
+        more = f'{private}[sessions]\nurl = "sqlite:///{store}"\n'
+        chat("--session", "tale", "--once", "hello", more=more)
+        options = ("--session", "tale", "--once", f"fetch {pages.base_url}")
+        with subprocess.Popen(  # noqa: S603
+            [*COMMAND, *options], stderr=subprocess.PIPE, cwd=tmp_path, env=environment(tmp_path)
+        ) as process:
+            assert b"[1] web_fetch(" in process.stderr.readline()
+            process.kill()
+    with contextlib.closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("UPDATE runs SET alive = alive - 60")
+    code, out, _ = chat("--session", "tale", "--once", "still there?", more=more)
+    assert (code, out) == (0, "You said still there?.\n")
+    body = simulator.requests[-1].body.decode()
+    assert body.count("this call was interrupted") == 1
+    assert options[-1] in body
+    chat("--session", "tale", "--once", "and now?", more=more)
+    assert simulator.requests[-1].body.decode().count("this call was interrupted") == 1
 
 
 def test_a_named_conversation_belongs_to_whoever_starts_processes_here_as_those_of_query_do():

@@ -1,7 +1,8 @@
 """A conversation with an agent, from turn to turn.
 
 Rules: the history is valid whenever a turn is over, however it ended. A prompt to which nothing came is forgotten, so
-that asking again is asking once. A conversation with a name is read from the store before each turn and kept after it.
+that asking again is asking once. A conversation with a name is read from the store before each turn and kept after it;
+while a turn runs it is written down, so that one whose process is killed is known to the next.
 """
 
 import asyncio
@@ -11,13 +12,14 @@ from uuid import uuid4
 
 from msgspec import Struct, structs
 
-from dragoman.agent import Agent, Compaction, RunEnded, Step, summary_by
+from dragoman.agent import Agent, Compaction, Recorder, RunEnded, Step, summary_by
 from dragoman.cli.chat.consent import Consent
 from dragoman.cli.chat.role import equipped, require_known, role_of, roster_of
 from dragoman.config import NOBODY, Config
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
+from dragoman.gateway.sessions.unfinished import Unfinished
 from dragoman.server.bench import Bench, open_bench
 from dragoman.server.watching import log
 from dragoman.server.watching.watch import Watch
@@ -99,28 +101,57 @@ class Talk:
             self._agent = None
 
     async def _turn(self, said: Message, tell: Callable[[Step], None]) -> RunEnded | None:
-        opened = await self._opened() if self._wants.session else None
-        before = self.history if opened is None else opened.messages
-        head = (Message(role="system", parts=(Text(text=self.role.system),)),) if self.role.system else ()
+        if not self._wants.session:
+            ended = await self._ran(self.history, said, tell, f"run_{uuid4().hex}")
+            self.history = self._after(ended, self.history, said)
+            return ended
+        opened = await self._opened()
+        unfinished = Unfinished(self._conversations.runs, opened)
+        found = await unfinished.found()
+        before = () if self._anew else found
+        try:
+            run, recorder = unfinished.run, unfinished.recorder
+            ended = await self._ran(before, said, tell, run, recorder, untrusted=not opened.whole)
+            self.history = self._after(ended, before, said)
+            if self.history != opened.messages:
+                await self._conversations.keep(opened, self.history, self.role.model)
+                self._anew = False
+        finally:
+            await unfinished.close()
+        return ended
+
+    def _after(self, ended: RunEnded | None, before: tuple[Message, ...], said: Message) -> tuple[Message, ...]:
+        """Return the history after a run; as it was before if nothing came."""
+        if ended is None or ended.history[-1:] == (said,):
+            return before
+        return ended.history[1 if self.role.system else 0 :]
+
+    async def _ran(  # noqa: PLR0913  what a run needs
+        self,
+        before: tuple[Message, ...],
+        said: Message,
+        tell: Callable[[Step], None],
+        run: str,
+        recorder: Recorder | None = None,
+        *,
+        untrusted: bool = False,
+    ) -> RunEnded | None:
+        system = self.role.system
+        head = (Message(role="system", parts=(Text(text=system),)),) if system else ()
         request = Request(model=self.role.model, messages=(*head, *before, said), stream=True)
         if self._stopped:
             return None
-        self._agent, self._run = self._made(), f"run_{uuid4().hex}"
-        cut_off = opened is not None and not opened.whole
+        self._agent, self._run = self._made(recorder), run
         ended: RunEnded | None = None
-        async with aclosing(self._agent.steps(request, run=self._run, untrusted=cut_off)) as steps:
+        async with aclosing(self._agent.steps(request, run=run, untrusted=untrusted)) as steps:
             async for step in steps:
                 if isinstance(step, RunEnded):
                     ended = step
                 else:
                     tell(step)
-        if ended is not None and ended.history[-1:] != (said,):
-            self.history, self._anew = ended.history[len(head) :], False
-            if opened is not None:
-                await self._conversations.keep(opened, self.history, self.role.model)
         return ended
 
-    def _made(self) -> Agent:
+    def _made(self, recorder: Recorder | None) -> Agent:
         role = self.role
         return Agent(
             self._model,
@@ -128,6 +159,7 @@ class Talk:
             limits=structs.replace(role.limits, approval=_LONG if self._wants.can_ask else 0.0),
             approve=self.consent,
             destinations=role.destinations,
+            recorder=recorder,
             compaction=Compaction(summarise=summary_by(self._model, role.model), context=_CONTEXT),
         )
 

@@ -19,6 +19,7 @@ from dragoman.agent import Agent, ApprovalAsked, Limits, RunEnded, Statistics, S
 from dragoman.core.parts import Media, Refusal, Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, Thinking
+from dragoman.gateway.sessions.unfinished import Unfinished
 from dragoman.mcp.bridge import content_to
 from dragoman.mcp.server.approving import Approver
 from dragoman.mcp.server.asking import Effort, Part, question
@@ -26,7 +27,6 @@ from dragoman.mcp.server.caller import Caller, caller_of
 from dragoman.mcp.server.job import current_job
 from dragoman.mcp.server.progress import Progress
 from dragoman.mcp.server.service import Service
-from dragoman.mcp.server.unfinished import Unfinished
 from dragoman.sessions.values import Unavailable
 
 NAME = "query"

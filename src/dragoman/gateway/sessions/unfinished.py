@@ -1,6 +1,6 @@
-"""Calls of `query` that a process began and did not live to end: what they said and did is where the next one goes on.
+"""Turns that a process began and did not live to end: what was said and done in them is where the next one goes on.
 
-Rules: while a call runs, its run is written down under the state of the conversation that it goes on from. When the
+Rules: while a turn runs, its run is written down under the state of the conversation that it goes on from. When the
 conversation is kept, the run is forgotten: nothing stands there twice. Found again is only what was interrupted.
 """
 
@@ -14,7 +14,7 @@ from dragoman.sessions.values import Unavailable
 
 
 class Unfinished:
-    """The run of one call, from what was left before it to its own end."""
+    """The run of one turn, from what was left before it to its own end."""
 
     def __init__(self, runs: Runs, opened: Opened) -> None:
         self._runs = runs
@@ -25,7 +25,7 @@ class Unfinished:
         """Writes the run down; None while another process may still be at the same place."""
 
     async def found(self) -> tuple[Message, ...]:
-        """Return what was said so far, and what an interrupted call said and did after that."""
+        """Return what was said so far, and what was said and done in an interrupted turn after that."""
         past = await past_run(self._runs, self._owner, self.run)
         if past is not None and past.status == RUNNING:
             return self._messages
