@@ -16,11 +16,12 @@ PAIRS = [(s, t) for s in DIALECTS for t in DIALECTS if s != t]
 
 
 @needs_shelf
+@pytest.mark.parametrize("step", [pytest.param(4, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("source", "target"), PAIRS)
-def test_every_leaf_survives_or_is_in_the_ledger(source, target):
+def test_every_leaf_survives_or_is_in_the_ledger(source, target, step):
     wrong: dict[str, str] = {}
     counts: collections.Counter[str] = collections.Counter()
-    for name, body in distinct_requests(source):
+    for name, body in distinct_requests(source)[::step]:
         for where, wanted, changed in canaries(body):
             try:
                 told = translate_request(Call(json.dumps(changed).encode(), "m"), source, target, model=MODELS[target])
@@ -37,8 +38,8 @@ def test_every_leaf_survives_or_is_in_the_ledger(source, target):
             elif not alive and where not in booked:
                 wrong.setdefault(f"{_shape(where)} vanished", f"{name} {where}")
     assert not wrong, "\n".join(f"{what}: {example}" for what, example in sorted(wrong.items()))
-    assert counts["alive"] > 1000
-    assert counts["booked"] > 100
+    assert counts["alive"] > 1000 // step
+    assert counts["booked"] > 100 // step
 
 
 def _shape(where: str) -> str:

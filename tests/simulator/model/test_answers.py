@@ -183,6 +183,11 @@ def test_calls_that_do_not_fit_are_not_made():
     assert answer(ask("weather in Paris", WEATHER, max_tokens=100)).end == "calls"
 
 
+def test_a_thought_that_is_too_long_ends_an_answer_before_a_stop_sequence_can():
+    said = answer(Ask(model="m", turns=(), max_tokens=0, stop=('"',), output_schema={"type": None}, thinks=True))
+    assert (said.end, said.usage.output, said.stopped_by) == ("length", 0, "")
+
+
 def test_a_thought_takes_tokens_too():
     said = answer(ask("hello", thinks=True, max_tokens=4))
     assert (said.end, said.text, len(said.thought)) == ("length", "", 16)

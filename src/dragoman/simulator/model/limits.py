@@ -9,14 +9,14 @@ from dragoman.simulator.talk import Answer, AnswerEnd, Ask
 def limited(answer: Answer, ask: Ask) -> Answer:
     """Cut an answer where it must end. What comes first, a stop sequence or the last token, is what ends it."""
     left = None if ask.max_tokens is None else max(0, ask.max_tokens - text_tokens(answer.thought))
+    if left is not None and text_tokens(answer.thought) > (ask.max_tokens or 0):
+        cut = replace(answer, thought=answer.thought[: CHARACTERS * max(0, ask.max_tokens or 0)])
+        return _with_text(cut, "", end="length")
     place, stop = _stop(answer.text, ask.stop)
     if stop and (left is None or text_tokens(answer.text[:place]) <= left):
         return _with_text(answer, answer.text[:place], end="stop", stopped_by=stop)
     if left is None:
         return answer
-    if text_tokens(answer.thought) > (ask.max_tokens or 0):
-        cut = replace(answer, thought=answer.thought[: CHARACTERS * max(0, ask.max_tokens or 0)])
-        return _with_text(cut, "", end="length")
     spoken = text_tokens(answer.text)
     if spoken > left:
         return _with_text(answer, answer.text[: CHARACTERS * left], end="length")
