@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest
 
 help:
 	@echo "make test       the fast tests"
-	@echo "make test-slow  every test, slow ones included"
+	@echo "make test-slow  the others: long tables in full, real programs, long runs"
 	@echo "make conformance  the official conformance suite of MCP, from npm"
 	@echo "make check      ruff check, ruff format --check, pyright"
 	@echo "make run        the gateway on 127.0.0.1:8741; the simulator answers where no key is set"
@@ -46,7 +46,7 @@ test: $(STAMP)
 	$(PYTEST) -n $(JOBS) -m "not slow"
 
 test-slow: $(STAMP)
-	$(PYTEST) -n $(JOBS)
+	$(PYTEST) -n $(JOBS) -m slow
 
 # Every required scenario of both revisions of MCP, against what we have of client and server; fixtures only here.
 conformance: $(STAMP)

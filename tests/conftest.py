@@ -2,9 +2,45 @@
 
 import os
 from collections.abc import Generator
+from pathlib import Path
 from tempfile import TemporaryDirectory
+from zlib import crc32
 
 import pytest
+
+TABLES = {
+    "conformance/test_corpus_replies.py": 2,
+    "end_to_end/test_faults.py": 4,
+    "end_to_end/test_matrix.py": 4,
+    "http/test_limits.py": 2,
+    "interpreter/schemas/test_corpus.py": 2,
+    "laws/test_accepted_schemas.py": 3,
+    "laws/test_conversations.py": 2,
+    "laws/test_replies.py": 3,
+    "laws/test_requests.py": 2,
+    "mcp/test_peers.py": 2,
+    "server/test_clients.py": 2,
+    "server/test_limits.py": 2,
+    "simulator/chat/test_rules.py": 2,
+    "simulator/chat/test_stream.py": 2,
+    "simulator/gemini/test_replies.py": 3,
+    "simulator/gemini/test_rules.py": 2,
+    "simulator/messages/test_replies.py": 3,
+    "simulator/messages/test_rules.py": 2,
+    "simulator/responses/test_replies.py": 3,
+    "simulator/test_any_body_is_judged.py": 2,
+}
+"""Long tables of rows that are much alike: the fast tests take one row of so many, always the same; the slow ones all."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave most rows of long tables to the slow tests."""
+    here = Path(__file__).parent
+    for item in items:
+        share = TABLES.get(item.path.relative_to(here).as_posix(), 1) if item.path.is_relative_to(here) else 1
+        if crc32(item.nodeid.encode()) % share:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -85,7 +85,7 @@ def test_recorded_requests_are_translated_alike_whatever_frames_are_known(source
     assert frames.found > 4 * len(bodies)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=max(20, settings.default.max_examples // 3))
 @given(data=st.data(), pair=st.sampled_from(PAIRS), tidy=st.booleans(), spaced=st.booleans())
 def test_any_request_is_translated_alike_whatever_frames_are_known(data, pair, tidy, spaced):
     source, target = pair

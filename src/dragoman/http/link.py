@@ -144,6 +144,9 @@ class Link(asyncio.Protocol):
             self._completed()
 
     def on_body(self, body: bytes) -> None:
+        if self._taker is not None:
+            self._held.append(body)  # it is given away as soon as these bytes are read
+            return
         self._held_size += len(body)
         if self._drained is not None:
             if self._held_size > _ENOUGH_HELD:
@@ -192,15 +195,17 @@ class Link(asyncio.Protocol):
         return self._taken()
 
     def _taken(self) -> bytes:
-        held = self._held
-        taken = held[0] if len(held) == 1 else b"".join(held)
-        self._held = []
+        held, self._held = self._held, []
+        self._free()
+        return held[0] if len(held) == 1 else b"".join(held)
+
+    def _free(self) -> None:
+        """Nothing is held any more: reading goes on."""
         self._held_size = 0
         if self._paused:
             self._paused = False
             if not self.transport.is_closing():
                 self.transport.resume_reading()
-        return taken
 
     async def pour(self, take: "Callable[[bytes], bool]") -> bool:
         """Give what comes to `take` as soon as it comes, until it wants no more; tell whether the body is whole.
@@ -222,9 +227,13 @@ class Link(asyncio.Protocol):
 
     def _given(self, take: "Callable[[bytes], bool]") -> bool:
         """Give away what is held; tell whether there is more to wait for."""
-        if self._held:
+        held = self._held
+        if held:
+            self._held = []
+            if self._held_size:
+                self._free()
             try:
-                goes_on = take(self._taken())
+                goes_on = take(held[0] if len(held) == 1 else b"".join(held))
             except Exception as error:  # noqa: BLE001  it belongs to who waits, not to the connection
                 self._taker_failed = error
                 goes_on = False

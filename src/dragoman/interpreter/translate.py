@@ -275,15 +275,10 @@ class StreamTranslator:
         if len(events) == 1 and type(event := events[0]) is PartDelta:
             place = self._place if event.index == self._flowing else self._flow(event.index)
             if place is not None:
-                return self._grown(event, place)
+                if self._watch is not None:
+                    self._watch.grow(place, event.text)
+                return self._encoder.feed(event if place == event.index else PartDelta(place, event.text, event.piece))
         return self._told_all(events)
-
-    def _grown(self, event: PartDelta, place: int) -> bytes:
-        if place != event.index:
-            event = PartDelta(place, event.text, event.piece)
-        if self._watch is not None:
-            self._watch.grow(place, event.text)
-        return self._encoder.feed(event)
 
     def _told_all(self, events: list[Event]) -> bytes:
         told: list[bytes] = []
@@ -293,7 +288,10 @@ class StreamTranslator:
             if type(event) is PartDelta:
                 place = self._place if event.index == self._flowing else self._flow(event.index)
                 if place is not None:
-                    told.append(self._grown(event, place))
+                    straight = event if place == event.index else PartDelta(place, event.text, event.piece)
+                    told.append(encode(straight))
+                    if self._watch is not None:
+                        self._watch.grow(place, event.text)
                     continue
             self._flowing = -1
             if type(event) is Started and event.created is None:
