@@ -92,7 +92,7 @@ class ChatEncoder:
 
     def feed(self, event: Event) -> bytes:
         """Take the next event."""
-        if type(event) is PartDelta:
+        if isinstance(event, PartDelta):
             opened = self._parts.get(event.index)
             if opened is not None and opened.kind is Text and opened.head:
                 text = event.text
