@@ -53,7 +53,7 @@ class Incoming:
         self._link = link
         self._keep = keep
         self._over = False
-        encoding = self.header("content-encoding")
+        encoding = link.named.get("content-encoding", "")
         # We ask for plain bodies; some servers do not listen.
         self._inflater = None if is_plain(encoding) else Inflater(encoding)
 

@@ -177,18 +177,24 @@ class Connection(asyncio.Protocol):
 
     def on_url(self, url: bytes) -> None:
         self._url += url
-        self._grow_head(len(url))
+        self._head_size += len(url)
+        if self._head_size > self._limits.head:
+            self._refuse(431)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._grow_head(len(name) + len(value))
-        if self._stage == "head":  # what comes behind the body was not there when it was decided about
+        self._head_size += len(name) + len(value)
+        if self._head_size > self._limits.head or len(self._headers) > _MOST_HEADERS:
+            self._refuse(431)
+        elif self._stage == "head":  # what comes behind the body was not there when it was decided about
             self._headers.append((name.decode("latin-1").lower(), value.rstrip(b" \t").decode("latin-1")))
 
     def on_headers_complete(self) -> None:
         self._stage = "body"
         if self._refused or self._parser.should_upgrade():
             return
-        framing = {name: value for name, value in self._headers if name in _FRAMING}
+        framing = dict(self._headers)
+        if _FRAMING.isdisjoint(framing):
+            return
         length = framing.get("content-length", "0")
         self._encoding = framing.get("content-encoding", "")
         if "transfer-encoding" in framing and not self._in_known_chunks(framing["transfer-encoding"]):
@@ -308,11 +314,6 @@ class Connection(asyncio.Protocol):
         if self._task is not None:
             self._task.cancel()
         self._transport.abort()
-
-    def _grow_head(self, size: int) -> None:
-        self._head_size += size
-        if self._head_size > self._limits.head or len(self._headers) > _MOST_HEADERS:
-            self._refuse(431)
 
     def _refuse(self, status: int) -> None:
         """Say why this is no request and hang up; behind an answer that is under way only hang up."""

@@ -72,6 +72,8 @@ class Link(asyncio.Protocol):
         """The reply names no length: it ends with the connection."""
         self.status = 0
         self.headers: Headers = ()
+        self.named: dict[str, str] = {}
+        """The headers by name; of a name that stands twice the last."""
         self.headed = False
         self.complete = True
         self.failure: Failure | None = None
@@ -136,7 +138,8 @@ class Link(asyncio.Protocol):
         self.status = status
         self.headers = tuple(self._pairs)
         self.headed = True
-        self._unmeasured = not any(name in _MEASURES for name, _ in self.headers)
+        self.named = dict(self.headers)
+        self._unmeasured = _MEASURES.isdisjoint(self.named)
         if not self._parser.should_keep_alive():
             self.reusable = False
         if self._bodiless:

@@ -7,6 +7,7 @@ it, and by no more than a fixed number of such names.
 
 from bisect import bisect_left
 from collections.abc import Collection
+from operator import attrgetter
 
 from dragoman.core.response import Usage
 from dragoman.gateway.record import Record
@@ -16,6 +17,7 @@ QUIET = frozenset({"health", "metrics"})
 """Operations by which others look after us: they are no work."""
 UNKNOWN = "unknown"
 _MOST_LEARNED = 100
+_KIND = attrgetter("kind")
 
 
 class Metrics:
@@ -67,7 +69,7 @@ class Metrics:
                 for at, tokens in enumerate(_finer(usage), row + TOKENS_AT + 2):
                     numbers[at] += tokens or 0
         if record.losses or record.reply_losses:
-            kinds = [loss.kind for loss in record.all_losses]
+            kinds = [*map(_KIND, record.losses), *map(_KIND, record.reply_losses)]
             for at, kind in enumerate(LOSSES, row + LOSSES_AT):
                 numbers[at] += kinds.count(kind)
         if record.tries > 1:
