@@ -219,6 +219,34 @@ def test_an_address_that_the_user_wrote_carries_nothing_new():
     assert outside.sent == ["https://one.example/a", "https://two.example/b?x=1"]
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://docs.example.community/ne",
+        "https://docs.example.com",
+        "https://docs.example.community/news?",
+        "https://docs.example.community/new",
+        "//docs.example.community/news",
+    ],
+)
+def test_a_part_of_an_address_that_the_user_wrote_is_another_address(url):
+    outside = Outside()
+    model = Scripted([READS["a mail"]], [call("fetch", {"url": url}, "f")], [Text(text="Done.")])
+    told = "Read https://docs.example.community/news, and [this](https://docs.example.community/newer)."
+    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), asked(told))
+    assert outside.sent == []
+
+
+@pytest.mark.parametrize(
+    "told", ["Read https://a.example/b.", "(https://a.example/b)", "[b](https://a.example/b)!", "<https://a.example/b>"]
+)
+def test_an_address_is_known_in_a_sentence(told):
+    outside = Outside()
+    model = Scripted([READS["a mail"]], [call("fetch", {"url": "https://a.example/b"}, "f")], [Text(text="Done.")])
+    steps(agent(model, *outside.tools, limits=Limits(approval=0.01)), asked(told))
+    assert outside.sent == ["https://a.example/b"]
+
+
 def test_an_address_of_the_users_does_not_take_other_words_along():
     sent = []
 

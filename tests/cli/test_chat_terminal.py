@@ -89,6 +89,7 @@ def test_without_a_key_the_simulator_answers_and_says_so_and_no_color_is_heeded(
         assert not COLOUR.search(seen.raw)
 
 
+@pytest.mark.slow
 def test_a_call_that_changes_things_is_run_with_a_word_once_or_always_and_not_without(tmp_path):
     with chatting(tmp_path, more=SERVER) as (seen, simulator):
         seen.prompt()

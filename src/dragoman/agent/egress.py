@@ -5,6 +5,7 @@ history, a tool that can carry data out needs a person's word, unless all it sen
 address that the user wrote.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -19,6 +20,9 @@ from dragoman.tools.handler import joined
 
 _PORTS = {"http": 80, "https": 443}
 _SMALL = 1_000_000
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s<>\"'`|]+")
+_BEHIND = ".,;:!?)]}*_"
+"""What stands behind an address in a sentence, and is mostly not part of it."""
 _UNCLEAR = frozenset("\\ \t\r\n")
 """Characters by which two readers of one URL find two hosts in it."""
 
@@ -88,7 +92,7 @@ class Border:
         return f"{handler.name} would send data to {', '.join(map(_shown, places)) or 'a place unknown'}, and {before}"
 
     def _is_users(self, place: str) -> bool:
-        return "://" in place and any(place in text for text in self._words)
+        return any(place in _addresses(text) for text in self._words)
 
     def _is_listed(self, place: str) -> bool:
         host = host_of(place)
@@ -97,6 +101,12 @@ class Border:
         return any(
             host.endswith(listed[1:]) if listed.startswith("*.") else host == listed for listed in self._destinations
         )
+
+
+def _addresses(text: str) -> set[str]:
+    """Return the addresses in a text, whole: a part of one is another, and which part is chosen says something."""
+    found = _ADDRESS.findall(text)
+    return {*found, *(address.rstrip(_BEHIND) for address in found)}
 
 
 def host_of(url: str) -> str:

@@ -130,6 +130,8 @@ class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Entries for other programs rely on running where those run."""
     url: str = ""
     headers: dict[str, str] = {}
+    trusted: bool = False
+    local: bool = False
 
 
 def from_variable(text: str) -> dict[str, ToolServer]:
@@ -167,6 +169,8 @@ def _server(entry: _Entry) -> ToolServer:
         cwd=entry.cwd if entry.command else "",
         url=entry.url,
         headers=entry.headers,
+        trusted=entry.trusted,
+        local=entry.local,
     )
     check(entry.name, server)
     return server

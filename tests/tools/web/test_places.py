@@ -120,6 +120,7 @@ def test_nothing_else_is_read(open_files, url):
     told = told_of(open_files, url)
     assert told.failed
     assert "secret" not in words(told)
+    assert "Errno" not in words(told)
 
 
 def test_a_link_that_takes_the_place_of_a_directory_is_not_followed(open_files):

@@ -157,9 +157,13 @@ def told(server: str, call: ToolCall, result: ToolResult, approved: str) -> tupl
         "status": "failed" if result.failed else "completed",
         "approval_request_id": approved or None,
         "output": None if result.failed else words,
-        "error": words if result.failed else None,
+        "error": _execution_error(words) if result.failed else None,
     }
     return (json.encode(item),)
+
+
+def _execution_error(words: str) -> dict[str, Any]:
+    return {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": words}]}
 
 
 def _text(content: Iterable[Content]) -> str:
@@ -221,9 +225,20 @@ class _Past(Struct):
         return ToolCall(id=self.id, name=name, arguments=self.arguments or "{}", executor=executor)
 
     def result(self, call_id: str, executor: Executor) -> ToolResult:
-        error = self.error if isinstance(self.error, str) else json.encode(self.error).decode()
+        error = _words_of(self.error)
         content = (Text(text=error if self.output is None else self.output),)
         return ToolResult(call_id=call_id, content=content, failed=self.error is not None, executor=executor)
+
+
+def _words_of(error: Any) -> str:
+    """Return what an error says: its text, in OpenAI's form of it, or all of it."""
+    match error:
+        case str():
+            return error
+        case {"content": [{"text": str(words)}]} | {"message": str(words)}:
+            return words
+        case _:
+            return json.encode(error).decode()
 
 
 class _History:

@@ -71,10 +71,11 @@ def _read(directory: Path, steps: tuple[str, ...], most: int) -> bytes:
     except OSError as error:
         # A link is told like what is not there: nobody learns where it would have led.
         raise Refused("there is no such file" if error.errno != errno.EACCES else "it may not be read") from None
+    about = os.fstat(handle)
+    if not stat.S_ISREG(about.st_mode):
+        os.close(handle)  # a directory cannot even be made a file of
+        raise Refused("it is no file")
     with os.fdopen(handle, "rb") as file:
-        about = os.fstat(file.fileno())
-        if not stat.S_ISREG(about.st_mode):
-            raise Refused("it is no file")
         if about.st_size > most:
             raise Refused(f"it is larger than {most} bytes")
         return file.read(most)
