@@ -33,6 +33,10 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
     return {**outside, **compiled, **own, **more}
 
 
+_SETTLED = 10
+"""Looks in a row at which the program must be found waiting."""
+
+
 class Terminal:
     """What a person sees and types."""
 
@@ -55,6 +59,19 @@ class Terminal:
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C once the program waits for it.
+
+        Between showing a prompt and waiting for keys, Python's readline notes an interrupt and waits all the same. No
+        hand is that fast, but a test is.
+        """
+        end, quiet = time.monotonic() + 40.0, 0
+        status = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/stat")
+        while quiet < _SETTLED and time.monotonic() < end:
+            quiet = quiet + 1 if status.read_text().rpartition(")")[2].split()[0] == "S" else 0
+            time.sleep(0.01)
+        self.type(CTRL_C)
 
     def expect(self, words: str, seconds: float = 40.0) -> str:
         """Read on until words stand there; return what stands between what was read before and their end."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.terminal import COLOUR, CTRL_C, CTRL_D, Terminal, terminal
+from cli.terminal import COLOUR, CTRL_D, Terminal, terminal
 from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listening
@@ -89,7 +89,6 @@ def test_without_a_key_the_simulator_answers_and_says_so_and_no_color_is_heeded(
         assert not COLOUR.search(seen.raw)
 
 
-@pytest.mark.slow
 def test_a_call_that_changes_things_is_run_with_a_word_once_or_always_and_not_without(tmp_path):
     with chatting(tmp_path, more=SERVER) as (seen, simulator):
         seen.prompt()
@@ -119,7 +118,7 @@ def test_a_call_that_changes_things_is_run_with_a_word_once_or_always_and_not_wi
         assert "plain__hang (changes things, so you are asked; reads what others wrote)" in seen.prompt()
         seen.type("call plain__hang plain__hang\n")
         seen.expect("how all: ")
-        seen.type(CTRL_C)
+        seen.interrupt()
         stopped = seen.prompt()
         assert "run it?" not in stopped
         assert stopped.count("plain__hang: cancelled") == 2
@@ -147,7 +146,7 @@ def test_once_on_a_terminal_a_person_is_asked_and_what_was_typed_before_is_no_an
 def test_ctrl_c_while_servers_start_leaves_and_ends_them(tmp_path):
     with chatting(tmp_path, more='[tools.mute]\ncommand = "sleep"\nargs = ["100"]\n') as (seen, _):
         assert until(lambda: list(tmp_path.glob("dragoman-mcp-*")))
-        seen.type(CTRL_C)
+        seen.interrupt()
         assert seen.ended() == 130
         assert not list(tmp_path.glob("dragoman-mcp-*"))
 
@@ -157,16 +156,16 @@ def test_ctrl_c_ends_the_turn_and_the_next_one_goes_on_from_what_was_said(tmp_pa
         seen.prompt()
         seen.type("count 5000\n")
         seen.expect("7 8 9")
-        seen.type(CTRL_C)
+        seen.interrupt()
         assert "stopped" in seen.prompt()
         seen.type("hello\n")
         assert "You said hello." in seen.prompt()
         told = simulator.requests[-1].json()["contents"]
         assert [turn["role"] for turn in told] == ["user", "model", "user"]
         assert told[1]["parts"][0]["text"].startswith("0 1 2 3 4 5 6 7 8 9")
-        seen.type(CTRL_C)
+        seen.interrupt()
         assert "once more leaves" in seen.prompt()
-        seen.type(CTRL_C)
+        seen.interrupt()
         assert seen.ended() == 130
 
 
@@ -181,7 +180,7 @@ def test_ctrl_c_in_a_call_gives_it_a_result_and_a_second_one_leaves(tmp_path):
             seen.prompt()
             seen.type(f"fetch {host}\n")
             seen.expect("→ [1] web_fetch(url=http://127.0.0.1")
-            seen.type(CTRL_C)
+            seen.interrupt()
             stopped = seen.prompt()
             assert "← [1] web_fetch: cancelled" in stopped
             assert "stopped" in stopped
@@ -190,9 +189,9 @@ def test_ctrl_c_in_a_call_gives_it_a_result_and_a_second_one_leaves(tmp_path):
             assert "was interrupted" in simulator.requests[-1].body.decode()
             seen.type(f"fetch {host}\n")
             seen.expect("how all: ")
-            seen.type(CTRL_C)
+            seen.interrupt()
             assert "stopped" in seen.prompt()
-            seen.type(CTRL_C)
+            seen.interrupt()
             assert seen.ended() == 130
 
 
