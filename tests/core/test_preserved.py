@@ -1,6 +1,7 @@
 """Messages that are written down come back as they were."""
 
 import pytest
+from hypothesis import given, settings
 
 from dragoman.core.parts import (
     Citation,
@@ -21,6 +22,7 @@ from dragoman.core.parts import (
 from dragoman.core.preserved import preserved, restored
 from dragoman.core.request import Message
 from dragoman.core.value import Extras
+from strategies import requests
 
 SIGNED = Signature("google", "abc", "item")
 PARTS = (
@@ -48,6 +50,12 @@ def test_a_part_comes_back_with_all_that_is_in_it(part):
     message = Message(role="assistant", parts=(part,), name="x", extras=Extras("chat", {"/y": b"3"}))
     (back,) = restored(preserved([message]))
     assert repr(back) == repr(message)
+
+
+@settings(max_examples=5)
+@given(requests())
+def test_every_message_comes_back_as_it_was(request):
+    assert restored(preserved(request.messages)) == request.messages
 
 
 def test_messages_keep_their_order():

@@ -3,51 +3,17 @@
 import asyncio
 
 import pytest
-from hypothesis import given, settings
-from msgspec import structs
 
 from dragoman.core.parts import (
-    Citation,
-    Data,
-    Inline,
-    Link,
-    Media,
-    Opaque,
-    Plain,
-    Reasoning,
-    Refusal,
-    Signature,
-    Stored,
     Text,
     ToolCall,
     ToolResult,
 )
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
-from dragoman.core.value import Extras
 from dragoman.sessions.conversations import Conversations, shortened
 from dragoman.sessions.store import Store
 from dragoman.sessions.urls import open_store
-from dragoman.sessions.writing import read, written
-from strategies import requests
-
-EVERYTHING = (
-    Text(text="a", citations=(Citation("gemini", b'{"x":1}', url="https://x.example", start=1),)),
-    Reasoning(texts=("one", "two"), signature=Signature("google", "c2ln")),
-    Reasoning(redacted=True, signature=Signature("anthropic", "x", item="rs_1")),
-    ToolCall(id="c1", name="f", arguments='{"a": 1 }', complete=False, extras=Extras("chat", {"/x": b"[1]"})),
-    ToolResult(
-        call_id="c1",
-        name="f",
-        content=(Text(text="t"), Data(json=b'{"is": "Text"}'), Media(kind="image", media_type="", source=Inline("AA"))),
-        failed=True,
-    ),
-    Media(kind="document", media_type="application/pdf", source=Link("https://x.example/a.pdf"), name="a.pdf"),
-    Media(kind="document", media_type="text/plain", source=Plain("words")),
-    Media(kind="image", media_type="image/png", source=Stored("google", "files/1")),
-    Refusal(text="no"),
-    Opaque(dialect="messages", raw=b'{"type":"x"}', refers="/id"),
-)
 
 
 @pytest.fixture
@@ -63,25 +29,6 @@ def user(text: str) -> Message:
 
 def model(text: str) -> Message:
     return Message(role="assistant", parts=(Text(text=text),))
-
-
-@pytest.mark.parametrize("part", EVERYTHING, ids=lambda part: type(part).__name__)
-def test_a_message_is_read_as_it_was_written(part):
-    message = Message(role="assistant", parts=(part, Text(text="after")), name="n")
-    again = read(written(message))
-    assert again == message
-    assert [structs.asdict(one) for one in again.parts] == [structs.asdict(one) for one in message.parts]
-
-
-@settings(max_examples=5)
-@given(requests())
-def test_every_message_is_read_as_it_was_written(request):
-    assert tuple(read(written(message)) for message in request.messages) == request.messages
-
-
-def test_what_is_no_message_is_not_taken_for_one():
-    with pytest.raises(TypeError, match="Text"):
-        read(b'{"is":"Text","text":"x"}')
 
 
 def test_a_conversation_goes_on_where_it_was(store: Store):

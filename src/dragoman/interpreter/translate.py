@@ -275,10 +275,13 @@ class StreamTranslator:
         if len(events) == 1 and type(event := events[0]) is PartDelta:
             place = self._place if event.index == self._flowing else self._flow(event.index)
             if place is not None:
-                if self._watch is not None:
-                    self._watch.grow(place, event.text)
-                return self._encoder.feed(event if place == event.index else PartDelta(place, event.text, event.piece))
+                return self._grown(event, place)
         return self._told_all(events)
+
+    def _grown(self, event: PartDelta, place: int) -> bytes:
+        if self._watch is not None:
+            self._watch.grow(place, event.text)
+        return self._encoder.feed(event if place == event.index else PartDelta(place, event.text, event.piece))
 
     def _told_all(self, events: list[Event]) -> bytes:
         told: list[bytes] = []
@@ -288,10 +291,7 @@ class StreamTranslator:
             if type(event) is PartDelta:
                 place = self._place if event.index == self._flowing else self._flow(event.index)
                 if place is not None:
-                    straight = event if place == event.index else PartDelta(place, event.text, event.piece)
-                    told.append(encode(straight))
-                    if self._watch is not None:
-                        self._watch.grow(place, event.text)
+                    told.append(self._grown(event, place))
                     continue
             self._flowing = -1
             if type(event) is Started and event.created is None:

@@ -12,12 +12,12 @@ from weakref import WeakValueDictionary
 from msgspec import Struct
 
 from dragoman.core.parts import ToolResult
+from dragoman.core.preserved import preserved, restored
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.sessions.runs import Runs
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conflict, Conversation, Item, Turn, fresh_key
-from dragoman.sessions.writing import read, written
 
 _DIALECT = "mcp"
 _PREFIX = "mcp:"
@@ -64,7 +64,7 @@ class Conversations:
         last = history.last
         if self._hours and last is not None and time() - last.created > self._hours * _HOUR:
             return Opened(name, (), kept)
-        messages = shortened(tuple(read(item.body) for item in history.items), self._longest)
+        messages = shortened(tuple(one for item in history.items for one in restored(item.body)), self._longest)
         return Opened(name, messages, kept, len(messages) == len(history.items))
 
     async def keep(self, opened: Opened, said: tuple[Message, ...], model: str) -> None:
@@ -79,7 +79,7 @@ class Conversations:
             parent=kept.head if goes_on else "",
             conversation=kept.id,
             model=model,
-            items=tuple(Item(fresh_key(), written(message), message.role == "assistant") for message in new),
+            items=tuple(Item(fresh_key(), preserved([message]), message.role == "assistant") for message in new),
             created=int(time()),
         )
         try:

@@ -93,13 +93,7 @@ class ChatEncoder:
     def feed(self, event: Event) -> bytes:
         """Take the next event."""
         if isinstance(event, PartDelta):
-            opened = self._parts.get(event.index)
-            if opened is not None and opened.kind is Text and opened.head:
-                text = event.text
-                opened.grown = True
-                opened.size += len(text)
-                return opened.head + encode(text) + opened.tail
-            return self._grow(opened, event.text, event.piece)
+            return self._grow(self._parts.get(event.index), event.text, event.piece)
         match event:
             case PartStarted(index, part):
                 return self._begin(index, part)
