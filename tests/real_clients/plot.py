@@ -62,9 +62,10 @@ class Plot:
 
 
 def _paired(turns: tuple[Turn, ...]) -> list[Result]:
-    """Return the results; each call must have one, turn by turn. Calls of one turn may be done in any order."""
+    """Return the results by their calls; each must have one, in its turn. Calls of one turn may be done in any order."""
     made = {call.id: at for at, turn in enumerate(turns) for call in turn.calls}
     results = [result for turn in turns for result in turn.results]
     assert sorted(result.call_id for result in results) == sorted(made), "a result is not paired with its call"
     assert [made[result.call_id] for result in results] == sorted(made.values()), "results are not in their turns"
-    return results
+    order = list(made)
+    return sorted(results, key=lambda result: order.index(result.call_id))
