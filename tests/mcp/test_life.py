@@ -138,7 +138,7 @@ def test_a_server_that_floods_standard_error_does_not_flood_the_log(caplog):
         (plain("broken", env={"TOKEN": "t0ken-secret"}), "it said: there is no database at db.test, token [redacted]"),
         (plain("silent", connect=0.5), "it did not answer within 0.5 seconds"),
         (plain("deaf", connect=0.5), "it did not answer within 0.5 seconds"),
-        (plain("wrong-list"), "it answered with what is not of this protocol: Input should be a valid dictionary"),
+        (plain("wrong-list"), "it answered with what is not of this protocol: Input should be a valid list"),
         (
             ToolServer(command="no-such-program-here"),
             "'no-such-program-here' cannot be run in a directory of its own: No such",
@@ -229,6 +229,24 @@ def test_tools_that_cannot_be_offered_are_named_and_the_others_are():
     assert list(status.tools) == ["p__", "p__colour"]
     assert "nothing is fetched" in status.unusable["outward"]
     assert "twice" in status.unusable["colour"]
+    assert not result.failed
+
+
+def test_what_is_no_tool_is_left_out_alone_and_told(caplog):
+    async def visit(peer: Visit):
+        return peer.status, await peer.call("p__colour")
+
+    status, result = visiting(visit, p=plain("impossible-tools"))
+    assert status.connected
+    assert list(status.tools) == ["p__colour"]
+    assert status.unusable == {
+        "text": "its definition is not of this protocol: Input should be 'object' at inputSchema.type",
+        "[1]": "its definition is not of this protocol: Field required at name",
+        "[2]": "its definition is not of this protocol: Input should be a valid dictionary or instance of Tool",
+        "none": "its definition is not of this protocol: Input should be a valid dictionary or instance of InputSchema"
+        " at inputSchema",
+    }
+    assert "a tool of p is not offered: text: its definition" in caplog.text
     assert not result.failed
 
 

@@ -10,6 +10,9 @@ try:
     from mcp.client.streamable_http import streamable_http_client
     from mcp.client.subscriptions import SubscriptionLost
     from mcp.shared.dispatcher import ProgressFnT
+    from mcp.shared.inbound import find_invalid_x_mcp_header
+    from mcp.shared.message import SessionMessage
+    from mcp_types.methods import validate_server_result
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
     from pydantic import ValidationError
 except ImportError as error:
@@ -21,12 +24,15 @@ __all__ = [
     "ElicitationFnT",
     "MCPError",
     "ProgressFnT",
+    "SessionMessage",
     "StdioServerParameters",
     "SubscriptionLost",
     "ValidationError",
     "anyio",
+    "find_invalid_x_mcp_header",
     "httpx2",
     "stdio_client",
     "streamable_http_client",
     "types",
+    "validate_server_result",
 ]

@@ -43,8 +43,11 @@ def listed(cursor):
     if MANNER == "bad-tools":
         bad = {"name": "outward", "inputSchema": {"type": "object", "$ref": "https://host.test/schema"}}
         return {"tools": [bad, tool("colour"), tool("colour"), {"name": "", "inputSchema": ANY}]}
+    if MANNER == "impossible-tools":
+        impossible = [{"name": "text", "inputSchema": {"type": "string"}}, {"inputSchema": ANY}, 7]
+        return {"tools": [*impossible, {"name": "none", "inputSchema": None}, tool("colour")]}
     if MANNER == "wrong-list" or tools.get("colour") == "Wrong.":
-        return {"tools": [{"name": "a", "inputSchema": 7}]}
+        return {"tools": 7}
     names = list(tools)
     start = int(cursor or 0)
     page = {"tools": [tool(name) for name in names[start : start + 3]]}

@@ -10,7 +10,7 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -19,8 +19,9 @@ from msgspec import Struct
 
 from dragoman.mcp.client.abilities import NO_ABILITIES, Abilities
 from dragoman.mcp.client.listening import listen
-from dragoman.mcp.client.listing import all_tools
+from dragoman.mcp.client.listing import Listed, all_tools
 from dragoman.mcp.client.reasons import words_of
+from dragoman.mcp.client.sieve import Sieve
 from dragoman.mcp.client.transports import Ends, Murmur, opened
 from dragoman.mcp.sdk import Client, MCPError, ProgressFnT, ValidationError, anyio, types
 from dragoman.mcp.settings import ToolServer
@@ -60,7 +61,7 @@ class Link:
         self,
         name: str,
         settings: ToolServer,
-        listed: Callable[[Sequence[types.Tool]], None],
+        listed: Callable[[Listed], None],
         abilities: Abilities = NO_ABILITIES,
     ) -> None:
         self.name = name
@@ -75,6 +76,7 @@ class Link:
         self._listed = listed
         self._told = ""
         self._murmur = Murmur(name, settings.secrets)
+        self._sieve = Sieve()
         self._live: Live | None = None
         self._forgot: Live | None = None
         """The last connection that the server has forgotten."""
@@ -136,12 +138,12 @@ class Link:
     async def _connection(self) -> None:
         """Connect, and stay as long as it lasts."""
         over = asyncio.Event()
-        self._murmur.last = ""
+        self._murmur.last, self._sieve = "", Sieve()
         deadline = anyio.current_time() + self.settings.connect
         ends = Ends(lambda: self._end(over), lambda: self._forgotten(over))
         with anyio.CancelScope(deadline=deadline) as self._scope:
             async with Client(
-                opened(self.settings, ends, self._murmur, self._abilities.auth),
+                opened(self.settings, ends, self._murmur, self._sieve.look_at, self._abilities.auth),
                 mode=_MODES[self.settings.protocol],
                 read_timeout_seconds=self.settings.connect,
                 client_info=types.Implementation(name="dragoman", version=_version()),
@@ -151,9 +153,9 @@ class Link:
             ) as client:
                 # What a server declares of its results is checked by us, where no schema can make the check run on.
                 setattr(client.session, "validate_tool_result", _unchecked)  # noqa: B010  it is a method
-                tools = await all_tools(client)
+                listed = await all_tools(client, self._sieve)
                 self._scope.deadline = math.inf
-                self._open(client, tools)
+                self._open(client, listed)
                 try:
                     await self._attend(client, over)
                 finally:
@@ -173,17 +175,17 @@ class Link:
         over.set()
         self._wake.set()
 
-    def _open(self, client: Client, tools: Sequence[types.Tool]) -> None:
+    def _open(self, client: Client, listed: Listed) -> None:
         self._live = Live(client, asyncio.get_running_loop().create_future())
         self.protocol = client.protocol_version
         info = client.server_info
         self.server = f"{info.name} {info.version}" if info is not None else ""
         self.error = self._told = ""
         self._stale = False
-        self._listed(tools)
+        self._listed(listed)
         self._opened.set()
         self.tried.set()
-        _LOG.info("%s is connected: %d tools, %s", self.name, len(tools), self.protocol)
+        _LOG.info("%s is connected: %d tools, %s", self.name, len(listed.tools), self.protocol)
 
     def _lose(self) -> None:
         live, self._live = self._live, None
@@ -215,13 +217,13 @@ class Link:
     async def _relist(self, client: Client) -> None:
         """Take in what there is now; a list that does not come changes nothing."""
         try:
-            tools = await all_tools(client)
+            listed = await all_tools(client, self._sieve)
         except (MCPError, ValidationError) as error:
             if isinstance(error, MCPError) and error.code == types.CONNECTION_CLOSED:
                 raise
             _LOG.warning("%s does not list its tools anew: %s", self.name, words_of(error, self.settings))
         else:
-            self._listed(tools)
+            self._listed(listed)
 
     def _changed(self) -> None:
         self._stale = True

@@ -15,10 +15,15 @@ def words_of(error: BaseException, settings: ToolServer) -> str:
             place = settings.cwd or "a directory of its own"
             return f"{settings.command!r} cannot be run in {place}: {error.strerror or error}"
         case ValidationError():
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            return f"it answered with what is not of this protocol: {first['msg']} at {place}"
+            return f"it answered with what is not of this protocol: {misfit(error)}"
         case MCPError(code=types.CONNECTION_CLOSED):
             return "it ended before it had answered" if settings.command else "the connection was closed"
         case _:
             return f"{error}" or type(error).__name__
+
+
+def misfit(error: ValidationError, skip: tuple[str | int, ...] = ()) -> str:
+    """Say what does not fit first, and where; `skip` is the way to what the words are about."""
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"][len(skip) if first["loc"][: len(skip)] == skip else 0 :]))
+    return f"{first['msg']} at {place}" if place else first["msg"]

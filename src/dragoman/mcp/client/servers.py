@@ -5,7 +5,7 @@ The order of tools is that of their names, whatever came first: a model's cache 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,8 +19,8 @@ from dragoman.tools import Handler, Registry
 
 if TYPE_CHECKING:
     from dragoman.mcp.client.link import Link
+    from dragoman.mcp.client.listing import Listed
     from dragoman.mcp.client.toolset import Toolset
-    from dragoman.mcp.sdk import types
 
 PATIENCE = 10.0
 
@@ -50,8 +50,8 @@ class Servers:
         link = Link(name, settings, partial(self._listed, name), self._abilities.get(name, NO_ABILITIES))
         return _Member(link, Toolset(name, settings, link.call))
 
-    def _listed(self, name: str, tools: "Sequence[types.Tool]") -> None:
-        self._members[name].tools.take(tools)
+    def _listed(self, name: str, listed: "Listed") -> None:
+        self._members[name].tools.take(listed)
         self._publish()
 
     def _publish(self) -> None:

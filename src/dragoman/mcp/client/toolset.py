@@ -17,6 +17,7 @@ from dragoman.core.parts import Text, ToolResult
 from dragoman.core.request import Tool
 from dragoman.mcp.bridge import result_from
 from dragoman.mcp.client.link import UnavailableError
+from dragoman.mcp.client.listing import Listed
 from dragoman.mcp.client.names import tool_name
 from dragoman.mcp.client.pins import Pins, fingerprint
 from dragoman.mcp.client.status import Blocked
@@ -43,14 +44,15 @@ class Toolset:
         self._settings = settings
         self._ask = ask
         self._pins = Pins(settings.pinned)
-        self._listed: Sequence[types.Tool] = ()
+        self._listed = Listed([], {})
 
-    def take(self, tools: Sequence[types.Tool]) -> None:
+    def take(self, listed: Listed) -> None:
         """Take in a list of tools as what there is now."""
         before, blocked = {each.tool: each.found for each in self.blocked}, list[Blocked]()
         known, self.handlers = self.handlers, {}
-        self._listed, self.prints, self.unusable = tools, {}, {}
-        for tool in sorted(tools, key=lambda tool: tool.name):
+        self._listed, self.prints = listed, {}
+        self._leave_out(listed)
+        for tool in sorted(listed.tools, key=lambda tool: tool.name):
             if not self._offered(tool.name):
                 continue
             found = fingerprint(tool)
@@ -77,6 +79,14 @@ class Toolset:
     def _offered(self, tool: str) -> bool:
         allow, deny = self._settings.allow, self._settings.deny
         return (not allow or _matches(tool, allow)) and not _matches(tool, deny)
+
+    def _leave_out(self, listed: Listed) -> None:
+        before, self.unusable = self.unusable, {}
+        for tool, reason in listed.left_out.items():
+            if self._offered(tool):
+                self.unusable[tool] = reason
+                if before.get(tool) != reason:
+                    _LOG.warning("a tool of %s is not offered: %s: %s", self._server, tool, reason)
 
     def _use(self, tool: types.Tool, found: str) -> None:
         if tool.name in self.handlers:

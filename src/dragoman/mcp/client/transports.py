@@ -32,9 +32,9 @@ Streams = tuple[Any, Any]
 
 @asynccontextmanager
 async def opened(
-    settings: ToolServer, ends: Ends, murmur: "Murmur", auth: httpx2.Auth | None = None
+    settings: ToolServer, ends: Ends, murmur: "Murmur", look: Callable[[Any], None], auth: httpx2.Auth | None = None
 ) -> AsyncGenerator[Streams]:
-    """Open the way to a server."""
+    """Open the way to a server; `look` sees each message that comes before anybody else does."""
     async with AsyncExitStack() as stack:
         if settings.command:
             reading, writing = await _process(settings, murmur, stack)
@@ -42,7 +42,7 @@ async def opened(
             client = await stack.enter_async_context(WatchfulClient(settings, ends, auth))
             way = streamable_http_client(settings.url, http_client=client, max_sse_event_size=LARGEST)
             reading, writing = await stack.enter_async_context(way)
-        yield _Watched(reading, ends.over), writing
+        yield _Watched(reading, ends.over, look), writing
 
 
 async def _process(settings: ToolServer, murmur: "Murmur", stack: AsyncExitStack) -> Streams:
@@ -61,11 +61,12 @@ async def _process(settings: ToolServer, murmur: "Murmur", stack: AsyncExitStack
 
 
 class _Watched:
-    """A stream that tells when it is over."""
+    """A stream that shows what comes, and tells when it is over."""
 
-    def __init__(self, inner: Any, over: Callable[[], None]) -> None:
+    def __init__(self, inner: Any, over: Callable[[], None], look: Callable[[Any], None]) -> None:
         self._inner = inner
         self._over = over
+        self._look = look
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -75,10 +76,12 @@ class _Watched:
 
     async def __anext__(self) -> Any:
         try:
-            return await self._inner.__anext__()
+            message = await self._inner.__anext__()
         except (StopAsyncIteration, anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._over()
             raise
+        self._look(message)
+        return message
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,0 +1,50 @@
+"""What stands in a list of tools and is none, in both revisions of the protocol."""
+
+import pytest
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCResponse
+
+from dragoman.mcp.client.sieve import Sieve
+
+ANY = {"type": "object"}
+GOOD = {"name": "good", "inputSchema": ANY, "outputSchema": ANY}
+
+
+def sifted(version, *tools):
+    sieve = Sieve()
+    sieve.version = version
+    answer = JSONRPCResponse(jsonrpc="2.0", id=1, result={"tools": list(tools), "nextCursor": "2"})
+    sieve.look_at(SessionMessage(answer))
+    return answer.result, sieve.left_out
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+def test_only_what_is_no_tool_goes(version):
+    result, left_out = sifted(version, {"name": "bad", "inputSchema": {"type": "array"}}, GOOD)
+    assert result == {"tools": [GOOD], "nextCursor": "2"}
+    assert left_out == {"bad": "its definition is not of this protocol: Input should be 'object' at inputSchema.type"}
+
+
+def test_each_revision_has_its_own_idea_of_a_tool():
+    listing = {"name": "list", "inputSchema": ANY, "outputSchema": {"type": "array"}}
+    header = {"name": "odd", "inputSchema": {**ANY, "properties": {"a": {"type": "string", "x-mcp-header": "a b"}}}}
+    assert [tool["name"] for tool in sifted("2025-11-25", listing, header)[0]["tools"]] == ["odd"]
+    result, left_out = sifted("2026-07-28", listing, header)
+    assert result["tools"] == [listing]
+    assert left_out["odd"].startswith("its x-mcp-header cannot be sent: ")
+
+
+def test_before_the_revision_is_known_and_in_other_answers_nothing_is_touched():
+    assert sifted("", 7)[0]["tools"] == [7]
+    sieve = Sieve()
+    sieve.version = "2025-11-25"
+    answer = JSONRPCResponse(jsonrpc="2.0", id=1, result={"tools": {"listChanged": True}})
+    sieve.look_at(SessionMessage(answer))
+    sieve.look_at(ValueError("what is no message"))
+    assert answer.result == {"tools": {"listChanged": True}}
+
+
+def test_of_a_list_that_is_none_not_everything_is_remembered():
+    result, left_out = sifted("2025-11-25", *range(1000))
+    assert result["tools"] == []
+    assert len(left_out) == 200
