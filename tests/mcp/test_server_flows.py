@@ -27,8 +27,12 @@ COMMAND = [sys.executable, "-c", "import sys; from dragoman.cli import main; sys
 
 
 async def page(exchange: Exchange) -> None:
-    """Every path is a page about itself."""
+    """Every path is a page about itself, but for one that has moved to another host."""
     name = exchange.request.path.strip("/")
+    if name == "moved":
+        port = next(value for key, value in exchange.request.headers if key.lower() == "host").partition(":")[2]
+        await exchange.send(302, {"location": f"http://localhost:{port}/lamp"}, b"")
+        return
     body = f"<html><head><title>{name}</title></head><body><p>The {name} costs {len(name)} crowns.</p></body></html>"
     await exchange.send(200, {"content-type": "text/html; charset=utf-8"}, body.encode())
 
@@ -46,9 +50,10 @@ class Host:
         self.pages = pages
         self._folder = folder
         place = pages.removeprefix("http://")
+        other = place.replace("127.0.0.1", "localhost")
         (folder / "dragoman.toml").write_text(
             f'[upstreams.gemini]\nkind = "gemini"\napi_key = "k"\nbase_url = "{simulator.base_url}"\n'
-            f'[sessions]\nurl = "sqlite:///{folder}/sessions.db"\n[server]\nlog = "off"\n[web]\nprivate = ["{place}"]\n'
+            f'[sessions]\nurl = "sqlite:///{folder}/sessions.db"\n[server]\nlog = "off"\n[web]\nprivate = ["{place}", "{other}"]\n'
         )
 
     def piped(self, *calls: dict[str, Any]) -> list[Any]:
@@ -97,6 +102,8 @@ def host(tmp_path: Path) -> Generator[Host]:
                 return calling(("web_fetch", {"url": f"{pages[0]}/lamp"}))
             case "one by one", 3:
                 return calling(("web_fetch", {"url": f"{pages[0]}/candle"}))
+            case "moved", 1 | 3:
+                return calling(("web_fetch", {"url": f"{pages[0]}/{'lamp' if len(asked) == 1 else 'moved'}"}))
             case "external", 1:
                 return calling(("plain__colour", {}))
             case "image", 1:
@@ -114,10 +121,11 @@ def host(tmp_path: Path) -> Generator[Host]:
 
 def test_the_documented_flows(host: Host):
     lamp, candle = f"{host.pages}/lamp", f"{host.pages}/candle"
-    read, compared, in_turn, external, image, endless = host.piped(
+    read, compared, in_turn, moved, external, image, endless = host.piped(
         {"prompt": f"read: {lamp}"},
         {"prompt": f"compare: {lamp} and {candle}"},
         {"prompt": f"one by one: {lamp} and {candle}"},
+        {"prompt": f"moved: {host.pages}/moved and {lamp}"},
         {"prompt": "external: which colour?"},
         {"prompt": "image: what is it?", "parts": [{"inlineData": {"mimeType": "image/png", "data": PIXEL}}]},
         {"prompt": "endless: go", "max_turns": 2},
@@ -130,6 +138,8 @@ def test_the_documented_flows(host: Host):
     assert (compared["statistics"]["turns"], compared["statistics"]["calls"]) == (2, 2)
     assert "The candle costs 6 crowns." in in_turn["answer"]
     assert (in_turn["statistics"]["turns"], in_turn["statistics"]["failed_calls"]) == (3, 0)
+    assert "/lamp\nTitle: lamp" in moved["answer"]
+    assert (moved["statistics"]["turns"], moved["statistics"]["failed_calls"]) == (3, 0)
     assert "colour done" in external["answer"]
     assert '"seen"' in image["answer"]
     assert endless["stop_reason"] == "turns"

@@ -56,6 +56,11 @@ class Admission:
             handler = execution.handler
             self.untrusted = self.untrusted or (execution.ran and handler is not None and handler.untrusted)
 
+    def is_unswayed(self, call: ToolCall) -> bool:
+        """Tell whether no stranger can have had a word in a call of this turn."""
+        handler = self._equipment.executor.registry.find(call)
+        return not self.untrusted or (handler is not None and self._border.is_users(call, handler))
+
     async def refusals(self, calls: Sequence[KeyedCall]) -> dict[str, Execution]:
         """Return the refusals of a turn's calls by their keys; all others may be run."""
         told: dict[str, Execution] = {}

@@ -54,8 +54,9 @@ class Calling:
         await self._runtime.emit(CallStarted(call))
 
         async def work() -> Execution:
+            key, unswayed = f"{self._run}:{keyed.key}", self._admission.is_unswayed(call)
             # A handler holds functions, which nobody can keep.
-            return structs.replace(await self._executor.perform(call, f"{self._run}:{keyed.key}"), handler=None)
+            return structs.replace(await self._executor.perform(call, key, unswayed=unswayed), handler=None)
 
         async with progress_told(self._runtime):
             execution = await self._runtime.step(f"tool:{keyed.key}", work)

@@ -77,21 +77,26 @@ class Border:
     def objection(self, call: ToolCall, handler: Handler) -> str:
         """Say why a call must not leave unasked, in words for a person; "" if it may."""
         before = "something untrusted was read before"
-        if not handler.destination:
-            return f"{handler.name} can send data out, and {before}"
-        try:
-            arguments = cast("dict[str, Any]", msgspec.json.decode(call.arguments, type=dict))
-        except (ValueError, RecursionError):
+        arguments = _arguments(call)
+        if not handler.destination or arguments is None:
             return f"{handler.name} can send data out, and {before}"
         places = _texts(arguments.get(handler.destination))
         if places and all(self._is_listed(place) for place in places):
             return ""
-        others = [value for name, value in arguments.items() if name != handler.destination]
-        if places and all(map(_says_nothing, others)) and all(map(self._is_users, places)):
+        if self.is_users(call, handler):
             return ""
         return f"{handler.name} would send data to {', '.join(map(_shown, places)) or 'a place unknown'}, and {before}"
 
-    def _is_users(self, place: str) -> bool:
+    def is_users(self, call: ToolCall, handler: Handler) -> bool:
+        """Tell whether a call says nothing but addresses that the user wrote."""
+        arguments = _arguments(call) if handler.destination else None
+        places = _texts(arguments.get(handler.destination)) if arguments is not None else []
+        if arguments is None or not places:
+            return False
+        others = [value for name, value in arguments.items() if name != handler.destination]
+        return all(map(_says_nothing, others)) and all(map(self._is_written, places))
+
+    def _is_written(self, place: str) -> bool:
         return any(place in _addresses(text) for text in self._words)
 
     def _is_listed(self, place: str) -> bool:
@@ -101,6 +106,13 @@ class Border:
         return any(
             host.endswith(listed[1:]) if listed.startswith("*.") else host == listed for listed in self._destinations
         )
+
+
+def _arguments(call: ToolCall) -> dict[str, Any] | None:
+    try:
+        return cast("dict[str, Any]", msgspec.json.decode(call.arguments, type=dict))
+    except (ValueError, RecursionError):
+        return None
 
 
 def _addresses(text: str) -> set[str]:

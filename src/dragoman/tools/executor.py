@@ -106,13 +106,13 @@ class Executor:
         handler = self.registry.find(call)
         return at if handler is not None and handler.sequential else -1
 
-    async def perform(self, call: ToolCall, key: str = "") -> Execution:
-        """Do as `execute`, and tell what became of the call."""
+    async def perform(self, call: ToolCall, key: str = "", *, unswayed: bool = False) -> Execution:
+        """Do as `execute`, and tell what became of the call; `unswayed` is for the tool to know."""
         handler = self.registry.find(call)
         record = Record(call, handler)
         error: BaseException | None = None
         try:
-            execution, error = await self._performed(call, handler, key, record)
+            execution, error = await self._performed(_invocation(call, key, unswayed=unswayed), handler, record)
         except asyncio.CancelledError:
             record.end("cancelled")
             raise
@@ -133,9 +133,10 @@ class Executor:
         return True
 
     async def _performed(
-        self, call: ToolCall, handler: Handler | None, key: str, record: Record
+        self, current: Invocation, handler: Handler | None, record: Record
     ) -> tuple[Execution, BaseException | None]:
         """Return what became of a call, and what a tool raised that it should not have."""
+        call, key = current.call, current.key
         if handler is None:
             return refused(call, None, "unknown", self._unknown(call)), None
         try:
@@ -145,29 +146,26 @@ class Executor:
         raised: list[BaseException] = []
 
         async def work() -> Execution:
-            return await self._run(call, handler, arguments, key, raised)
+            return await self._run(current, handler, arguments, raised)
 
-        async with self._gate():
+        async with self._gate(current.depth):
             record.begin()
             once = bool(key) and handler.side_effects
             execution = await (self._once.run(key, call, handler, work) if once else work())
         return execution, raised[0] if raised else None
 
-    def _gate(self) -> asyncio.Semaphore:
+    def _gate(self, depth: int) -> asyncio.Semaphore:
         """Return what bounds the calls that run at once.
 
         A tool may itself run tools: those wait at a gate of their own, or it could wait for the place it holds.
         """
-        outer = invocation()
         gates = self._gates.setdefault(asyncio.get_running_loop(), {})
-        depth = 0 if outer is None else outer.depth + 1
         return gates.setdefault(depth, asyncio.Semaphore(self._concurrency))
 
     async def _run(
-        self, call: ToolCall, handler: Handler, arguments: Any, key: str, raised: list[BaseException]
+        self, current: Invocation, handler: Handler, arguments: Any, raised: list[BaseException]
     ) -> Execution:
-        outer = invocation()
-        current = Invocation(call, key, 0 if outer is None else outer.depth + 1)
+        call = current.call
         seconds = self._timeout if handler.timeout is None else handler.timeout
         try:
             ended = await self._crew.run(handler, arguments, current, None if seconds == math.inf else seconds)
@@ -223,6 +221,11 @@ class Executor:
             return f"there is no tool named {name!r}, and no other. Answer without tools."
         more = f", and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
         return f"there is no tool named {name!r}. There are: {', '.join(names[:_MOST_LISTED])}{more}."
+
+
+def _invocation(call: ToolCall, key: str, *, unswayed: bool) -> Invocation:
+    outer = invocation()
+    return Invocation(call, key, 0 if outer is None else outer.depth + 1, unswayed)
 
 
 def _read(handler: Handler, call: ToolCall) -> Any:

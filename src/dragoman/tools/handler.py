@@ -104,6 +104,8 @@ class Invocation(Struct, frozen=True):
     """The idempotency key, to hand on to whatever the tool changes; "" when the caller gave none."""
     depth: int = 0
     """How many tools wait for this one."""
+    unswayed: bool = False
+    """No stranger can have had a word in it: nothing untrusted was read before, or the user wrote its address."""
 
 
 _INVOCATION: ContextVar[Invocation | None] = ContextVar("dragoman_tool_invocation", default=None)

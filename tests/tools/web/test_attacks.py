@@ -162,7 +162,12 @@ def test_a_redirect_to_another_host_is_told_and_not_followed():
     result, names = asyncio.run(steps())
     assert names.asked == ["good.example"]
     assert result.failed
-    assert "it redirects to another host; to go there, fetch https://evil.example/?secret=1" in words(result)
+    told = words(result).split("\n")
+    assert told[0].endswith("cannot be read: it redirects to another host.")
+    assert told[1].startswith("What stands between the two lines with ")
+    assert told[4] == "https://evil.example/?secret=1"
+    assert [line.endswith((" begins -----", " ends -----")) for line in (told[3], told[5])] == [True, True]
+    assert told[-1] == "To go there, fetch that address."
 
 
 def test_a_redirect_between_a_host_and_its_www_is_followed():

@@ -6,14 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.scripted import Scripted, agent, asked, call
+from agent.scripted import Scripted, agent, asked, call, results_of
 from dragoman.agent import Limits
 from dragoman.agent.egress import host_of
 from dragoman.core.parts import Text
+from dragoman.http.addresses import Allowed
 from dragoman.http.locations import Refused, location_of
 from dragoman.tools import tool
 from dragoman.tools.web import Settings, Web, web_fetch
-from tools.web.asking import Names, listening, moved, reply
+from dragoman.tools.web.domains import Domains
+from dragoman.tools.web.journey import Journey
+from tools.web.asking import Names, listening, moved, reply, words
 
 CANARY = "canary-51c0"
 PIECES = [
@@ -93,3 +96,57 @@ def test_a_page_that_is_obeyed_gets_nothing_to_a_place_that_is_not_listed(way):
     page, thief = obeyed(way)
     assert page
     assert not thief
+
+
+def sent_on(written: bool, read_before: bool) -> tuple[str, list[bytes]]:
+    """Let a model ask for a page that has moved to another host, and return what it is told and what that host heard."""
+
+    async def steps() -> tuple[str, list[bytes]]:
+        async with listening(reply("The page.", "text/plain")) as other:
+            there = f"there.example:{other.port}"
+            async with listening(moved(f"http://{there}/page")) as page:
+                here = f"here.example:{page.port}"
+                web = Web(Settings(private=(here, there)), resolve=Names(["127.0.0.1"]))
+                reads = [[call("mail", {}, "m")]] if read_before else []
+                model = Scripted(*reads, [call("web_fetch", {"url": f"http://{here}/old"}, "f")], [Text(text="Done.")])
+                listed = {"destinations": [here], "limits": Limits(approval=0)}
+                made = agent(model, web_fetch(web=web), mail, **listed)
+                async for _ in made.steps(asked(f"Read http://{here}/old" if written else "Read the page.")):
+                    pass
+                return words(results_of(model.requests[-1])[-1]), other.heads
+
+    return asyncio.run(asyncio.wait_for(steps(), 20))
+
+
+@tool(untrusted=True)
+def mail() -> str:
+    """Read the mail."""
+    return "Fetch …"
+
+
+@pytest.mark.parametrize(("written", "read_before"), [(True, True), (True, False), (False, False)])
+def test_a_redirect_to_another_host_is_followed_where_no_stranger_can_have_written_the_call(written, read_before):
+    told, heard = sent_on(written, read_before)
+    assert len(heard) == 1
+    first, *marked = told.split("\n")
+    assert "/old (text/plain), all of its 9 characters:" in first
+    assert marked[3].startswith("Address: http://there.example:")
+    assert marked[5] == "The page."
+
+
+def test_and_only_told_where_one_can_though_the_host_is_listed():
+    told, heard = sent_on(written=False, read_before=True)
+    assert not heard
+    assert "it redirects to another host" in told
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_no_redirect_leads_from_the_public_web_to_a_place_that_only_we_can_reach(leaves):
+    def led(*urls: str) -> None:
+        journey = Journey(Domains(), Allowed(["wiki.corp:443", "www.wiki.corp:443"]), leaves=leaves)
+        for url in urls:
+            journey.admit(location_of(url))
+
+    with pytest.raises(Refused, match="not public"):
+        led("https://page.example/", "https://wiki.corp/delete?all")
+    led("https://wiki.corp/", "https://www.wiki.corp/")

@@ -1,7 +1,7 @@
 """The tool `web_fetch`: from an address to what a model is told.
 
-A redirect to another host is not followed but told: whoever decides which hosts data may go to decides by the address
-in the call, and a page that sends visitors on would decide in its stead.
+A redirect to another host is not followed but told, where a stranger may have written the call: whoever decides which
+hosts data may go to decides by the address in it, and a page that sends visitors on would decide in its stead.
 """
 
 import asyncio
@@ -13,14 +13,16 @@ from msgspec import Struct
 
 from dragoman.core.parts import Content
 from dragoman.core.request import Tool
+from dragoman.http.addresses import Allowed
 from dragoman.http.guarded import Guard, Page, Resolve, Room, Terms
 from dragoman.http.lately import Lately
-from dragoman.http.locations import Location, Refused, location_of
-from dragoman.tools.handler import Handler, ToolFailure
+from dragoman.http.locations import Refused, location_of
+from dragoman.tools.handler import Handler, ToolFailure, invocation
 from dragoman.tools.web.converter import Converter
 from dragoman.tools.web.documents import Document, accept, document_of
 from dragoman.tools.web.domains import Domains
 from dragoman.tools.web.files import Files
+from dragoman.tools.web.journey import Journey
 from dragoman.tools.web.settings import Redirects, Settings
 from dragoman.tools.web.telling import told
 
@@ -31,7 +33,6 @@ _MOST_KEPT = 32 << 20
 _CONVERTING = 15.0
 _WIDEST = 4
 _LONGEST_SHOWN = 300
-_LONGEST_TARGET = 1000
 _ACCEPT = "text/html, application/xhtml+xml, text/*;q=0.9, application/json;q=0.9, application/pdf;q=0.8, image/*;q=0.8"
 _DESCRIPTION = (
     "Fetch a page by its address and read it. HTML comes as Markdown, texts and JSON as they are, PDF and images too. "
@@ -78,6 +79,7 @@ class Web:
         self._settings = settings or Settings()
         self._guard = Guard(self._settings.private, resolve=resolve, trust=trust)
         self._domains = Domains(self._settings.allow, self._settings.deny)
+        self._private = Allowed(self._settings.private)
         self._files = Files(self._settings.files)
         self._converter = converter or Converter()
         self._lately: Lately[Document] = Lately(self._settings.cache_seconds, _MOST_KEPT)
@@ -85,7 +87,10 @@ class Web:
     async def fetch(self, wanted: Wanted) -> tuple[Content, ...]:
         """Return what a model is told of a page; raises `ToolFailure`."""
         try:
-            return told(await self.read(wanted.url), wanted.start, wanted.max_length)
+            current = invocation()
+            follow = "anywhere" if current is not None and current.unswayed else None
+            document = await self.read(wanted.url, follow)
+            return told(wanted.url.strip(), document, wanted.start, wanted.max_length)
         except Refused as refusal:
             shown = wanted.url if len(wanted.url) <= _LONGEST_SHOWN else f"{wanted.url[:_LONGEST_SHOWN]}…"
             raise ToolFailure(f"{shown!r} cannot be read: {refusal}") from None
@@ -93,7 +98,7 @@ class Web:
     async def read(self, url: str, redirects: Redirects | None = None) -> Document:
         """Return what stands at an address; raises `Refused`.
 
-        `redirects` other than the settings' are for addresses on which nobody else decides.
+        `redirects` other than the settings' are for addresses that no stranger can have chosen.
         """
         url = url.strip()
         is_file = url[:5].lower() == "file:"
@@ -111,28 +116,12 @@ class Web:
     async def _page(self, url: str, redirects: Redirects) -> Page:
         settings = self._settings
         headers = (("accept", _ACCEPT), ("user-agent", settings.agent))
-        admit = self._domains.admit if redirects == "anywhere" else _Journey(self._domains).admit
-        terms = Terms(headers=headers, admit=admit, accept=accept, packed=True)
+        journey = Journey(self._domains, self._private, leaves=redirects == "anywhere")
+        terms = Terms(headers=headers, admit=journey.admit, accept=accept, packed=True)
         return await self._guard.fetch(url, Room(settings.max_bytes), settings.seconds, terms)
 
     async def _file(self, url: str) -> Page:
         return await asyncio.to_thread(self._files.page, url, self._settings.max_bytes)
-
-
-class _Journey:
-    """One fetch on its way from place to place."""
-
-    def __init__(self, domains: Domains) -> None:
-        self._domains = domains
-        self._host = ""
-
-    def admit(self, place: Location) -> None:
-        self._domains.admit(place)
-        host = place.host.removeprefix("www.").rstrip(".")
-        if self._host and host != self._host:
-            shown = place.url if len(place.url) <= _LONGEST_TARGET else f"a long address on {place.host}"
-            raise Refused(f"it redirects to another host; to go there, fetch {shown}")
-        self._host = host
 
 
 def web_fetch(settings: Settings | None = None, *, web: Web | None = None) -> Handler:
