@@ -292,6 +292,41 @@ def test_a_host_of_letters_beyond_ascii_is_compared_as_it_is_looked_up():
     assert host_of("https://api。example.org/") == "api.example.org"
 
 
+@pytest.mark.parametrize(
+    ("listed", "url", "leaves"),
+    [
+        ("api.example.org:443", "https://api.example.org/x", True),
+        ("api.example.org:443", "http://api.example.org/x", False),
+        ("api.example.org:80", "http://api.example.org:80/x", True),
+        ("api.example.org", "http://api.example.org/x", True),
+        ("bücher.example", "https://xn--bcher-kva.example/", True),
+        ("BÜCHER.example.", "https://bücher.example/", True),
+        ("*.bücher.example", "https://neue.bücher.example/", True),
+        ("xn--bcher-kva.example", "https://bücher.example/", True),
+        ("[2001:DB8::1]", "https://[2001:db8:0::1]/", True),
+        ("2001:db8::1", "https://[2001:db8::1]/", True),
+        ("[2001:db8::1]:8443", "https://[2001:db8::1]:8443/", True),
+        ("[2001:db8::1]:8443", "https://[2001:db8::1]/", False),
+        ("192.0.2.7", "https://192.0.2.7/", True),
+        ("*.example.org", "https://example.org/", False),
+    ],
+)
+def test_a_place_is_the_same_however_it_is_written(listed, url, leaves):
+    outside = Outside()
+    model = Scripted([READS["a mail"]], [call("fetch", {"url": url}, "f")], [Text(text="Done.")])
+    steps(agent(model, *outside.tools, destinations=[listed], limits=Limits(approval=0)))
+    assert outside.sent == ([url] if leaves else [])
+
+
+@pytest.mark.parametrize(
+    "entry",
+    ["https://api.example.org", "api.example.org/x", "", "a b", "*.192.0.2.7", "a:0", "a:99999", "a.*", "[::g]"],
+)
+def test_what_can_never_match_is_no_destination(entry):
+    with pytest.raises(ValueError, match="destinations are hosts like"):
+        agent(Scripted([Text(text="Done.")]), destinations=[entry])
+
+
 def test_what_a_history_does_not_show_any_more_can_be_said():
     outside = Outside()
     model = Scripted([call("mail", {"to": "evil", "body": CANARY}, "m")], [Text(text="Done.")])

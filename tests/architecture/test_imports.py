@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "gateway": {"core", "wire", "dialects", "interpreter", "upstreams", "sessions", "agent", "tools", "http"},
     "tools": {"core", "http"},
     "sessions": {"core"},
-    "agent": {"core", "tools"},
+    "agent": {"core", "tools", "http"},
     "http": set(),
     "simulator": {"wire", "http"},
 }

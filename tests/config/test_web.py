@@ -70,3 +70,12 @@ def test_what_is_right_is_taken(tmp_path, text):
             return toolbox.executor.registry.names
 
     assert "web_fetch" in asyncio.run(opened())
+
+
+@pytest.mark.parametrize("table", ["[mcp]", '[agents.a]\nmodel = "m"'])
+def test_a_destination_that_can_never_match_is_told(tmp_path, table):
+    file = tmp_path / "dragoman.toml"
+    file.write_text(f'{table}\ndestinations = ["bücher.example:443", "https://a.example"]\n')
+    with pytest.raises(ConfigError) as told:
+        load(file, {})
+    assert "'https://a.example' is none" in str(told.value)

@@ -52,7 +52,9 @@ def test_a_line_cannot_be_ended_from_within_a_link():
 
 
 def test_a_single_place_is_allowed_with_its_port_and_no_other():
-    allowed = Allowed(["Wiki.corp.example:8443", "127.0.0.1:80", "[::1]:8080", "*.lab.example", "10.0.0.0/8"])
+    allowed = Allowed(
+        ["Wiki.corp.example:8443", "127.0.0.1:80", "[::1]:8080", "*.lab.example", "10.0.0.0/8", "büro.corp:443"]
+    )
     assert allowed.host("wiki.corp.example.", 8443)
     assert not allowed.host("wiki.corp.example", 443)
     assert not allowed.host("wiki.corp.example")
@@ -60,10 +62,11 @@ def test_a_single_place_is_allowed_with_its_port_and_no_other():
     assert not allowed.host("127.0.0.1", 81)
     assert allowed.host("::1", 8080)
     assert allowed.host("a.lab.example", 5)
+    assert allowed.host(location_of("https://büro.corp/").host, 443)
 
 
 @pytest.mark.parametrize(
-    "entry", ["a.example", "10.0.0.0/8", "fd00::/8", "::1", "*.a.example:80", "http://a.example:80", ""]
+    "entry", ["a.example", "10.0.0.0/8", "fd00::/8", "::1", "*.a.example:80", "http://a.example:80", "", "[::g]:80"]
 )
 def test_what_names_no_single_place_is_none(entry):
     assert place_of(entry) is None

@@ -8,23 +8,22 @@ address that the user wrote.
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import structs
 
 from dragoman.agent.compaction import SUMMARY, UNTRUSTED_SUMMARY
 from dragoman.core.parts import AnyPart, Opaque, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
+from dragoman.http.destinations import Destination
+from dragoman.http.locations import Location, Refused, location_of
 from dragoman.tools import Handler, Registry
 from dragoman.tools.handler import joined
 
-_PORTS = {"http": 80, "https": 443}
 _SMALL = 1_000_000
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s<>\"'`|]+")
 _BEHIND = ".,;:!?)]}*_"
 """What stands behind an address in a sentence, and is mostly not part of it."""
-_UNCLEAR = frozenset("\\ \t\r\n")
-"""Characters by which two readers of one URL find two hosts in it."""
 
 
 def is_untrusted(messages: Sequence[Message], registry: Registry) -> bool:
@@ -70,8 +69,8 @@ def users_words(messages: Iterable[Message]) -> tuple[str, ...]:
 class Border:
     """What may go where."""
 
-    def __init__(self, destinations: Iterable[str], words: Sequence[str]) -> None:
-        self._destinations = tuple(place.lower().rstrip(".") for place in destinations)
+    def __init__(self, destinations: Iterable[Destination], words: Sequence[str]) -> None:
+        self._destinations = tuple(destinations)
         self._words = words
 
     def objection(self, call: ToolCall, handler: Handler) -> str:
@@ -100,12 +99,8 @@ class Border:
         return any(place in _addresses(text) for text in self._words)
 
     def _is_listed(self, place: str) -> bool:
-        host = host_of(place)
-        if not host:
-            return False
-        return any(
-            host.endswith(listed[1:]) if listed.startswith("*.") else host == listed for listed in self._destinations
-        )
+        location = _location(place)
+        return location is not None and any(listed.takes(location) for listed in self._destinations)
 
 
 def _arguments(call: ToolCall) -> dict[str, Any] | None:
@@ -121,20 +116,19 @@ def _addresses(text: str) -> set[str]:
     return {*found, *(address.rstrip(_BEHIND) for address in found)}
 
 
+def _location(url: str) -> Location | None:
+    """Return where a URL leads; None unless that is beyond doubt."""
+    try:
+        location = location_of(url) if url.isprintable() else None
+    except Refused:
+        return None
+    return location and structs.replace(location, host=location.host.rstrip("."))
+
+
 def host_of(url: str) -> str:
     """Return the host a URL leads to, with the port if that is not the usual one; "" unless it is beyond doubt."""
-    if not url.isprintable() or _UNCLEAR & set(url):
-        return ""
-    try:
-        split = urlsplit(url)
-        host = (split.hostname or "").rstrip(".").encode("idna").decode()
-        port = split.port
-    except (ValueError, UnicodeError):
-        return ""
-    usual = _PORTS.get(split.scheme)
-    if usual is None or not host or "@" in split.netloc:
-        return ""
-    return host if port in (None, usual) else f"{host}:{port}"
+    location = _location(url)
+    return location.authority if location is not None else ""
 
 
 def _texts(value: Any) -> list[str]:

@@ -10,6 +10,7 @@ from dragoman.agent.limits import Limits
 from dragoman.agent.model import Model
 from dragoman.agent.recording import Recorder
 from dragoman.core.response import Usage
+from dragoman.http.destinations import Destination
 from dragoman.tools import Executor
 
 Price = Callable[[str, Usage], float | None]
@@ -24,9 +25,8 @@ class Equipment(Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     approve: Approve | None = None
     """The policy; without one everything is allowed but what `egress` objects to."""
-    destinations: tuple[str, ...] = ()
-    """Hosts to which data may go also after something untrusted was read: "example.org", "*.example.org", with a port
-    if it is not the usual one."""
+    destinations: tuple[Destination, ...] = ()
+    """Places to which data may go also after something untrusted was read."""
     price: Price | None = None
     compaction: Compaction | None = None
     recorder: Recorder | None = None

@@ -26,6 +26,7 @@ from dragoman.agent.steps import RunEnded, Step
 from dragoman.core.events import Event
 from dragoman.core.parts import AnyPart
 from dragoman.core.request import Message, Request, Sampling, ToolChoice
+from dragoman.http.destinations import destination_of
 from dragoman.tools import Executor
 from dragoman.tools.handler import joined
 
@@ -51,7 +52,7 @@ class Agent:
             executor=executor,
             limits=limits or Limits(),
             approve=approve,
-            destinations=tuple(destinations),
+            destinations=tuple(map(destination_of, destinations)),
             price=price,
             compaction=compaction,
             recorder=recorder,

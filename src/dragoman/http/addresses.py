@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
+from dragoman.http.locations import Refused, host_of
+
 Address = IPv4Address | IPv6Address
 _NOT_PUBLIC = tuple(
     map(
@@ -89,4 +91,7 @@ def place_of(entry: str) -> tuple[str, int] | None:
     if found is None:
         return None
     numbered, named, port = found.groups()
-    return (str(ip_address(numbered)) if numbered else named.rstrip(".")), int(port)
+    try:
+        return (str(ip_address(numbered)) if numbered else host_of(named).rstrip(".")), int(port)
+    except (Refused, ValueError):
+        return None

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from msgspec import Struct, structs
 
+from dragoman.http.destinations import destination_of
+
 SYSTEM_PROMPT = "GEMINI_SYSTEM_PROMPT"
 """The variable with the system prompt, where the file has none."""
 
@@ -28,6 +30,10 @@ class McpTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many messages of a session the model is told again; 0 for all."""
     fixtures: bool = False
     """Offer the tools of MCP's conformance suite too; only for testing."""
+
+    def __post_init__(self) -> None:
+        for entry in self.destinations:
+            destination_of(entry)
 
 
 def prompted(table: McpTable, environment: Mapping[str, str]) -> McpTable:

@@ -41,7 +41,8 @@ def reads_alike(url: str) -> None:
         return
     if seen:
         usual = place.authority == place.url.split("/")[2] and place.port in (80, 443)
-        assert seen in {place.host.rstrip("."), f"{place.host.rstrip('.')}:{place.port}"}
+        bare = f"[{place.host}]" if ":" in place.host else place.host.rstrip(".")
+        assert seen in {bare, f"{bare}:{place.port}"}
         assert usual or seen.endswith(f":{place.port}")
 
 

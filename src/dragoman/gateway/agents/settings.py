@@ -4,6 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from dragoman.http.destinations import destination_of
+
 _Count = Annotated[int, Meta(ge=0)]
 
 
@@ -30,3 +32,7 @@ class AgentTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     destinations: tuple[str, ...] = ()
     """Hosts to which its tools may send something also after they have read what anybody may have written."""
     limits: AgentLimits = AgentLimits()
+
+    def __post_init__(self) -> None:
+        for entry in self.destinations:
+            destination_of(entry)
