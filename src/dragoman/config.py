@@ -17,6 +17,8 @@ from msgspec import Struct
 
 from dragoman.config_hints import choices_at, hint, keys_of
 from dragoman.gateway.agents.settings import AgentTable
+from dragoman.intercept.settings import InterceptTable, read_intercepts
+from dragoman.intercept.settings import SettingsError as InterceptError
 from dragoman.mcp.server_settings import McpTable, prompted
 from dragoman.mcp.settings import SettingsError, ToolServer, read_servers
 from dragoman.web_settings import WebTable
@@ -185,6 +187,7 @@ class Config(Struct, frozen=True, kw_only=True):
     web: WebTable = WebTable()
     mcp: McpTable = McpTable()
     agents: Mapping[str, AgentTable] = {}
+    intercept: Mapping[str, InterceptTable] = {}
     source: str = "the environment"
 
     @property
@@ -256,7 +259,7 @@ class _Reader:
         self._environment = environment
 
     def read(self, document: dict[str, Any]) -> Config:
-        known = {"server", "upstreams", "models", "sessions", "media", "tools", "web", "mcp", "agents"}
+        known = {"server", "upstreams", "models", "sessions", "media", "tools", "web", "mcp", "agents", "intercept"}
         for name in document:
             if name not in known:
                 raise self._error(name, f"there is no such table{hint(name, known)}")
@@ -280,6 +283,7 @@ class _Reader:
             web=self._table("web", document.get("web", {}), WebTable),
             mcp=prompted(self._table("mcp", document.get("mcp", {}), McpTable), self._environment),
             agents=self._agents(self._tables(document, "agents"), models),
+            intercept=self._intercepts(self._tables(document, "intercept"), upstreams),
             source=self._file,
         )
 
@@ -372,6 +376,13 @@ class _Reader:
         for name in models.keys() & tables.keys():
             raise self._error(f"agents.{name}", "a model of that name is configured: only one of them can be asked for")
         return {name: self._table(f"agents.{name}", table, AgentTable) for name, table in tables.items()}
+
+    def _intercepts(self, tables: dict[str, Any], upstreams: Mapping[str, UpstreamTable]) -> dict[str, InterceptTable]:
+        kinds = {name: table.kind for name, table in upstreams.items()}
+        try:
+            return read_intercepts(tables, kinds, self._table, self._secret)
+        except InterceptError as error:
+            raise self._error(error.key, str(error)) from None
 
     def tools(self, tables: dict[str, Any]) -> dict[str, ToolServer]:
         try:

@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "agent": {"core", "tools", "http"},
     "http": set(),
     "simulator": {"wire", "http"},
+    "intercept": {"core", "wire", "dialects", "interpreter", "http"},
 }
 PURE = ("core", "wire", "dialects", "interpreter")
 PURE_PACKAGES = {"msgspec"}

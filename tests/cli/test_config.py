@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 from dragoman.cli import main
 from dragoman.config import ConfigError, KeyTable, MediaTable, ServerTable, SessionsTable, UpstreamTable, load
 from dragoman.http.message import Request
+from dragoman.intercept.settings import InterceptTable
 from dragoman.mcp.settings import ToolServer
 from dragoman.server.access import Access, Key
 from dragoman.web_settings import WebTable
@@ -153,7 +154,7 @@ def test_a_wrong_file_is_not_shown(alone, capsys):
     ("text", "words"),
     [
         ("[sever]\n", "did you mean `server`?"),
-        ("[wholly]\n", "there are agents, mcp, media, models, server, sessions, tools, upstreams, web"),
+        ("[wholly]\n", "there are agents, intercept, mcp, media, models, server, sessions, tools, upstreams, web"),
         ("[server]\nhartbeat = 1\n", "did you mean `heartbeat`?"),
         ("[server.limits]\nbdy = 1\n", "did you mean `body`?"),
         ("[server.retries]\nmst = 1\n", "did you mean `most`?"),
@@ -185,7 +186,7 @@ def test_what_the_example_leaves_out_is_what_holds_without_it(alone):
     assert structs.replace(as_it_is, source="") == structs.replace(in_full, source="")
 
 
-TABLES = [ServerTable, SessionsTable, MediaTable, WebTable, UpstreamTable, KeyTable, ToolServer]
+TABLES = [ServerTable, SessionsTable, MediaTable, WebTable, UpstreamTable, KeyTable, ToolServer, InterceptTable]
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -81,6 +81,7 @@ def serving(simulator: Simulated, **server: Any) -> Generator[Gateway]:
     keys = server.pop("keys", ())
     media, web = server.pop("media", MediaTable()), server.pop("web", WebTable())
     agents, tools, servers = server.pop("agents", {}), server.pop("tools", ()), server.pop("servers", {})
+    intercept = server.pop("intercept", {})
     server_sessions = server.pop("sessions", None)
     table = ServerTable(**{"listen": "127.0.0.1:0", "retries": quick, **server})
     with ExitStack() as stack:
@@ -95,6 +96,7 @@ def serving(simulator: Simulated, **server: Any) -> Generator[Gateway]:
             web=web,
             agents=agents,
             tools=servers,
+            intercept=intercept,
         )
         yield stack.enter_context(_run(config, simulator, records, tools))
 

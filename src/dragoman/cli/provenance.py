@@ -45,6 +45,8 @@ def told(path: Path | None, environment: Mapping[str, str] = os.environ) -> Iter
     for name, table in config.tools.items():
         said = document.get("tools", {}).get(name)
         yield from _table(f"tools.{name}", table, said or {}, usual=f"the variable {VARIABLE}")
+    for name, table in config.intercept.items():
+        yield from _table(f"intercept.{name}", table, document.get("intercept", {}).get(name, {}))
     if config.models:
         yield from ("", "[models]")
         for name, targets in config.models.items():

@@ -29,6 +29,7 @@ from dragoman.http.message import JSON, Headers, Request
 from dragoman.server.access import Access, Key
 from dragoman.server.endpoints import code_assist, mcp, models, passing, stored_paths
 from dragoman.server.endpoints.other_paths import OtherPath
+from dragoman.server.intercepting import Interception, shown
 from dragoman.server.paths import Path, dialect_of, methods_of, path_of
 from dragoman.server.strictness import wants_strict
 from dragoman.server.watching.watch import Watch
@@ -41,13 +42,22 @@ _HEALTHY = b'{"status":"ok"}'
 class App:
     """Answers every request."""
 
-    def __init__(  # noqa: PLR0913  what answers, and what looks on
-        self, relay: Relay, access: Access, watch: Watch, desk: Desk, door: mcp.Door, *, strict: bool = False
+    def __init__(  # noqa: PLR0913, PLR0917  what answers, and what looks on
+        self,
+        relay: Relay,
+        access: Access,
+        watch: Watch,
+        desk: Desk,
+        door: mcp.Door,
+        interception: Interception,
+        *,
+        strict: bool = False,
     ) -> None:
         self._relay = relay
         self._access = access
         self._desk = desk
         self._door = door
+        self.interception = interception
         self.background = Background(desk.store, relay, watch.observers)
         self._strict = strict
         self._watch = watch
@@ -61,7 +71,7 @@ class App:
         record = Record(dialect=dialect, operation=path.operation if path else "")
         self._watch.observers.begin(record)
         try:
-            key = self._access.admit(request, anybody=path is not None and path.operation == "health")
+            key = self._admitted(request, path)
             record.owner = key.name
             await self._answer(exchange, path, key, record)
         except Problem as problem:
@@ -81,6 +91,12 @@ class App:
         finally:
             record.close()
             self._watch.observers.end(record)
+
+    def _admitted(self, request: Request, path: Path | None) -> Key:
+        if path is not None and path.operation == "intercept":
+            # What the client shows is for its upstream: we do not look at it.
+            return self._access.admit(shown(request), anybody=self.interception.knows(path.item))
+        return self._access.admit(request, anybody=path is not None and path.operation == "health")
 
     async def _answer(self, exchange: Exchange, path: Path | None, key: Key, record: Record) -> None:
         request = exchange.request
@@ -119,6 +135,8 @@ class App:
                 await self._pass_on(exchange, path.other, key, record)
             case "mcp":
                 await self._enter(exchange, key, record)
+            case "intercept":
+                await self.interception.answer(exchange, path, key, record)
             case "exchange":
                 await exchange.send(*await self._watch.exchanges.tell(path.name, key.name))
             case _:

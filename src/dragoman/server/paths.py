@@ -9,7 +9,18 @@ from msgspec import Struct
 from dragoman.server.endpoints.other_paths import OtherPath, other_path_of
 
 Operation = Literal[
-    "generate", "count", "models", "model", "health", "metrics", "exchange", "assist", "kept", "other", "mcp"
+    "generate",
+    "count",
+    "models",
+    "model",
+    "health",
+    "metrics",
+    "exchange",
+    "assist",
+    "kept",
+    "other",
+    "mcp",
+    "intercept",
 ]
 
 
@@ -65,6 +76,7 @@ _ASSIST = re.compile(r"/v1internal:(?P<verb>\w+)")
 _OPERATION = re.compile(r"/v1internal/operations/[^/]+")
 _GENERATING = {"generateContent", "streamGenerateContent"}
 _MODELS = re.compile(rf"{_VERSION}(?:{_PLACE})?/models(?:/(?P<model>(?!.+/operations/).+))?")
+_INTERCEPT = re.compile(r"/intercept/(?P<name>[^/@]+)(?:@(?P<session>[^/]*))?(?P<rest>/.*)?")
 _EXCHANGE = re.compile(r"/v1/exchanges/(?P<name>[^/]+)")
 _KEPT = re.compile(
     r"/v1/(?P<room>responses|conversations)/(?P<name>[^/]+)(?P<below>/cancel|/input_items|/items)?(?:/(?P<item>[^/]+))?"
@@ -93,11 +105,22 @@ def path_of(method: str, path: str, written: str = "") -> Path | None:
     found = _FIXED.get(("GET" if method == "HEAD" else method, path))
     if found is not None:
         return found
+    if path.startswith("/intercept/"):
+        return _intercepted(written or path)
     kept = _KEPT.fullmatch(written or path)
     if kept is not None:
         return _asked_of_kept(method, kept)
     known = _posted(path) if method == "POST" else _looked_at(path) if method in {"GET", "HEAD"} else None
     return known or _other(method, path)
+
+
+def _intercepted(written: str) -> Path | None:
+    """Read a path of an intercepted client: behind the name of its entry, or upstream, stands what it asks there."""
+    found = _INTERCEPT.fullmatch(written)
+    if found is None:
+        return None
+    name, session = unquote(found["name"]), unquote(found["session"] or "")
+    return Path(dialect="gemini", operation="intercept", name=name, item=session, action=found["rest"] or "/")
 
 
 def methods_of(path: str, written: str) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from dragoman.server.app import App
 from dragoman.server.bench import Bench
 from dragoman.server.connected import connected
 from dragoman.server.endpoints.mcp import Door
+from dragoman.server.intercepting import open_interception
 from dragoman.server.process.seat import Seat
 from dragoman.server.refusing import refusal
 from dragoman.server.toolbox import open_toolbox
@@ -56,7 +57,9 @@ async def running(  # noqa: PLR0913  a configuration, and what else may be given
             await stack.enter_async_context(seat.siblings.answered(watch.exchanges.find))
         door = Door(Bench(config, upstreams, watch.observers, toolbox))
         stack.push_async_callback(door.close)
-        app = App(upstreams.relay, _access(config, host), watch, upstreams.desk, door, strict=config.server.strict)
+        between = await stack.enter_async_context(open_interception(config, upstreams.relay.routes))
+        access, strict = _access(config, host), config.server.strict
+        app = App(upstreams.relay, access, watch, upstreams.desk, door, between, strict=strict)
         stack.push_async_callback(app.background.close)
         held = convert(to_builtins(config.server.limits), Limits)
         server = await stack.enter_async_context(

@@ -45,6 +45,11 @@ class CodeAssist:
         self._project: str | None = None
         self._lock = asyncio.Lock()
 
+    @property
+    def site(self) -> Site:
+        """Where it is."""
+        return self._site
+
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
         verb = generating(call, translated=translated)
         project = await self._found_project()

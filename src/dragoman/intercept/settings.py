@@ -1,0 +1,90 @@
+"""What is configured of a client that is stood between: where it asks, how it is started, what is changed on the way.
+
+An entry with a command is code that runs here, so entries come from whoever runs the gateway and never out of a
+request.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, structs
+
+KINDS = frozenset({"gemini", "vertex-gemini", "code-assist", "simulator"})
+"""Upstreams that speak as Gemini does: the only places where an intercepted request may go."""
+MARK = "{id}"
+"""What stands for the name of a group of calls in the words that a client is told instead."""
+PROMPT, URL = "{prompt}", "{url}"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_Seconds = Annotated[float, Meta(gt=0)]
+
+
+class SettingsError(ValueError):
+    """An entry cannot be used."""
+
+    def __init__(self, key: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+class InterceptTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A client, and what is done for it."""
+
+    upstream: str
+    """Where it asks."""
+    command: tuple[str, ...] = ()
+    """The client, started for each turn; without one it runs already, and asks by itself."""
+    env: dict[str, str] = {}
+    """What its environment has beside the few variables that every program needs; `{url}` is where it is to ask."""
+    cwd: str = ""
+    """Where it runs; an empty directory of its own if not said."""
+    strip: Literal["all", "none"] | tuple[str, ...] = "all"
+    """Which of the client's own tools are taken out while there are others for it: all, none, or those named."""
+    placeholder: str = f"(Waiting for tools: {MARK}.)"
+    """What the client is told instead of calls; it knows the turn again by the id in it."""
+    prompt: str = "(The tools have answered: go on.)"
+    """What the client is given as a prompt when there are only results; it is taken out again."""
+    model: str = ""
+    """The model that is asked instead of the client's own choice."""
+    system: str = ""
+    """What the model is told beside the client's own instructions, or instead of them."""
+    system_mode: Literal["append", "replace"] = "append"
+    headers: dict[str, str] = {}
+    """Headers to set on the way; an empty one is taken out."""
+    timeout: _Seconds = 120.0
+    """Seconds until the client must have asked with a prompt."""
+    result_timeout: _Seconds = 600.0
+    """Seconds until results must have come, and until the client must have asked with them."""
+    idle: _Seconds = 3600.0
+    """Seconds after which a session that nobody uses is forgotten."""
+
+
+def read_intercepts(
+    tables: Mapping[str, Any],
+    kinds: Mapping[str, str],
+    convert: Callable[[str, Any, type[InterceptTable]], InterceptTable],
+    follow: Callable[[str, str], str],
+) -> dict[str, InterceptTable]:
+    """Read the entries; a `SettingsError` says what is wrong with one. `kinds` are those of the upstreams by name."""
+    found: dict[str, InterceptTable] = {}
+    for name, said in tables.items():
+        key = f"intercept.{name}"
+        table = convert(key, said, InterceptTable)
+        _check(name, key, table, kinds)
+        env = {variable: follow(f"{key}.env.{variable}", value) for variable, value in table.env.items()}
+        headers = {header.lower(): follow(f"{key}.headers.{header}", value) for header, value in table.headers.items()}
+        found[name] = structs.replace(table, env=env, headers=headers)
+    return found
+
+
+def _check(name: str, key: str, table: InterceptTable, kinds: Mapping[str, str]) -> None:
+    if not _NAME.fullmatch(name):
+        raise SettingsError(key, "a name has letters, digits, `_`, `.` and `-` only")
+    if table.upstream not in kinds:
+        raise SettingsError(f"{key}.upstream", f"there is no upstream {table.upstream!r}")
+    if kinds[table.upstream] not in KINDS:
+        raise SettingsError(f"{key}.upstream", f"{table.upstream!r} does not speak as Gemini does")
+    if MARK not in table.placeholder:
+        raise SettingsError(f"{key}.placeholder", f"{MARK} must stand in it, or its turn is not known again")
+    if not table.prompt.strip():
+        raise SettingsError(f"{key}.prompt", "some words must stand in it")

@@ -1,0 +1,106 @@
+"""Put together what stands between clients and their upstreams, as a configuration names them.
+
+The client's own key is for its upstream. Where keys of ours are configured, it shows one in `x-dragoman-key`; a client
+that the gateway started itself is known by its path.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from dragoman.config import Config
+from dragoman.core.problems import Problem
+from dragoman.gateway.attempt import told
+from dragoman.gateway.record import Record
+from dragoman.gateway.route import Routes
+from dragoman.http.client import Client
+from dragoman.http.exchange import Exchange
+from dragoman.http.link import Failure
+from dragoman.http.message import Request
+from dragoman.intercept.passing import Looker, Passing
+from dragoman.intercept.settings import KINDS, InterceptTable
+from dragoman.intercept.surface import Destination, Surface
+from dragoman.server.access import Key
+from dragoman.server.paths import Path
+
+_OURS = {"x-dragoman-key": "x-api-key", "host": "host", "origin": "origin"}
+"""Headers that are for us, and what they are called where keys are looked at."""
+
+
+def shown(request: Request) -> Request:
+    """Return what a client shows to us of a request that is for its upstream."""
+    headers = tuple((_OURS[name], value) for name, value in request.headers if name in _OURS)
+    return Request(request.method, request.target.partition("?")[0], headers)
+
+
+class Interception:
+    """Passes the requests of clients on to the upstreams they are meant for."""
+
+    def __init__(self, config: Config, routes: Routes, client: Client) -> None:
+        self._config = config
+        self._routes = routes
+        self._surface = Surface(client)
+
+    @property
+    def lookers(self) -> list[Looker]:
+        """Who is told of each exchange when it is over."""
+        return self._surface.lookers
+
+    def knows(self, session: str) -> bool:
+        """Tell whether a path is one that was given to a client which the gateway started."""
+        del session
+        return False
+
+    async def answer(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
+        """Answer one request of a client."""
+        table = self._table(path.name)
+        destination = self._destination(table)
+        if not key.allows(destination.upstream + path.action):
+            raise Problem("permission", f"this key may not ask for {destination.upstream + path.action!r}")
+        query = exchange.request.target.partition("?")[2]
+        passing = Passing(
+            name=path.name,
+            session=path.item,
+            upstream=destination.upstream,
+            method=exchange.request.method,
+            target=path.action + (f"?{query}" if query else ""),
+        )
+        record.note_asked(destination.upstream, "")
+        try:
+            await self._surface.answer(exchange, passing, destination)
+        except Failure as failure:
+            raise told(failure, destination.upstream) from None
+        finally:
+            record.status = passing.status
+
+    def _table(self, name: str) -> InterceptTable:
+        """Return what is configured for a client; an upstream's own name stands for nothing but the way there."""
+        table = self._config.intercept.get(name)
+        if table is not None:
+            return table
+        upstream = self._config.upstreams.get(name)
+        if upstream is None or upstream.kind not in KINDS:
+            raise Problem("not_found", f"there is no [intercept.{name}], and no upstream {name!r} of Google's")
+        return InterceptTable(upstream=name)
+
+    def _destination(self, table: InterceptTable) -> Destination:
+        target = self._routes.named(table.upstream, "gemini-")
+        site = getattr(target.upstream, "site", None) if target is not None else None
+        if target is None or site is None:
+            raise Problem("not_found", f"there is no upstream {table.upstream!r} of Google's")
+        return Destination(
+            upstream=table.upstream,
+            origin=site.origin,
+            prefix=site.prefix,
+            deadlines=target.deadlines,
+            headers=table.headers,
+        )
+
+
+@asynccontextmanager
+async def open_interception(config: Config, routes: Routes) -> AsyncGenerator[Interception]:
+    """Open what stands between clients and upstreams, as long as the block runs."""
+    client = Client()
+    try:
+        yield Interception(config, routes, client)
+    finally:
+        await client.close()

@@ -1,0 +1,75 @@
+"""What an intercepted client lives among in tests: an upstream that notes what it hears, a simulator, a gateway."""
+
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
+from dragoman.http.background import in_background
+from dragoman.http.exchange import Exchange
+from dragoman.http.server import listening
+from dragoman.intercept.settings import InterceptTable
+from dragoman.server.intercepting import Interception
+from dragoman.server.serving import running
+
+if TYPE_CHECKING:
+    from dragoman.http.message import Request
+    from dragoman.intercept.passing import Passing
+
+Answer = Callable[[Exchange], Awaitable[None]]
+
+
+class Upstream:
+    """A server that answers as it is told, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.heard: list[Request] = []
+        self.answer: Answer = _nothing
+        self.base_url = ""
+
+    async def handle(self, exchange: Exchange) -> None:
+        self.heard.append(exchange.request)
+        await self.answer(exchange)
+
+
+async def _nothing(exchange: Exchange) -> None:
+    await exchange.send(200, {"content-type": "application/json"}, b"{}")
+
+
+@contextmanager
+def upstream() -> Generator[Upstream]:
+    """Run such a server."""
+    one = Upstream()
+    with in_background(partial(listening, one.handle, "127.0.0.1", 0), "upstream") as server:
+        one.base_url = server.base_url
+        yield one
+
+
+class Between:
+    """A gateway that stands between, and what passed."""
+
+    def __init__(self, base_url: str, interception: Interception) -> None:
+        self.base_url = base_url
+        self.interception = interception
+        self.passed: list[Passing] = []
+        interception.lookers.append(self.passed.append)
+
+
+@contextmanager
+def between(base_url: str, folder: Any, **more: Any) -> Generator[Between]:
+    """Run a gateway between clients and a server of Google's forms."""
+    config = Config(
+        server=ServerTable(listen="127.0.0.1:0", log="off", **more.pop("server", {})),
+        keys=more.pop("keys", ()),
+        upstreams={
+            "google": UpstreamTable(kind="gemini", base_url=base_url, api_key="gateways-own"),
+            "assist": UpstreamTable(kind="code-assist", base_url=base_url, access_token="gateways-own"),  # noqa: S106
+            "vertex": UpstreamTable(kind="vertex-gemini", base_url=base_url, project="p", access_token="gateways-own"),  # noqa: S106
+            "claude": UpstreamTable(kind="anthropic", base_url=base_url, api_key="gateways-own"),
+        },
+        sessions=SessionsTable(url=f"sqlite:///{folder}/s.db"),
+        intercept={name: InterceptTable(**table) for name, table in more.pop("intercept", {}).items()},
+    )
+    with in_background(partial(running, config, grace=0.5), "gateway") as started:
+        yield Between(started.base_url, started.app.interception)
