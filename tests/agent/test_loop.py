@@ -331,3 +331,13 @@ def test_finished_comes_once_and_last():
     told = asyncio.run(read())
     assert [type(event) for event in told].count(Finished) == 1
     assert isinstance(told[-1], Finished)
+
+
+def test_a_call_that_nobody_could_read_is_for_the_models_eyes_alone():
+    unread = Text(text="TOOL_CALL: add\nARGUMENTS: {,}", unread=True)
+    model = Scripted([Text(text="I add."), unread, Text(text="Wait."), call("add", {"one": 1, "other": 2})], [unread])
+    told = whole(agent(model, add))
+    kinds = [part.text if isinstance(part, Text) else type(part).__name__ for part in told.parts]
+    assert kinds == ["I add.", "Wait.", "ToolCall", "ToolResult"]
+    assert unread in model.requests[1].messages[1].parts
+    assert ended(agent(Scripted([Text(text="I add."), unread]), add)).text == "I add."

@@ -5,7 +5,7 @@ import re
 import pytest
 from msgspec import structs
 
-from dragoman.gateway.agents.settings import AgentTable
+from dragoman.gateway.agents.settings import AgentLimits, AgentTable
 from dragoman.simulator import Answer
 from dragoman.simulator.serving import in_thread
 from server.agents import CLIENTS, WEATHER, Client
@@ -50,3 +50,64 @@ def test_an_agent_runs_what_stands_in_text_and_leaves_the_clients_calls_to_it(ga
     assert "<a>" in told
     assert "sun" in told
     assert {seen.status for seen in list(gateway.simulator.requests)[before:]} == {200}
+
+
+UNREAD = 'TOOL_CALL: files__read\nARGUMENTS: {"path": "a",}'
+WRITTEN = {"legacy": UNREAD, "json": '<tool_call>{"name": "files__read", "arguments": {,}}</tool_call>'}
+
+
+def wayward(received):
+    """Write a call that nobody can read until told so; or call on and on, also where no tool may be called."""
+    turns = [turn for turn in received.ask.turns if turn.role != "system"]
+    asked, last = turns[0].text, turns[-1].text
+    if asked in WRITTEN and len(turns) == 1:
+        return Answer(text=f"I read.\n\n{WRITTEN[asked]}")
+    if asked in WRITTEN and "cannot be read" in last:
+        return Answer(text=OWN)
+    if asked in WRITTEN:
+        return Answer(text="Done.")
+    if asked == "broken":
+        return Answer(text=f"I read.\n```\n{WRITTEN['json']}\n```")
+    if asked == "cut":
+        return Answer(text='I read.\nTOOL_CALL: files__read\nARGUMENTS: {"path', end="length")
+    return Answer(text=f"I go on.\n{THEIRS if 'theirs' in asked else OWN}")
+
+
+@pytest.fixture(scope="module")
+def strict_gateway():
+    limits = AgentLimits(turns=2)
+    agents = {f"helper-{name}": AgentTable(model=name, tools=("files",), limits=limits) for name in UPSTREAMS}
+    with in_thread(script=wayward, chunk=5) as simulator:
+        tables = upstreams(simulator.base_url).items()
+        textual = {name: structs.replace(table, text_calls="json") for name, table in tables}
+        with serving(simulator, upstreams=textual, agents=agents, tools=toolbox()) as running:
+            yield running
+
+
+def told_by(client, asked):
+    """The text of a reply; OpenAI's helpers for streams raise where an answer was cut off."""
+    ask = {"model": client.model, "stream": True}
+    match client.dialect, client.stream:
+        case "chat", True:
+            chunks = client.sdk.chat.completions.create(**ask, messages=[{"role": "user", "content": asked}])
+            return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+        case "responses", True:
+            events = client.sdk.responses.create(**ask, input=asked)
+            return "".join(event.delta for event in events if event.type == "response.output_text.delta")
+        case _:
+            return client.ask(asked).text
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(("dialect", "upstream"), [*zip(CLIENTS, UPSTREAMS, strict=True)])
+def test_no_client_sees_a_call_as_text_that_the_loop_had_mended_or_refused(strict_gateway, dialect, upstream, stream):
+    for asked, told in {
+        "json": "I read.Done.",
+        "legacy": "I read.Done.",
+        "on and on": "I go on.I go on.I go on.",
+        "broken": "I read.I read.I read.",
+        "cut": "I read.",
+    }.items():
+        client = Client(strict_gateway, dialect, stream=stream, model=f"helper-{upstream}")
+        assert told_by(client, asked).replace("\n\n", "") == told
+    assert {seen.status for seen in strict_gateway.simulator.requests} == {200}

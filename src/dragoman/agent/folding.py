@@ -2,6 +2,7 @@
 
 Rules: the first `Started` speaks for all; parts are numbered through; a call that is run here is the provider's, and
 its result is a part that stands after the turn that made it, in the order of the calls; usage is of all turns together.
+A call that nobody could read is not told: the loop has asked for it again, or has ended for it.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ from dragoman.core.events import (
     Started,
     UsageSeen,
 )
-from dragoman.core.parts import ToolCall, ToolResult
+from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.core.response import Usage
 from dragoman.core.stream import replay_part
 
@@ -39,6 +40,8 @@ class Folding:
         """Parts told so far."""
         self._offset = 0
         """Parts told before this turn."""
+        self._hidden: set[int] = set()
+        """Parts of this turn that are not told."""
         self._open: dict[int, bool] = {}
         """Parts that have not ended, and whether they are calls."""
         self._calls: list[str] = []
@@ -50,8 +53,12 @@ class Folding:
     def feed(self, step: Step) -> Iterator[Event]:
         """Take one step, iterate what a client is told of it."""
         match step:
+            case PartStarted(index, Text(unread=True)):
+                self._hidden.add(index)
+            case PartDelta() | PartSigned() | PartCited() | PartNative() | PartEnded() if step.index in self._hidden:
+                pass
             case PartDelta() | PartSigned() | PartCited() | PartNative():
-                yield structs.replace(step, index=step.index + self._offset)
+                yield structs.replace(step, index=self._place(step.index))
             case PartStarted() | PartEnded():
                 yield self._bounded(step)
             case Started():
@@ -73,8 +80,12 @@ class Folding:
             case _:
                 pass
 
+    def _place(self, index: int) -> int:
+        """Return the place of a part of this turn in the whole reply."""
+        return self._offset + index - sum(hidden < index for hidden in self._hidden)
+
     def _bounded(self, event: PartStarted | PartEnded) -> Event:
-        index = event.index + self._offset
+        index = self._place(event.index)
         if isinstance(event, PartEnded):
             self._open.pop(index, None)
             return structs.replace(event, index=index)
@@ -96,6 +107,7 @@ class Folding:
     def _turned(self) -> None:
         self._calls.clear()
         self._ended.clear()
+        self._hidden.clear()
         self._offset = self._count
         self._before, self._usage = added(self._before, self._usage), Usage()
 

@@ -113,7 +113,9 @@ class Run:
             if turn.is_mixed:
                 self._finish = Finish("tool_calls")
                 return "client_calls"
-            self._finish = Finish("length") if turn.calls else response.finish
+            # A call that may not be made any more ends a run like one that was not run, whether it can be read or not.
+            is_short = bool(turn.calls) or (last is not None and response.finish.reason == "malformed_call")
+            self._finish = Finish("length") if is_short else response.finish
             if last or spent:
                 return last or spent or "turns"
             if not turn.calls and not self._goes_on(response):

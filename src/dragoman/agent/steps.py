@@ -82,7 +82,7 @@ class RunEnded(Struct, frozen=True, kw_only=True):
         last = self.history[-1] if self.history else None
         if last is None or last.role != "assistant":
             return ""
-        return "".join(part.text for part in last.parts if isinstance(part, Text))
+        return "".join(part.text for part in last.parts if isinstance(part, Text) and not part.unread)
 
 
 Step = Event | CallStarted | CallProgressed | CallEnded | ApprovalAsked | TurnEnded | Compacted | RunEnded

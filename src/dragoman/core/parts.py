@@ -48,6 +48,8 @@ class Text(Part, frozen=True, kw_only=True, eq=False):
 
     text: str
     citations: tuple[Citation, ...] = ()
+    unread: bool = False
+    """A call that the model wrote in words and nobody could read: the model sees it again, a user does not."""
 
 
 class Reasoning(Part, frozen=True, kw_only=True, eq=False):

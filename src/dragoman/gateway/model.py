@@ -201,7 +201,7 @@ class _Reply:
         self._ledger = Ledger(dialect.reply_pointers)
         spoken = translation.undo.spoken
         self._hearing = (
-            Hearing(spoken, dialect.call_prefix, self._salt, self._ledger, tells_unread=True)
+            Hearing(spoken, dialect.call_prefix, self._salt, self._ledger, runs_calls=True)
             if spoken is not None
             else None
         )

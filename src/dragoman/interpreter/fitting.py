@@ -33,6 +33,8 @@ class Spoken(Struct, frozen=True):
     """Only one call of an answer is wanted."""
     stop: str = ""
     """A stop sequence that the caller knows nothing of."""
+    forbidden: bool = False
+    """No tool may be called, and the model knows of calls only from what was said before."""
 
 
 class Undo(Struct, frozen=True):

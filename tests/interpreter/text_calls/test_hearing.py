@@ -47,9 +47,9 @@ def reply(*parts, reason="stop", reply_id="r1"):
     return Response(id=reply_id, model="m", parts=parts, finish=Finish(reason), usage=usage, created=1)
 
 
-def hearing(ledger=None, **spoken):
+def hearing(ledger=None, *, runs_calls=False, **spoken):
     spoken = {"names": ("get_weather", "get_time"), **spoken}
-    return Hearing(Spoken(**spoken), "call_", "1", Ledger({}) if ledger is None else ledger)
+    return Hearing(Spoken(**spoken), "call_", "1", Ledger({}) if ledger is None else ledger, runs_calls=runs_calls)
 
 
 def listened(response, **spoken):
@@ -243,3 +243,37 @@ def test_the_sequence_that_stops_made_up_results_is_not_told():
     assert listened(stopped, stop="<tool_result").finish == Finish("stop")
     own = structs.replace(reply(Text(text="Done.")), finish=Finish("stop", "", "END"))
     assert listened(own, stop="<tool_result").finish.sequence == "END"
+
+
+BROKEN = "TOOL_CALL: get_time\nARGUMENTS: {,}"
+
+
+def test_who_runs_calls_is_told_which_text_is_a_call_that_cannot_be_read():
+    said = reply(Text(text=f"{SAID}\nAnd:\n{BROKEN}", signature=Signature("google", "s")), Text(text="Done."))
+    told = collect(checked(hearing(runs_calls=True).feed(replay(said))))
+    texts = [(part.text, part.unread) for part in told.parts if isinstance(part, Text)]
+    assert texts == [("I look it up.", False), ("And:", False), (f"\n{BROKEN}", True), ("Done.", False)]
+    assert told.finish.reason == "tool_calls"
+    alone = listened(reply(Text(text=BROKEN)), runs_calls=True)
+    assert [(part.text, part.unread) for part in alone.parts] == [(BROKEN, True)]
+    assert alone.finish.reason == "malformed_call"
+
+
+def test_who_runs_calls_is_told_of_a_call_that_was_cut_off():
+    (part,) = listened(reply(Text(text="TOOL_CALL: get_time"), reason="length"), runs_calls=True).parts
+    assert (part.text, part.unread) == ("TOOL_CALL: get_time", True)
+
+
+def test_everybody_else_has_every_character_as_text():
+    said = reply(Text(text=f"Look.\n\n{BROKEN}"))
+    assert listened(said).parts == said.parts
+
+
+def test_a_call_that_may_not_be_made_is_left_out_and_booked_but_told_to_who_runs_calls():
+    said = reply(Text(text=SAID + "\nSo.", where="/x"))
+    ledger = Ledger({})
+    told = heard(said, hearing(ledger, forbidden=True))
+    assert [part.text for part in told.parts] == ["I look it up.", "So."]
+    assert told.finish.reason == "stop"
+    assert ("/x", "dropped") in {(loss.where, loss.kind) for loss in ledger.losses()}
+    assert len(calls(listened(said, forbidden=True, runs_calls=True))) == 2

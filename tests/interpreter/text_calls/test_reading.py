@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.interpreter.text_calls.reading import Reader
-from dragoman.interpreter.text_calls.values import Written
+from dragoman.interpreter.text_calls.values import Unread, Written
 from strategies import words
 
 ARGUMENTS = '{"query": {"all": [{"a": "}"}, {"b": "\\"{"}]}, "tags": ["x", ["y"]]}'
@@ -252,3 +252,36 @@ def test_a_long_call_in_small_pieces_takes_time_in_proportion():
 
     seconds(1000)
     assert seconds(80_000) < 40 * max(seconds(10_000), 0.001)
+
+
+def stretches(text, size):
+    """What is read of a text, and which of it is of a call that cannot be read."""
+    reader, told = Reader(), []
+    pieces = [one for at in range(0, len(text), size) for one in reader.feed(text[at : at + size])]
+    for piece in [*pieces, *reader.close()]:
+        kind = Written if isinstance(piece, Written) else Unread if isinstance(piece, Unread) else str
+        if told and told[-1][0] is kind is not Written:
+            told[-1] = (kind, told[-1][1] + piece)
+        else:
+            told.append((kind, piece.name if kind is Written else piece))
+    return [(kind.__name__, one) for kind, one in told]
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I look.\n\nTOOL_CALL: a\nARGUMENTS: {,}\nSo.", ["I look.", ("\n\nTOOL_CALL: a\nARGUMENTS: {,}\nSo.",)]),
+        ("<tool_call>{,}</tool_call> So.", [("<tool_call>{,}</tool_call>",), " So."]),
+        ("<tool_calls>[,]</tool_calls>\nSo.", [("<tool_calls>[,]</tool_calls>",), "\nSo."]),
+        (
+            "Look:\n```json\n<tool_call>{,}</tool_call>\n```\nSo.",
+            ["Look:", ("\n```json\n<tool_call>{,}</tool_call>\n```",), "\nSo."],
+        ),
+        ("<tool_result>\nTOOL_CALL: a\n</tool_result>\n", ["<tool_result>\nTOOL_CALL: a\n</tool_result>\n"]),
+        ('TOOL_CALL: a\nARGUMENTS: {"x', [('TOOL_CALL: a\nARGUMENTS: {"x',)]),
+    ],
+)
+def test_the_text_of_a_call_that_cannot_be_read_is_known_as_such(text, expected, size):
+    told = [("Unread", *one) if isinstance(one, tuple) else ("str", one) for one in expected]
+    assert stretches(text, size) == told

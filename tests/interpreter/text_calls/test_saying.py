@@ -208,14 +208,14 @@ def test_a_choice_is_asked_for_in_words(choice, told, untold):
     assert len(losses) > 1
 
 
-def test_where_no_tool_may_be_called_none_is_told_of_and_nothing_is_heard():
+def test_where_no_tool_may_be_called_none_is_told_of():
     request, undo, losses = words("json", tool_choice=ToolChoice(mode="none"))
     assert request.messages == (HI,)
     assert undo is None
     assert [(where, kind) for where, _, kind in losses] == [("/tools/0", "dropped"), ("/tools/1", "dropped")]
     request, undo, _ = words("json", HI, assistant(CALL), user(result()), tool_choice=ToolChoice(mode="none"))
     assert texts(request.messages[0]) == ["Do not call any tool now: answer without one."]
-    assert undo is None
+    assert undo.spoken.forbidden
 
 
 def test_nobody_is_held_to_a_schema():

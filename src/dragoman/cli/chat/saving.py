@@ -45,6 +45,9 @@ def _markdown(history: Sequence[Message], model: str) -> str:
 
 def _told(part: AnyPart) -> Iterator[str]:
     match part:
+        case Text(unread=True, text=text):
+            yield "A call that nobody could read:"
+            yield _fenced(text.strip())
         case Text(text=text) | Refusal(text=text):
             yield text
         case Reasoning(texts=texts):

@@ -51,6 +51,8 @@ class Turns:
         self._aloud, self._verbose = aloud, verbose
         self.calls = Calls()
         self._parts: dict[int, AnyPart] = {}
+        self._quiet = ""
+        """What was said in this turn, where only the last words are the answer."""
         self._progressed = 0.0
         self._stopping = False
         """The turn was told to end: what it asked before is not asked any more."""
@@ -60,7 +62,7 @@ class Turns:
         told: SimpleQueue[Step | None] = SimpleQueue()
         turn = self._stage.start(self._talk.turn(prompt, told.put))
         turn.add_done_callback(lambda _: told.put(None))
-        self._stopping = False
+        self._stopping, self._quiet = False, ""
         with self._interrupts.stopping(self._stop):
             while (step := told.get()) is not None:
                 self._show(step)
@@ -106,6 +108,7 @@ class Turns:
         match step:
             case Started():
                 self._parts.clear()
+                self._aside()
             case PartStarted(index, part):
                 self._screen.end_line()
                 self._parts[index] = part
@@ -128,22 +131,29 @@ class Turns:
 
     def _say(self, part: AnyPart | None, text: str) -> None:
         match part:
+            case Text(unread=True):
+                pass
             case Text() | Refusal() if self._aloud:
                 self._screen.answer(text)
+            case Text():
+                self._quiet += text
             case Reasoning():
                 self._screen.thought(text)
             case _:
                 pass
 
+    def _aside(self) -> None:
+        """Tell what was said before calls, where only the last words are the answer."""
+        if said := self._quiet.strip():
+            self._screen.note(said)
+        self._quiet = ""
+
     def _turned(self, turn: TurnEnded) -> None:
-        """Tell what was said beside calls where only the last words are the answer."""
-        parts = turn.response.parts
-        if not self._aloud and any(isinstance(part, ToolCall) for part in parts):
-            said = "".join(part.text for part in parts if isinstance(part, Text))
-            if said.strip():
-                self._screen.note(said.strip())
+        if turn.response.finish.reason == "malformed_call":
+            self._screen.note("(the model made a call that nobody can read)", "yellow")
 
     def _begin(self, call: ToolCall) -> None:
+        self._aside()
         shown, new = self.calls.shown(call)
         if new and not self._verbose:
             self._screen.note(f"→ {calls.begun(shown, self._screen.width - 2)}", "cyan")
@@ -157,6 +167,7 @@ class Turns:
         self._screen.note(f"… [{shown.number}] {far} {progress.message}".rstrip())
 
     def _end(self, ended: CallEnded) -> None:
+        self._aside()
         _, new = self.calls.shown(ended.call)
         shown = self.calls.ended(ended.call, ended.execution)
         style = "red" if ended.execution.result.failed else "green"
@@ -176,6 +187,7 @@ class Turns:
         if consent.holds(call):
             self._answer(asked, yes=True)
             return
+        self._aside()
         shown, _ = self.calls.shown(call)
         self._screen.note(f"? {calls.asked(shown)}", "yellow")
         scope = consent.scope(call)

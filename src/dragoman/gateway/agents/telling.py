@@ -26,7 +26,7 @@ from dragoman.core.events import (
     UsageSeen,
 )
 from dragoman.core.losses import Loss
-from dragoman.core.parts import Opaque, Text, ToolCall, ToolResult
+from dragoman.core.parts import AnyPart, Opaque, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Tool
 from dragoman.core.response import Usage
 from dragoman.core.stream import replay_part
@@ -159,7 +159,7 @@ class Telling:
                 self._hides_call = True
                 return []
             part = structs.replace(part, id=self._called(part.id))
-        elif isinstance(part, Opaque) and part.dialect != self._client.name and self._fitter is None:
+        elif self._is_foreign(part) or (isinstance(part, Text) and part.unread):
             return []
         place = self._places[event.index] = len(self._places)
         told = self._fitted(PartStarted(place, part))
@@ -171,6 +171,9 @@ class Telling:
             told += self._fitted(PartDelta(place, "\n\n"))
         self._spoke = self._spoke or isinstance(part, Text)
         return told
+
+    def _is_foreign(self, part: AnyPart) -> bool:
+        return isinstance(part, Opaque) and part.dialect != self._client.name and self._fitter is None
 
     def _called(self, call_id: str) -> str:
         """Return what the client calls a call, and remember it."""

@@ -49,7 +49,8 @@ def _marks(messages: Iterable[Message]) -> Iterator[str]:
     for role, group in groupby(messages, lambda message: message.role):
         if role != "assistant":
             continue
-        texts = [part.text for message in group for part in message.parts if isinstance(part, Text)]
+        parts = [part for message in group for part in message.parts]
+        texts = [part.text for part in parts if isinstance(part, Text) and not part.unread]
         for text in (*texts, "".join(texts)):
             bare = "".join(text.split())
             if len(bare) >= _FEWEST:

@@ -46,6 +46,8 @@ class Broken(Struct, frozen=True):
     """A call that cannot be read; one in tags ends with them, of any other nobody knows where it ends."""
 
     is_tagged: bool
+    is_fenced: bool = False
+    """A code fence stands around it."""
 
 
 class Calls(Struct, frozen=True):
@@ -124,6 +126,8 @@ class Form:
         match found:
             case Calls(calls, end, closers, is_open):
                 return Calls(calls, end, (FENCE, *closers), is_open)
+            case Broken(is_tagged):
+                return Broken(is_tagged, is_fenced=True)
             case _:
                 return found
 

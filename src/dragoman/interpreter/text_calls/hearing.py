@@ -29,7 +29,7 @@ from dragoman.interpreter.fitting import Spoken
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.text_calls.names import meant
 from dragoman.interpreter.text_calls.reading import Reader
-from dragoman.interpreter.text_calls.values import Written
+from dragoman.interpreter.text_calls.values import Unread, Written
 
 _WHOLE = frozenset({"stop", "tool_calls"})
 _CUT = "the text that it belongs to held a call"
@@ -43,8 +43,11 @@ class _Spoken:
         self.reader = Reader()
         self.index: int | None = None
         """Its place at the client, while a piece of it is open."""
+        self.is_unread = False
+        """The piece that is open is a call that cannot be read."""
         self.pieces = 0
-        self.calls = 0
+        self.cuts = 0
+        """Calls that were cut out of it, be they read or not."""
         self.beside: list[PartSigned | PartCited | PartNative] = []
         """What is said of it beside its text."""
         if part.signature is not None:
@@ -54,9 +57,14 @@ class _Spoken:
 class Hearing:
     """Listens to one reply."""
 
-    def __init__(self, spoken: Spoken, prefix: str, salt: str, ledger: Ledger, *, tells_unread: bool = False) -> None:
-        """With `tells_unread` a reply whose only call cannot be read ends as one: who runs calls can ask again."""
+    def __init__(self, spoken: Spoken, prefix: str, salt: str, ledger: Ledger, *, runs_calls: bool = False) -> None:
+        """With `runs_calls` whoever listens can ask again, and knows of calls that are not for others' eyes.
+
+        Then a call that cannot be read is a text with that mark, a reply with nothing better ends as a malformed call,
+        and a call that may not be made is told, to be refused.
+        """
         self._names = spoken.names
+        self._forbidden = spoken.forbidden and not runs_calls
         self._single = spoken.single
         self._stop = spoken.stop
         self._prefix = prefix
@@ -66,7 +74,7 @@ class Hearing:
         self._reply_id = ""
         self._next = 0
         self._calls = 0
-        self._tells_unread = tells_unread
+        self._runs_calls = runs_calls
         self._unread = 0
         self._text: _Spoken | None = None
         self._doubtful: tuple[_Spoken, Written] | None = None
@@ -123,7 +131,7 @@ class Hearing:
         if self._doubtful is None:
             return []
         (spoken, call), self._doubtful = self._doubtful, None
-        return [*self._pieces(spoken, [call if is_whole else call.doubt]), *self._closed(spoken)]
+        return [*self._pieces(spoken, [call if is_whole else Unread(call.doubt)]), *self._closed(spoken)]
 
     def _pieces(self, spoken: _Spoken, pieces: list[str | Written]) -> list[Event]:
         events: list[Event] = []
@@ -131,30 +139,43 @@ class Hearing:
             if isinstance(piece, Written):
                 events += self._called(spoken, piece)
                 continue
+            is_unread = self._runs_calls and isinstance(piece, Unread)
+            if spoken.index is not None and spoken.is_unread != is_unread:
+                events += self._cut(spoken)
             if spoken.index is None:
-                events.append(self._opened(spoken))
-            events.append(PartDelta(self._next - 1, piece))
+                events.append(self._opened(spoken, is_unread=is_unread))
+            events.append(PartDelta(self._next - 1, str(piece)))
         return events
 
-    def _opened(self, spoken: _Spoken) -> PartStarted:
+    def _opened(self, spoken: _Spoken, *, is_unread: bool = False) -> PartStarted:
         """Begin a piece of text; what its part had beside the text stands on the first."""
-        spoken.index = self._next
+        spoken.index, spoken.is_unread = self._next, is_unread
         self._next += 1
+        if is_unread:
+            spoken.cuts += 1
+            return PartStarted(spoken.index, Text(text="", unread=True, where=spoken.part.where))
         part = spoken.part if not spoken.pieces else Text(text="", where=spoken.part.where)
         spoken.pieces += 1
         return PartStarted(spoken.index, part)
 
+    def _cut(self, spoken: _Spoken) -> list[Event]:
+        """End the piece of text that is open."""
+        if spoken.index is None:
+            return []
+        index, spoken.index = spoken.index, None
+        return [PartEnded(index)]
+
     def _called(self, spoken: _Spoken, written: Written) -> list[Event]:
-        spoken.calls += 1
+        spoken.cuts += 1
+        if self._forbidden:
+            self._ledger.dropped(spoken.part.where, "a call in it: no tool may be called")
+            return self._cut(spoken)
         self._calls += 1
         if self._single and self._calls > 1:
             why = "the client wants one call at a time: only the first is told"
             self._ledger.dropped(spoken.part.where, why)
             return []
-        events: list[Event] = []
-        if spoken.index is not None:
-            events.append(PartEnded(spoken.index))
-            spoken.index = None
+        events = self._cut(spoken)
         name = meant(written.name, self._names)
         seed = (self._reply_id, self._salt, self._calls, name, written.arguments)
         call = ToolCall(id=minted_id(self._prefix, *seed), name=name, arguments="", where=spoken.part.where)
@@ -168,16 +189,13 @@ class Hearing:
         if spoken.reader.unread:
             self._unread += spoken.reader.unread
             self._ledger.approximated(spoken.part.where, "a call in it cannot be read: it is told as text")
-        if not spoken.calls:
+        if not spoken.cuts:
             if spoken.index is None:
                 events.append(self._opened(spoken))
             events += [structs.replace(event, index=self._next - 1) for event in spoken.beside]
         else:
             self._book(spoken)
-        if spoken.index is not None:
-            events.append(PartEnded(spoken.index))
-            spoken.index = None
-        return events
+        return [*events, *self._cut(spoken)]
 
     def _book(self, spoken: _Spoken) -> None:
         part, ledger = spoken.part, self._ledger
@@ -197,7 +215,7 @@ class Hearing:
         """A reply that ends well after calls ends for them; the sequence that ends made-up results is our own."""
         if self._calls and finish.reason == "stop":
             return Finish("tool_calls")
-        if self._unread and self._tells_unread and finish.reason == "stop":
+        if self._unread and self._runs_calls and finish.reason == "stop":
             return Finish("malformed_call")
         # Some vendors' word for the end says that there was a sequence, so that goes too.
         return Finish(finish.reason) if finish.sequence and finish.sequence == self._stop else finish

@@ -26,7 +26,7 @@ from dragoman.interpreter.text_calls.forms import (
     More,
     NoCall,
 )
-from dragoman.interpreter.text_calls.values import Written
+from dragoman.interpreter.text_calls.values import Unread, Written
 
 _LONGEST_WHITE = 4096
 """White space that is held because a call may follow."""
@@ -71,6 +71,8 @@ class Reader:
         self._closers: tuple[str, ...] = ()
         self._until: str | None = None
         """What must come before anything is a call again; empty for nothing that could."""
+        self._broken: Broken | None = None
+        """The call that cannot be read, while its text is told."""
         self._told: list[str | Written] = []
         self.unread = 0
         """How many calls could not be read."""
@@ -152,10 +154,11 @@ class Reader:
         match found:
             case NoCall(end):
                 self._tell(end)
-            case Broken(is_tagged):
+            case Broken():
                 self.unread += 1
                 self._after = False
-                self._until = END_TAG if is_tagged else ""
+                self._until = END_TAG if found.is_tagged else ""
+                self._broken = found
             case Calls(calls, end, closers, is_open):
                 form = self._form
                 if is_open and form.is_all and not form.text[end:].strip(WHITE):
@@ -194,6 +197,11 @@ class Reader:
         end += form.character(end) in ("s", "S")
         return end + (form.character(end) == ">")
 
+    def _end_of_broken(self, broken: Broken) -> int:
+        form, end = self._form, self._end_of(END_TAG)
+        fence = form.skip(end, WHITE) if broken.is_fenced else end
+        return fence + len(FENCE) if broken.is_fenced and form.has(fence, FENCE) else end
+
     def _pass(self) -> bool:
         """Tell text in which nothing is a call."""
         form, closer = self._form, self._until
@@ -206,8 +214,8 @@ class Reader:
         if found is None:
             return False
         if form.has(0, closer):
-            self._until = None
-            self._tell(len(closer))
+            self._tell(len(closer) if self._broken is None else self._end_of_broken(self._broken))
+            self._until = self._broken = None
             return True
         self._tell(len(form.text))
         return False
@@ -219,4 +227,4 @@ class Reader:
         text = self._form.text
         told, self._form.text = text[:end], text[end:]
         self._fresh = told.endswith("\n")
-        self._told.append(told)
+        self._told.append(told if self._broken is None else Unread(told))

@@ -39,7 +39,7 @@ _SPELLED = "words that could be taken for a call are spelled otherwise"
 
 
 class Said(Struct, frozen=True):
-    """A request in words, and how to read the reply; no way back where no tool may be called."""
+    """A request in words, and how to read the reply; no way back where nothing could have been called."""
 
     request: Request
     undo: Undo | None
@@ -49,7 +49,7 @@ def in_words(request: Request, source_issuer: str, traits: Traits, ledger: Ledge
     """Return a request without tools, calls and results of the caller's; None if it has none."""
     form = traits.text_calls
     functions = tuple(tool for tool in request.tools if isinstance(tool, Tool))
-    is_talked_of = any(isinstance(part, ToolCall | ToolResult) for m in request.messages for part in m.parts)
+    is_talked_of = any(_is_of_calls(part) for message in request.messages for part in message.parts)
     if not form or not (functions or is_talked_of):
         return None
     # Words hold any name and any schema, and nobody to anything.
@@ -69,7 +69,7 @@ def in_words(request: Request, source_issuer: str, traits: Traits, ledger: Ledge
         for tool in functions:
             ledger.dropped(tool.where, _UNTOLD)
         instructed = _instructed(turns, NO_CALLS) if functions and is_talked_of else turns
-        return Said(structs.replace(said, messages=tuple(instructed)), None)
+        return Said(structs.replace(said, messages=tuple(instructed)), _forbidden(functions, fitting, is_talked_of))
     ledger.approximated(ledger.place("tools"), _TOOLS_TOLD)
     more = list(fitting.instructions)
     if request.output is not None and request.output.kind != "text":
@@ -83,6 +83,18 @@ def in_words(request: Request, source_issuer: str, traits: Traits, ledger: Ledge
     )
     spoken = Spoken(tuple(tool.name for tool in told), single=fitting.single, stop=RESULT)
     return Said(said, Undo(fitting.names, frozenset(fitting.custom), fitting.arguments, spoken=spoken))
+
+
+def _is_of_calls(part: AnyPart) -> bool:
+    return isinstance(part, ToolCall | ToolResult) or (isinstance(part, Text) and part.unread)
+
+
+def _forbidden(functions: Sequence[Tool], fitting: Fitting, is_talked_of: bool) -> Undo | None:
+    """Return how to hear calls that may not be made, of a model that has seen how they are written."""
+    if not is_talked_of:
+        return None
+    names = tuple(fitting.name(tool.name, tool.namespace) for tool in functions)
+    return Undo(fitting.names, spoken=Spoken(names, forbidden=True))
 
 
 def _without_bare_thoughts(messages: tuple[Message, ...], ledger: Ledger) -> tuple[Message, ...]:

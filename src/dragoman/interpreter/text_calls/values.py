@@ -27,6 +27,12 @@ class Unreadable(ValueError):  # noqa: N818  it says what the text is
     """What stands where a call should be is none."""
 
 
+class Unread(str):
+    """Text in which a call stands that cannot be read."""
+
+    __slots__ = ()
+
+
 class Written(Struct, frozen=True):
     """A call as the model wrote it."""
 
