@@ -128,6 +128,8 @@ class AskedServer(Struct, frozen=True, kw_only=True):
     """A server of tools that a request names: whoever answers is to run these."""
 
     name: str
+    where: str = ""
+    """Where the request asks for it."""
     only: frozenset[str] | None = None
     """The tools that may be used; None for all."""
     without: frozenset[str] = frozenset()
@@ -143,8 +145,8 @@ class Remote(Struct, frozen=True):
     """What a body has in it that asks for some."""
     asked: Callable[[Request, Container[str]], tuple[Request, tuple[AskedServer, ...]]]
     """Take the known servers out of a request."""
-    opening: Callable[[str, Iterable[Tool], Request], tuple[bytes, ...]]
-    """Say at the beginning of a reply which tools a server has, if the dialect does."""
+    opening: Callable[[str, Iterable[Tool], Request, str], tuple[bytes, ...]]
+    """Say at the beginning of a reply which tools a server has, or why that is not known, if the dialect does."""
     told: Callable[[str, ToolCall, ToolResult, str], tuple[bytes, ...]]
     """Say a call of a server's tool, by the tool's own name, and its result; the id of its approval, if it had one."""
     approval: Callable[[str, ToolCall], tuple[bytes, ...]]

@@ -57,7 +57,7 @@ def _agents(config: Config, toolbox: Toolbox, desk: Desk) -> Agents:
     registry = toolbox.executor.registry
     origins = (toolbox.origin(name) for name in registry.names)
     servers = {*config.tools, *(origin[0] for origin in origins if origin is not None)}
-    roster = Roster(registry, config.agents, servers, toolbox.origin)
+    roster = Roster(registry, config.agents, servers, toolbox.origin, toolbox.trouble)
     return Agents(roster, toolbox.executor, desk.store)
 
 

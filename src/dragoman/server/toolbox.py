@@ -8,9 +8,11 @@ from msgspec import Struct, structs
 from dragoman.agent import Artifacts
 from dragoman.config import Config
 from dragoman.gateway.agents.crew import by_name
+from dragoman.gateway.redact import redact
 from dragoman.mcp.client import Status, open_servers
 from dragoman.server.places import AGENT
 from dragoman.tools import Executor, Handler, Registry
+from dragoman.tools.handler import JOINT
 from dragoman.tools.web import Settings, Web, web_fetch
 
 
@@ -24,6 +26,10 @@ class Toolbox(Struct, frozen=True):
     status: Callable[[], tuple[Status, ...]] = tuple
     """Tells how each external server does."""
 
+    def trouble(self, server: str) -> str:
+        """Tell why a server cannot be reached; "" if it can, or is none of ours."""
+        return trouble_of(server, self.status())
+
 
 @asynccontextmanager
 async def open_toolbox(config: Config, more: Iterable[Handler] = ()) -> AsyncGenerator[Toolbox]:
@@ -32,8 +38,21 @@ async def open_toolbox(config: Config, more: Iterable[Handler] = ()) -> AsyncGen
     artifacts = Artifacts()
     registry = Registry(web_fetch(settings, web=web), artifacts.tool, *more)
     async with AsyncExitStack() as stack:
-        toolbox = Toolbox(Executor(registry, spill=artifacts.spill), web, by_name)
-        if config.tools:
-            servers = await stack.enter_async_context(open_servers(config.tools, registry))
-            toolbox = structs.replace(toolbox, origin=servers.origin, status=servers.status)
-        yield toolbox
+        if not config.tools:
+            yield Toolbox(Executor(registry, spill=artifacts.spill), web, by_name)
+            return
+        servers = await stack.enter_async_context(open_servers(config.tools, registry))
+        executor = Executor(registry, spill=artifacts.spill, absent=lambda name: _absent(name, servers.status()))
+        yield Toolbox(executor, web, servers.origin, servers.status)
+
+
+def trouble_of(server: str, statuses: Iterable[Status]) -> str:
+    """Tell why a server cannot be reached; "" if it can, or is none of these."""
+    return next((redact(status.error) for status in statuses if status.name == server), "")
+
+
+def _absent(name: str, statuses: Iterable[Status]) -> str:
+    """Say of a tool that is not there that its server is not."""
+    server = name.partition(JOINT)[0]
+    error = trouble_of(server, statuses)
+    return f"the server {server} is not available: {error}" if error else ""

@@ -53,6 +53,7 @@ class Executor:
         max_media: int = MAX_MEDIA,
         spill: Spill | None = None,
         remembered: int = REMEMBERED,
+        absent: Callable[[str], str] | None = None,
     ) -> None:
         if concurrency < 1 or not timeout > 0:
             raise ValueError("an executor needs a timeout of more than 0 seconds and a concurrency of 1 or more")
@@ -62,6 +63,8 @@ class Executor:
         self._max_output = max_output
         self._max_media = max_media
         self._spill = spill
+        self._absent = absent
+        """Knows of tools that are not there now, and says why."""
         self._crew = Crew(MOST_STUCK)
         self._once = Once(remembered, REMEMBERED_BYTES)
         self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, asyncio.Semaphore]] = WeakKeyDictionary()
@@ -213,6 +216,8 @@ class Executor:
 
     def _unknown(self, call: ToolCall) -> str:
         name = _clipped(joined(call.namespace, call.name), LONGEST_NAME)
+        if self._absent is not None and (words := self._absent(name)):
+            return f"{name} was not run: {words}. Go on without it, or try again later."
         near = self.registry.nearest(name)
         if near:
             return f"there is no tool named {name!r}. Did you mean {' or '.join(map(repr, near))}?"

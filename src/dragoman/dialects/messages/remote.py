@@ -60,7 +60,11 @@ def asked(request: Request, known: Container[str]) -> tuple[Request, tuple[Asked
     except msgspec.ValidationError as error:
         raise Problem("invalid_request", f"the MCP servers cannot be read: {error}", where=_SERVERS) from None
     by_name = {toolset.mcp_server_name: toolset for toolset in toolsets.values()}
-    wanted = tuple(_wanted(server, by_name.get(server.name)) for server in servers if server.name in known)
+    wanted = tuple(
+        _wanted(server, by_name.get(server.name), f"{_SERVERS}/{at}")
+        for at, server in enumerate(servers)
+        if server.name in known
+    )
     if not wanted:
         return request, ()
     left = [
@@ -83,20 +87,21 @@ def _toolset(tool: Tool | NativeTool) -> _Toolset:
     return msgspec.json.decode(tool.raw if isinstance(tool, NativeTool) else b"", type=_Toolset)
 
 
-def _wanted(server: _Server, toolset: _Toolset | None) -> AskedServer:
+def _wanted(server: _Server, toolset: _Toolset | None, where: str) -> AskedServer:
     if toolset is None:
         older = server.tool_configuration or _Older()
-        return AskedServer(name=server.name, only=frozenset() if older.enabled is False else older.allowed_tools)
+        only = frozenset[str]() if older.enabled is False else older.allowed_tools
+        return AskedServer(name=server.name, where=where, only=only)
     configs = (toolset.configs or {}).items()
     on = frozenset(tool for tool, switch in configs if switch.enabled is True)
     off = frozenset(tool for tool, switch in configs if switch.enabled is False)
     usual = toolset.default_config or _Switch()
-    return AskedServer(name=server.name, only=on if usual.enabled is False else None, without=off)
+    return AskedServer(name=server.name, where=where, only=on if usual.enabled is False else None, without=off)
 
 
-def opening(server: str, tools: Iterable[Tool], request: Request) -> tuple[bytes, ...]:
+def opening(server: str, tools: Iterable[Tool], request: Request, error: str) -> tuple[bytes, ...]:
     """Say nothing: the dialect lists no tools."""
-    del server, tools, request
+    del server, tools, request, error
     return ()
 
 

@@ -64,7 +64,7 @@ def asked(request: Request, known: Container[str]) -> tuple[Request, tuple[Asked
         if mcp is None or mcp.server_label not in known:
             others.append(tool)
         else:
-            servers.append(AskedServer(name=mcp.server_label, only=mcp.only, free=mcp.free))
+            servers.append(AskedServer(name=mcp.server_label, where=tool.where, only=mcp.only, free=mcp.free))
     if not servers:
         return request, ()
     choice = _chosen(request.tool_choice, frozenset(server.name for server in servers))
@@ -118,10 +118,10 @@ def _mcp(tool: NativeTool) -> _Mcp | None:
         raise Problem("invalid_request", f"the MCP server cannot be read: {error}", where=tool.where) from None
 
 
-def opening(server: str, tools: Iterable[Tool], request: Request) -> tuple[bytes, ...]:
-    """Say which tools a server has, unless the history says so already."""
+def opening(server: str, tools: Iterable[Tool], request: Request, error: str) -> tuple[bytes, ...]:
+    """Say which tools a server has, unless the history says so already, or why nobody knows."""
     parts = (part for message in request.messages for part in message.parts if isinstance(part, Opaque))
-    if any(_is(part, "mcp_list_tools", server) for part in parts):
+    if not error and any(_lists(part, server) for part in parts):
         return ()
     listed = [
         {
@@ -132,17 +132,18 @@ def opening(server: str, tools: Iterable[Tool], request: Request) -> tuple[bytes
         }
         for tool in tools
     ]
-    item = {"type": "mcp_list_tools", "id": f"mcpl_{server}", "server_label": server, "tools": listed, "error": None}
-    return (json.encode(item),)
+    item = {"type": "mcp_list_tools", "id": f"mcpl_{server}", "server_label": server, "tools": listed}
+    return (json.encode({**item, "error": error or None}),)
 
 
-def _is(part: Opaque, kind: str, server: str) -> bool:
-    return part.dialect == NAME and _head(part) == (kind, server)
-
-
-def _head(part: Opaque) -> tuple[str, str]:
-    said = json.decode(part.raw)
-    return str(said.get("type")), str(said.get("server_label"))
+def _lists(part: Opaque, server: str) -> bool:
+    if part.dialect != NAME:
+        return False
+    match json.decode(part.raw):
+        case {"type": "mcp_list_tools", "server_label": label, **rest}:
+            return label == server and not rest.get("error")
+        case _:
+            return False
 
 
 def told(server: str, call: ToolCall, result: ToolResult, approved: str) -> tuple[bytes, ...]:

@@ -25,6 +25,7 @@ from dragoman.gateway.sessions.keeping import Keeper
 from dragoman.gateway.sessions.runs import RunBook
 from dragoman.gateway.vetting import require_meaningful
 from dragoman.http.exchange import Exchange
+from dragoman.interpreter.ledger import refuse
 from dragoman.sessions.store import Store
 from dragoman.tools import Executor
 
@@ -55,6 +56,9 @@ class Agents:
         # A choice may name a tool of ours.
         tools = (*crew.request.tools, *crew.registry.definitions, *crew.waiting.definitions)
         await require_meaningful(ask.call, dialect, structs.replace(crew.request, tools=tools))
+        if ask.strict:
+            refuse(crew.losses)
+        record.losses = (*record.losses, *crew.losses)
         asker = Asker(
             owner=ask.owner, dialect=ask.dialect, document=ask.call.body, strict=ask.strict, headers=ask.headers
         )
@@ -80,7 +84,7 @@ class Agents:
         """
         request, remote = crew.request, dialect_named(ask.dialect).remote
         messages = request.messages
-        if remote is not None and crew.servers:
+        if remote is not None and crew.listed:
             messages = remote.recalled(messages, self.roster.servers)
         messages = await self._asides.put_back(ask.owner, messages)
         settling = await settled(messages, self._executor.of(crew.waiting), self._store, ask.owner)

@@ -7,11 +7,12 @@ is never looked at.
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from msgspec import Struct, structs
 
 from dragoman.agent import Limits
+from dragoman.core.losses import Loss
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, Tool, leading_systems
@@ -53,6 +54,10 @@ class Crew(Struct, frozen=True, kw_only=True):
     """Tools that are run when the client has said so."""
     servers: Mapping[str, Origin] = {}
     """By the name of a tool, the server that the client asked for it, and its name there: so it is told of."""
+    listed: Mapping[str, str] = {}
+    """The servers that the client asked for by their names, and why one cannot be reached."""
+    losses: tuple[Loss, ...] = ()
+    """What was asked for and is not there."""
     limits: Limits = Limits()
     destinations: tuple[str, ...] = ()
     """Hosts to which something may be sent also after what anybody may have written was read."""
@@ -61,6 +66,10 @@ class Crew(Struct, frozen=True, kw_only=True):
     def theirs(self) -> frozenset[str]:
         """The names of the tools that the client runs."""
         return names_of(self.request)
+
+
+def _no_trouble(_server: str) -> str:
+    return ""
 
 
 class Roster:
@@ -72,12 +81,15 @@ class Roster:
         agents: Mapping[str, AgentTable] | None = None,
         servers: Collection[str] = (),
         origin: Callable[[str], tuple[str, str] | None] = by_name,
+        trouble: Callable[[str], str] = _no_trouble,
     ) -> None:
         self.registry = registry
         self.agents = agents or {}
         self.servers = servers
         """Those that a request may name."""
         self._origin = origin
+        self._trouble = trouble
+        """Tells why a server cannot be reached."""
 
     @property
     def models(self) -> dict[str, str]:
@@ -112,6 +124,7 @@ class Roster:
         named = dict.fromkeys(self._named_in_header(ask))
         told: dict[str, Origin] = {}
         waiting: list[str] = []
+        listed = {server.name: self._away(server.name) for server in servers}
         for server in servers:
             for name, origin in self._of_server(server):
                 _require_allowed(name, ask)
@@ -128,6 +141,7 @@ class Roster:
             found = (name for said in agent.tools for name in self.meant(said))
             named |= dict.fromkeys(name for name in found if name not in theirs)
             request = _instructed(structs.replace(request, model=agent.model), agent.system)
+        _require_choosable(request, listed, (*theirs, *named, *waiting))
         if named and _ARTIFACTS not in theirs:
             named[_ARTIFACTS] = None
         return Crew(
@@ -136,6 +150,10 @@ class Roster:
             registry=self.registry.only(name for name in named if name not in waiting),
             waiting=self.registry.only(waiting),
             servers=told,
+            listed=listed,
+            losses=tuple(
+                Loss(server.where, listed[server.name], "dropped") for server in servers if listed[server.name]
+            ),
             limits=limits_of(agent.limits) if agent is not None else Limits(),
             destinations=agent.destinations if agent is not None else (),
         )
@@ -144,13 +162,24 @@ class Roster:
         for said in filter(None, (word.strip() for word in ask.tools.split(","))):
             found = self.meant(said)
             if not found:
-                near = self.registry.nearest(said)
-                hint = f": did you mean {' or '.join(near)}?" if near else ""
-                words = f"{HEADER}: there is no tool or server {said!r}{hint}"
-                raise Problem("invalid_request", words, code="unknown_tool")
+                self._refuse(said)
             for name in found:
                 _require_allowed(name, ask)
                 yield name
+
+    def _refuse(self, said: str) -> NoReturn:
+        """Say why there is nothing of a name."""
+        if words := self._away(said.partition(JOINT)[0]):
+            raise Problem("unreachable", f"{HEADER}: {words}")
+        near = self.registry.nearest(said)
+        hint = f": did you mean {' or '.join(near)}?" if near else ""
+        words = f"{HEADER}: there is no tool or server {said!r}{hint}"
+        raise Problem("invalid_request", words, code="unknown_tool")
+
+    def _away(self, server: str) -> str:
+        """Say why a server has no tools here; "" if it has some, or nobody knows of it."""
+        words = "" if any(self._from(server)) else self._trouble(server)
+        return f"the server {server!r} is not reachable: {words}" if words else ""
 
     def meant(self, said: str) -> list[str]:
         """Return the tools that a name stands for: one, all of a server, or those that fit a pattern."""
@@ -170,6 +199,18 @@ class Roster:
         for name, origin in self._from(server.name):
             if origin.tool not in server.without and (server.only is None or origin.tool in server.only):
                 yield name, origin
+
+
+def _require_choosable(request: Request, listed: Mapping[str, str], names: Collection[str]) -> None:
+    """Raise a `Problem` where a call must be made that only a server could answer which is not there."""
+    choice, away = request.tool_choice, [(server, words) for server, words in listed.items() if words]
+    if choice is None or not away:
+        return
+    for server, words in away:
+        if any(name.startswith(server + JOINT) for name in choice.names):
+            raise Problem("unreachable", words, where="/tool_choice")
+    if choice.mode == "required" and not names:
+        raise Problem("unreachable", away[0][1], where="/tool_choice")
 
 
 def _require_allowed(name: str, ask: Ask) -> None:

@@ -123,8 +123,9 @@ class Telling:
         self._started = Started(reply_id, event.model, event.created or int(time()))
         told = self._fitted(self._started)
         remote = self._client.remote
-        for server in dict.fromkeys(origin.server for origin in self._crew.servers.values()):
-            told += self._blocks(remote.opening(server, self._tools_of(server), self._crew.asked)) if remote else ()
+        for server, error in self._crew.listed.items():
+            listed = remote.opening(server, self._tools_of(server), self._crew.asked, error) if remote else ()
+            told += self._blocks(listed)
         told += self._approved()
         self._offset, self._told = self._offset + self._told, 0
         return told

@@ -1,0 +1,98 @@
+"""Servers that are configured and cannot be reached: every client is told so, and none is left without an answer."""
+
+import anthropic
+import openai
+import pytest
+
+from dragoman.mcp.settings import ToolServer
+from dragoman.simulator import Answer
+from dragoman.simulator.serving import in_thread
+from mcp_peers import plain
+from server.agents import CLIENTS, Client
+from server.conftest import serving
+
+WHY = "the server 'away' is not reachable: 'no-such-program-here' cannot be run in a directory of its own"
+MCP = {"type": "mcp", "server_label": "away", "server_url": "https://a.example", "require_approval": "never"}
+BETAS = ["mcp-client-2025-11-20"]
+SERVER = {"type": "url", "url": "https://a.example", "name": "away"}
+TOOLSET = {"type": "mcp_toolset", "mcp_server_name": "away"}
+
+
+def answered(received):
+    results = [result.text for turn in received.ask.turns for result in turn.results]
+    return Answer(text=" | ".join(["Hello.", *results]))
+
+
+@pytest.fixture(scope="module")
+def gateway():
+    servers = {"away": ToolServer(command="no-such-program-here"), "near": plain(trusted=True, allow=("colour",))}
+    with in_thread(script=answered) as simulator, serving(simulator, servers=servers) as running:
+        yield running
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_responses_lists_no_tools_of_it_and_says_why(gateway, stream):
+    client = Client(gateway, "responses", stream=stream, model="claude")
+    heard = client.ask("go", tools=[MCP, {**MCP, "server_label": "near"}])
+    away, near, message = heard.raw.output
+    assert (away.type, away.server_label, away.tools) == ("mcp_list_tools", "away", [])
+    assert away.error.startswith(WHY)
+    assert (near.server_label, [tool.name for tool in near.tools], near.error) == ("near", ["colour"], None)
+    assert message.content[0].text == "Hello."
+
+    again = client.ask("and now?", tools=[MCP, {**MCP, "server_label": "near"}])
+    assert [(item.type, getattr(item, "server_label", "")) for item in again.raw.output] == [
+        ("mcp_list_tools", "away"),
+        ("message", ""),
+    ]
+    assert gateway.simulator.requests[-1].status == 200
+
+
+def test_a_stream_of_responses_says_that_listing_failed(gateway):
+    client = Client(gateway, "responses", stream=True, model="gem")
+    with client.sdk.responses.stream(model="gem", input="go", tools=[MCP], store=False) as events:
+        told = [event.type for event in events if "mcp" in event.type]
+    assert told == ["response.mcp_list_tools.in_progress", "response.mcp_list_tools.failed"]
+
+
+@pytest.mark.parametrize("choice", [{"type": "mcp", "server_label": "away", "name": "read"}, "required"])
+def test_a_call_that_must_be_made_of_it_is_refused(gateway, choice):
+    client = Client(gateway, "responses", stream=False, model="claude")
+    with pytest.raises(openai.APIStatusError) as told:
+        client.ask("go", tools=[MCP], tool_choice=choice)
+    assert told.value.status_code == 502
+    assert WHY in told.value.message
+
+
+def test_a_call_of_it_that_the_client_allows_is_a_failed_one(gateway):
+    client = Client(gateway, "responses", stream=False, model="gem")
+    call = {"id": "mcpr_1", "server_label": "away", "name": "read", "arguments": "{}"}
+    client.history = [
+        {"role": "user", "content": "go"},
+        {"type": "mcp_approval_request", **call},
+        {"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True},
+    ]
+    heard = client.ask(tools=[{**MCP, "require_approval": "always"}])
+    assert "away__read was not run: the server away is not available: 'no-such-program-here'" in heard.text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_messages_books_it_as_a_loss(gateway, stream):
+    client = Client(gateway, "messages", stream=stream, model="gem")
+    asked = {"mcp_servers": [SERVER], "tools": [TOOLSET], "betas": BETAS}
+    count = len(gateway.records) + 1
+    assert client.ask("go", **asked).text == "Hello."
+    (loss,) = (loss for loss in gateway.told(count)[-1].losses if loss.where == "/mcp_servers/0")
+    assert loss.kind == "dropped"
+    assert loss.what.startswith(WHY)
+    with pytest.raises(anthropic.BadRequestError, match=r"strict mode: .*the server 'away' is not reachable"):
+        client.ask("go", headers={"x-dragoman-strict": "true"}, **asked)
+
+
+@pytest.mark.parametrize("named", ["away", "near, away__read", "away__*"])
+@pytest.mark.parametrize("dialect", CLIENTS)
+def test_the_header_is_told_that_it_is_not_there(gateway, dialect, named):
+    client = Client(gateway, dialect, stream=False, model="claude")
+    with pytest.raises(Exception, match="x-dragoman-tools: the server 'away' is not reachable: 'no-such") as told:
+        client.ask("go", headers={"x-dragoman-tools": named})
+    assert getattr(told.value, "status_code", getattr(told.value, "code", 0)) in (502, 503)
