@@ -37,7 +37,7 @@ def gateway():
 )
 def test_a_key_has_the_tools_run_that_it_may(gateway, key, asked):
     heard = Client(gateway, "chat", stream=False, key=key).ask("own", {"x-dragoman-tools": asked})
-    assert heard.text.replace("\n\n", "") == "I read.It said: <a>"
+    assert heard.text == "I read.\n\nIt said: <a>"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_nor_in_the_words_of_messages(gateway):
 
 def test_an_agent_is_a_model_and_has_its_tools_for_whoever_may_ask_for_it(gateway):
     heard = Client(gateway, "chat", stream=False, model="helper", key="k-none").ask("own")
-    assert heard.text.replace("\n\n", "") == "I read.It said: <a>"
+    assert heard.text == "I read.\n\nIt said: <a>"
 
 
 def test_where_all_tools_are_run_it_may_not_ask(gateway):

@@ -42,7 +42,7 @@ def test_responses_tells_of_calls_as_its_own_vendor_does(gateway, upstream, stre
     assert (called.type, called.server_label, called.name) == ("mcp_call", "files", "read")
     assert json.loads(called.arguments) == {"path": "a"}
     assert (called.output, called.error, called.status) == ("<a>", None, "completed")
-    assert [item.content[0].text for item in (first, second)] == ["I read.", "It said: <a>"]
+    assert [item.content[0].text for item in (first, second)] == ["I read.", "\n\nIt said: <a>"]
     assert heard.raw.tools[0].type == "mcp"
 
     before = len(gateway.simulator.requests)

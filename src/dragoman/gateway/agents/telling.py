@@ -33,6 +33,7 @@ from dragoman.core.stream import replay_part
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.crew import Crew
+from dragoman.gateway.agents.paragraphs import Paragraphs
 from dragoman.interpreter.aliases import minted_id, plain_id
 from dragoman.interpreter.arrange import SKIP_SIGNATURE
 from dragoman.interpreter.ledger import Ledger
@@ -64,7 +65,8 @@ class Telling:
         self._offset = self._told = 0
         """Parts that the client has heard of before this turn, and in it."""
         self._open: set[int] = set()
-        self._spoke = self._hides_call = False
+        self._hides_call = False
+        self._paragraphs = Paragraphs()
         self._native: list[Native] = []
         self._before, self._usage = Usage(), Usage()
         self.ids: dict[str, str] = {}
@@ -115,6 +117,7 @@ class Telling:
         here = dialect_named(self._spoken() or self._client.name)
         self._fitter = None if here is self._client else self._fitter_of(here)
         self._native.clear()
+        self._paragraphs.turn()
         self._hides_call = False
         if self._started is not None:
             self._fitted(self._started)
@@ -163,14 +166,10 @@ class Telling:
         elif self._is_foreign(part) or (isinstance(part, Text) and part.unread):
             return []
         place = self._places[event.index] = len(self._places)
-        told = self._fitted(PartStarted(place, part))
+        told = self._fitted(self._paragraphs.told(PartStarted(place, part)))
         if isinstance(part, ToolCall) and self._hides_call and self._client.issuer == SKIP_SIGNATURE.issuer:
             # The first call of a step is the one that is signed, and the client does not hear of that.
             told += self._fitted(PartSigned(place, SKIP_SIGNATURE))
-        if isinstance(part, Text) and self._spoke and self._offset and not self._client.holds.order:
-            # All texts of such a reply run together: those of two turns must not.
-            told += self._fitted(PartDelta(place, "\n\n"))
-        self._spoke = self._spoke or isinstance(part, Text)
         return told
 
     def _is_foreign(self, part: AnyPart) -> bool:
@@ -184,7 +183,7 @@ class Telling:
 
     def _inner(self, event: _Inner) -> list[Event]:
         place = self._places.get(event.index)
-        return [] if place is None else self._fitted(structs.replace(event, index=place))
+        return [] if place is None else self._fitted(self._paragraphs.told(structs.replace(event, index=place)))
 
     def _fitted(self, event: Event) -> list[Event]:
         """Fit an event of this turn, and put it in its place in the whole reply."""

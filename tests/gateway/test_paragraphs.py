@@ -1,0 +1,62 @@
+"""Texts of several turns that are told as one reply."""
+
+import pytest
+
+from dragoman.core.events import PartCited, PartDelta, PartEnded, PartStarted
+from dragoman.core.parts import Citation, Reasoning, Text
+from dragoman.gateway.agents.paragraphs import Paragraphs
+
+
+def joined(*turns):
+    """What is told of turns, each a list of the pieces of one text."""
+    paragraphs, told = Paragraphs(), ""
+    for pieces in turns:
+        paragraphs.turn()
+        events = [PartStarted(0, Text(text="")), *(PartDelta(0, piece) for piece in pieces), PartEnded(0)]
+        said = [paragraphs.told(event) for event in events]
+        told += "".join(event.text for event in said if isinstance(event, PartDelta))
+    return told
+
+
+@pytest.mark.parametrize(
+    ("turns", "told"),
+    [
+        ([["a", "b"], ["c", "d"], ["e"]], "ab\n\ncd\n\ne"),
+        ([["a\n"], ["b"]], "a\n\nb"),
+        ([["a\n", "\n"], ["b"]], "a\n\nb"),
+        ([["a"], ["\nb"]], "a\n\nb"),
+        ([["a"], ["\n\n\nb"]], "a\n\n\nb"),
+        ([[], ["b"]], "b"),
+        ([["a"], [], ["b"]], "a\n\nb"),
+        ([["a"], ["", "b"]], "a\n\nb"),
+        ([["a"], [""]], "a"),
+    ],
+)
+def test_each_turn_is_a_paragraph(turns, told):
+    assert joined(*turns) == told
+
+
+def test_two_texts_of_one_turn_stay_as_they_are_and_thoughts_are_no_text():
+    paragraphs = Paragraphs()
+    paragraphs.turn()
+    paragraphs.told(PartStarted(0, Text(text="")))
+    paragraphs.told(PartDelta(0, "a"))
+    paragraphs.turn()
+    paragraphs.told(PartStarted(0, Reasoning()))
+    assert paragraphs.told(PartDelta(0, "hm")) == PartDelta(0, "hm")
+    for index in (1, 2):
+        paragraphs.told(PartStarted(index, Text(text="")))
+    assert [paragraphs.told(PartDelta(index, "b")).text for index in (1, 2)] == ["\n\nb", "b"]
+
+
+def test_a_source_is_named_for_the_words_it_was_named_for():
+    paragraphs = Paragraphs()
+    cited = Citation("responses", b'{"start_index":0}', url="https://example.org/", start=0, end=4)
+    bare = Citation("messages", b"{}", url="https://example.org/")
+    for text, begin in (("a", 0), ("Rain", 2)):
+        paragraphs.turn()
+        paragraphs.told(PartStarted(0, Text(text="")))
+        paragraphs.told(PartDelta(0, text))
+        told = paragraphs.told(PartCited(0, cited)).citation
+        assert (told.start, told.end, bool(told.raw)) == (begin, begin + 4, not begin)
+        assert paragraphs.told(PartCited(0, bare)).citation is bare
