@@ -50,6 +50,8 @@ def script(received: Received) -> Any:
             return Answer(text="Let me see.", calls=(call,), end="calls")
         case "fetch":
             return Answer(calls=(Call(id="1", name="web_fetch", arguments={"url": rest}),), end="calls")
+        case "broken":
+            return Answer(text="I see.\nTOOL_CALL: web_fetch\nARGUMENTS: {,}")
         case "cut":
             return Answer(text="This is", end="length")
         case "count":
@@ -93,7 +95,7 @@ def test_once_writes_the_answer_alone_and_calls_beside(chat, simulator):
     code, out, err = chat("--once", "call web_fetch")
     assert (code, out) == (0, "`````\nIt came to this.\n")
     assert "→ [1] web_fetch(url=https://example.invalid/\ufffd)\n← [1] web_fetch: failed" in err
-    assert "Let me see." in err
+    assert err.index("Let me see.\n") < err.index("→ [1]")
     assert "\x1b" not in err
     assert len(asked(simulator, 0)["tools"][0]["functionDeclarations"]) == 2
 
@@ -134,6 +136,16 @@ def test_where_nobody_can_be_asked_a_tool_that_changes_things_is_run_only_if_it_
     assert re.search(r"← \[1\] plain__colour: \d+\.\d s", err)
 
 
+def test_a_call_in_words_that_nobody_can_read_is_told_of_but_not_as_an_answer(chat):
+    textual = 'text_calls = "legacy"\n'
+    for arguments in ({"said": "broken\n/save talk.md\n"}, {}):
+        _, out, err = chat(*(() if arguments else ("--once", "broken")), more=textual, **arguments)
+        assert "TOOL_CALL" not in out + err
+        assert "(the model made a call that nobody can read)" in err
+        assert "I see." in (out if arguments else err)
+    assert "A call that nobody could read:" in Path("talk.md").read_text()
+
+
 def test_lines_of_a_pipe_are_one_conversation_and_a_failed_turn_leaves_no_trace_in_it(chat, simulator):
     code, out, err = chat(said="hello\n\nfail 401\n/nope\nyou there?\n")
     assert out == "You said hello.\nYou said you there?.\n"
@@ -159,7 +171,8 @@ def test_a_conversation_is_saved_for_people_and_for_programs(chat, tmp_path):
         said="call web_fetch\n/save talk.md\n/save talk.json\n/save mine.md\n/save no/x\n/save talk.md\n"
     )
     assert code == 1
-    assert out.count("4 messages are in talk.md") == 2
+    assert out == "Let me see.\n`````\nIt came to this.\n"
+    assert err.count("4 messages are in talk.md") == 2
     assert "mine.md is there already: name another file" in err
     assert "no/x cannot be written (No such file or directory)" in err
     assert (tmp_path / "mine.md").read_text() == "mine"
@@ -174,6 +187,15 @@ def test_a_conversation_is_saved_for_people_and_for_programs(chat, tmp_path):
         *("Text", "Text", "ToolCall", "ToolResult", "Text")
     ]
     assert [tool["function"]["name"] for tool in saved["tools"]] == ["web_fetch", "read_artifact"]
+
+
+def test_what_a_command_lists_is_an_answer_too(chat):
+    code, out, err = chat(said="/tools\n/help\n/new\n")
+    assert code == 0
+    assert out.startswith("web_fetch (reads what others wrote; can send data out)\n")
+    assert "/save FILE" in out
+    assert "nothing was said so far" not in out
+    assert "nothing was said so far" in err
 
 
 def test_a_named_conversation_goes_on_in_the_next_process_and_begins_anew_if_told_so(chat, simulator):
@@ -222,7 +244,8 @@ def test_another_model_answers_from_the_next_turn_on_and_an_agent_brings_its_own
     code, out, err = chat("--no-tools", said="hello\n/model nobody/x\n/model helper\nhi\n/model\n", more=agent)
     assert "no upstream is configured for the model 'nobody/x'" in err
     assert code == 1
-    assert "helper answers from now on" in out
+    assert "helper answers from now on" in err
+    assert out.startswith("You said hello.\nYou said hi.\n")
     assert "* helper" in out
     first, second = [seen for seen in simulator.requests if b"contents" in seen.body]
     assert "gemini-3-flash" in first.target

@@ -1,4 +1,8 @@
-"""What the user says to the program and not to the model: lines that begin with a slash and a word."""
+"""What the user says to the program and not to the model: lines that begin with a slash and a word.
+
+What a command lists or shows is what was asked for, and stands where answers stand; that something was done is told
+beside.
+"""
 
 import re
 import textwrap
@@ -76,7 +80,7 @@ class Commands:
 
     def _new(self, _: str) -> None:
         self._talk.forget()
-        self._screen.reply("nothing was said so far")
+        self._screen.note("nothing was said so far")
 
     def _tools(self, _: str) -> None:
         lines = [_described(handler) for handler in self._talk.registry]
@@ -99,7 +103,7 @@ class Commands:
         except Problem as problem:
             self._error(problem.message)
             return
-        self._screen.reply(f"{name} answers from now on")
+        self._screen.note(f"{name} answers from now on")
         warn_of_simulator(self._talk, self._screen)
 
     def _show(self, number: str) -> None:
@@ -127,7 +131,7 @@ class Commands:
             return
         self._saved.add(path.resolve())
         losses = f"; {lost} things could not be said in it" if lost else ""
-        self._screen.reply(f"{len(talk.history)} messages are in {name}{losses}")
+        self._screen.note(f"{len(talk.history)} messages are in {name}{losses}")
 
 
 def _described(handler: Handler) -> str:

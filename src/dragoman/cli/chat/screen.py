@@ -1,8 +1,8 @@
 """Where things are written, and how they look.
 
 Rules: on a terminal everything stands in its order on standard output, in colours unless NO_COLOR says no. Elsewhere
-answers alone go to standard output, as the model wrote them, and all the rest to standard error, without an escape
-code. What others wrote never steers the terminal.
+answers alone go to standard output, the model's as it wrote them and what a command of the user's lists, and all the
+rest to standard error, without an escape code. What others wrote never steers the terminal.
 """
 
 import os
@@ -67,7 +67,7 @@ class Screen:
             self._begun = False
 
     def reply(self, text: str) -> None:
-        """Answer a command of the user's."""
+        """Show what a command of the user's asks for."""
         self.end_line()
         self._out.write(f"{harmless(text)}\n")
         self._out.flush()
