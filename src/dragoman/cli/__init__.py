@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from dragoman import __version__
-from dragoman.cli import chat, configuration, doctor, mcp, serve, simulate, translate
+from dragoman.cli import chat, configuration, doctor, intercept, mcp, serve, simulate, translate
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -18,10 +18,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     translate.add_to(verbs)
     chat.add_to(verbs)
     mcp.add_to(verbs)
+    intercept.add_to(verbs)
     simulate.add_to(verbs)
     doctor.add_to(verbs)
     configuration.add_to(verbs)
-    options = parser.parse_args(arguments)
+    said = list(sys.argv[1:] if arguments is None else arguments)
+    # What stands behind `--` is somebody else's command: its words are none of ours.
+    at = said.index("--") if "--" in said else len(said)
+    options = parser.parse_args(said[:at])
+    options.command = said[at + 1 :]
+    if at < len(said) and not getattr(options, "takes_command", False):
+        parser.error(f"nothing can stand behind -- here: {' '.join(options.command)}")
     try:
         return options.run(options)
     except BrokenPipeError:

@@ -48,6 +48,8 @@ class Passing(Struct, kw_only=True):
     reply_came: bytes = b""
     reply_left: bytes = b""
     captured: tuple[Captured, ...] = ()
+    is_seen: bool = False
+    """Somebody looks on, so what passes is kept until it is over."""
     is_cut: bool = False
     """More of the reply passed than is kept here."""
     began: float = field(default_factory=time)

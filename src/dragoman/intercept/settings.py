@@ -32,6 +32,8 @@ class InterceptTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     upstream: str
     """Where it asks."""
+    hosts: tuple[str, ...] = ()
+    """Hosts whose requests `dragoman intercept` brings here, by name or pattern; those of its kind if not said."""
     command: tuple[str, ...] = ()
     """The client, started for each turn; without one it runs already, and asks by itself."""
     env: dict[str, str] = {}

@@ -12,6 +12,7 @@ from dragoman.http.client import Client, Deadlines, Incoming, Outgoing
 from dragoman.http.exchange import Exchange
 from dragoman.http.origin import Origin
 from dragoman.intercept import headers
+from dragoman.intercept.lookout import Lookout
 from dragoman.intercept.passing import Looker, Passing
 
 _LOG = logging.getLogger("dragoman.intercept")
@@ -36,17 +37,20 @@ class Surface:
         self._client = client
         self.lookers: list[Looker] = []
         """Who is told of each exchange when it is over."""
+        self._lookout = Lookout()
 
     async def answer(self, exchange: Exchange, passing: Passing, destination: Destination) -> None:
         """Pass one request on, and its reply back; raises the `Failure` of an upstream that gives none."""
         request = exchange.request
         passing.came = passing.left = request.body
         passing.headers = headers.shown(request.headers)
+        lookers = [*self.lookers, self._lookout] if self._lookout.is_watched else self.lookers
+        passing.is_seen = bool(lookers)
         try:
             await self._pass(exchange, passing, destination)
         finally:
             passing.close()
-            for looker in self.lookers:
+            for looker in lookers:
                 _tell(looker, passing)
 
     async def _pass(self, exchange: Exchange, passing: Passing, destination: Destination) -> None:
@@ -74,7 +78,7 @@ class Surface:
         length = incoming.header("content-length") if incoming.plain else ""
         exchange.start(incoming.status, told, int(length) if length.isdecimal() else None)
         while piece := await incoming.piece():
-            if self.lookers:
+            if passing.is_seen:
                 passing.note(piece, piece)
             await exchange.write(piece)
         await exchange.end()

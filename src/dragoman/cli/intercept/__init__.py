@@ -1,0 +1,141 @@
+"""`dragoman intercept`: stand between a program and the Gemini API it asks.
+
+With a command behind `--`, its requests to the listed hosts go through the gateway's rewriting surface; with
+`--print-env`, `--log` or `replay` something less is done.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
+
+    from dragoman.config import Config
+
+
+def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
+    """Declare the verb."""
+    parser = verbs.add_parser("intercept", help="stand between a program and the Gemini API", usage=_USAGE)
+    parser.add_argument("--config", type=Path, help="the configuration (default: $DRAGOMAN_CONFIG, ./dragoman.toml)")
+    parser.add_argument("--name", default="", help="the entry [intercept.NAME], or an upstream (default: all entries)")
+    parser.add_argument("--session", default="", metavar="ID", help="the session that the program belongs to")
+    parser.add_argument("--listen", default="", help="host:port of the gateway, instead of the configured one")
+    parser.add_argument("--gateway", default="", metavar="URL", help="use a gateway that already listens there")
+    parser.add_argument(
+        "--install", action="store_true", help="install mitmproxy if it is not there, without a question"
+    )
+    parser.add_argument("--print-env", action="store_true", help="print what sends a program here without a proxy")
+    parser.add_argument("--log", action="store_true", help="show each exchange that passes")
+    parser.add_argument("--save", type=Path, metavar="FOLDER", help="with --log: keep each exchange in a file")
+    parser.set_defaults(run=run, takes_command=True)
+    parts = parser.add_subparsers(metavar="PART")
+    again = parts.add_parser("replay", help="send a saved exchange again")
+    again.add_argument("file", type=Path, help="a file that --save has written")
+    again.add_argument("--config", type=Path, default=argparse.SUPPRESS, help="the configuration, as for serve")
+    again.add_argument("--came", action="store_true", help="send what the program had sent, through the rules")
+    again.add_argument("--show", action="store_true", help="only show it, as --log does")
+    again.add_argument(
+        "--header",
+        action="append",
+        default=[],
+        metavar="NAME:VALUE",
+        help="a header to send; env:VARIABLE for its value",
+    )
+    again.set_defaults(run=replay)
+
+
+_USAGE = """dragoman intercept [options] -- COMMAND [ARGUMENT ...]
+       dragoman intercept [options] --print-env | --log | --install
+       dragoman intercept replay [options] FILE"""
+
+
+def run(options: argparse.Namespace) -> int:
+    """Do what the options say."""
+    from dragoman.cli.intercept.failing import told  # noqa: PLC0415  only for this verb
+
+    return told(lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.log and not options.command:
+        from dragoman.cli.intercept.following import follow  # noqa: PLC0415  only for this
+
+        return follow(options.name, options.save)
+    from dragoman.cli.intercept.entries import variables  # noqa: PLC0415
+    from dragoman.config import load  # noqa: PLC0415
+
+    if options.install and not options.command:
+        sys.stdout.write(f"{_program(options)}\n")
+        return 0
+    config = load(options.config)
+    if options.print_env:
+        base_url = options.gateway.rstrip("/") or f"http://{options.listen or config.server.listen}"
+        for variable, value in variables(config, base_url, options.name, options.session).items():
+            sys.stdout.write(f"export {variable}={value}\n")
+        return 0
+    if not options.command:
+        sys.stderr.write(f"usage: {_USAGE}\n")
+        return 2
+    return _command(options, config)
+
+
+def _command(options: argparse.Namespace, config: "Config") -> int:
+    from contextlib import nullcontext  # noqa: PLC0415  only for this
+
+    from msgspec.structs import replace  # noqa: PLC0415
+
+    from dragoman.cli.intercept.between import Plan, stand_between  # noqa: PLC0415
+    from dragoman.cli.intercept.entries import routes  # noqa: PLC0415
+    from dragoman.cli.intercept.following import followed  # noqa: PLC0415
+    from dragoman.cli.loop import runner  # noqa: PLC0415
+
+    if options.listen:
+        config = replace(config, server=replace(config.server, listen=options.listen))
+    plan = Plan(
+        config=config,
+        routes=routes(config, options.name, options.session),
+        program=_program(options),
+        command=options.command,
+        gateway=options.gateway,
+    )
+    with followed(sys.stderr, options.name, options.save) if options.log else nullcontext():
+        return runner()(stand_between(plan))
+
+
+def _program(options: argparse.Namespace) -> Path:
+    from dragoman.cli.chat.lines import forget_typed  # noqa: PLC0415  only for this
+    from dragoman.cli.intercept.finding import mitmdump  # noqa: PLC0415
+
+    def agreed(question: str) -> bool:
+        if options.install:
+            return True
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            return False
+        forget_typed()
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+    return mitmdump(agreed)
+
+
+def replay(options: argparse.Namespace) -> int:
+    """Send a saved exchange again."""
+    from dragoman.cli.intercept.failing import told  # noqa: PLC0415  only for this verb
+
+    return told(lambda: _replay(options))
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from dragoman.cli.intercept.replaying import Again, given, saved_in, send_again, show  # noqa: PLC0415  only for this
+    from dragoman.cli.loop import runner  # noqa: PLC0415
+    from dragoman.config import load  # noqa: PLC0415
+
+    exchange = saved_in(options.file)
+    if options.show:
+        show(exchange)
+        return 0
+    again = Again(exchange=exchange, came=options.came, headers=given(options.header))
+    return runner()(send_again(again, load(options.config)))

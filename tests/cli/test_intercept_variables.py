@@ -1,0 +1,150 @@
+"""What a command that is stood between finds in its environment, and what it finds no more."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+import trustme
+
+from dragoman.cli.intercept.hosts import expression, is_host, without
+from dragoman.cli.intercept.roots import RootsError, trusting
+from dragoman.cli.intercept.variables import Before, ProxyError, proxied, proxy_before
+
+GOOGLE = ("generativelanguage.googleapis.com", "*-aiplatform.googleapis.com")
+
+
+def authority() -> str:
+    return trustme.CA().cert_pem.bytes().decode()
+
+
+def subjects(file: str) -> int:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(file)
+    return len(context.get_ca_certs())
+
+
+def test_variables_that_replace_authorities_name_the_systems_and_ours(tmp_path):
+    ours = authority()
+    told = trusting(ours, {}, tmp_path)
+    usual = len(ssl.create_default_context().get_ca_certs())
+    for variable in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        assert subjects(told[variable]) == usual + 1
+        assert ours.strip() in Path(told[variable]).read_text()
+
+
+def test_a_variable_that_adds_authorities_names_ours_alone(tmp_path):
+    ours = authority()
+    assert Path(trusting(ours, {}, tmp_path)["NODE_EXTRA_CA_CERTS"]).read_text() == ours.strip() + "\n"
+
+
+@pytest.mark.parametrize(
+    ("set_before", "holds_for"),
+    [
+        ("SSL_CERT_FILE", {"SSL_CERT_FILE", "CURL_CA_BUNDLE"}),
+        ("CURL_CA_BUNDLE", {"CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"}),
+        ("REQUESTS_CA_BUNDLE", {"REQUESTS_CA_BUNDLE"}),
+        ("NODE_EXTRA_CA_CERTS", {"NODE_EXTRA_CA_CERTS"}),
+    ],
+)
+def test_what_a_user_trusted_by_a_variable_is_trusted_still_by_its_readers(set_before, holds_for, tmp_path):
+    theirs = tmp_path / "theirs.pem"
+    theirs.write_text(authority())
+    (tmp_path / "made").mkdir()
+    told = trusting(authority(), {set_before: str(theirs)}, tmp_path / "made")
+    assert {name for name, file in told.items() if theirs.read_text().strip() in Path(file).read_text()} == holds_for
+    assert subjects(told[set_before]) == 2
+
+
+def test_a_folder_of_authorities_is_read_whole(tmp_path):
+    folder = tmp_path / "authorities"
+    folder.mkdir()
+    for name in ("one.pem", "two.pem"):
+        (folder / name).write_text(authority())
+    (tmp_path / "made").mkdir()
+    told = trusting(authority(), {"REQUESTS_CA_BUNDLE": str(folder)}, tmp_path / "made")
+    assert subjects(told["REQUESTS_CA_BUNDLE"]) == 3
+
+
+def test_authorities_that_cannot_be_read_are_said(tmp_path):
+    with pytest.raises(RootsError, match=r"SSL_CERT_FILE names .*missing"):
+        trusting(authority(), {"SSL_CERT_FILE": str(tmp_path / "missing")}, tmp_path)
+
+
+def test_only_the_proxy_for_tls_and_its_exceptions_are_set():
+    told, taken = proxied("http://dragoman:p@127.0.0.1:9", {"HTTP_PROXY": "http://other"}, GOOGLE)
+    assert told == {
+        "HTTPS_PROXY": "http://dragoman:p@127.0.0.1:9",
+        "https_proxy": "http://dragoman:p@127.0.0.1:9",
+        "NO_PROXY": "localhost,127.0.0.1,::1",
+        "no_proxy": "localhost,127.0.0.1,::1",
+        "NODE_USE_ENV_PROXY": "1",
+    }
+    assert taken == []
+
+
+@pytest.mark.parametrize(
+    ("said", "kept", "taken"),
+    [
+        ("corp.example, .internal", "corp.example,.internal", []),
+        ("*", "", ["*"]),
+        (".googleapis.com,corp.example", "corp.example", [".googleapis.com"]),
+        ("*.googleapis.com", "", ["*.googleapis.com"]),
+        ("GenerativeLanguage.googleapis.com:443", "", ["GenerativeLanguage.googleapis.com:443"]),
+        ("otherlanguage.googleapis.com", "otherlanguage.googleapis.com", []),
+        ("language.googleapis.com", "language.googleapis.com", []),
+        ("", "", []),
+    ],
+)
+def test_exceptions_that_would_lead_past_the_proxy_are_taken_out(said, kept, taken):
+    assert without(said, GOOGLE) == (kept, taken)
+
+
+@pytest.mark.parametrize(
+    ("environment", "before"),
+    [
+        ({}, Before()),
+        ({"HTTPS_PROXY": "http://proxy.example:3128"}, Before("upstream:http://proxy.example:3128")),
+        ({"https_proxy": "proxy.example"}, Before("upstream:http://proxy.example:80")),
+        ({"ALL_PROXY": "https://u%40x:p%3A1@[::1]"}, Before("upstream:https://[::1]:443", "u@x:p:1")),
+    ],
+)
+def test_a_proxy_that_the_user_has_stands_behind_ours(environment, before):
+    assert proxy_before(environment) == before
+
+
+def test_a_proxy_that_mitmproxy_cannot_go_through_is_said():
+    with pytest.raises(ProxyError, match="socks5"):
+        proxy_before({"ALL_PROXY": "socks5://127.0.0.1:1080"})
+
+
+@pytest.mark.parametrize(
+    ("said", "good"),
+    [
+        ("generativelanguage.googleapis.com", True),
+        ("*-aiplatform.googleapis.com", True),
+        ("*.googleapis.com", True),
+        ("*", False),
+        ("*.com", False),
+        ("*.*", False),
+        ("host", False),
+        ("a.example:443", False),
+        ("https://a.example", False),
+        ("a..example", False),
+        ("", False),
+    ],
+)
+def test_only_names_of_hosts_can_be_listed(said, good):
+    assert is_host(said) is good
+
+
+def test_a_pattern_stands_for_a_part_of_one_label():
+    import re
+
+    found = re.compile(expression("*-aiplatform.googleapis.com"))
+    assert found.fullmatch("europe-west1-aiplatform.googleapis.com:443")
+    for other in (
+        "-aiplatform.googleapis.com:443",
+        "a.b-aiplatform.googleapis.com:443",
+        "x-aiplatformxgoogleapis.com:1",
+    ):
+        assert not found.fullmatch(other)

