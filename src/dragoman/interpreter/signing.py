@@ -99,6 +99,10 @@ class CallWatch:
         """Tell whether a call has ended since `take` was asked last."""
         return bool(self._calls)
 
+    def minds(self, index: int | None) -> bool:
+        """Tell whether more of a part is noted."""
+        return index in self._open
+
     def grow(self, index: int, text: str) -> None:
         """Note more of a part."""
         if index in self._open:

@@ -4,7 +4,7 @@ The same dialect on both sides means the same bytes. Otherwise: parse, fit (loss
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct, structs
 
@@ -189,6 +189,8 @@ class StreamTranslator:
         self._flowing = -1
         """The part that text came for last, with nothing else told since, and its place at the client, if it passes."""
         self._place: int | None = None
+        self._grow: Callable[[str], bytes] | None = None
+        """Writes what that text goes on with, if nobody else has to know of it."""
         self._begun = bytearray()
         """What has come of a frame that is not whole."""
         self._framed = True
@@ -204,6 +206,10 @@ class StreamTranslator:
         """Take the next bytes of the upstream."""
         if self.over:
             return b""
+        if self._grow is not None:
+            text = self._decoder.more(chunk)
+            if text is not None:
+                return self._grow(text)
         if self._same is False:
             return self._told(self._decoder.feed(chunk))
         if self._same is None:
@@ -293,7 +299,7 @@ class StreamTranslator:
                 if place is not None:
                     told.append(self._grown(event, place))
                     continue
-            self._flowing = -1
+            self._flowing, self._grow = -1, None
             if type(event) is Started and event.created is None:
                 event = structs.replace(event, created=self._context.now)  # noqa: PLW2901  the same, made at a time
             for restored in self._restorer.feed(event):
@@ -310,6 +316,8 @@ class StreamTranslator:
         passes = self._fitter is not None and self._restorer.passes(index) and self._sequencer.passes(index)
         self._place = self._fitter.place_of(index) if passes and self._fitter is not None else None
         self._flowing = index
+        is_heard = self._hearing is not None or (self._watch is not None and self._watch.minds(self._place))
+        self._grow = None if self._place is None or is_heard else self._encoder.grower(self._place)
         return self._place
 
     def _note(self, events: Iterable[Event]) -> None:

@@ -35,6 +35,7 @@ from dragoman.dialects.chat.parts import GOOGLE, read_arguments, read_citation, 
 from dragoman.dialects.chat.response import is_whole, read_finish, read_usage
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled
+from dragoman.dialects.record import Decoder
 from dragoman.wire.json import Malformed, encode
 from dragoman.wire.shape import Unread
 from dragoman.wire.sse import Frame, SseReader
@@ -48,7 +49,7 @@ _MESSAGE = "/choices/0/message"
 _CUT_OFF = "the stream ended before the reply was finished"
 
 
-class ChatDecoder:
+class ChatDecoder(Decoder):
     """Upstream bytes in, events out."""
 
     def __init__(self) -> None:
@@ -103,8 +104,7 @@ class ChatDecoder:
         return self._told()
 
     def _told(self) -> list[Event]:
-        events = self._events
-        self._events = []
+        events, self._events = self._events, []
         return events
 
     def _fail(self, problem: Problem) -> None:

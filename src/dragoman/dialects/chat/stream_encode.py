@@ -5,6 +5,7 @@ calls are numbered from 0 in the order they start. Vendor fields of this dialect
 chunk of its own, for those who asked. A failed reply ends in an error and has no `[DONE]`.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Raw
@@ -33,6 +34,7 @@ from dragoman.dialects.chat.errors import error_body
 from dragoman.dialects.chat.parts import GOOGLE, is_legacy, write_citation
 from dragoman.dialects.chat.response import finish_word, write_usage
 from dragoman.dialects.chat.wire import NAME
+from dragoman.dialects.record import Encoder
 from dragoman.wire.json import Malformed, decode_object, encode, first_byte, graft, one_line, with_members
 from dragoman.wire.sse import data_frame
 
@@ -56,6 +58,12 @@ class _OpenPart:
         self.grown = False
         self.is_json_call = False
 
+    def grow(self, text: str) -> bytes:
+        """Write more of it."""
+        self.grown = True
+        self.size += len(text)
+        return self.head + encode(text) + self.tail
+
 
 def wants_usage(request: Request | None) -> bool:
     """Tell whether the client gets the usage chunk."""
@@ -72,7 +80,7 @@ def _call_at(opened: _OpenPart) -> dict[str, Any]:
     return {"index": opened.ordinal, "function": {}} if opened.is_json_call else {"index": opened.ordinal}
 
 
-class ChatEncoder:
+class ChatEncoder(Encoder):
     """Events in, bytes for the client out."""
 
     def __init__(self, request: Request | None) -> None:
@@ -122,6 +130,11 @@ class ChatEncoder:
                 return self._finish(finish)
             case Failed(problem):
                 return data_frame(error_body(problem))
+
+    def grower(self, index: int) -> Callable[[str], bytes] | None:
+        """Return what writes more of an open text."""
+        opened = self._parts.get(index)
+        return opened.grow if opened is not None and opened.kind is Text else None
 
     def _start(self, event: Started) -> bytes:
         head = {
@@ -196,9 +209,7 @@ class ChatEncoder:
             return b""
         if opened.kind is Reasoning:
             text = self._separated(opened, text, piece)
-        opened.grown = True
-        opened.size += len(text)
-        return opened.head + encode(text) + opened.tail
+        return opened.grow(text)
 
     def _separated(self, opened: _OpenPart, text: str, piece: int) -> str:
         """Put a blank line between summaries, as a whole reply does."""

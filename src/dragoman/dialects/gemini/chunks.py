@@ -94,10 +94,17 @@ class ChunkReader:
         """Take one chunk."""
         if body.startswith(b"["):
             for item in map(bytes, json.decode_array(body)):
-                if not self.goes_on(item):
-                    self.read(item)
-        elif not self.goes_on(body):
+                self.take(item)
+        else:
+            self.take(body)
+
+    def take(self, body: bytes) -> None:
+        """Take one chunk that is an object."""
+        text = self.more(body)
+        if text is None:
             self.read(body)
+        else:
+            self.events.append(PartDelta(self._open, text))
 
     def conclude(self) -> None:
         """Tell the end of the reply; raise a `Problem` if there was no reply."""
@@ -125,31 +132,25 @@ class ChunkReader:
             return Finish("filtered", self._blocked)
         return read_finish(self._finish_word, called=self._called)
 
-    def goes_on(self, body: bytes) -> bool:
-        """Take a chunk in which the open text goes on, without a detour; leave any other."""
+    def more(self, body: bytes) -> str | None:
+        """Take a chunk in which the open text goes on, and return that text; None for any other, which is not taken."""
         if self._open < 0 or self._sealed or self._thought:
-            return False
+            return None
         try:
             more = _MORE.decode(body)
             (candidate,) = more.candidates
             (part,) = candidate.content.parts
         except (msgspec.MsgspecError, RecursionError, ValueError):
-            return False  # no such chunk, or one with more or fewer of something
-        if candidate.index:
-            return False
-        text = part.text
+            return None  # no such chunk, or one with more or fewer of something
         usage = more.usage_metadata
-        if self._counted and len(usage) > _ODD_USAGE:
+        if candidate.index or not part.text:
+            return None
+        if usage:
+            if not self._counted or len(usage) <= _ODD_USAGE:
+                return None
             self._usage = usage
-        elif usage:
-            self._take_usage(usage)
-        if text:
-            self._said.append(text)
-            self.events.append(PartDelta(self._open, text))
-        if self._early:
-            self._early = False
-            self.tell_usage()
-        return True
+        self._said.append(part.text)
+        return part.text
 
     def read(self, body: bytes) -> None:
         """Take one chunk that is an object, in which anything may be said."""

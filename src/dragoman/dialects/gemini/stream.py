@@ -35,6 +35,7 @@ from dragoman.dialects.gemini.errors import build_error
 from dragoman.dialects.gemini.grounding import joined, write_grounding
 from dragoman.dialects.gemini.response import identity, wrap, write_reply, write_reply_part
 from dragoman.dialects.gemini.wire import NAME
+from dragoman.dialects.record import Decoder, Encoder
 from dragoman.wire import json
 from dragoman.wire.json_stream import JsonStreamReader
 from dragoman.wire.sse import SseReader
@@ -43,7 +44,7 @@ _END = b"\r\n\r\n"
 _DONE = b"[DONE]"
 
 
-class GeminiDecoder:
+class GeminiDecoder(Decoder):
     """Upstream bytes in, events out."""
 
     def __init__(self) -> None:
@@ -60,8 +61,7 @@ class GeminiDecoder:
         lone = self._reader.lone(chunk) if type(self._reader) is SseReader else None
         try:
             if lone is not None:
-                if not chunks.goes_on(lone):
-                    chunks.read(lone)
+                chunks.take(lone)
             else:
                 for body in self._bodies(chunk):
                     self._take(body)
@@ -69,6 +69,14 @@ class GeminiDecoder:
             self._fail(error)
         told, chunks.events = chunks.events, []
         return told
+
+    def more(self, chunk: bytes) -> str | None:
+        """Take an event in which the open text goes on."""
+        reader = self._reader
+        if type(reader) is not SseReader or self._over:
+            return None
+        lone = reader.lone(chunk)
+        return None if lone is None else self._chunks.more(lone)
 
     def close(self) -> list[Event]:
         """The stream is over."""
@@ -174,7 +182,7 @@ class _Spoken:
         return Text(text="".join(self.pieces), citations=tuple(self.citations), signature=self.signature)
 
 
-class GeminiEncoder:
+class GeminiEncoder(Encoder):
     """Events in, bytes for the client out."""
 
     def __init__(self, request: Request | None) -> None:

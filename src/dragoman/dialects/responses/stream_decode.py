@@ -16,6 +16,7 @@ from msgspec.json import Decoder
 from dragoman.core.events import Event, Failed, Finished, Native, Started, UsageSeen
 from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
+from dragoman.dialects import record
 from dragoman.dialects.responses.errors import read_error
 from dragoman.dialects.responses.items import CONTENT, decode_item
 from dragoman.dialects.responses.output import FIRST, ITEM_FIELDS, SAME
@@ -49,7 +50,7 @@ def _word(frame: Frame) -> str:
     return word if isinstance(word, str) else frame.event
 
 
-class ResponsesDecoder:
+class ResponsesDecoder(record.Decoder):
     """Bytes in, events out."""
 
     def __init__(self) -> None:

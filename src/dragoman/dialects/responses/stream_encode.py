@@ -30,6 +30,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
 from dragoman.core.value import own_extras
+from dragoman.dialects.record import Encoder
 from dragoman.dialects.responses.errors import write_error
 from dragoman.dialects.responses.items import CONTENT
 from dragoman.dialects.responses.output import (
@@ -95,7 +96,7 @@ class _Open:
         return structs.replace(self.part, **changes)
 
 
-class ResponsesEncoder:
+class ResponsesEncoder(Encoder):
     """Events in, bytes out."""
 
     def __init__(self, request: Request | None) -> None:

@@ -53,6 +53,7 @@ from dragoman.dialects.messages.wire import (
     ThinkingDelta,
     UsageShape,
 )
+from dragoman.dialects.record import Decoder
 from dragoman.wire.json import Malformed, decode, decode_object, encode, is_json, with_members
 from dragoman.wire.pointer import escape, unescape
 from dragoman.wire.shape import Shape, Unknown, Unread
@@ -80,7 +81,7 @@ class _OpenBlock:
         """Members of deltas that nobody reads, each in its pieces."""
 
 
-class MessagesDecoder:
+class MessagesDecoder(Decoder):
     """Upstream bytes in, events out."""
 
     def __init__(self) -> None:

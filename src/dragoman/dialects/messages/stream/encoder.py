@@ -6,6 +6,7 @@ that Messages cannot say takes no block.
 """
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Raw
@@ -33,6 +34,7 @@ from dragoman.dialects.messages.errors import error_body
 from dragoman.dialects.messages.parts import write_citation, write_part
 from dragoman.dialects.messages.response import finish_word, reply_id, write_usage
 from dragoman.dialects.messages.wire import NAME, TextBlock, ThinkingBlock, ToolUseBlock
+from dragoman.dialects.record import Encoder
 from dragoman.wire.json import encode, graft, one_line
 from dragoman.wire.shape import Wire
 from dragoman.wire.sse import named_frame
@@ -50,7 +52,7 @@ _BESIDE_DELTA = ("/context_management", "/input_transformations")
 """Fields that stand beside the `delta` of `message_delta` rather than in it."""
 
 
-class MessagesEncoder:
+class MessagesEncoder(Encoder):
     """Events in, bytes for the client out."""
 
     def __init__(self, request: Request | None) -> None:
@@ -95,6 +97,11 @@ class MessagesEncoder:
             case Failed(problem):
                 return error_frame(problem)
 
+    def grower(self, index: int) -> Callable[[str], bytes] | None:
+        """Return what writes more of the open text."""
+        del index  # one is open at a time
+        return self._more if isinstance(self._part, Text) else None
+
     def _start(self, part: AnyPart) -> bytes:
         self._part = part
         self._grown = False
@@ -138,6 +145,9 @@ class MessagesEncoder:
             # One thinking block holds all summaries of a foreign reply.
             if self._grown:
                 text = "\n\n" + text
+        return self._more(text)
+
+    def _more(self, text: str) -> bytes:
         self._grown = True
         return self._prefix + encode(text) + _DELTA_END
 

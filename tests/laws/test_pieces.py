@@ -1,0 +1,45 @@
+"""A stream says the same in whichever pieces it comes: all at once, an event at a time, or a few bytes."""
+
+import pytest
+
+from dragoman.interpreter.context import Context
+from dragoman.interpreter.signing import CallWatch
+from dragoman.interpreter.translate import StreamTranslator
+from dragoman.wire.sse import whole_frames
+from laws.documents import DIALECTS
+from laws.streams import STREAMS
+from shelf import exchanges
+
+MADE = [(source, kind, client) for source in DIALECTS for kind in STREAMS[source] for client in DIALECTS]
+RECORDED = [(source, client) for source in DIALECTS for client in DIALECTS if source != client]
+
+
+def events_of(sse: bytes) -> list[bytes]:
+    rest = bytearray()
+    return [*whole_frames(rest, sse), bytes(rest)]
+
+
+def told(pieces: list[bytes], source: str, client: str) -> tuple[object, ...]:
+    watch = CallWatch()
+    translator = StreamTranslator(source, client, Context(now=1), watch)
+    said = b"".join([*map(translator.feed, pieces), translator.close()])
+    problem = translator.problem
+    words = None if problem is None else (problem.kind, problem.message)
+    return said, translator.losses, translator.usage, translator.finish, watch.take(), words
+
+
+@pytest.mark.parametrize(("source", "kind", "client"), MADE)
+def test_a_stream_says_the_same_an_event_at_a_time_in_a_few_bytes_and_at_once(source, kind, client):
+    sse = STREAMS[source][kind](6)
+    whole = told([sse], source, client)
+    assert told(events_of(sse), source, client) == whole
+    assert told([sse[at : at + 7] for at in range(0, len(sse), 7)], source, client) == whole
+
+
+@pytest.mark.parametrize(("source", "client"), RECORDED)
+def test_a_recorded_stream_says_the_same_an_event_at_a_time_and_at_once(source, client):
+    recorded = [each["sse"].encode() for each in exchanges(source) if "sse" in each]
+    if not recorded:
+        pytest.skip("the recorded exchanges are not here")
+    for sse in recorded[:200]:
+        assert told(events_of(sse), source, client) == told([sse], source, client)
