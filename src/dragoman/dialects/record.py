@@ -193,8 +193,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The same for its reply; what is under "usage.counted" is counted in with the core's numbers."""
     parse_request: Callable[[Call], Request]
     render_request: Callable[[Request, Traits], Call]
-    read_history: Callable[[bytes], tuple[Message, ...] | None] | None = None
-    """Read the conversation alone, as `parse_request` does; None where that takes the whole request."""
+    read_history: Callable[[bytes, int], tuple[Message, ...] | None] | None = None
+    """Read the conversation alone, from the message of that number on, as `parse_request` does; None where that takes
+    the whole request."""
     write_history: Callable[[tuple[Message, ...]], bytes] | None = None
     """Write the conversation alone, where `render_request` writes all else behind it."""
     parse_response: Callable[[bytes], Response]

@@ -8,7 +8,7 @@ is settled of the frame before it.
 from collections.abc import Iterator
 from typing import Any, SupportsIndex, overload
 
-from msgspec import Struct, structs
+from msgspec import Raw, Struct, structs
 
 from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
@@ -20,9 +20,10 @@ from dragoman.interpreter.fitting import Fitting, Undo
 from dragoman.interpreter.knobs import most_tokens
 from dragoman.interpreter.ledger import Booked, Ledger, refuse
 from dragoman.interpreter.signing import signed_again
-from dragoman.interpreter.talk import is_plain_talk
+from dragoman.interpreter.talk import NUMBERS, Talk, joined
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translation import Asked, Translation
+from dragoman.wire import json
 
 
 class _Seen(Exception):  # noqa: N818  it says what happened
@@ -67,24 +68,24 @@ class Frame(Struct, frozen=True, eq=False):
     """What was booked before the history and after it."""
     losses: tuple[Loss, ...] | None
     """All that is lost where the history loses nothing; None if that depends on the history."""
+    opening: bytes
+    """What stands before the first turn at the target, if its history is written by itself."""
     rest: bytes | None
     """What the target is told behind the history; None where it does not stand there by itself."""
     takes_talk: bool
-    """Nothing of the frame changes texts, or adds to them."""
+    """Nothing of the frame changes texts, or adds to them, or depends on them."""
+    number: int
+    """What the talk in it is known by."""
 
-    def say(self, asked: Asked, array: bytes) -> Translation | None:
+    def say(self, asked: Asked, array: bytes, talk: Talk) -> Translation | None:
         """Translate a request of this frame, `array` its history; None if it must be translated whole."""
+        if self.takes_talk and (told := self._talked(asked, array, talk)) is not None:
+            return told
         here = asked.here
-        history = here.read_history(array) if here.read_history is not None else None
+        history = here.read_history(array, 0) if here.read_history is not None else None
         if not history or (here.declared is not None and here.declared(history)):
             return None
         messages = (*self.outer, *history) if self.outer else history
-        if self.takes_talk and self.losses is not None and is_plain_talk(messages, self.traits):
-            if asked.strict:
-                refuse(self.losses)
-            request = structs.replace(self.request, messages=messages)
-            call = self._written(messages, asked.there)
-            return Translation(call=call, losses=self.losses, undo=self.undo, request=request)
         if asked.signer is not None and (changed := signed_again(messages, asked.signer)):
             messages = tuple([changed.get(at, message) for at, message in enumerate(messages)])
         request = structs.replace(self.request, messages=messages)
@@ -107,6 +108,24 @@ class Frame(Struct, frozen=True, eq=False):
         if fitting.names != undo.names:
             undo = structs.replace(undo, names=fitting.names)
         return Translation(call=self._written(turns, asked.there), losses=losses, undo=undo, request=request)
+
+    def _talked(self, asked: Asked, array: bytes, talk: Talk) -> Translation | None:
+        """Translate a history that is plain talk, of which only what is new is read; None for any other."""
+        read, write = asked.here.read_history, asked.there.write_history
+        if read is None or write is None or self.rest is None or self.losses is None:
+            return None
+        try:
+            raws = json.decode_array(Raw(array))
+        except json.Malformed:
+            return None
+        turns = talk.told(self.number, raws, read, write)
+        if not turns or turns[-1].message.role != "user":
+            return None
+        if asked.strict:
+            refuse(self.losses)
+        request = structs.replace(self.request, messages=tuple([turn.message for turn in turns]))
+        call = Call(joined(turns, self.opening) + self.rest, self.adapted.model, self.adapted.stream)
+        return Translation(call=call, losses=self.losses, undo=self.undo, request=request)
 
     def _begun(self, asked: Asked) -> Fitting:
         known = self.fitting
@@ -135,7 +154,7 @@ class Frame(Struct, frozen=True, eq=False):
 def framed(asked: Asked, told: Translation, array: bytes) -> Frame | None:
     """Make of one request what all that have its frame share; None if there is no such thing."""
     here, there, request = asked.here, asked.there, told.request
-    history = here.read_history(array) if here.read_history is not None else None
+    history = here.read_history(array, 0) if here.read_history is not None else None
     if not history or request is None:
         return None
     outer = request.messages[: -len(history)]
@@ -166,10 +185,15 @@ def framed(asked: Asked, told: Translation, array: bytes) -> Frame | None:
         before=before,
         after={entry: None for entry in ledger.booked() if entry not in before},
         losses=None if ledger.looks_into(here.history) else ledger.losses(),
+        opening=there.write_history(())[:-2] if there.write_history is not None else b"",
         rest=_rest(adapted, there, traits),
-        takes_talk=not fitting.instructions and not fitting.marked and settled.output is None,
+        takes_talk=not (fitting.instructions or fitting.marked or outer)
+        and here.declared is None
+        and settled.output is None
+        and traits.turns == "alternating",
+        number=next(NUMBERS),
     )
-    return frame if _is_same(frame.say(asked, array), told) else None
+    return frame if _is_same(frame.say(asked, array, Talk()), told) else None
 
 
 def _rest(adapted: Request, there: Dialect, traits: Traits) -> bytes | None:

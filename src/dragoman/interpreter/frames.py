@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from dragoman.interpreter.frame import Frame, framed
 from dragoman.interpreter.recall import Recall
+from dragoman.interpreter.talk import Talk
 from dragoman.interpreter.translation import Asked, Translation, translated
 from dragoman.wire import array
 
@@ -44,6 +45,7 @@ class Frames:
         self._seen: dict[int, None] = {}
         """How frames hash that came once."""
         self._known: dict[_Mark, tuple[Known, ...]] = {}
+        self.talk = Talk()
 
     def find(self, mark: _Mark, body: bytes) -> Known | None:
         """Return what is known of the frame of a body; of several the one that leaves least to the history."""
@@ -114,7 +116,7 @@ def translated_in_frame(asked: Asked, frames: Frames, recall: Recall) -> Transla
     mark = (here.name, asked.there.name, asked.model, call.model, call.stream, body[:start])
     known = frames.find(mark, body)
     if known is not None and known.frame is not None:
-        told = known.frame.say(asked, body[start - 1 : len(body) - len(known.tail) + 1])
+        told = known.frame.say(asked, body[start - 1 : len(body) - len(known.tail) + 1], frames.talk)
         if told is not None:
             return told
     told = translated(asked, recall)

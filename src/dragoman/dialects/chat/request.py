@@ -87,11 +87,11 @@ def parse_request(call: Call) -> Request:
     )
 
 
-def read_history(array: bytes) -> tuple[Message, ...] | None:
-    """Read the messages alone; None if something is wrong with them, or nobody's."""
+def read_history(array: bytes, known: int) -> tuple[Message, ...] | None:
+    """Read messages alone, the first of which is number `known`; None if something is wrong with them, or nobody's."""
     try:
         messages, unread = wire.MESSAGES.read(array, "/messages")
-        read = read_messages(messages, unread)
+        read = read_messages(messages, unread, known)
     except (Malformed, Problem):
         return None
     return None if unread is not None and unread.rest() else read
