@@ -197,6 +197,10 @@ class Link(asyncio.Protocol):
             await self._wait()
         return self._taken()
 
+    def rest(self) -> bytes:
+        """Return what is left of a body that is whole."""
+        return self._taken() if self._held else b""
+
     def _taken(self) -> bytes:
         held, self._held = self._held, []
         self._free()

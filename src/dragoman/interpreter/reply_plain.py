@@ -66,8 +66,10 @@ def told_parts(response: Response, there: Dialect, undo: Undo, salt: str) -> tup
             name, call_id, arguments = part.name, part.id, part.arguments
             if name in undo.names or (signature is not None and not _holds_of(signature, there)):
                 return None
-            for step in reversed(undo.arguments.get(name, ())):
-                arguments = restore(arguments, step)
+            steps = undo.arguments.get(name)
+            if steps:
+                for step in reversed(steps):
+                    arguments = restore(arguments, step)
             if holds.object_arguments and not json.is_object(arguments):
                 return None
             if not call_id:

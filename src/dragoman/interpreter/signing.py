@@ -138,8 +138,9 @@ class CallWatch:
 
 def calls_in(response: Response) -> list[SignedCall]:
     """Return the calls of a whole reply in which something is signed; none of any other."""
-    if all(part.signature is None for part in response.parts):
-        return []
-    watch = CallWatch()
-    watch.note(replay(response))
-    return watch.take()
+    for part in response.parts:
+        if part.signature is not None:
+            watch = CallWatch()
+            watch.note(replay(response))
+            return watch.take()
+    return []
