@@ -104,9 +104,9 @@ def test_nothing_of_our_environment_is_there(parser, monkeypatch):
 
 
 def started(parser: str) -> subprocess.Popen[bytes]:
-    script = str(Path(module.__file__).with_name("converting.py"))
-    pipe = subprocess.PIPE
-    process = subprocess.Popen([sys.executable, "-I", "-S", script, parser], stdin=pipe, stdout=pipe)  # noqa: S603  our own script
+    script, pipe = Path(module.__file__).with_name("converting.py"), subprocess.PIPE
+    command = [sys.executable, "-I", "-S", str(script), parser, str(script.parent)]
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe)  # noqa: S603  our own script
     assert process.stdout.read(len(READY)) == READY
     return process
 

@@ -113,7 +113,7 @@ class _Process:
         # Nothing of ours is in its reach by way of the environment: keys stand there.
         kept = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
         self._process = subprocess.Popen(  # noqa: S603  our own script, with our own Python
-            [sys.executable, "-I", "-S", str(_SCRIPT), _library()],
+            [sys.executable, "-I", "-S", str(_SCRIPT), _library(), str(_SCRIPT.parent)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

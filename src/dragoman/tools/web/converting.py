@@ -35,8 +35,9 @@ def confine() -> None:
 
 def main() -> None:
     """Convert pages."""
-    sys.path.append(sys.argv[1])
+    sys.path += sys.argv[1:]
     from html_to_markdown import ConversionOptions, convert  # noqa: PLC0415  the path is known only now
+    from unseen import marked  # noqa: PLC0415  stands beside this script
 
     confine()
     source, sink = sys.stdin.buffer, sys.stdout.buffer
@@ -49,7 +50,7 @@ def main() -> None:
         _alarm(seconds)
         options = ConversionOptions(extract_metadata=False, inline_data_media="alt_text_only", base_url=address)
         try:
-            text, good = convert(html, options).content or "", True
+            text, good = convert(marked(html), options).content or "", True
         except Exception as error:  # noqa: BLE001  whatever a page does to the parser is told
             text, good = type(error).__name__, False
         _alarm(0)
