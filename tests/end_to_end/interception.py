@@ -1,10 +1,16 @@
 """`dragoman intercept` as a user starts it, with a real mitmproxy from the index, and what it leaves behind."""
 
 import os
+import re
+import socket
+import socketserver
 import subprocess
 import sys
-from collections.abc import Mapping
+from base64 import b64decode
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 
 from cli.terminal import environment
 from server.processes import PROGRAM
@@ -79,6 +85,45 @@ def proxies_of(folder: Path) -> list[int]:
     return found
 
 
+def children_of(process: int) -> list[int]:
+    """The processes that a process has started."""
+    return [int(pid) for pid in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
 def only(told: Mapping[str, str], before: Mapping[str, str]) -> set[str]:
     """Names of the variables that are not as they were."""
     return {name for name in {*told, *before} if told.get(name) != before.get(name)}
+
+
+@contextmanager
+def tunnels() -> Generator[tuple[int, list[tuple[str, str]]]]:
+    """A proxy that a user already has: its port, and who was asked for there, and with which credentials."""
+    asked: list[tuple[str, str]] = []
+
+    class Tunnel(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            head = b""
+            while b"\r\n\r\n" not in head:
+                head += self.request.recv(4096)
+            target = head.split()[1].decode()
+            shown = re.search(rb"(?i)proxy-authorization: basic (\S+)", head)
+            asked.append((target, b64decode(shown[1]).decode() if shown else ""))
+            host, _, port = target.rpartition(":")
+            with socket.create_connection((host, int(port))) as far:
+                self.request.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                back = Thread(target=_copy, args=(far, self.request))
+                back.start()
+                _copy(self.request, far)
+                back.join()
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Tunnel) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1], asked
+        server.shutdown()
+
+
+def _copy(source: socket.socket, sink: socket.socket) -> None:
+    with suppress(OSError):
+        while piece := source.recv(65536):
+            sink.sendall(piece)
+        sink.shutdown(socket.SHUT_WR)

@@ -1,10 +1,10 @@
 """A real mitmproxy stands between a program with a fixed host and the surface, for as long as the program runs."""
 
 import json
+import os
 import signal
 import ssl
 import stat
-import subprocess
 import sys
 from collections.abc import Generator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,8 +14,9 @@ from threading import Thread
 import pytest
 import trustme
 
+from cli.terminal import CTRL_C, terminal
 from dragoman.simulator.serving import in_thread
-from end_to_end.interception import MITMPROXY, Site, only, proxies_of
+from end_to_end.interception import MITMPROXY, Site, children_of, only, proxies_of, tunnels
 from pypi import installed
 from server.processes import until
 
@@ -145,6 +146,75 @@ def test_other_hosts_are_tunnelled_with_their_own_certificates(site, other):
     assert done.stdout == "plain\n", done.stderr
 
 
+def test_a_proxy_of_the_users_is_gone_through_for_other_hosts_and_not_for_this_machine(site, other):
+    port, authority = other
+    with tunnels() as (proxy, asked):
+        before = f"http://u:p%40@127.0.0.1:{proxy}"
+        done = site.run(*site.script(THROUGH + ASKING), str(authority), str(port), HTTPS_PROXY=before)
+    assert done.stdout.startswith("plain\n"), done.stderr
+    assert "You said: “Hello”" in done.stdout
+    assert asked == [(f"127.0.0.1:{port}", "u:p@")]
+
+
+def test_a_command_that_does_not_trust_the_authority_is_told_of(site):
+    code = """
+import os, socket, ssl
+from urllib.parse import urlsplit
+import http.client, base64
+proxy = urlsplit(os.environ["HTTPS_PROXY"])
+pair = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+connection = http.client.HTTPSConnection(proxy.hostname, proxy.port, context=context)
+connection.set_tunnel("generativelanguage.googleapis.com", 443, {"proxy-authorization": f"Basic {pair}"})
+try:
+    connection.request("GET", "/")
+except ssl.SSLCertVerificationError:
+    print("refused")
+"""
+    done = site.run(*site.script(code))
+    assert done.stdout == "refused\n", done.stderr
+    assert "does not trust our certificate for generativelanguage.googleapis.com" in done.stderr
+
+
+def test_two_first_runs_at_once_have_one_authority(site):
+    words = site.script(ASKING)
+    with site.start(*words) as one, site.start(*words) as other:
+        told = [process.communicate(timeout=90) for process in (one, other)]
+    assert [process.returncode for process in (one, other)] == [0, 0], told
+    assert all("You said: “Hello”" in out for out, _ in told)
+
+
+def test_an_interrupt_at_the_terminal_reaches_the_command_once_and_it_decides(site):
+    code = (
+        "import signal, time\nseen = []\nsignal.signal(signal.SIGINT, lambda *_: seen.append(1))\n"
+        "print('ready', flush=True)\nsignal.pause()\ntime.sleep(0.5)\nprint('interrupts', len(seen))\nraise SystemExit(3)"
+    )
+    own = {name: site.variables()[name] for name in ("PATH", "XDG_DATA_HOME")}
+    with terminal(site.folder, "intercept", *site.script(code), **own) as seen:
+        seen.expect("ready")
+        seen.type(CTRL_C)
+        seen.expect("interrupts 1")
+        assert seen.ended() == 3
+    assert site.left_behind() == []
+    assert proxies_of(site.folder) == []
+
+
+def test_a_proxy_that_dies_is_told_of_and_the_command_goes_on(site):
+    code = "import sys\nprint('ready', flush=True)\nsys.stderr.flush()\nimport signal\nsignal.sigtimedwait([signal.SIGUSR1], 20)\nexit(6)"
+    with site.start(
+        *site.script("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n" + code)
+    ) as process:
+        assert process.stdout.readline() == "ready\n"
+        (proxy,) = proxies_of(site.folder)
+        (child,) = [pid for pid in children_of(process.pid) if pid != proxy]
+        os.kill(proxy, signal.SIGKILL)
+        while "the proxy has ended" not in process.stderr.readline():
+            pass
+        os.kill(child, signal.SIGUSR1)
+        assert process.wait(20) == 6
+    assert site.left_behind() == []
+
+
 def test_a_signal_reaches_the_command_and_all_is_gone_with_it(site):
     with site.start(*site.script(WAITING)) as process:
         assert process.stdout.readline() == "ready\n"
@@ -159,14 +229,10 @@ def test_a_signal_reaches_the_command_and_all_is_gone_with_it(site):
 def test_the_proxy_and_its_files_are_gone_also_if_nobody_could_tidy_up(site):
     with site.start(*site.script(WAITING)) as process:
         assert process.stdout.readline() == "ready\n"
-        (child,) = [
-            int(pid)
-            for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-            if int(pid) not in proxies_of(site.folder)
-        ]
+        (child,) = set(children_of(process.pid)) - set(proxies_of(site.folder))
         process.kill()
         until(lambda: not proxies_of(site.folder) and not site.left_behind())
-        subprocess.run(["kill", str(child)], check=True)  # noqa: S603, S607  ours, by its number
+        os.kill(child, signal.SIGTERM)
 
 
 def test_a_stream_comes_through_as_it_is_made(tmp_path, mitmproxy):

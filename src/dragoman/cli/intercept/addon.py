@@ -18,6 +18,7 @@ RUN = "DRAGOMAN_INTERCEPT_RUN"
 """The variable that names the folder of this run."""
 ROUTES = "routes.json"
 READY = "dragoman intercept listens on "
+REFUSED = "dragoman intercept is not trusted for "
 
 
 class Redirect:
@@ -26,7 +27,7 @@ class Redirect:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         told = json.loads((folder / ROUTES).read_text(encoding="utf-8"))
-        self._port: int = told["port"]
+        self._place: tuple[str, int] = (told["host"], told["port"])
         self._headers: dict[str, str] = told["headers"]
         self._routes = [(re.compile(pattern), prefix) for pattern, prefix in told["routes"]]
         self._master: Any = None
@@ -38,8 +39,7 @@ class Redirect:
     def running(self) -> None:
         """Tell where the proxy listens."""
         (_, port, *_), *_ = self._master.addons.get("proxyserver").listen_addrs()
-        sys.stdout.write(f"{READY}{port}\n")
-        sys.stdout.flush()
+        _tell(f"{READY}{port}")
         asyncio.get_running_loop().add_reader(0, self._heard)
 
     def requestheaders(self, flow: Any) -> None:
@@ -49,7 +49,7 @@ class Redirect:
         place = f"{request.host.lower()}:{request.port}"
         found = next((prefix for pattern, prefix in self._routes if pattern.fullmatch(place)), None)
         if found is not None and request.scheme == "https":
-            request.scheme, request.host, request.port = "http", "127.0.0.1", self._port
+            request.scheme, (request.host, request.port) = "http", self._place
             request.path = found + request.path
             request.headers.update(self._headers)
             # A proxy of the user's stands before the internet, not before this machine.
@@ -60,6 +60,11 @@ class Redirect:
         """Let a reply pass as it comes: a stream that is held is no stream."""
         flow.response.stream = True
 
+    def tls_failed_client(self, data: Any) -> None:
+        """Tell that the program hung up on our certificate: it would else only say that it has no connection."""
+        if data.context.client.sni:
+            _tell(f"{REFUSED}{data.context.client.sni}")
+
     def done(self) -> None:
         """Leave nothing behind, even if whoever started this cannot tidy up any more."""
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -68,6 +73,11 @@ class Redirect:
         if not os.read(0, 1024):
             asyncio.get_running_loop().remove_reader(0)
             self._master.shutdown()
+
+
+def _tell(words: str) -> None:
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
 
 
 addons = [Redirect(Path(os.environ[RUN]))] if RUN in os.environ else []

@@ -21,6 +21,7 @@ from dragoman.server.serving import running
 from dragoman.server.watching import log
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_EVERYWHERE = {"//0.0.0.0": "//127.0.0.1", "//[::]": "//[::1]"}
 _KEY = "DRAGOMAN_KEY"
 _HEADER = "x-dragoman-key"
 
@@ -43,7 +44,9 @@ async def stand_between(plan: Plan) -> int:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="dragoman-intercept-", ignore_cleanup_errors=True)))
         before = proxy_before(os.environ)
         base_url, key = await stack.enter_async_context(_gateway(plan))
-        way = Way(port=urlsplit(base_url).port or 80, routes=plan.routes, headers={_HEADER: key} if key else {})
+        parts = urlsplit(base_url)
+        shown = {_HEADER: key} if key else {}
+        way = Way(host=parts.hostname or "", port=parts.port or 80, routes=plan.routes, headers=shown)
         proxy = await stack.enter_async_context(proxying(plan.program, way, before, folder))
         environment = _environment(proxy, plan, folder)
         sys.stderr.write(f"dragoman: {base_url} stands between {plan.command[0]} and {', '.join(plan.routes)}\n")
@@ -86,6 +89,8 @@ def _log_file() -> Path:
 
 
 def _on_loopback(base_url: str) -> str:
+    for everywhere, here in _EVERYWHERE.items():
+        base_url = base_url.replace(everywhere, here)
     parts = urlsplit(base_url)
     if parts.scheme != "http" or parts.hostname not in _LOOPBACK:
         raise ConfigError(

@@ -6,19 +6,21 @@ of ours, for its owner alone.
 """
 
 import asyncio
+import fcntl
 import json
 import os
 import re
 import secrets
 import stat
+import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
 
-from dragoman.cli.intercept.addon import READY, ROUTES, RUN
+from dragoman.cli.intercept.addon import READY, REFUSED, ROUTES, RUN
 from dragoman.cli.intercept.folders import FolderError, home, private
 from dragoman.cli.intercept.hosts import expression
 from dragoman.cli.intercept.variables import Before
@@ -38,8 +40,9 @@ class ProxyFailedError(Exception):
 
 
 class Way(Struct, frozen=True, kw_only=True):
-    """Where requests for listed hosts go: for each pattern of hosts the path of the surface, at a port of loopback."""
+    """Where requests for listed hosts go: for each pattern of hosts the path of the surface, on this machine."""
 
+    host: str
     port: int
     routes: Mapping[str, str]
     headers: Mapping[str, str] = {}
@@ -60,10 +63,30 @@ async def proxying(program: Path, way: Way, before: Before, folder: Path) -> Asy
     """Run the proxy as long as the block does; `folder` is that of this run, and private."""
     authority = private(home() / "authority")
     password = secrets.token_urlsafe(24)
-    _write(folder / ROUTES, {"port": way.port, "headers": way.headers, "routes": _expressions(way)})
+    _write(folder / ROUTES, {"host": way.host, "port": way.port, "headers": way.headers, "routes": _expressions(way)})
     _write(folder / "config.yaml", _options(way, before, authority, password))
+    async with AsyncExitStack() as stack:
+        async with _alone(authority):
+            process = await _started(program, folder)
+            stack.push_async_callback(_end, process)
+            port = await _listening(process)
+        ended = asyncio.create_task(_drained(process))
+        stack.callback(ended.cancel)
+        url = f"http://{_USER}:{password}@127.0.0.1:{port}"
+        yield Proxy(url=url, authority=_certificate(authority), ended=ended)
+
+
+@asynccontextmanager
+async def _alone(authority: Path) -> AsyncGenerator[None]:
+    """Let nobody else begin meanwhile: of two that made an authority at once, one would be trusted by nobody."""
+    with (authority / "lock").open("w") as gate:
+        await asyncio.to_thread(fcntl.flock, gate, fcntl.LOCK_EX)
+        yield
+
+
+async def _started(program: Path, folder: Path) -> asyncio.subprocess.Process:
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    process = await asyncio.create_subprocess_exec(
+    return await asyncio.create_subprocess_exec(
         str(program),
         "--set",
         f"confdir={folder}",
@@ -74,17 +97,6 @@ async def proxying(program: Path, way: Way, before: Before, folder: Path) -> Asy
         # An interrupt at the terminal is for the child; the proxy serves it to its end.
         start_new_session=True,
     )
-    said: deque[str] = deque(maxlen=_LAST_LINES)
-    try:
-        port = await _listening(process, said)
-        ended = asyncio.create_task(_drained(process, said))
-        try:
-            url = f"http://{_USER}:{password}@127.0.0.1:{port}"
-            yield Proxy(url=url, authority=_certificate(authority), ended=ended)
-        finally:
-            ended.cancel()
-    finally:
-        await _end(process)
 
 
 def _expressions(way: Way) -> list[tuple[str, str]]:
@@ -119,8 +131,9 @@ def _write(file: Path, value: object) -> None:
         json.dump(value, opened)
 
 
-async def _listening(process: asyncio.subprocess.Process, said: "deque[str]") -> int:
+async def _listening(process: asyncio.subprocess.Process) -> int:
     """Wait until the proxy tells its port."""
+    said: deque[str] = deque(maxlen=_LAST_LINES)
     try:
         async with asyncio.timeout(_STARTING):
             while line := await _line(process):
@@ -135,13 +148,21 @@ async def _listening(process: asyncio.subprocess.Process, said: "deque[str]") ->
 async def _line(process: asyncio.subprocess.Process) -> str:
     if process.stdout is None:
         return ""
-    line = await process.stdout.readline()
+    try:
+        line = await process.stdout.readline()
+    except ValueError:  # a line without end, of which nothing is kept
+        return " "
     return line.decode("utf-8", "replace").rstrip() or (" " if line else "")
 
 
-async def _drained(process: asyncio.subprocess.Process, said: "deque[str]") -> None:
+async def _drained(process: asyncio.subprocess.Process) -> None:
+    """Take what the proxy says until it ends; what concerns the user is told once."""
+    told: set[str] = set()
     while line := await _line(process):
-        said.append(line)
+        if line.startswith(REFUSED) and line not in told:
+            told.add(line)
+            host = line.removeprefix(REFUSED)
+            sys.stderr.write(f"dragoman: the command does not trust our certificate for {host}: docs/intercept.md\n")
     await process.wait()
 
 
