@@ -1,5 +1,6 @@
 """What an intercepted client lives among in tests: an upstream that notes what it hears, a simulator, a gateway."""
 
+import time
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from functools import partial
@@ -9,6 +10,7 @@ from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
 from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listening
+from dragoman.intercept.sessions import Name, Session
 from dragoman.intercept.settings import InterceptTable
 from dragoman.server.intercepting import Interception
 from dragoman.server.serving import running
@@ -73,3 +75,22 @@ def between(base_url: str, folder: Any, **more: Any) -> Generator[Between]:
     )
     with in_background(partial(running, config, grace=0.5), "gateway") as started:
         yield Between(started.base_url, started.app.interception)
+
+
+def until(is_so: Callable[[], object], seconds: float = 10.0) -> None:
+    """Wait until something is so, which another thread brings about."""
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "it was never so"
+        time.sleep(0.005)
+
+
+def session_of(middle: Between, entry: str, session: str = "", owner: str = "local") -> Session | None:
+    """Return what is known of a session."""
+    return middle.interception.sessions.find(Name(owner, entry, session))
+
+
+def is_awaited(middle: Between, entry: str, session: str = "") -> bool:
+    """Tell whether a caller waits for a client to ask."""
+    found = session_of(middle, entry, session)
+    return found is not None and found.turn is not None and found.turn.is_followed and not found.turn.is_over

@@ -4,6 +4,8 @@ from time import monotonic
 
 from msgspec import Struct, field
 
+from dragoman.core.parts import ToolCall
+
 
 class Captured(Struct, frozen=True, kw_only=True):
     """A call that a model made of a tool which the client never declared."""
@@ -28,11 +30,13 @@ class Group(Struct, kw_only=True):
     asked: bytes = b""
     """The digest of the client's last turn in them."""
     results: tuple[bytes, ...] | None = None
-    """Parts with the results, in the order of the calls; None until they are there."""
+    """What stands for each result among the parts of a turn, in the order of the calls; None until they are there."""
     used: bytes = b""
     """The digest of the request that took them first: the same one gets them again."""
     is_given_up: bool = False
     """Nobody waits for results any more: the placeholder stays what it is, plain words."""
+    known: tuple[ToolCall, ...] = ()
+    """The calls as their caller knows them."""
     since: float = field(default_factory=monotonic)
 
     @property

@@ -5,18 +5,29 @@ Nothing is held back, and no byte is changed, unless a session has something to 
 
 import logging
 from collections.abc import Mapping
+from secrets import token_hex
 
 from msgspec import Struct
 
+from dragoman.core.problems import Problem
 from dragoman.http.client import Client, Deadlines, Incoming, Outgoing
-from dragoman.http.exchange import Exchange
+from dragoman.http.exchange import Exchange, Gone
+from dragoman.http.link import Failure
 from dragoman.http.origin import Origin
 from dragoman.intercept import headers
+from dragoman.intercept.digest import digest_of
+from dragoman.intercept.hearing import Hearing
 from dragoman.intercept.lookout import Lookout
 from dragoman.intercept.passing import Looker, Passing
+from dragoman.intercept.paths import Turn, turn_of
+from dragoman.intercept.placeholders import made_reply
+from dragoman.intercept.plan import Plan
+from dragoman.intercept.rewriting import Going, rewritten
+from dragoman.intercept.sessions import Session
 
 _LOG = logging.getLogger("dragoman.intercept")
 _BODILESS = frozenset({204, 304})
+_LARGEST_ERROR = 1 << 20
 
 
 class Destination(Struct, frozen=True, kw_only=True):
@@ -39,49 +50,162 @@ class Surface:
         """Who is told of each exchange when it is over."""
         self._lookout = Lookout()
 
-    async def answer(self, exchange: Exchange, passing: Passing, destination: Destination) -> None:
+    async def answer(
+        self, exchange: Exchange, passing: Passing, destination: Destination, plan: Plan, session: Session | None
+    ) -> None:
         """Pass one request on, and its reply back; raises the `Failure` of an upstream that gives none."""
-        request = exchange.request
-        passing.came = passing.left = request.body
+        request, target = exchange.request, passing.target
         passing.headers = headers.shown(request.headers)
         lookers = [*self.lookers, self._lookout] if self._lookout.is_watched else self.lookers
         passing.is_seen = bool(lookers)
+        passing.came = passing.left = request.body
+        passing.target = passing.target_left = headers.without_key(target)
         try:
-            await self._pass(exchange, passing, destination)
+            is_awaited = session is not None and session.turn is not None
+            turn = turn_of(request.method, target) if is_awaited or not plan.is_empty else None
+            if turn is None:
+                await self._pass(exchange, passing, destination, Going(target=target, body=request.body), None)
+            else:
+                await self._turn(exchange, passing, destination, plan, session, turn=turn, target=target)
         finally:
             passing.close()
             for looker in lookers:
                 _tell(looker, passing)
 
-    async def _pass(self, exchange: Exchange, passing: Passing, destination: Destination) -> None:
-        request = exchange.request
-        outgoing = Outgoing(
-            destination.origin,
-            request.method,
-            destination.prefix + passing.target,
-            headers.going(request.headers, destination.headers),
-            request.body,
-        )
-        passing.target_left = passing.target = headers.without_key(passing.target)
-        incoming = await self._client.ask(outgoing, destination.deadlines)
+    async def _turn(  # noqa: PLR0913  what is passed on is what a request has
+        self,
+        exchange: Exchange,
+        passing: Passing,
+        destination: Destination,
+        plan: Plan,
+        session: Session | None,
+        *,
+        turn: Turn,
+        target: str,
+    ) -> None:
+        """Do to a turn of the client what is to be done, and hear what the model says to it."""
+        body = exchange.request.body
+        going = rewritten(target, body, turn, plan)
+        passing.rules, passing.problem, passing.left = going.rules, going.problem, going.body
+        passing.target_left = headers.without_key(going.target)
+        if going.problem:
+            _LOG.warning("a request of %s is sent on as it came: %s", passing.name, going.problem)
+        if session is None or going.is_aside:
+            await self._pass(exchange, passing, destination, going, None)
+            return
+        pending = session.pending
+        if pending is not None:
+            passing.blocked, passing.status = True, 200
+            told, reply = made_reply(session.placeholder(pending.mark), turn, going.model or turn.model)
+            passing.reply_left = reply
+            await exchange.send(200, told, reply)
+            return
+        hearing = Hearing(session, going, f"dt-{token_hex(8)}")
         try:
-            await self._hand_back(incoming, exchange, passing)
+            await self._pass(exchange, passing, destination, going, (turn, hearing))
+        finally:
+            passing.captured = hearing.captured
+        ready = plan.ready
+        if ready is not None and passing.status == 200 and ready.calls[0].part in going.contents:
+            ready.used = ready.used or digest_of(body)
+
+    async def _pass(
+        self,
+        exchange: Exchange,
+        passing: Passing,
+        destination: Destination,
+        going: Going,
+        heard: tuple[Turn, Hearing] | None,
+    ) -> None:
+        request = exchange.request
+        told = headers.going(request.headers, destination.headers)
+        outgoing = Outgoing(destination.origin, request.method, destination.prefix + going.target, told, going.body)
+        try:
+            incoming = await self._client.ask(outgoing, destination.deadlines)
+        except Failure as failure:
+            if heard is not None:
+                heard[1].fail(Problem("unreachable", f"the upstream {destination.upstream} gave no answer: {failure}"))
+            raise
+        try:
+            if heard is None:
+                await self._hand_back(incoming, exchange, passing)
+            else:
+                await self._hear(incoming, exchange, passing, *heard)
         finally:
             incoming.close()
 
     async def _hand_back(self, incoming: Incoming, exchange: Exchange, passing: Passing) -> None:
-        told = headers.coming(incoming.headers, plain=incoming.plain)
-        passing.status, passing.reply_headers = incoming.status, tuple(told.items())
+        told = _head(incoming, passing)
         if incoming.status in _BODILESS or exchange.request.method == "HEAD":
             await exchange.send(incoming.status, told)
             return
         length = incoming.header("content-length") if incoming.plain else ""
         exchange.start(incoming.status, told, int(length) if length.isdecimal() else None)
         while piece := await incoming.piece():
-            if passing.is_seen:
-                passing.note(piece, piece)
+            self._note(passing, piece, piece)
             await exchange.write(piece)
         await exchange.end()
+
+    async def _hear(
+        self, incoming: Incoming, exchange: Exchange, passing: Passing, turn: Turn, hearing: Hearing
+    ) -> None:
+        """Hand a reply to the client without the calls in it; it is heard to its end, also if the client leaves."""
+        told = _head(incoming, passing)
+        try:
+            if not incoming.good:
+                body = await incoming.read(_LARGEST_ERROR)
+                self._note(passing, body, body)
+                hearing.refuse(incoming.status, dict(incoming.headers), body)
+                await exchange.send(incoming.status, told, body)
+                return
+            hearing.begin(turn, incoming.header("content-type"))
+            client = _Client(exchange)
+            client.start(incoming.status, told)
+            while piece := await incoming.piece():
+                left = hearing.feed(piece)
+                self._note(passing, piece, left)
+                await client.write(left)
+        except Failure as failure:
+            hearing.fail(Problem("malformed_reply", f"the reply broke off: {failure}"))
+            exchange.cut()
+            return
+        except BaseException:
+            hearing.fail(Problem("cancelled", "the gateway stopped"))
+            raise
+        last = hearing.close()
+        self._note(passing, b"", last)
+        await client.end(last)
+
+    def _note(self, passing: Passing, came: bytes, left: bytes) -> None:
+        if passing.is_seen:
+            passing.note(came, left)
+
+
+class _Client:
+    """The client of an exchange, which may leave before the reply is whole."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+
+    def start(self, status: int, told: dict[str, str]) -> None:
+        if not self._exchange.is_gone:
+            self._exchange.start(status, told)
+
+    async def write(self, piece: bytes) -> None:
+        if piece and not self._exchange.is_gone:
+            try:
+                await self._exchange.write(piece)
+            except Gone:
+                return
+
+    async def end(self, last: bytes) -> None:
+        await self._exchange.end(last)
+
+
+def _head(incoming: Incoming, passing: Passing) -> dict[str, str]:
+    told = headers.coming(incoming.headers, plain=incoming.plain)
+    passing.status, passing.reply_headers = incoming.status, tuple(told.items())
+    return told
 
 
 def _tell(looker: Looker, passing: Passing) -> None:

@@ -158,6 +158,10 @@ class App:
         give_back = partial(self._watch.quotas.give_back, key)
         goes_on = False
         try:
+            bound = self.interception.bound(ask, exchange.request, wanted)
+            if bound is not None:
+                await self.interception.answer_caller(bound, ask, exchange, record)
+                return
             opened = await self._desk.open(ask, exchange.request.headers, wanted)
             if opened is not None and opened.question.is_background and opened.again is None:
                 told = await self.background.begin(opened, give_back)

@@ -9,17 +9,23 @@ from contextlib import asynccontextmanager
 
 from dragoman.config import Config
 from dragoman.core.problems import Problem
+from dragoman.gateway.ask import Ask
 from dragoman.gateway.attempt import told
 from dragoman.gateway.record import Record
 from dragoman.gateway.route import Routes
+from dragoman.gateway.sessions.wanted import Wanted
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
 from dragoman.http.link import Failure
 from dragoman.http.message import Request
+from dragoman.intercept.caller import Caller
+from dragoman.intercept.digest import digest_of
 from dragoman.intercept.passing import Looker, Passing
+from dragoman.intercept.sessions import Name, Sessions, fixed_plan
 from dragoman.intercept.settings import KINDS, InterceptTable
 from dragoman.intercept.surface import Destination, Surface
 from dragoman.server.access import Key
+from dragoman.server.calling import Bound, answer_caller, conversation_of
 from dragoman.server.paths import Path
 
 _OURS = {"x-dragoman-key": "x-api-key", "host": "host", "origin": "origin"}
@@ -39,6 +45,10 @@ class Interception:
         self._config = config
         self._routes = routes
         self._surface = Surface(client)
+        self.sessions = Sessions()
+        self.callers = Caller()
+        self.base_url = ""
+        """Where clients that are started here are told to ask."""
 
     @property
     def lookers(self) -> list[Looker]:
@@ -47,8 +57,7 @@ class Interception:
 
     def knows(self, session: str) -> bool:
         """Tell whether a path is one that was given to a client which the gateway started."""
-        del session
-        return False
+        return self.sessions.knows(session)
 
     async def answer(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
         """Answer one request of a client."""
@@ -65,12 +74,31 @@ class Interception:
             target=path.action + (f"?{query}" if query else ""),
         )
         record.note_asked(destination.upstream, "")
+        session = self.sessions.find(Name(key.name, path.name, path.item))
+        plan = fixed_plan(table) if session is None else session.plan(digest_of(exchange.request.body))
         try:
-            await self._surface.answer(exchange, passing, destination)
+            await self._surface.answer(exchange, passing, destination, plan, session)
         except Failure as failure:
             raise told(failure, destination.upstream) from None
         finally:
             record.status = passing.status
+
+    def bound(self, ask: Ask, request: Request, wanted: Wanted | None) -> Bound | None:
+        """Return the session that a request of a caller names as its conversation; None for any other request."""
+        if not self._config.intercept:
+            return None
+        name = wanted.conversation if wanted is not None else conversation_of(ask, request)
+        entry, _, session = name.partition(":")
+        table = self._config.intercept.get(entry)
+        if table is None:
+            return None
+        opened = self.sessions.open(Name(ask.owner, entry, session), table)
+        return Bound(opened, f"{self.base_url}/intercept/{entry}@{opened.ticket}")
+
+    async def answer_caller(self, bound: Bound, ask: Ask, exchange: Exchange, record: Record) -> None:
+        """Answer a caller whose conversation is bound to a session."""
+        server = self._config.server
+        await answer_caller(bound, self.callers, ask, exchange, record, hold=server.hold, heartbeat=server.heartbeat)
 
     def _table(self, name: str) -> InterceptTable:
         """Return what is configured for a client; an upstream's own name stands for nothing but the way there."""
@@ -101,6 +129,10 @@ async def open_interception(config: Config, routes: Routes) -> AsyncGenerator[In
     """Open what stands between clients and upstreams, as long as the block runs."""
     client = Client()
     try:
-        yield Interception(config, routes, client)
+        opened = Interception(config, routes, client)
+        try:
+            yield opened
+        finally:
+            await opened.callers.close()
     finally:
         await client.close()

@@ -73,6 +73,7 @@ async def running(  # noqa: PLR0913  a configuration, and what else may be given
                 grace=config.server.grace if grace is None else grace,
             )
         )
+        between.base_url = server.base_url
         yield Running(server, app)
 
 

@@ -1,0 +1,39 @@
+"""Take out the prompt that a client was given only so that it asks: the results are what it asks with.
+
+A history must end with the user: a prompt stays where nobody else would have the last word.
+"""
+
+from dragoman.intercept.document import Document
+from dragoman.intercept.plan import Plan
+from dragoman.intercept.rules.contents import Content, contents_of, put, text_of
+
+
+def unprompted(document: Document, plan: Plan) -> bool:
+    """Take our prompt out, wherever it stands."""
+    if not plan.groups or not plan.prompt:
+        return False
+    before = contents_of(document)
+    kept: list[Content] = []
+    for at, content in enumerate(before):
+        without = _without(content, plan)
+        is_needed = at == len(before) - 1 and not without.parts and (not kept or kept[-1].is_said)
+        if is_needed or content.parts == without.parts:
+            kept.append(content)
+        elif without.parts:
+            kept.append(without)
+    if len(kept) == len(before) and all(one is other for one, other in zip(kept, before, strict=True)):
+        return False
+    put(document, kept)
+    return True
+
+
+def is_prompt(content: Content, plan: Plan) -> bool:
+    """Tell whether a turn is our prompt and nothing else."""
+    return bool(content.parts) and not _without(content, plan).parts
+
+
+def _without(content: Content, plan: Plan) -> Content:
+    if content.is_said:
+        return content
+    parts = [part for part in content.parts if (text_of(part) or "").strip() != plan.prompt.strip()]
+    return content if len(parts) == len(content.parts) else content.having(parts)

@@ -1,0 +1,144 @@
+"""What is known of the clients that are stood between: their tools, calls and results, each session apart.
+
+Kept in memory, as many as fit, as long as somebody uses them.
+"""
+
+import secrets
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from dragoman.core.problems import Problem
+from dragoman.intercept.captured import Group
+from dragoman.intercept.plan import Plan, Tools
+from dragoman.intercept.settings import MARK, InterceptTable
+from dragoman.interpreter.fitting import Undo
+
+if TYPE_CHECKING:
+    from dragoman.intercept.turns import CallerTurn
+
+_MOST_SESSIONS = 1000
+_MOST_GROUPS = 500
+_NO_UNDO = Undo()
+
+
+class Name(Struct, frozen=True):
+    """What a session is known by; nobody else's session has the same."""
+
+    owner: str
+    entry: str
+    """The name of the entry in the configuration."""
+    session: str = ""
+
+
+class Session:
+    """One conversation of a client, and of the caller that brings tools to it."""
+
+    def __init__(self, name: Name, table: InterceptTable) -> None:
+        self.name = name
+        self.table = table
+        self.ticket = secrets.token_hex(16)
+        """What the path of a client has in it that the gateway starts: nobody else knows it."""
+        self.tools = Tools()
+        self.undo = _NO_UNDO
+        """How the caller's own words for its tools are found again."""
+        self.groups: dict[str, Group] = {}
+        self.turn: CallerTurn | None = None
+        self.used = monotonic()
+
+    @property
+    def pending(self) -> Group | None:
+        """Calls that wait for results; those for which nobody waits any longer are given up."""
+        for group in self.groups.values():
+            if group.is_pending:
+                if monotonic() - group.since < self.table.result_timeout:
+                    return group
+                group.is_given_up = True
+        return None
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids that calls of this session have."""
+        return frozenset(call.id for group in self.groups.values() for call in group.calls)
+
+    def plan(self, digest: bytes) -> Plan:
+        """Return what is to be done to a request, which is known by its digest."""
+        last = next(reversed(self.groups.values()), None)
+        is_ready = last is not None and last.is_answered and last.used in {b"", digest}
+        table = self.table
+        return Plan(
+            strip=table.strip,
+            tools=self.tools,
+            groups=self.groups,
+            ready=last if is_ready else None,
+            placeholder=table.placeholder,
+            prompt=table.prompt,
+            model=table.model,
+            system=table.system,
+            system_mode=table.system_mode,
+        )
+
+    def placeholder(self, mark: str) -> str:
+        """Return what the client is told instead of a group of calls."""
+        return self.table.placeholder.replace(MARK, mark)
+
+    def add(self, group: Group) -> None:
+        """Note calls that were captured; a client that asks twice at once has only the first answered."""
+        group.is_given_up = self.pending is not None
+        self.groups[group.mark] = group
+        while len(self.groups) > _MOST_GROUPS:
+            del self.groups[next(iter(self.groups))]
+
+
+def fixed_plan(table: InterceptTable) -> Plan:
+    """Return what is done to every request, whether there is a session or not."""
+    return Plan(model=table.model, system=table.system, system_mode=table.system_mode)
+
+
+class Sessions:
+    """All sessions, by their names and by their tickets."""
+
+    def __init__(self) -> None:
+        self._known: dict[Name, Session] = {}
+        self._tickets: dict[str, Session] = {}
+
+    def find(self, name: Name) -> Session | None:
+        """Return a session that there is."""
+        session = self._tickets.get(name.session) or self._known.get(name)
+        if session is None or session.name.entry != name.entry:
+            return None
+        if monotonic() - session.used > session.table.idle:
+            self._forget(session)
+            return None
+        session.used = monotonic()
+        return session
+
+    def knows(self, ticket: str) -> bool:
+        """Tell whether a path was given to a client that the gateway started."""
+        return ticket in self._tickets
+
+    def open(self, name: Name, table: InterceptTable) -> Session:
+        """Return a session, a new one if there is none."""
+        found = self.find(name)
+        if found is not None:
+            return found
+        self._make_room()
+        session = self._known[name] = Session(name, table)
+        self._tickets[session.ticket] = session
+        return session
+
+    def _make_room(self) -> None:
+        """Forget what nobody uses; raise the `Problem` of there being too many that somebody does."""
+        now = monotonic()
+        for session in [one for one in self._known.values() if now - one.used > one.table.idle]:
+            self._forget(session)
+        if len(self._known) >= _MOST_SESSIONS:
+            idle = [one for one in self._known.values() if one.turn is None or not one.turn.is_followed]
+            if not idle:
+                raise Problem("overloaded", "too many intercepted sessions are open")
+            self._forget(min(idle, key=lambda one: one.used))
+
+    def _forget(self, session: Session) -> None:
+        self._known.pop(session.name, None)
+        self._tickets.pop(session.ticket, None)
