@@ -71,7 +71,7 @@ def _says_tools(document: bytes) -> bool:
 def _tools(body: bytes) -> Tools:
     fields = Fields(body)
     raw, config = fields.get("tools"), fields.get("toolConfig")
-    objects = tuple(items_of(raw)) if raw is not None else ()
+    objects = tuple(tool for tool in (items_of(raw) if raw is not None else ()) if not _is_empty(tool))
     functions = [one for tool in objects for one in items_of(Fields(tool).get("functionDeclarations") or b"[]")]
     names = frozenset(str(json.decode(function)["name"]) for function in functions)
     return Tools(
@@ -79,6 +79,10 @@ def _tools(body: bytes) -> Tools:
         names=names,
         config=Fields(config).get("functionCallingConfig") if config is not None else None,
     )
+
+
+def _is_empty(tool: bytes) -> bool:
+    return all(bytes(raw) in {b"[]", b"null"} for raw in json.decode_object(tool).values())
 
 
 def matched(results: Sequence[ToolResult], group: Group) -> tuple[ToolResult, ...]:

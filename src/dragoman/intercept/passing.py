@@ -63,6 +63,8 @@ class Passing(Struct, kw_only=True):
 
     def note(self, came: bytes, left: bytes) -> None:
         """Keep a piece of the reply, as it came and as it left, unless too much of it has passed already."""
+        if not self.is_seen:
+            return
         self.is_cut = self.is_cut or len(self.reply_came) + len(came) > _MOST_KEPT
         if not self.is_cut:
             self.reply_came += came

@@ -142,7 +142,7 @@ class Surface:
         length = incoming.header("content-length") if incoming.plain else ""
         exchange.start(incoming.status, told, int(length) if length.isdecimal() else None)
         while piece := await incoming.piece():
-            self._note(passing, piece, piece)
+            passing.note(piece, piece)
             await exchange.write(piece)
         await exchange.end()
 
@@ -154,7 +154,7 @@ class Surface:
         try:
             if not incoming.good:
                 body = await incoming.read(_LARGEST_ERROR)
-                self._note(passing, body, body)
+                passing.note(body, body)
                 hearing.refuse(incoming.status, dict(incoming.headers), body)
                 await exchange.send(incoming.status, told, body)
                 return
@@ -163,7 +163,7 @@ class Surface:
             client.start(incoming.status, told)
             while piece := await incoming.piece():
                 left = hearing.feed(piece)
-                self._note(passing, piece, left)
+                passing.note(piece, left)
                 await client.write(left)
         except Failure as failure:
             hearing.fail(Problem("malformed_reply", f"the reply broke off: {failure}"))
@@ -173,12 +173,8 @@ class Surface:
             hearing.fail(Problem("cancelled", "the gateway stopped"))
             raise
         last = hearing.close()
-        self._note(passing, b"", last)
+        passing.note(b"", last)
         await client.end(last)
-
-    def _note(self, passing: Passing, came: bytes, left: bytes) -> None:
-        if passing.is_seen:
-            passing.note(came, left)
 
 
 class _Client:

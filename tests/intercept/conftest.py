@@ -1,0 +1,53 @@
+"""A simulator, a gateway before it that stands between, and threads for those who wait."""
+
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from dragoman.simulator import Answer, Call, Received
+from dragoman.simulator.serving import Running, in_thread
+from intercept.surroundings import Between, between
+
+
+def script(received: Received) -> Answer | None:
+    """Call what the prompt names: `call a, b` calls tools a and b; then say what they answered."""
+    last = received.ask.turns[-1]
+    if last.results:
+        said = f"; you said: {last.text}" if last.text else ""
+        return Answer(text="They said: " + ", ".join(result.text for result in last.results) + said)
+    before, _, named = last.text.partition("call ")
+    if not named or not received.ask.tools:
+        return Answer(text=f"You said: {last.text}")
+    calls = [
+        Call(id=f"id-{name}-{len(received.ask.turns)}", name=name, arguments={"city": "Paris"})
+        for name in named.split(", ")
+    ]
+    return Answer(text=before.strip(), calls=tuple(calls), end="calls")
+
+
+@pytest.fixture(scope="session")
+def simulator() -> Generator[Running]:
+    """A simulator that calls what it is told to."""
+    with in_thread(script=script) as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def middle(simulator: Running, tmp_path_factory: Any) -> Generator[Between]:
+    """A gateway between clients and the simulator."""
+    entries = {
+        "me": {"upstream": "google"},
+        "inside": {"upstream": "assist"},
+        "kept": {"upstream": "google", "strip": "none"},
+    }
+    with between(simulator.base_url, tmp_path_factory.mktemp("between"), intercept=entries) as one:
+        yield one
+
+
+@pytest.fixture
+def pool() -> Generator[ThreadPoolExecutor]:
+    """Threads for those who wait."""
+    with ThreadPoolExecutor(8) as one:
+        yield one
