@@ -106,7 +106,7 @@ class Stream:
                 self._record.note_first()
                 pulse.begin()
             else:
-                pulse.note()
+                pulse.spoke = True
                 if translator.begun:
                     self._record.note_first()
             if not translator.over or self._keeper is not None:
@@ -148,14 +148,17 @@ class Stream:
 
     def _pass(self, piece: bytes) -> bool:
         """Tell the client at once what has come; return whether more may come this way."""
-        told_now = self._translator.feed(piece)
-        if self._translator.over or self._watch.has_ended:
-            self._unsent = told_now
-            return False
-        if told_now := self._pulse.framer.feed(told_now):
-            self._exchange.push(told_now)
-            self._pulse.note()
-        return not self._exchange.is_behind
+        translator, exchange, pulse = self._translator, self._exchange, self._pulse
+        told_now = translator.flow(piece)
+        if told_now is None:
+            told_now = translator.feed(piece)
+            if translator.over or self._watch.has_ended:
+                self._unsent = told_now
+                return False
+        if told_now := pulse.framer.feed(told_now):
+            exchange.push(told_now)
+            pulse.spoke = True
+        return not exchange.is_behind
 
     async def _kept(self) -> bytes:
         """Keep the answer if somebody wants that; return what the client has not heard of it yet."""

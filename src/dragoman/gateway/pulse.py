@@ -29,7 +29,8 @@ class Pulse:
         self._exchange = exchange
         self._record = record
         self._loop = asyncio.get_running_loop()
-        self._last = 0.0
+        self.spoke = False
+        """Something was sent since somebody looked."""
         self._timer: asyncio.TimerHandle | None = None
         self.renew()
 
@@ -55,11 +56,7 @@ class Pulse:
         headers = headers_of(record, {"content-type": self.framer.kind, "cache-control": "no-cache"})
         self._exchange.start(200, headers, first=self.held)
         self.held = b""
-        self.note()
-
-    def note(self) -> None:
-        """Something is sent."""
-        self._last = self._loop.time()
+        self.spoke = True
 
     async def fail(self, problem: Problem, keeper: Keeper | None) -> None:
         """End a stream of which the client has heard nothing but that it begins."""
@@ -77,7 +74,7 @@ class Pulse:
             return
         if not self._exchange.started:
             self.begin()
-        elif self._loop.time() - self._last >= beat:
+        elif not self.spoke:
             self._exchange.push(_BEAT)
-            self.note()
+        self.spoke = False
         self._timer = self._loop.call_later(beat, self._nudge, beat)

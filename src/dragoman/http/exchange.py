@@ -31,6 +31,8 @@ class Exchange:
         self.status = 0
         self.ended = False
         self.keeps_alive = keeps_alive
+        self._is_mute = request.method == "HEAD"
+        """Nothing but the head of the answer is sent."""
         self._transport = transport
         self._in_chunks = in_chunks
         self._chunked = False
@@ -57,7 +59,7 @@ class Exchange:
         fields = dict(headers)
         if status not in _NO_BODY:
             fields["content-length"] = str(len(body))
-        if self.request.method == "HEAD":
+        if self._is_mute:
             body = b""
         head = self._head(status, fields)
         # One write is one packet and one call of the system; a large body is not copied for that.
@@ -93,14 +95,14 @@ class Exchange:
 
     def push(self, data: bytes) -> None:
         """Send a piece without waiting for a client that reads slowly, or is gone."""
-        if data and not self.is_gone and self.request.method != "HEAD":
+        if data and not self.is_gone and not self._is_mute:
             self._transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
 
     async def end(self, last: bytes = b"") -> None:
         """The answer is whole with this `last` piece."""
         self._heard()
         framed = self._framed(last)
-        if self._chunked and self.request.method != "HEAD":
+        if self._chunked and not self._is_mute:
             framed += _LAST_CHUNK
         if framed:
             self._transport.write(framed)
@@ -108,7 +110,7 @@ class Exchange:
         await self._drained()
 
     def _framed(self, data: bytes) -> bytes:
-        if not data or self.request.method == "HEAD":
+        if not data or self._is_mute:
             return b""
         return b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data
 

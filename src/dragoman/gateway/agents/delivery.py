@@ -76,7 +76,7 @@ class Delivery:
             told = signed_event(told, self._record) if problem is not None else told
             told = pulse.framer.feed(told if self._keeper is None else self._keeper.passing(told))
             if exchange.started:
-                pulse.note()
+                pulse.spoke = True
                 await exchange.write(told)
             else:
                 pulse.held += told
