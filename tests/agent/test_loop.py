@@ -6,9 +6,8 @@ import pytest
 
 from agent.scripted import Scripted, agent, asked, call, ended, reply, results_of, steps, whole, words
 from dragoman.agent import Agent, CallEnded, CallStarted, InProcess, Limits, RunEnded, TurnEnded
-from dragoman.core.events import Failed, Finished, PartStarted, Started, UsageSeen
+from dragoman.core.events import Finished, Started, UsageSeen
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall, ToolResult
-from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Tool, ToolChoice
 from dragoman.core.stream import replay
 from dragoman.tools import tool
@@ -197,39 +196,6 @@ def test_a_forced_first_call_is_free_after_the_first_result():
     ended(agent(model, add), asked(tool_choice=choice))
     assert model.requests[0].tool_choice == choice
     assert model.requests[1].tool_choice == ToolChoice(mode="auto", parallel=False)
-
-
-@pytest.mark.parametrize("raised", [True, False])
-def test_a_problem_of_the_model_ends_the_run_and_is_told(raised):
-    problem = Problem("overloaded", "try later")
-
-    async def failing(request):
-        if raised:
-            raise problem
-        yield Failed(problem)
-
-    reached = ended(agent(failing, add))
-    assert (reached.stop, reached.problem) == ("failed", problem)
-    with pytest.raises(Problem, match="try later"):
-        whole(agent(failing, add))
-
-
-def test_a_stream_that_breaks_off_leaves_a_valid_history():
-    async def cut(request):
-        yield Started("r", "scripted")
-        yield PartStarted(0, Text(text=""))
-
-    reached = ended(agent(cut, add))
-    assert (reached.stop, reached.history) == ("failed", asked().messages)
-
-
-def test_a_mistake_of_the_model_function_is_not_hidden():
-    async def wrong(request):
-        raise ZeroDivisionError
-        yield
-
-    with pytest.raises(ZeroDivisionError):
-        steps(agent(wrong, add))
 
 
 def test_who_stops_reading_stops_the_run():

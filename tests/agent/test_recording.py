@@ -130,9 +130,22 @@ def test_a_run_that_breaks_is_written_down_as_failed():
         raise ZeroDivisionError
         yield
 
-    with pytest.raises(ZeroDivisionError):
-        ended(agent(broken, add, recorder=book))
+    assert ended(agent(broken, add, recorder=book)).stop == "failed"
     assert book.story == ["begin", "end failed"]
+
+
+@pytest.mark.parametrize("method", ["begin", "add", "end"])
+@pytest.mark.parametrize("error", [Problem("overloaded", "the store is down"), OSError("disk full")])
+def test_a_book_that_cannot_be_written_in_fails_the_run_and_leaves_its_history(method, error):
+    async def broken(*_):
+        raise error
+
+    book = Book()
+    setattr(book, method, broken)
+    reached = ended(agent(Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")]), add, recorder=book))
+    assert reached.stop == "failed"
+    assert reached.problem.message in ("the store is down", "the recorder failed (OSError)")
+    assert closed(reached.history) == reached.history
 
 
 def test_a_book_that_cannot_be_opened_ends_the_run_before_the_model_is_asked():

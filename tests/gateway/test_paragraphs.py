@@ -60,3 +60,12 @@ def test_a_source_is_named_for_the_words_it_was_named_for():
         told = paragraphs.told(PartCited(0, cited)).citation
         assert (told.start, told.end, bool(told.raw)) == (begin, begin + 4, not begin)
         assert paragraphs.told(PartCited(0, bare)).citation is bare
+
+
+def test_the_rest_of_a_turn_that_was_paused_goes_on_where_it_was():
+    paragraphs = Paragraphs()
+    paragraphs.told(PartStarted(0, Text(text="")))
+    paragraphs.told(PartDelta(0, "One, "))
+    paragraphs.turn(goes_on=True)
+    paragraphs.told(PartStarted(0, Text(text="")))
+    assert paragraphs.told(PartDelta(0, "two.")).text == "two."

@@ -143,7 +143,8 @@ class Client:
             chunks = list(self.sdk.models.generate_content_stream(**asked))
         else:
             chunks = [self.sdk.models.generate_content(**asked)]
-        parts = [part for chunk in chunks for part in chunk.candidates[0].content.parts or ()]
+        contents = [chunk.candidates[0].content for chunk in chunks]  # none where nothing was said
+        parts = [part for content in contents if content is not None for part in content.parts or ()]
         calls = [
             (part.function_call.id, part.function_call.name, part.function_call.args)
             for part in parts

@@ -69,6 +69,10 @@ def scripted(received):
             return Answer(calls=calls(("files__read", {"path": "b"})), end="calls")
         case "late", 1:
             return Answer(calls=calls(("get_weather", {"city": "Rome"})), end="calls")
+        case "silence", 0:
+            return Answer(calls=calls(("files__read", {"path": "a"})), end="calls")
+        case "silence", _:
+            return Answer(text="")
         case "round", _:
             return Answer(calls=calls(("add", {"one": since, "other": 1})), end="calls")
         case _:
@@ -216,3 +220,12 @@ def test_tokens_of_an_agents_request_are_counted_by_its_model(gateway):
     client = gateway.open(anthropic.Anthropic(base_url=gateway.base_url, api_key="any"))
     counted = client.messages.count_tokens(model="helper-claude", messages=[{"role": "user", "content": "hello"}])
     assert counted.input_tokens > 0
+
+
+@pytest.mark.parametrize(("dialect", "upstream", "stream"), FEWER)
+def test_a_model_that_says_nothing_twice_is_an_empty_answer(gateway, dialect, upstream, stream):
+    before = len(gateway.simulator.requests)
+    client = Client(gateway, dialect, stream=stream, model=f"helper-{upstream}")
+    heard = client.ask("silence")
+    assert (heard.text, heard.calls) == ("", [])
+    assert [seen.status for seen in seen_since(gateway, before)] == [200] * 3

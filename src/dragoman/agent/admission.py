@@ -14,6 +14,7 @@ from dragoman.agent.approvals import Decision, Wish, is_yes, topic_of
 from dragoman.agent.egress import Border, brings_untrusted, is_untrusted, users_words
 from dragoman.agent.equipment import Equipment
 from dragoman.agent.guards import Guards, fingerprint
+from dragoman.agent.mistakes import mistakes_of
 from dragoman.agent.runtime import Runtime
 from dragoman.agent.steps import ApprovalAsked
 from dragoman.core.parts import AnyPart, ToolCall
@@ -113,8 +114,9 @@ class Admission:
             return "allow"
 
         async def decide() -> Decision:
-            decision = approve(wish)
-            return await decision if inspect.isawaitable(decision) else decision
+            with mistakes_of("the policy of approvals"):
+                decision = approve(wish)
+                return await decision if inspect.isawaitable(decision) else decision
 
         # What a policy says may change with the time of day: it is asked once.
         return await self._runtime.step(f"approve:{keyed.key}", decide)

@@ -11,6 +11,7 @@ from itertools import chain
 from msgspec import Struct
 
 from dragoman.agent.history import calls_of
+from dragoman.agent.mistakes import mistakes_of
 from dragoman.agent.model import Model, closing
 from dragoman.core.parts import AnyPart, Data, Media, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Request, leading_systems
@@ -69,8 +70,9 @@ def _results(messages: Sequence[Message]) -> set[str]:
 
 async def summed_up(middle: tuple[Message, ...], summarise: Summarise) -> str:
     """Return the middle of a history as a text."""
-    told = summarise(middle)
-    return await told if inspect.isawaitable(told) else told
+    with mistakes_of("the summary"):
+        told = summarise(middle)
+        return await told if inspect.isawaitable(told) else told
 
 
 def compacted(

@@ -7,6 +7,7 @@ in which every call has its result.
 
 from typing import Protocol
 
+from dragoman.agent.mistakes import mistakes_of
 from dragoman.agent.steps import RunEnded
 from dragoman.core.request import Message, Request
 
@@ -29,6 +30,33 @@ class Recorder(Protocol):
     async def end(self, ended: RunEnded) -> None:
         """Note that a run is over, and how."""
         ...
+
+
+class Recording:
+    """A recorder whose mistakes are problems of the run's."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    async def begin(self, run: str, request: Request) -> None:
+        """Note that a run has begun."""
+        with mistakes_of("the recorder"):
+            await self._recorder.begin(run, request)
+
+    async def add(self, run: str, messages: tuple[Message, ...]) -> None:
+        """Note what was said."""
+        with mistakes_of("the recorder"):
+            await self._recorder.add(run, messages)
+
+    async def replace(self, run: str, messages: tuple[Message, ...]) -> None:
+        """Note that the history is another one."""
+        with mistakes_of("the recorder"):
+            await self._recorder.replace(run, messages)
+
+    async def end(self, ended: RunEnded) -> None:
+        """Note that a run is over."""
+        with mistakes_of("the recorder"):
+            await self._recorder.end(ended)
 
 
 class Unrecorded:

@@ -5,7 +5,9 @@ over; where a run is stopped inside one, what was said is kept and every call th
 """
 
 import asyncio
+import contextlib
 import logging
+from contextlib import aclosing
 from time import monotonic
 
 from msgspec import structs
@@ -18,8 +20,9 @@ from dragoman.agent.control import Control, StoppedError
 from dragoman.agent.equipment import Equipment
 from dragoman.agent.history import answers, said, unfolded
 from dragoman.agent.limits import Statistics, StopReason, added
-from dragoman.agent.model import closing
-from dragoman.agent.recording import Unrecorded
+from dragoman.agent.mistakes import mistakes_of
+from dragoman.agent.model import heard
+from dragoman.agent.recording import Recording, Unrecorded
 from dragoman.agent.runtime import Runtime
 from dragoman.agent.steps import CallEnded, Compacted, RunEnded, TurnEnded
 from dragoman.agent.turn import Turn
@@ -50,7 +53,7 @@ class Run:
     ) -> None:
         self._equipment, self._runtime, self._run, self._control = equipment, runtime, run, control
         self._executor, self._limits = equipment.executor, equipment.limits
-        self._recorder = equipment.recorder or Unrecorded()
+        self._recorder = Recording(equipment.recorder) if equipment.recorder is not None else Unrecorded()
         self._request = offering(request, self._executor.registry)
         self._theirs = client_names(request, self._executor.registry)
         self._history = unfolded(request.messages)
@@ -64,6 +67,7 @@ class Run:
         """Why the next turn is the last one, without tools."""
         self._names: dict[str, int] = {}
         self._malformed = 0
+        self._asked_again = False
         self._began = monotonic()
         self._turn: Turn | None = None
         """The turn that is under way."""
@@ -77,19 +81,26 @@ class Run:
         except StoppedError:
             stop = await self._stopped()
         except Problem as problem:
-            self._problem, stop = problem, "failed"
+            stop = await self._failed(problem)
         except BaseException as error:
-            # Whoever waited is gone, or something is broken: it is written down, and told to nobody.
+            # Whoever waited is gone, or what carries the run is: it is written down, and told to nobody.
             is_left = isinstance(error, asyncio.CancelledError | GeneratorExit)
-            await self._close_turn()
-            ended = self._ended_as("cancelled" if is_left else "failed")
-            _noted(ended)
-            await self._recorder.end(ended)
+            with contextlib.suppress(Problem):
+                await self._close_turn()
+                await self._written("cancelled" if is_left else "failed")
             raise
+        try:
+            ended = await self._written(stop)
+        except Problem as problem:
+            self._problem = problem
+            ended = self._ended_as("failed")
+        await self._runtime.emit(ended)
+        return ended
+
+    async def _written(self, stop: StopReason) -> RunEnded:
         ended = self._ended_as(stop)
         _noted(ended)
         await self._recorder.end(ended)
-        await self._runtime.emit(ended)
         return ended
 
     def _ended_as(self, stop: StopReason) -> RunEnded:
@@ -118,7 +129,7 @@ class Run:
             self._finish = Finish("length") if is_short else response.finish
             if last or spent:
                 return last or spent or "turns"
-            if not turn.calls and not self._goes_on(response):
+            if not turn.calls and not self._goes_on(turn, response):
                 return "finished"
             if self._control.cancelled:
                 return self._cancelled()
@@ -126,11 +137,15 @@ class Run:
             await self._compact(response)
             self._request = relaxed(self._request) if turn.calls else self._request
 
-    def _goes_on(self, response: Response) -> bool:
-        """Tell whether a model that made no call has more to say: it was paused, or made a call nobody could read."""
+    def _goes_on(self, turn: Turn, response: Response) -> bool:
+        """Tell whether a model that made no call is asked again: it was paused, or nothing came that can be used."""
         if response.finish.reason == "malformed_call":
             self._malformed += 1
             return self._limits.repairs is None or self._malformed <= self._limits.repairs
+        if turn.is_hollow and response.finish.reason == "stop":
+            # Some models say nothing after a result now and then, and something when they are asked once more.
+            was_asked, self._asked_again = self._asked_again, True
+            return not was_asked
         return response.finish.reason == "paused"
 
     def _reason_to_end(self) -> StopReason | None:
@@ -172,9 +187,8 @@ class Run:
         asked = structs.replace(request, messages=self._history, stream=True)
 
         async def work() -> Response:
-            async with closing(self._equipment.model(asked)) as events:
+            async with aclosing(heard(self._equipment.model, asked, turn.hear)) as events:
                 async for event in events:
-                    turn.hear(event)
                     await self._runtime.emit(event)
             return turn.response()
 
@@ -182,7 +196,8 @@ class Run:
         turn.spoken(response.parts)
         await self._recorder.add(self._run, said(turn.parts))
         usage, price = response.usage, self._equipment.price
-        cost = price(response.model, usage) if price is not None and usage is not None else None
+        with mistakes_of("the price"):
+            cost = price(response.model, usage) if price is not None and usage is not None else None
         self._statistics = structs.replace(
             self._statistics,
             turns=number,
@@ -229,6 +244,14 @@ class Run:
         await self._recorder.replace(self._run, self._history)
         await self._runtime.emit(Compacted(before=len(before), after=len(self._history)))
         return True
+
+    async def _failed(self, problem: Problem) -> StopReason:
+        """Leave a valid history of a run in which something went wrong; that it cannot be written down goes with it."""
+        self._problem = problem
+        with contextlib.suppress(Problem):
+            for call, execution in await self._close_turn():
+                await self._runtime.emit(CallEnded(call, execution))
+        return "failed"
 
     def _cancelled(self) -> StopReason:
         self._problem = Problem("cancelled", "the run was cancelled")

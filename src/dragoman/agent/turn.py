@@ -5,12 +5,16 @@ from collections.abc import Callable, Sequence
 from dragoman.agent.admission import KeyedCall
 from dragoman.agent.history import NO_RESULT, answers, calls_of, said, salvaged
 from dragoman.core.events import Event, PartEnded, PartStarted
-from dragoman.core.parts import AnyPart, ToolCall
+from dragoman.core.parts import AnyPart, Reasoning, Text, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.response import Response
 from dragoman.core.stream import Collector
 from dragoman.tools import Execution
 from dragoman.tools.execution import refused
+
+
+def _is_hollow(part: AnyPart) -> bool:
+    return isinstance(part, Reasoning) or (isinstance(part, Text) and not part.text.strip())
 
 
 class Turn:
@@ -23,6 +27,8 @@ class Turn:
         self.parts: tuple[AnyPart, ...] = ()
         self.calls: tuple[KeyedCall, ...] = ()
         self._executions: dict[str, Execution] = {}
+        self.is_hollow = False
+        """There is no text in what was said, no call, nothing but thoughts."""
 
     def hear(self, event: Event) -> None:
         """Take in what the model says."""
@@ -45,8 +51,9 @@ class Turn:
         return self._collector.response()
 
     def spoken(self, parts: Sequence[AnyPart]) -> None:
-        """Take in all that the model said."""
-        self.parts = tuple(parts)
+        """Take in all that the model said; of an answer in which nothing is said nothing is kept."""
+        self.is_hollow = all(_is_hollow(part) for part in parts)
+        self.parts = () if self.is_hollow else tuple(parts)
         own = (call for call in calls_of(parts) if self._is_own(call))
         self.calls = tuple(KeyedCall(call, self._named(call)) for call in own)
 

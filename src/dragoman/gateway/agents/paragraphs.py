@@ -25,11 +25,11 @@ class Paragraphs:
         self._moved: dict[int, int] = {}
         """By how much the words of a text stand behind where the model put them."""
 
-    def turn(self) -> None:
-        """A turn begins."""
+    def turn(self, *, goes_on: bool = False) -> None:
+        """A turn is over; the next one may be the rest of it."""
         self._waiting.clear()
         self._moved.clear()
-        self._is_new = bool(self._end)
+        self._is_new = bool(self._end) and not goes_on
 
     def told(self, event: Event) -> Event:
         """Return an event of this turn as it is told."""

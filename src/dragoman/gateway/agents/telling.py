@@ -117,7 +117,6 @@ class Telling:
         here = dialect_named(self._spoken() or self._client.name)
         self._fitter = None if here is self._client else self._fitter_of(here)
         self._native.clear()
-        self._paragraphs.turn()
         self._hides_call = False
         if self._started is not None:
             self._fitted(self._started)
@@ -205,6 +204,8 @@ class Telling:
 
     def _turned(self, turn: TurnEnded) -> list[Event]:
         self._added += turn.messages
+        # A turn that was paused goes on where it was.
+        self._paragraphs.turn(goes_on=turn.response.finish.reason == "paused")
         told = self._own_calls(turn)
         self._offset, self._told = self._offset + self._told, 0
         self._places.clear()

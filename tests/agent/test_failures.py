@@ -1,0 +1,119 @@
+"""What goes wrong in a run: a model's errors, mistakes of the functions it was given, and answers with nothing in them."""
+
+import pytest
+
+from agent.scripted import Scripted, agent, asked, call, ended, reply, steps, whole, words
+from dragoman.agent import CallEnded, CallStarted, Compaction
+from dragoman.core.events import Failed, PartDelta, PartStarted, Started
+from dragoman.core.parts import Reasoning, Text
+from dragoman.core.problems import Problem
+from dragoman.core.request import Message
+from dragoman.core.stream import replay
+from dragoman.tools import tool
+
+
+@tool
+def add(one: int, other: int) -> int:
+    """Add two numbers."""
+    return one + other
+
+
+@pytest.mark.parametrize("raised", [True, False])
+def test_a_problem_of_the_model_ends_the_run_and_is_told(raised):
+    problem = Problem("overloaded", "try later")
+
+    async def failing(request):
+        if raised:
+            raise problem
+        yield Failed(problem)
+
+    reached = ended(agent(failing, add))
+    assert (reached.stop, reached.problem) == ("failed", problem)
+    with pytest.raises(Problem, match="try later"):
+        whole(agent(failing, add))
+
+
+def test_a_stream_that_breaks_off_leaves_a_valid_history():
+    async def cut(request):
+        yield Started("r", "scripted")
+        yield PartStarted(0, Text(text=""))
+
+    reached = ended(agent(cut, add))
+    assert (reached.stop, reached.history) == ("failed", asked().messages)
+
+
+async def wrong(request):
+    yield Started("r", "scripted")
+    yield PartStarted(0, Text(text=""))
+    yield PartDelta(0, "I be")
+    raise ZeroDivisionError("a secret")
+
+
+async def ungrammatical(request):
+    yield PartDelta(3, "nothing has begun")
+
+
+@pytest.mark.parametrize("model", [wrong, ungrammatical, lambda request: None, lambda: None])
+def test_a_mistake_of_the_model_function_is_a_failed_run_and_is_in_the_log(model, caplog):
+    reached = ended(agent(model, add))
+    assert (reached.stop, reached.problem.kind) == ("failed", "internal")
+    assert reached.problem.message.startswith("the model failed (")
+    assert "the model failed" in caplog.text
+    assert "Traceback" in caplog.text
+    said = [Message(role="assistant", parts=(Text(text="I be"),))] if model is wrong else []
+    assert reached.history == (*asked().messages, *said)
+    assert isinstance(reached.problem.__cause__, Exception)
+    assert "secret" not in reached.problem.message
+    with pytest.raises(Problem, match="the model failed"):
+        whole(agent(model, add))
+
+
+def test_what_was_said_before_the_model_failed_stays_and_half_a_call_does_not():
+    async def cut(request):
+        for event in list(replay(reply([Text(text="I add."), call("add", {"one": 1, "other": 2})])))[:-3]:
+            yield event
+        yield Failed(Problem("overloaded", "try later"))
+
+    reached = ended(agent(cut, add))
+    assert reached.history[-1] == Message(role="assistant", parts=(Text(text="I add."),))
+    assert (reached.stop, reached.problem.kind) == ("failed", "overloaded")
+
+
+def test_a_policy_that_raises_ends_the_run_with_every_call_answered():
+    def undecided(wish):
+        if wish.call.id == "b":
+            raise KeyError("who?")
+        return "allow"
+
+    calls = [call("add", {"one": 1, "other": 2}, name) for name in ("a", "b")]
+    told = steps(agent(Scripted(calls), add, approve=undecided))
+    reached = told[-1]
+    assert (reached.stop, reached.problem.message) == ("failed", "the policy of approvals failed (KeyError)")
+    assert [result.call_id for result in reached.history[-1].parts] == ["a", "b"]
+    assert all("interrupted" in words(result) for result in reached.history[-1].parts)
+    assert [step.call.id for step in told if isinstance(step, CallEnded)] == ["a", "b"]
+    assert not any(isinstance(step, CallStarted) for step in told)
+
+
+def test_a_price_that_cannot_be_told_fails_the_run_after_its_answer():
+    reached = ended(agent(Scripted([Text(text="3")]), add, price=lambda model, usage: 1 / 0))
+    assert (reached.stop, reached.text) == ("failed", "3")
+
+
+def test_a_summary_that_raises_leaves_the_history_as_it_is():
+    compaction = Compaction(summarise=lambda messages: 1 / 0, context=1, keep=1)
+    model = Scripted([call("add", {"one": 1, "other": 2})], [Text(text="3")])
+    assert ended(agent(model, add, compaction=compaction)).text == "3"
+
+
+@pytest.mark.parametrize("hollow", [[], [Text(text=" ")], [Reasoning(texts=("hm",)), Text(text="")]])
+def test_a_model_that_says_nothing_is_asked_once_more(hollow):
+    first = [call("add", {"one": 1, "other": 2})]
+    model = Scripted(first, hollow, [Text(text="3")])
+    reached = ended(agent(model, add))
+    assert (reached.stop, reached.text, reached.statistics.turns) == ("finished", "3", 3)
+    assert model.requests[1].messages == model.requests[2].messages
+    silent = Scripted(first, hollow)
+    reached = ended(agent(silent, add))
+    assert (reached.stop, reached.text, len(silent.requests)) == ("finished", "", 3)
+    assert [message.role for message in reached.history] == ["user", "assistant", "user"]
