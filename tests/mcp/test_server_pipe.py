@@ -113,7 +113,31 @@ def test_a_tool_that_is_not_there_is_an_error_and_arguments_that_do_not_fit_are_
     assert unknown["error"]["code"] == -32602
     assert "there are echo" in unknown["error"]["message"]
     assert misfit["result"]["isError"] is True
-    assert "words" in misfit["result"]["content"][0]["text"]
+    assert misfit["result"]["content"][0]["text"] == (
+        "echo was not run: 1 error in the arguments:\n- /words: Field required"
+    )
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"name": "echo", "arguments": "x"}, "params.arguments must be an object"),
+        ({"name": 7}, "params.name must be the name of a tool; there are echo"),
+        ({}, "params.name must be the name of a tool"),
+    ],
+)
+def test_a_call_that_is_none_is_told_what_one_has(params, words):
+    (answer,) = piped([{**asked("tools/call"), "params": params}])
+    assert answer["error"]["code"] == -32602
+    assert words in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("identity", [None, 1.5, True, {"a": 1}, []])
+def test_a_request_whose_id_is_none_is_answered(identity):
+    refused, answer = piped([asked("tools/list", identity), call("echo", {"words": "x"}, "b")])
+    assert (refused["id"], refused["error"]["code"]) == (None, -32600)
+    assert "a request needs an id" in refused["error"]["message"]
+    assert answer["id"] == "b"
 
 
 @pytest.mark.parametrize(("line", "code"), [("{", -32700), ("[]", -32600), ('{"id": 1}', -32600)])

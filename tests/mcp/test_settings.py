@@ -93,7 +93,7 @@ def test_an_error_in_the_file_names_it_the_key_and_what_would_be_right(tmp_path,
         ("nonsense", "", "is no JSON array of servers"),
         ('{"name": "a"}', "", "Expected `array`"),
         ('[{"command": "x"}]', "[0]", "missing required field `name`"),
-        ('[{"name": "a", "comand": "x"}]', "[0]", "unknown field `comand`"),
+        ('[{"name": "a", "comand": "x"}]', "[0]", "either `command`"),
         ('[{"name": "a", "command": 1}]', "[0].command", "Expected `str`"),
         ('[{"name": "a"}]', "[0]", "either `command`"),
         ('[{"name": "a", "transport": "sse", "url": "http://x"}]', "[0].transport", "there are stdio, http"),
@@ -128,3 +128,15 @@ def test_one_name_in_the_file_and_in_the_variable_is_refused(tmp_path):
 def test_a_tool_is_named_after_its_server_in_letters_that_everybody_takes(server, tool, name):
     assert tool_name(server, tool) == name
     assert len(name) <= 64
+
+
+def test_what_other_programs_say_of_a_server_in_the_variable_is_left_aside_and_told(caplog):
+    said = entries(
+        {"name": "a", "type": "stdio", "command": "x", "autoApprove": ["*"], "disabled": False},
+        {"name": "b", "command": "y", "disabled": True},
+    )
+    assert list(load(environment=said).tools) == ["a"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "GEMINI_MCP_SERVERS[0].autoApprove is not known here, and left aside",
+        "GEMINI_MCP_SERVERS[0].type is not known here, and left aside",
+    ]

@@ -4,6 +4,7 @@ Rules: an entry with a command is code that will run here, so entries come from 
 of a request. Nothing here needs the SDK.
 """
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -11,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, structs
 
+_LOG = logging.getLogger("dragoman.mcp")
 VARIABLE = "GEMINI_MCP_SERVERS"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_)){0,30}(?<!_)")
 _TRANSPORTS = {"stdio": "command", "http": "url", "streamable-http": "url", "streamable_http": "url"}
@@ -118,8 +120,8 @@ def check(name: str, server: ToolServer) -> None:
             raise SettingsError(key, "must be more than 0 seconds")
 
 
-class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One server in the variable, in the form that other programs use for it too."""
+class _Entry(Struct, frozen=True, kw_only=True):
+    """One server in the variable, in the form that other programs use for it too, with words of their own in it."""
 
     name: str
     transport: str = ""
@@ -132,6 +134,8 @@ class _Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     headers: dict[str, str] = {}
     trusted: bool = False
     local: bool = False
+    disabled: bool = False
+    """It is meant for another day, or for another program."""
 
 
 def from_variable(text: str) -> dict[str, ToolServer]:
@@ -145,8 +149,11 @@ def from_variable(text: str) -> dict[str, ToolServer]:
         raise SettingsError(place[1] if place else "", _PLACE.sub("", str(error))) from None
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise SettingsError("", f"is no JSON array of servers: {error}") from None
+    _warn_of_unknown(text)
     found: dict[str, ToolServer] = {}
     for at, entry in enumerate(entries):
+        if entry.disabled:
+            continue
         if entry.name in found:
             raise SettingsError(f"[{at}].name", f"{entry.name!r} is there twice: each server needs a name of its own")
         try:
@@ -154,6 +161,14 @@ def from_variable(text: str) -> dict[str, ToolServer]:
         except SettingsError as error:
             raise SettingsError(f"[{at}].{error.key}".removesuffix("."), str(error)) from None
     return found
+
+
+def _warn_of_unknown(text: str) -> None:
+    """Tell of words that mean nothing here: such arrays are shared between programs, and no reason to stop."""
+    known = {field.encode_name for field in structs.fields(_Entry)}
+    for at, entry in enumerate(msgspec.json.decode(text, type=list[dict[str, msgspec.Raw]])):
+        for field in sorted(entry.keys() - known):
+            _LOG.warning("%s[%d].%s is not known here, and left aside", VARIABLE, at, field)
 
 
 def _server(entry: _Entry) -> ToolServer:

@@ -122,7 +122,7 @@ def _faults(checker: Checker, value: Any) -> list[str]:
         # Each alternative that failed is part of the explanation, so it costs far more than the verdict.
         return [fault("", f"they do not fit the schema (expected {_short(_told(checker.document))})")]
     errors = islice(checker.validator.iter_errors(value), _MOST_COUNTED)
-    return [fault(_pointer(error.instance_path), _explained(checker, error)) for error in errors]
+    return [fault(pointer(error.instance_path), _explained(checker, error)) for error in errors]
 
 
 def _explained(checker: Checker, error: Any) -> str:
@@ -163,7 +163,8 @@ def _node(value: Any) -> dict[str, Any] | None:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
-def _pointer(path: Sequence[str | int]) -> str:
+def pointer(path: Sequence[str | int]) -> str:
+    """Return a place in the arguments as a JSON pointer."""
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
 
 

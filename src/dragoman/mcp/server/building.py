@@ -1,21 +1,18 @@
 """Put an MCP server together of what it offers.
 
-Rules: a call of a tool that is not offered is an error of the protocol, while arguments that do not fit are a failed
-result, so that a model can do better. The SDK would set up logging for the whole process; that is undone.
+Rules: the SDK would set up logging for the whole process; that is undone.
 """
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS
 
 from dragoman.mcp.server.fixtures import asking, contents, jobs, reading, rounds
+from dragoman.mcp.server.refusals import SpeakingServer, refuse_unknown
 from dragoman.mcp.server.shelf import Shelf
 from dragoman.mcp.server.tasks import Support, Tasks
 
@@ -32,7 +29,7 @@ def build(
     """Return a server with what the mounts offer, and the fixtures of the conformance suite if those are wanted."""
     tasks = Tasks(shelf, {**support, **jobs.SUPPORT} if fixtures else support)
     server = _quietly(
-        lambda: MCPServer(
+        lambda: SpeakingServer(
             "dragoman",
             "Dragoman",
             version=version,
@@ -41,7 +38,7 @@ def build(
             tools=[contents.schema_tool()] if fixtures else [],
         )
     )
-    server.middleware.append(_refuse_unknown(server))
+    server.middleware.append(refuse_unknown(server))
     for mount in mounts:
         mount(server)
     if fixtures:
@@ -65,18 +62,6 @@ def beneath(server: MCPServer[Any], *, largest: int, fixtures: bool = False) -> 
     if fixtures:
         reading.mount_older(lower)
     return lower
-
-
-def _refuse_unknown(server: MCPServer[Any]) -> ServerMiddleware[Any]:
-    async def refuse(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
-        name = (ctx.params or {}).get("name")
-        if ctx.method == "tools/call" and isinstance(name, str):
-            names = [tool.name for tool in await server.list_tools()]
-            if name not in names:
-                raise MCPError(INVALID_PARAMS, f"there is no tool named {name!r}; there are {', '.join(names)}")
-        return await call_next(ctx)
-
-    return refuse
 
 
 def _quietly(make: Callable[[], MCPServer[Any]]) -> MCPServer[Any]:

@@ -2,7 +2,8 @@
 
 Rules: a client that greets is served by the SDK in the era it greets in. One that asks at once is answered at once, as
 the last era with a greeting would. The end of the input ends nothing that was asked before: what is in flight is
-finished and written, and only then the server stops. A line that is no message is answered with an error.
+finished and written, and only then the server stops. A line that is no message is answered with an error, and so is a
+request whose id is none: the SDK takes it for a notification, and nobody would hear of it.
 """
 
 from collections import Counter
@@ -32,6 +33,7 @@ from pydantic import ValidationError
 
 _ENDLESS = frozenset({"subscriptions/listen"})
 """Requests that are answered only when the client hangs up."""
+_NOTIFICATIONS = "notifications/"
 _CANCELLED = "notifications/cancelled"
 _Item = SessionMessage | Exception
 
@@ -148,11 +150,18 @@ async def _plain(
 
 
 async def _forward(item: _Item, to_server: MemoryObjectSendStream[_Item], write: _Writable, flight: _Flight) -> None:
-    if isinstance(item, SessionMessage):
+    if isinstance(item, SessionMessage) and _lacks_id(item.message):
+        said = ErrorData(code=INVALID_REQUEST, message="a request needs an id that is a text or a whole number")
+        await write.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=None, error=said)))
+    elif isinstance(item, SessionMessage):
         flight.asked(item.message)
         await to_server.send(item)
     elif (refusal := _refusal(item)) is not None:
         await write.send(SessionMessage(refusal))
+
+
+def _lacks_id(message: Any) -> bool:
+    return isinstance(message, JSONRPCNotification) and not message.method.startswith(_NOTIFICATIONS)
 
 
 def _refusal(error: Exception) -> JSONRPCError | None:
