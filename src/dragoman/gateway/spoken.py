@@ -77,7 +77,7 @@ class Spoken:
                 written = encoder.feed(told)
                 written = pulse.framer.feed(signed_event(written, self._record) if problem is not None else written)
                 if exchange.started:
-                    pulse.note()
+                    pulse.spoke = True
                     await exchange.write(written)
                 else:
                     pulse.held += written
