@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from itertools import chain
 from typing import Literal, cast
 
 import httptools
@@ -168,28 +169,32 @@ class Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         self._stage: Literal["quiet", "head", "body"] = "head"
         self._url = b""
+        self._lines: list[tuple[bytes, bytes]] = []
         self._headers: list[tuple[str, str]] = []
         self._body: list[bytes] = []
         self._encoding = ""
         self._body_size = 0
-        self._head_size = 0
         self._unread = 0
 
     def on_url(self, url: bytes) -> None:
         self._url += url
-        self._head_size += len(url)
-        if self._head_size > self._limits.head:
-            self._refuse(431)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._head_size += len(name) + len(value)
-        if self._head_size > self._limits.head or len(self._headers) > _MOST_HEADERS:
+        if self._stage == "head":  # what comes behind the body was not there when it was decided about
+            self._lines.append((name, value))
+
+    def _read_head(self) -> None:
+        """Read the headers that have come, all at once: a call for each would cost more than the reading."""
+        lines = self._lines
+        size = len(self._url) + sum(map(len, chain.from_iterable(lines)))
+        if size > self._limits.head or len(lines) > _MOST_HEADERS:
             self._refuse(431)
-        elif self._stage == "head":  # what comes behind the body was not there when it was decided about
-            self._headers.append((name.decode("latin-1").lower(), value.rstrip(b" \t").decode("latin-1")))
+        else:
+            self._headers = _decoded(lines)
 
     def on_headers_complete(self) -> None:
         self._stage = "body"
+        self._read_head()
         if self._refused or self._parser.should_upgrade():
             return
         framing = dict(self._headers)
@@ -335,7 +340,7 @@ class Connection(asyncio.Protocol):
         self._timer = self._loop.call_later(_LINGER, self._transport.abort)
 
     def _known(self) -> Request:
-        return Request("", self._url.decode("latin-1"), tuple(self._headers))
+        return Request("", self._url.decode("latin-1"), tuple(self._headers or _decoded(self._lines)))
 
     def _watch(self) -> None:
         """Hang up when what is waited for takes too long."""
@@ -377,6 +382,10 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _decoded(lines: list[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1").lower(), value.rstrip(b" \t").decode("latin-1")) for name, value in lines]
 
 
 def _size(request: Request) -> int:
