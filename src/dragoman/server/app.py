@@ -251,7 +251,7 @@ class App:
             owner=key.name,
             headers=() if _PASSED.isdisjoint(named) else passed(request.headers),
             target=without_key(request.target) if path.queried and "?" in request.target else "",
-            tools=request.header(HEADER) if self._relay.runs_tools else "",
+            tools=named.get(HEADER, "") if self._relay.runs_tools else "",
             allowed=key.tools,
         )
         return ask, wanted
