@@ -27,7 +27,7 @@ class Site:
         self.programs = programs
         self.data = folder / "data"
         (folder / "dragoman.toml").write_text(
-            f'[server]\nlisten = "127.0.0.1:0"\n[upstreams.google]\nkind = "simulator"\nbase_url = "{upstream}"\n'
+            f'[server]\nlisten = "127.0.0.1:0"\nhold = 0.05\n[upstreams.google]\nkind = "simulator"\nbase_url = "{upstream}"\n'
             f'[intercept.client]\nupstream = "google"\n{more}'
         )
 
@@ -38,11 +38,11 @@ class Site:
         own = {"PATH": path, "XDG_DATA_HOME": str(self.data), "GEMINI_API_KEY": "any"}
         return environment(self.folder, **proxies, **own, **more)
 
-    def start(self, *arguments: str, **more: str) -> "subprocess.Popen[str]":
+    def start(self, *arguments: str, stdin: int = subprocess.DEVNULL, **more: str) -> "subprocess.Popen[str]":
         """Start the command; what it runs writes to standard output."""
         return subprocess.Popen(  # noqa: S603
             [sys.executable, "-c", PROGRAM, "intercept", *arguments],
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

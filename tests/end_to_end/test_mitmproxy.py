@@ -16,8 +16,7 @@ import trustme
 
 from cli.terminal import CTRL_C, terminal
 from dragoman.simulator.serving import in_thread
-from end_to_end.interception import MITMPROXY, Site, children_of, only, proxies_of, tunnels
-from pypi import installed
+from end_to_end.interception import Site, children_of, only, proxies_of, tunnels
 from server.processes import until
 
 pytestmark = pytest.mark.slow
@@ -31,13 +30,6 @@ print("".join(chunk.text or "" for chunk in client.models.generate_content_strea
 WAITING = (
     "import signal, time\nsignal.signal(signal.SIGTERM, lambda *_: exit(9))\nprint('ready', flush=True)\nsignal.pause()"
 )
-
-
-@pytest.fixture(scope="session")
-def mitmproxy(request: pytest.FixtureRequest) -> Path:
-    """Install mitmproxy, once."""
-    assert request.config.cache is not None
-    return installed(request.config.cache.mkdir("mitmproxy"), MITMPROXY)
 
 
 @pytest.fixture

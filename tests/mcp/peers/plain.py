@@ -72,9 +72,7 @@ def called(name, arguments):
             sys.stderr.write(arguments["words"] + "\n")
             sys.stderr.flush()
         case "change":
-            if "add" in arguments:
-                tools[arguments["add"]] = "Came later."
-            elif arguments.get("words"):
+            if arguments.get("words"):
                 tools["colour"] = arguments["words"]
             else:
                 del tools["colour"]

@@ -20,6 +20,8 @@ from dragoman.config import Config, ConfigError, KeyTable
 from dragoman.server.serving import running
 from dragoman.server.watching import log
 
+_GRACE = 1.0
+"""Seconds for open answers: what waits for a command that has ended waits for nothing."""
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _EVERYWHERE = {"//0.0.0.0": "//127.0.0.1", "//[::]": "//[::1]"}
 _KEY = "DRAGOMAN_KEY"
@@ -76,7 +78,7 @@ async def _gateway(plan: Plan) -> AsyncGenerator[tuple[str, str]]:
     if config.server.log == "stderr":
         config = replace(config, server=replace(config.server, log=str(_log_file())))
     with log.opened(config, None) as lines:
-        async with running(config, observers=[lines.ended]) as gateway:
+        async with running(config, observers=[lines.ended], grace=_GRACE) as gateway:
             yield _on_loopback(gateway.base_url), shown
 
 
