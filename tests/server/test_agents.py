@@ -65,6 +65,8 @@ def scripted(received):
                 ("files__read", {"path": "a"}), ("get_weather", {"city": "Rome"}), ("add", {"one": 1, "other": 2})
             )
             return Answer(thought="All at once.", text="I look.", calls=wanted, end="calls")
+        case "theirs", 0:
+            return Answer(calls=calls(("get_weather", {"city": "Oslo"})), end="calls")
         case "late", 0:
             return Answer(calls=calls(("files__read", {"path": "b"})), end="calls")
         case "late", 1:
@@ -229,3 +231,29 @@ def test_a_model_that_says_nothing_twice_is_an_empty_answer(gateway, dialect, up
     heard = client.ask("silence")
     assert (heard.text, heard.calls) == ("", [])
     assert [seen.status for seen in seen_since(gateway, before)] == [200] * 3
+
+
+def without_ids(client):
+    """Let a Gemini client send back calls as some do, without their ids."""
+    for turn in client.history:
+        for part in turn["parts"]:
+            part.get("function_call", {}).pop("id", None)
+
+
+@pytest.mark.parametrize("asked", ["mixed", "late", "theirs"])
+def test_what_cannot_be_put_back_for_calls_without_ids_is_booked(gateway, asked):
+    client = Client(gateway, "gemini", stream=False, model="helper-gem")
+    heard = client.ask(asked, schemas=WEATHER)
+    without_ids(client)
+    client.answer(heard, {"get_weather": "sunny"})
+    again = client.ask(schemas=WEATHER)
+    assert "<a>" not in again.text
+    losses = again.raw[0].sdk_http_response.headers.get("x-dragoman-losses", "")
+    booked = "what the gateway ran beside it cannot be put back" in losses
+    assert booked is (asked != "theirs")
+    if booked:
+        from google.genai.errors import ClientError
+
+        client.history.pop()
+        with pytest.raises(ClientError, match="cannot be put back"):
+            client.ask(schemas=WEATHER, headers={"x-dragoman-strict": "true"})

@@ -4,6 +4,7 @@ import json
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import openai
 import pytest
 
 from dragoman.simulator.serving import in_thread
@@ -223,11 +224,32 @@ def test_an_approved_call_is_run_once_however_often_the_request_is_sent():
     assert run == ["a"]
 
 
-def test_an_approval_that_nobody_waits_for_goes_its_own_way(gateway):
-    client, asked = responses(gateway, "claude", stream=False)
+def test_an_approval_finds_its_call_in_what_the_gateway_keeps(gateway):
+    client, asked = responses(gateway, "claude", stream=False, require_approval="always")
+    asked |= {"model": client.model, "store": True}
+    first = client.sdk.responses.create(input="own", **asked)
+    word = {"type": "mcp_approval_response", "approval_request_id": first.output[-1].id, "approve": True}
+    again = client.sdk.responses.create(input=[word], previous_response_id=first.id, **asked)
+    assert again.output_text == "It said: <a>"
+
+
+@pytest.mark.parametrize("upstream", ["claude", "resp"])
+def test_an_approval_that_nothing_waits_for_is_refused_by_its_name(gateway, upstream):
+    client, asked = responses(gateway, upstream, stream=False)
     client.history.append({"type": "mcp_approval_response", "approval_request_id": "mcpr_none", "approve": True})
-    heard = client.ask("hello", **asked)
-    assert heard.text.startswith("It said")
+    before = len(gateway.simulator.requests)
+    with pytest.raises(openai.BadRequestError, match="mcp_approval_request 'mcpr_none'") as raised:
+        client.ask("hello", **asked)
+    assert raised.value.body["param"] == "input[0].approval_request_id"
+    assert not seen_since(gateway, before)
+
+
+def test_an_approval_for_a_server_that_is_left_to_the_vendor_goes_its_own_way(gateway):
+    client, asked = responses(gateway, "claude", stream=False)
+    theirs = {"id": "mcpr_1", "server_label": "elsewhere", "name": "look", "arguments": "{}"}
+    client.history.append({"type": "mcp_approval_request", **theirs})
+    client.history.append({"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": True})
+    assert client.ask("hello", **asked).text.startswith("It said")
 
 
 @pytest.mark.parametrize(

@@ -251,15 +251,24 @@ class _History:
         """Calls that were asked for."""
         self._run: dict[str, _Past] = {}
         """What came of those that were run."""
+        self._elsewhere: set[str] = set()
+        """Calls that the vendor asked for, to servers of its own."""
+        self._references = b""
+        """Items that the vendor keeps: one may be such a call."""
 
     def look(self, messages: Iterable[Message]) -> None:
         """Find out what was asked for, and what was run then."""
         for part in (part for message in messages for part in message.parts):
             past = _past(part)
-            if past is None or past.server_label not in self._known:
+            if isinstance(part, Opaque) and part.refers:
+                self._references += part.raw
+            if past is None:
                 continue
+            is_ours = past.server_label in self._known
             if past.type == "mcp_approval_request":
-                self._asked.add(past.id)
+                (self._asked if is_ours else self._elsewhere).add(past.id)
+            elif not is_ours:
+                continue
             elif past.type == "mcp_call" and past.approval_request_id:
                 self._run[past.approval_request_id] = past
 
@@ -269,7 +278,7 @@ class _History:
         if past is None:
             return (part,)
         if past.type == "mcp_approval_response":
-            return (self._word(past),) if past.approval_request_id in self._asked else (part,)
+            return (self._word(past),) if self._is_ours(past, part) else (part,)
         if past.server_label not in self._known:
             return (part,)
         match past.type:
@@ -283,6 +292,16 @@ class _History:
                 return past.call("provider"), past.result(past.id, "provider")
             case _:
                 return (part,)
+
+    def _is_ours(self, past: _Past, part: AnyPart) -> bool:
+        """Tell whether a call of ours waits for this word; a `Problem` if nothing waits for it."""
+        asked = past.approval_request_id or ""
+        if asked in self._asked:
+            return True
+        if asked in self._elsewhere or (asked and asked.encode() in self._references):
+            return False
+        words = f"no mcp_approval_request {asked!r} stands before this answer to it"
+        raise Problem("invalid_request", words, where=f"{part.where}/approval_request_id")
 
     def _word(self, past: _Past) -> ToolResult:
         asked = past.approval_request_id or ""

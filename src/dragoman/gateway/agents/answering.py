@@ -70,14 +70,16 @@ class Agents:
         loop = Loop(asked, executor, limits=crew.limits, destinations=crew.destinations, recorder=book)
         telling = Telling(dialect, crew, run, lambda: asked.spoken, whole=pulse is None)
         delivery = Delivery(dialect, crew, telling, ask, exchange, record, keeper, self._asides)
-        request, telling.approved = await self._prepared(crew, ask)
+        request, telling.approved = await self._prepared(crew, ask, record)
         async with aclosing(self._steps(loop, request, run, ask.owner)) as steps:
             if pulse is None:
                 await delivery.whole(steps)
             else:
                 await delivery.stream(steps, pulse)
 
-    async def _prepared(self, crew: Crew, ask: Ask) -> tuple[Request, Sequence[tuple[ToolCall, ToolResult]]]:
+    async def _prepared(
+        self, crew: Crew, ask: Ask, record: Record
+    ) -> tuple[Request, Sequence[tuple[ToolCall, ToolResult]]]:
         """Return what the loop is asked, and the calls that were run for that.
 
         The history has what the client was not told of; tools that wait for its word stand among its own.
@@ -86,6 +88,10 @@ class Agents:
         messages = request.messages
         if remote is not None and crew.listed:
             messages = remote.recalled(messages, self.roster.servers)
+        unfound = await self._asides.unfound(ask.owner, messages)
+        if ask.strict:
+            refuse(unfound)
+        record.losses = (*record.losses, *unfound)
         messages = await self._asides.put_back(ask.owner, messages)
         settling = await settled(messages, self._executor.of(crew.waiting), self._store, ask.owner)
         tools = (*request.tools, *crew.waiting.definitions)

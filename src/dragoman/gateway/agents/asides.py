@@ -4,6 +4,10 @@ A reply of several turns ends for its client with calls of its own. The turns be
 results are kept under the ids of those calls, as they were, with every signature. When a history comes back in which
 such a call stands, what is kept takes the place of what the client has, and its results are put among ours, in the
 order of the calls. Without what is kept the client's own version stands, which is a valid history too.
+
+A call that comes back without its id is not looked for by what it says: another conversation may have the same call,
+and what was done there is nobody's business here. It is only known that something was hidden beside such a call, and so
+a loss is booked.
 """
 
 import contextlib
@@ -12,6 +16,7 @@ from itertools import groupby
 
 from msgspec import structs
 
+from dragoman.core.losses import Loss
 from dragoman.core.parts import AnyPart, ToolCall, ToolResult
 from dragoman.core.preserved import preserved, restored
 from dragoman.core.request import Message
@@ -19,6 +24,9 @@ from dragoman.interpreter.repair import with_ids
 from dragoman.interpreter.signing import digest_of
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Unavailable
+
+_HIDDEN = "hidden:"
+_UNFOUND = "the call has no id: what the gateway ran beside it cannot be put back"
 
 
 class Asides:
@@ -32,9 +40,22 @@ class Asides:
         if not told:
             return
         body = preserved(_renamed(message, told) for message in messages)
+        kept = dict.fromkeys(told.values(), body)
+        calls = [call for message in messages for call in _calls(message.parts)]
+        if any(call.id not in told for call in calls):
+            kept |= {_hidden_beside(call): b"" for call in calls if call.id in told}
         # Without it the client's own version stands: the answer is good all the same.
         with contextlib.suppress(Unavailable):
-            await self._store.keep_asides(owner, dict.fromkeys(told.values(), body))
+            await self._store.keep_asides(owner, kept)
+
+    async def unfound(self, owner: str, messages: Sequence[Message]) -> tuple[Loss, ...]:
+        """Return what cannot be put back because calls came back without their ids."""
+        calls = [call for message in messages for call in _calls(message.parts)]
+        nameless = {_hidden_beside(call): call for call in calls if not call.id}
+        found: Mapping[str, bytes] = {}
+        with contextlib.suppress(Unavailable):
+            found = await self._store.asides(owner, tuple(nameless)) if nameless else {}
+        return tuple(Loss(call.where, _UNFOUND, "dropped") for mark, call in nameless.items() if mark in found)
 
     async def put_back(self, owner: str, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Return a history with what its client was not told of."""
@@ -46,6 +67,11 @@ class Asides:
         except Unavailable:
             return messages
         return _whole(with_ids(messages), found) if found else messages
+
+
+def _hidden_beside(call: ToolCall) -> str:
+    """Return the mark of a call beside which something was not told."""
+    return f"{_HIDDEN}{digest_of(call.name, call.arguments)}"
 
 
 def _renamed(message: Message, told: Mapping[str, str]) -> Message:
