@@ -143,6 +143,20 @@ def test_a_file_is_checked(alone, capsys, place):
     assert (code, told.startswith(f"dragoman: {file}: server.keys: ")) == (2, True)
 
 
+def test_a_word_of_an_agent_that_means_no_tool_is_told(alone, capsys):
+    (alone / "dragoman.toml").write_text(
+        '[tools.files]\ncommand = "x"\n[agents.a]\nmodel = "m"\n'
+        'tools = ["files", "files__read", "file*", "*", "web_fetch", "web_*", "fils", "fils__read", "other_*"]\n'
+    )
+    code, _, told = run(capsys, "check")
+    assert code == 0
+    assert [line.partition("agents.a.tools: ")[2] for line in told.splitlines()] == [
+        "'fils' means no tool and no server: did you mean files?",
+        "'fils__read' means no tool and no server: did you mean files?",
+        "'other_*' means no tool and no server: there are files, web_fetch, read_artifact",
+    ]
+
+
 def test_a_wrong_file_is_not_shown(alone, capsys):
     (alone / "dragoman.toml").write_text("[server]\nlistn = 1\n")
     code, told, error = run(capsys)

@@ -172,8 +172,15 @@ def test_external_tool_servers_are_started_and_their_tools_told_with_hashes(tmp_
         f'[tools.bad]\ncommand = "{sys.executable}"\nargs = ["{peer}", "broken"]\nenv = {{ TOKEN = "t0ken-secret" }}\n',
     ]
     file = tmp_path / "dragoman.toml"
-    file.write_text("\n".join(tables))
+    agent = '[agents.a]\nmodel = "m"\ntools = ["good", "good__colours", "bad__x", "goood", "web_fetch"]\n'
+    file.write_text("\n".join([*tables, agent]))
     code, checks = checked(capsys, "--config", str(file))
+    words = [(check["detail"], check["remedy"]) for check in checks if check["check"] == "agents.a.tools"]
+    assert [detail for detail, _ in words] == [
+        "'goood' means no tool and no server: did you mean good?",
+        "'good__colours' means no tool that its server has",
+    ]
+    assert words[1][1] == "did you mean good__colour?"
     about = [check for check in checks if check["server"]]
     assert code == 1
     assert [(check["server"], check["check"], check["ok"]) for check in about] == [

@@ -1,9 +1,12 @@
 """Servers that are configured and cannot be reached: every client is told so, and none is left without an answer."""
 
 import anthropic
+import httpx2
 import openai
 import pytest
 
+from dragoman.config import KeyTable
+from dragoman.gateway.agents.settings import AgentTable
 from dragoman.mcp.settings import ToolServer
 from dragoman.simulator import Answer
 from dragoman.simulator.serving import in_thread
@@ -23,10 +26,13 @@ def answered(received):
     return Answer(text=" | ".join(["Hello.", *results]))
 
 
+SERVERS = {"away": ToolServer(command="no-such-program-here"), "near": plain(trusted=True, allow=("colour",))}
+
+
 @pytest.fixture(scope="module")
 def gateway():
-    servers = {"away": ToolServer(command="no-such-program-here"), "near": plain(trusted=True, allow=("colour",))}
-    with in_thread(script=answered) as simulator, serving(simulator, servers=servers) as running:
+    agents = {"helper": AgentTable(model="gem", tools=("near",))}
+    with in_thread(script=answered) as simulator, serving(simulator, servers=SERVERS, agents=agents) as running:
         yield running
 
 
@@ -96,3 +102,32 @@ def test_the_header_is_told_that_it_is_not_there(gateway, dialect, named):
     with pytest.raises(Exception, match="x-dragoman-tools: the server 'away' is not reachable: 'no-such") as told:
         client.ask("go", headers={"x-dragoman-tools": named})
     assert getattr(told.value, "status_code", getattr(told.value, "code", 0)) in (502, 503)
+
+
+def test_health_is_that_of_the_gateway_and_tells_how_its_servers_do(gateway):
+    reply = httpx2.get(f"{gateway.base_url}/health")
+    told = reply.json()["tool_servers"]
+    assert (reply.status_code, reply.json()["status"]) == (200, "ok")
+    assert (told["configured"], told["connected"]) == (2, 1)
+    away, near = told["servers"]
+    assert (away["name"], away["connected"], away["tools"]) == ("away", False, 0)
+    assert away["error"].startswith("'no-such-program-here' cannot be run")
+    assert near == {"name": "near", "connected": True, "tools": 1, "blocked": [], "unusable": []}
+
+
+def test_who_has_no_key_hears_no_names():
+    with in_thread() as simulator, serving(simulator, servers=SERVERS, keys=(KeyTable(key="k"),)) as locked:
+        told = httpx2.get(f"{locked.base_url}/health").json()
+        assert told == {"status": "ok", "tool_servers": {"configured": 2, "connected": 1}}
+        known = httpx2.get(f"{locked.base_url}/health", headers={"authorization": "Bearer k"}).json()
+        assert [server["name"] for server in known["tool_servers"]["servers"]] == ["away", "near"]
+
+
+def test_an_unknown_tool_is_told_the_servers_there_are_and_an_unknown_model_the_agents(gateway):
+    client = Client(gateway, "chat", stream=False, model="claude")
+    with pytest.raises(openai.BadRequestError, match="there are away, near, web_fetch, read_artifact"):
+        client.ask("go", headers={"x-dragoman-tools": "zzzzzzzzz"})
+    with pytest.raises(openai.BadRequestError, match=r"no tool or server 'neer__x': did you mean near\?"):
+        client.ask("go", headers={"x-dragoman-tools": "neer__x"})
+    with pytest.raises(openai.NotFoundError, match=r"configured are .*helper"):
+        Client(gateway, "chat", stream=False, model="qwen3").ask("go")

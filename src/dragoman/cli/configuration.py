@@ -44,6 +44,7 @@ def show(options: argparse.Namespace) -> int:
 def check(options: argparse.Namespace) -> int:
     """Say whether the configuration can be used."""
     from dragoman.config import ConfigError, load  # noqa: PLC0415  only for this verb
+    from dragoman.gateway.agents.naming import unmeant  # noqa: PLC0415
     from dragoman.server.serving import listen_address  # noqa: PLC0415
 
     try:
@@ -51,6 +52,8 @@ def check(options: argparse.Namespace) -> int:
         listen_address(config)
     except ConfigError as error:
         return _fail(str(error))
+    for key, words in unmeant(config.agents, config.tools):
+        sys.stderr.write(f"dragoman: {config.source}: {key}: {words}\n")
     sys.stdout.write(f"{config.source}: it can be used; `dragoman doctor` tries the upstreams\n")
     return 0
 

@@ -65,7 +65,7 @@ async def _examined(config: "Config", options: argparse.Namespace, tell: "Callab
     async for check in examine(config, options.model, options.timeout):
         tell(check)
         well = well and check.ok
-    if config.tools and not options.model:
+    if (config.tools or config.agents) and not options.model:
         from dragoman.doctor.tool_servers import examine_tools  # noqa: PLC0415  only where there are any
 
         async for check in examine_tools(config, options.timeout):

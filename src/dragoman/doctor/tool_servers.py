@@ -4,16 +4,23 @@ The hashes of their tools are told in the form in which the configuration takes 
 """
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 
 from dragoman.config import Config
 from dragoman.doctor.checks import Check
+from dragoman.gateway.agents.crew import Roster
+from dragoman.gateway.agents.naming import unmeant
 from dragoman.gateway.redact import redact
 from dragoman.mcp.client import Servers, Status, open_servers
+from dragoman.tools.handler import JOINT
 
 
 async def examine_tools(config: Config, patience: float = 60.0) -> AsyncGenerator[Check]:
-    """Check every external server."""
+    """Check every external server, and whether agents name tools that are there."""
+    for key, words in unmeant(config.agents, config.tools):
+        yield Check(
+            check=key, ok=False, detail=words, remedy="name a server of [tools.*], one of its tools, or web_fetch"
+        )
     if not config.tools:
         return
     began = time.monotonic()
@@ -23,8 +30,26 @@ async def examine_tools(config: Config, patience: float = 60.0) -> AsyncGenerato
             for status in servers.status():
                 for check in _checks(status, servers, seconds):
                     yield check
+            for check in _agents(config, servers):
+                yield check
     except ImportError as error:
         yield Check(check="tools", ok=False, detail=str(error), remedy='pip install "dragoman[mcp]"')
+
+
+def _agents(config: Config, servers: Servers) -> Iterable[Check]:
+    """Check the words of agents for tools of servers that are there."""
+    roster = Roster(servers.registry, origin=servers.origin)
+    there = {status.name for status in servers.status() if status.connected}
+    for name, agent in config.agents.items():
+        for word in agent.tools:
+            if word.partition(JOINT)[0] in there and not roster.meant(word):
+                near = " or ".join(servers.registry.nearest(word))
+                yield Check(
+                    check=f"agents.{name}.tools",
+                    ok=False,
+                    detail=f"{word!r} means no tool that its server has",
+                    remedy=f"did you mean {near}?" if near else "name tools that the server has",
+                )
 
 
 def _checks(status: Status, servers: Servers, seconds: float) -> list[Check]:

@@ -6,7 +6,7 @@ inside a longer one stands for what the pattern's matched.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
@@ -69,8 +69,10 @@ class Places(Struct, frozen=True):
 class Routes:
     """The way from a client's name for a model to where it is answered."""
 
-    def __init__(self, places: Places, models: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, places: Places, models: Mapping[str, Sequence[str]], agents: Iterable[str] = ()) -> None:
         self._places = places
+        self._agents = tuple(agents)
+        """Names that are answered for elsewhere."""
         self._exact = {name: tuple(targets) for name, targets in models.items() if "*" not in name}
         patterns = [(name, tuple(targets)) for name, targets in models.items() if "*" in name]
         self._patterns = sorted(patterns, key=lambda pattern: (-len(pattern[0]), pattern[0]))
@@ -135,7 +137,7 @@ class Routes:
                     return (self._places.target(found[0], model),)
         if len(kinds) == 1 and not self._exact and not self._patterns:
             return (self._places.target(next(iter(kinds)), model),)
-        known = ", ".join(sorted((*self._exact, *(pattern for pattern, _ in self._patterns)))[:20])
+        known = ", ".join(sorted((*self._exact, *(pattern for pattern, _ in self._patterns), *self._agents))[:20])
         hint = f"configured are {known}" if known else "name it `upstream/model`, or add it to [models]"
         raise Problem("not_found", f"no upstream is configured for the model {model!r}: {hint}", code="model_not_found")
 

@@ -73,6 +73,14 @@ class Access:
             raise Problem("authentication", "the API key is not known here")
         return found[0]
 
+    def knows(self, request: Request) -> bool:
+        """Tell whether a request would be let in to what is not for anybody."""
+        try:
+            self.admit(request)
+        except Problem:
+            return False
+        return True
+
     def _check_host(self, request: Request) -> None:
         named = request.named
         # One of each, and from no page: most requests are like that, and come to the same few names.

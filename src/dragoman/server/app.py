@@ -36,7 +36,6 @@ from dragoman.server.watching.watch import Watch
 
 _PASSED = frozenset({"anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "x-goog-request-params"})
 """Headers by which a vendor's clients choose how it behaves. Credentials are never among them."""
-_HEALTHY = b'{"status":"ok"}'
 
 
 class App:
@@ -113,7 +112,7 @@ class App:
             raise Problem("not_found", f"there is no {request.method} {request.path} here", code="unknown_url")
         match path.operation:
             case "health":
-                await exchange.send(200, JSON, _HEALTHY)
+                await exchange.send(200, JSON, self._door.health(known=self._access.knows(request)))
             case "metrics":
                 kind, text = await asyncio.to_thread(self._watch.metrics.text)
                 await exchange.send(200, {"content-type": kind}, text)

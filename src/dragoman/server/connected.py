@@ -1,5 +1,6 @@
 """Everything that answers for models, without a server around it: upstreams, routes, and what is kept."""
 
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -9,6 +10,7 @@ from dragoman.config import Config, ConfigError
 from dragoman.core.problems import Problem
 from dragoman.gateway.agents.answering import Agents
 from dragoman.gateway.agents.crew import Roster
+from dragoman.gateway.agents.naming import unmeant
 from dragoman.gateway.relay import Manner, Relay
 from dragoman.gateway.retries import Patience
 from dragoman.gateway.route import Place, Places, Routes
@@ -18,6 +20,8 @@ from dragoman.http.client import Client, Deadlines
 from dragoman.server.desks import open_desk
 from dragoman.server.places import library, linkless, place, text_calls
 from dragoman.server.toolbox import Toolbox
+
+_LOG = logging.getLogger("dragoman.agents")
 
 
 class Connected(Struct, frozen=True):
@@ -42,7 +46,7 @@ async def connected(config: Config, toolbox: Toolbox | None = None) -> AsyncGene
             for name, table in config.upstreams.items()
         }
         found = Places(places, kinds, deadlines, library(config), linkless(config), text_calls(config))
-        routes = Routes(found, config.models)
+        routes = Routes(found, config.models, config.agents)
         desk = await stack.enter_async_context(open_desk(config))
         for name, agent in config.agents.items():
             try:
@@ -57,6 +61,8 @@ def _agents(config: Config, toolbox: Toolbox, desk: Desk) -> Agents:
     registry = toolbox.executor.registry
     origins = (toolbox.origin(name) for name in registry.names)
     servers = {*config.tools, *(origin[0] for origin in origins if origin is not None)}
+    for key, words in unmeant(config.agents, servers):
+        _LOG.warning("%s: %s", key, words)
     roster = Roster(registry, config.agents, servers, toolbox.origin, toolbox.trouble)
     return Agents(roster, toolbox.executor, desk.store)
 

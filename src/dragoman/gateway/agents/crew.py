@@ -18,6 +18,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, Tool, leading_systems
 from dragoman.dialects.record import AskedServer
 from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.agents.naming import near
 from dragoman.gateway.agents.settings import AgentLimits, AgentTable
 from dragoman.gateway.ask import Ask
 from dragoman.tools import Registry
@@ -171,8 +172,8 @@ class Roster:
         """Say why there is nothing of a name."""
         if words := self._away(said.partition(JOINT)[0]):
             raise Problem("unreachable", f"{HEADER}: {words}")
-        near = self.registry.nearest(said)
-        hint = f": did you mean {' or '.join(near)}?" if near else ""
+        close = self.registry.nearest(said)
+        hint = f": did you mean {' or '.join(close)}?" if close else near(said, sorted(self.servers))
         words = f"{HEADER}: there is no tool or server {said!r}{hint}"
         raise Problem("invalid_request", words, code="unknown_tool")
 

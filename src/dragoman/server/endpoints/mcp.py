@@ -17,6 +17,7 @@ from dragoman.http.exchange import Exchange
 from dragoman.interpreter.native_tools import counterpart
 from dragoman.server.access import Key
 from dragoman.server.bench import Bench
+from dragoman.server.health import health
 from dragoman.wire import json
 
 if TYPE_CHECKING:
@@ -58,6 +59,10 @@ class Door:
                     raise Problem("unsupported", str(error), status=501) from None
                 self._serving = self._made()
             return self._serving
+
+    def health(self, *, known: bool) -> bytes:
+        """Return how the gateway does, and the servers whose tools it runs."""
+        return health(self._bench.toolbox.status(), known=known)
 
     async def close(self) -> None:
         """Close the server, if it was opened."""
