@@ -2,10 +2,16 @@
 
 import json
 import time
+from io import StringIO
 
 import pytest
 
+from dragoman.cli.chat.screen import Screen
 from dragoman.cli.intercept.differing import difference, lines_of
+from dragoman.cli.intercept.showing import shown
+from dragoman.intercept.captured import Captured
+from dragoman.intercept.passing import Passing
+from dragoman.intercept.saved import saved
 
 
 def signs(before: bytes, after: bytes) -> list[str]:
@@ -72,3 +78,53 @@ def test_large_bodies_that_differ_everywhere_take_no_long_time():
     began = time.process_time()
     assert signs(before, after)
     assert time.process_time() - began < 5
+
+
+def exchange(**more):
+    return saved(Passing(name="client", method="POST", target="/v1/models/m:generateContent", status=200, **more))
+
+
+def told_of(passed, *, pretty=False):
+    return shown(passed, Screen(StringIO(), StringIO(), pretty=pretty))
+
+
+def test_an_exchange_tells_what_came_what_left_and_what_was_captured():
+    call = b'{\n "functionCall": {"name": "look"},\n "thoughtSignature": "abcdefgh0123456789abcdefgh"}'
+    told = told_of(
+        exchange(
+            came=b'{"contents":[]}',
+            left=b'{"contents":[],"tools":[]}',
+            rules=("tools put in",),
+            reply_came=b'{"candidates":[1]}',
+            reply_left=b'{"candidates":[2]}',
+            captured=(Captured(id="c1", name="look", part=call),),
+        )
+    )
+    assert "client POST /v1/models/m:generateContent 200" in told
+    assert "  rules: tools put in\n" in told
+    assert "  request: 15 bytes came, 26 left\n" in told
+    assert '  +   "tools": []\n' in told
+    assert "  -     1\n  +     2\n" in told
+    assert "  captured look as c1\n" in told
+    assert '{"functionCall": {"name": "look"}, "thoughtSignature": "abcdefgh…"}\n' in told
+    assert "\x1b" not in told
+
+
+def test_a_request_that_was_sent_on_as_it_came_tells_why():
+    told = told_of(exchange(came=b"{", left=b"{", problem="it is no JSON"))
+    assert "sent on as it came: it is no JSON" in told
+    assert "request: 1 bytes, untouched" in told
+
+
+@pytest.mark.parametrize("pretty", [False, True])
+def test_nothing_secret_and_nothing_that_steers_a_terminal_is_shown(pretty, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    secret = "AIza" + "Sy" * 16 + "1"
+    body = json.dumps({"text": f"key {secret}\u202e\x9b31m", "tail": "x" * 5000}, ensure_ascii=False).encode()
+    told = told_of(exchange(came=body, left=b'{"a":1}', target_left=f"/v1/\x1b[2J?key={secret}"), pretty=pretty)
+    assert secret not in told
+    for code in ("\u202e", "\x9b", "\x1b[2J"):
+        assert code not in told
+    assert max(map(len, told.splitlines())) < 500
+    assert ("\x1b[" in told) is pretty

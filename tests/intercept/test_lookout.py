@@ -7,8 +7,9 @@ import urllib.request
 
 import pytest
 
+from dragoman.intercept.captured import Captured
 from dragoman.intercept.lookout import Lookout, looking_on
-from dragoman.intercept.passing import Captured, Passing
+from dragoman.intercept.passing import Passing
 from dragoman.intercept.saved import NotSavedError, content, read, saved, written
 from intercept.surroundings import between, upstream
 from server.processes import until

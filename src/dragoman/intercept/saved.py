@@ -8,7 +8,8 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from dragoman.intercept.passing import Captured, Passing
+from dragoman.intercept.captured import Captured
+from dragoman.intercept.passing import Passing
 
 
 class Packed(Struct, frozen=True):

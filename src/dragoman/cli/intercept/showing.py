@@ -3,8 +3,11 @@
 What looks like a secret is taken out, and what others wrote does not steer the terminal. Colours are for terminals.
 """
 
+import re
 from collections.abc import Iterator
 from time import localtime, strftime
+
+import msgspec
 
 from dragoman.cli.chat.screen import Screen, harmless
 from dragoman.cli.intercept.differing import difference, lines_of
@@ -17,6 +20,8 @@ _MOST_UNTOUCHED = 120
 """Lines that are shown of a body."""
 _LONGEST = 400
 _INDENT = "  "
+_SIGNATURE = re.compile(r"(\"thought_?[sS]ignature\": \"[^\"]{8})[^\"]{12,}")
+"""Long, and for no one to read; its beginning tells one from another."""
 
 
 def shown(exchange: Saved, screen: Screen) -> str:
@@ -43,7 +48,7 @@ def _lines(exchange: Saved, screen: Screen) -> Iterator[str]:
         yield f"{_INDENT}(more of the reply passed than was kept)"
     for call in exchange.captured:
         yield screen.styled(f"{_INDENT}captured {_clean(call.name)} as {_clean(call.id)}", "cyan")
-        yield f"{_INDENT * 2}{_clean(content(call.part).decode('utf-8', 'replace'))}"
+        yield f"{_INDENT * 2}{_clean(_in_one_line(content(call.part)))}"
 
 
 def _title(exchange: Saved) -> str:
@@ -70,6 +75,13 @@ def _body(screen: Screen, what: str, came: bytes, left: bytes | None) -> Iterato
         yield screen.styled(f"{_INDENT}{sign} {_clean(line)}", *_STYLES[sign])
 
 
+def _in_one_line(part: bytes) -> str:
+    try:
+        return msgspec.json.format(part, indent=0).decode()
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return part.decode("utf-8", "replace")
+
+
 def _clean(text: str) -> str:
-    told = harmless(redact(text)).replace("\n", "\\n")
+    told = harmless(redact(_SIGNATURE.sub(r"\1…", text))).replace("\n", "\\n")
     return told if len(told) <= _LONGEST else f"{told[:_LONGEST]}… ({len(told) - _LONGEST} more)"
