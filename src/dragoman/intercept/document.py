@@ -44,6 +44,8 @@ class Fields:
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
         self._members = opened(raw)
+        self._changed: dict[str, bytes | None] = {}
+        """What was set, and what was taken out: written when somebody wants to read it."""
 
     def get(self, name: str) -> bytes | None:
         """Return a member by its name in camelCase; None where there is none, or null."""
@@ -53,18 +55,20 @@ class Fields:
     def set(self, name: str, raw: bytes) -> None:
         """Set a member."""
         written = member(self._members, name)
-        self._raw = spliced(self._raw, written, raw)
-        self._members[written] = raw
+        self._members[written] = self._changed[written] = raw
 
     def remove(self, name: str) -> None:
         """Take a member out."""
         written = member(self._members, name)
         if self._members.pop(written, None) is not None:
-            self._raw = removed(self._raw, written)
+            self._changed[written] = None
 
     @property
     def raw(self) -> bytes:
         """The object as it is now."""
+        for name, raw in self._changed.items():
+            self._raw = removed(self._raw, name) if raw is None else spliced(self._raw, name, raw)
+        self._changed.clear()
         return self._raw
 
     @property

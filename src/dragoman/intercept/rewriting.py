@@ -11,9 +11,11 @@ from dragoman.intercept.paths import Turn, renamed
 from dragoman.intercept.plan import Plan
 from dragoman.intercept.rules import RULES
 from dragoman.intercept.rules.contents import contents_of
+from dragoman.intercept.rules.remodelled import remodelled
 from dragoman.wire import json
 
 _PLAIN = frozenset({"text/plain", ""})
+_RENAMED = next(name for name, rule in RULES if rule is remodelled)
 _SCHEMAS = ("responseSchema", "responseJsonSchema")
 
 
@@ -50,11 +52,13 @@ def _rewritten(target: str, body: bytes, turn: Turn, plan: Plan) -> Going:
     wanted = Plan(model=plan.model) if is_aside else plan
     done = tuple(name for name, rule in RULES if rule(document, wanted))
     going = renamed(target, plan.model) if plan.model else target
+    if going != target and _RENAMED not in done:
+        done = (*done, _RENAMED)
     named = document.envelope.get("model") if document.envelope is not None else None
     return Going(
         target=going,
         body=document.written() if done else body,
-        rules=done or (("another model",) if going != target else ()),
+        rules=done,
         is_aside=is_aside,
         contents=document.get("contents") or b"",
         last=last[0].raw if last else b"",

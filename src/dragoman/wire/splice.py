@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dragoman.wire.json import Malformed, decode, encode
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _MARK = re.compile(rb'["{}\[\],]')
 
 

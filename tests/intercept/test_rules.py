@@ -1,0 +1,284 @@
+"""Each rule by itself: what it changes, and that it leaves all else as it stands, to the byte."""
+
+import json
+
+import pytest
+
+from dragoman.intercept.captured import Captured, Group
+from dragoman.intercept.digest import digest_of
+from dragoman.intercept.document import Document
+from dragoman.intercept.paths import Turn, turn_of
+from dragoman.intercept.plan import Plan, Tools
+from dragoman.intercept.rewriting import rewritten
+from dragoman.intercept.rules import RULES
+from dragoman.intercept.rules.answered import answered
+from dragoman.intercept.rules.injected import injected
+from dragoman.intercept.rules.instructed import instructed
+from dragoman.intercept.rules.remodelled import remodelled
+from dragoman.intercept.rules.restored import restored
+from dragoman.intercept.rules.stripped import stripped
+from dragoman.intercept.rules.unprompted import unprompted
+
+MARK = "dt-0123456789abcdef"
+OTHER = "dt-fedcba9876543210"
+PART = b'{ "functionCall" : {"name":"look","args":{"a": 1.0}}, "thoughtSignature":"c2ln" }'
+RESULT = b'{"functionResponse":{"name":"look","response":{"result":"rain"}}}'
+TOOLS = Tools(objects=(b'{"functionDeclarations":[{"name":"look"}]}',), names=frozenset({"look"}))
+
+
+def group(mark=MARK, **more):
+    call = Captured(id=f"c-{mark}", name="look", part=PART)
+    return Group(mark=mark, calls=(call,), **{"results": (RESULT,), **more})
+
+
+def plan(*groups, **more):
+    return Plan(placeholder="Wait ({id}).", prompt="go on", groups={one.mark: one for one in groups}, **more)
+
+
+def user(*texts):
+    return {"role": "user", "parts": [{"text": text} for text in texts]}
+
+
+def model(*parts):
+    return {"role": "model", "parts": [{"text": part} if isinstance(part, str) else part for part in parts]}
+
+
+def changed(rule, body, with_plan, *, wrapped=False):
+    """Apply one rule; return what it says and what comes out."""
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    document = Document(raw, wrapped=wrapped)
+    did = rule(document, with_plan)
+    written = document.written()
+    assert did or written == raw
+    return did, json.loads(written)
+
+
+@pytest.mark.parametrize("rule", [rule for _, rule in RULES], ids=[name for name, _ in RULES])
+def test_no_rule_does_anything_without_a_reason(rule):
+    body = b'{ "contents" : [ {"parts":[{"text":"hi"}]} ],\n "tools":[{"googleSearch":{}}], "odd": 1e400 }'
+    did, _ = changed(rule, json.dumps({"contents": [user("hi")], "tools": [{"googleSearch": {}}]}).encode(), Plan())
+    assert not did
+    document = Document(body)
+    assert not rule(document, Plan())
+    assert document.written() == body
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["plain", "in the envelope"])
+def test_untouched_bytes_stay_untouched_around_what_is_changed(wrapped):
+    inner = b'{ "contents" : [ {"parts":[{"text":"h\\u00e9"}]} ],\r\n  "x" : 1.50, "tools" : [ ],"y":[ 1 ] }'
+    body = b'{"model":"m" , "request": ' + inner + b', "z": 2}' if wrapped else inner
+    document = Document(body, wrapped=wrapped)
+    assert injected(document, Plan(tools=TOOLS))
+    expected = body.replace(b'"tools" : [ ]', b'"tools" : [' + TOOLS.objects[0] + b"]")
+    assert document.written() == expected
+
+
+OWN = [
+    {"functionDeclarations": [{"name": "read"}, {"name": "write"}]},
+    {"googleSearch": {}},
+    {"function_declarations": [{"name": "look"}]},
+]
+
+
+@pytest.mark.parametrize(
+    ("strip", "left"),
+    [
+        ("all", None),
+        ("none", [OWN[0], OWN[1]]),
+        (("write", "googleSearch"), [{"functionDeclarations": [{"name": "read"}]}]),
+        (("read", "write"), [OWN[1]]),
+        (("unknown",), [OWN[0], OWN[1]]),
+    ],
+)
+def test_tools_are_taken_out_by_name_and_those_called_like_ours_always(strip, left):
+    _, told = changed(stripped, {"contents": [], "tools": OWN}, Plan(tools=TOOLS, strip=strip))
+    assert told.get("tools") == left
+
+
+def test_what_a_client_says_of_its_tools_goes_with_all_of_them():
+    body = {"tool_config": {"functionCallingConfig": {"mode": "ANY"}, "retrievalConfig": {"languageCode": "de"}}}
+    _, told = changed(stripped, body, Plan(tools=TOOLS))
+    assert told == {"tool_config": {"retrievalConfig": {"languageCode": "de"}}}
+
+
+def test_functions_of_both_stand_in_one_list_and_the_callers_choice_holds():
+    tools = Tools(objects=(*TOOLS.objects, b'{"googleSearch":{}}'), names=TOOLS.names, config=b'{"mode":"ANY"}')
+    body = {
+        "tools": [{"urlContext": {}}, {"function_declarations": [{"name": "own"}]}],
+        "toolConfig": {"functionCallingConfig": {"mode": "NONE", "streamFunctionCallArguments": True}, "x": 1},
+    }
+    _, told = changed(injected, body, Plan(tools=tools))
+    assert told == {
+        "tools": [
+            {"urlContext": {}},
+            {"function_declarations": [{"name": "own"}, {"name": "look"}]},
+            {"googleSearch": {}},
+        ],
+        "toolConfig": {"functionCallingConfig": {"mode": "ANY"}, "x": 1},
+    }
+
+
+def test_calls_come_whole_also_where_the_client_wants_pieces():
+    body = {"toolConfig": {"functionCallingConfig": {"mode": "AUTO", "streamFunctionCallArguments": True}}}
+    _, told = changed(injected, body, Plan(tools=TOOLS))
+    assert told["toolConfig"] == {"functionCallingConfig": {"mode": "AUTO"}}
+
+
+CALL, ANSWER = json.loads(PART), {"role": "user", "parts": [json.loads(RESULT)]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([user("q"), model(f"Wait ({MARK}).")], [user("q"), model(CALL), ANSWER]),
+        ([user("q"), model(f"Wait ({MARK})."), user("go on")], [user("q"), model(CALL), ANSWER, user("go on")]),
+        ([user("q"), model(f"Well. Wait ({MARK}). So."), user("x")], [user("q"), model("Well. ", CALL, " So."), ANSWER, user("x")]),
+        ([user("q"), model("Well.", f"Wait\n  ({MARK}).")], [user("q"), model("Well.", CALL), ANSWER]),
+        ([user("q"), model("Well."), model(f"Wait ({MARK})."), model(" "), user("x")], [user("q"), model("Well."), model(CALL), model(" "), ANSWER, user("x")]),
+        ([user("q"), model(f"Wait ({MARK})."), user("a"), model(f"Wait ({MARK})."), user("b")], [user("q"), model(CALL), ANSWER, user("a"), user("b")]),
+        ([user("q"), model(f"Wait ({OTHER})."), user("a")], None),
+        ([user(f"Wait ({MARK}).")], None),
+    ],
+    ids=["at the end", "before our prompt", "among words", "laid out anew", "in pieces", "told again", "not ours", "not the model's"],
+)  # fmt: skip
+def test_a_placeholder_becomes_calls_and_their_results_follow(before, after):
+    did, told = changed(answered, {"contents": before}, plan(group()))
+    assert (did, told["contents"]) == (after is not None, after or before)
+
+
+def test_calls_are_put_in_byte_for_byte():
+    document = Document(json.dumps({"contents": [model(f"Wait ({MARK}).")]}).encode())
+    assert answered(document, plan(group()))
+    assert PART in document.written()
+    assert RESULT in document.written()
+
+
+@pytest.mark.parametrize("more", [{"results": None}, {"is_given_up": True}], ids=["without results", "given up"])
+def test_a_placeholder_without_results_stays_what_it_is(more):
+    did, _ = changed(answered, {"contents": [user("q"), model(f"Wait ({MARK})."), user("x")]}, plan(group(**more)))
+    assert not did
+
+
+def test_two_placeholders_each_have_their_own_results():
+    contents = [user("q"), model(f"Wait ({MARK})."), user("go on"), model(f"Wait ({OTHER})."), user("go on")]
+    _, told = changed(answered, {"contents": contents}, plan(group(), group(OTHER)))
+    assert told["contents"] == [user("q"), model(CALL), ANSWER, user("go on"), model(CALL), ANSWER, user("go on")]
+
+
+def test_results_of_the_clients_own_tools_stand_among_ours_in_the_order_of_the_calls():
+    own = {"functionCall": {"name": "own", "id": "o"}}
+    result = {"functionResponse": {"name": "own", "id": "o", "response": {}}}
+    contents = [model(own, f"Wait ({MARK})."), {"role": "user", "parts": [{"text": "and"}, result]}]
+    _, told = changed(answered, {"contents": contents}, plan(group()))
+    assert told["contents"] == [
+        model(own, CALL),
+        {"role": "user", "parts": [result, json.loads(RESULT)]},
+        {"role": "user", "parts": [{"text": "and"}]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("now", "after"),
+    [
+        ([user("go on")], []),
+        ([user("q")], []),
+        ([user("context"), user("and more")], [user("and more")]),
+        ([], []),
+    ],
+    ids=["our prompt", "a retry", "a new prompt", "nothing"],
+)
+def test_a_conversation_that_the_client_forgot_is_put_back(now, after):
+    before = [user("context"), user("q")]
+    one = group(before=json.dumps(before).encode(), asked=digest_of(json.dumps(user("q")).encode()))
+    _, told = changed(restored, {"contents": now}, plan(one, ready=one))
+    assert told["contents"] == [*before, model(CALL), ANSWER, *after]
+
+
+def test_a_conversation_is_not_put_back_where_the_calls_stand_already():
+    one = group(before=b"[]")
+    document = Document(json.dumps({"contents": [user("q"), model(f"Wait ({MARK}).")]}).encode())
+    assert answered(document, plan(one, ready=one))
+    assert not restored(document, plan(one, ready=one))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ([user("q"), ANSWER, user("go on")], [user("q"), ANSWER]),
+        (
+            [user("q"), ANSWER, user(" go on\n"), model("done"), user("x")],
+            [user("q"), ANSWER, model("done"), user("x")],
+        ),
+        ([user("q"), ANSWER, user("go on", "and this")], [user("q"), ANSWER, user("and this")]),
+        ([user("q"), model("words"), user("go on")], None),
+        ([user("go on")], None),
+        ([user("q"), model("go on"), user("please go on")], None),
+    ],
+    ids=["last", "in between", "beside others", "else the model had the last word", "alone", "words like it"],
+)
+def test_our_prompt_is_taken_out_unless_nobody_else_has_the_last_word(before, after):
+    did, told = changed(unprompted, {"contents": before}, plan(group()))
+    assert (did, told["contents"]) == (after is not None, after or before)
+
+
+@pytest.mark.parametrize(
+    ("body", "wrapped", "after"),
+    [
+        ({"model": "models/a"}, False, {"model": "models/new"}),
+        ({"model": "a", "request": {}}, True, {"model": "new", "request": {}}),
+        ({"model": "new", "request": {}}, True, None),
+        ({"contents": []}, False, None),
+    ],
+)
+def test_another_model_is_named_where_one_is(body, wrapped, after):
+    did, told = changed(remodelled, body, Plan(model="new"), wrapped=wrapped)
+    assert (did, told) == (after is not None, after or body)
+
+
+@pytest.mark.parametrize(
+    ("body", "mode", "after"),
+    [
+        ({}, "append", {"systemInstruction": {"parts": [{"text": "S"}]}}),
+        ({"system_instruction": {"role": "user", "parts": [{"text": "a"}]}}, "append", {"system_instruction": {"role": "user", "parts": [{"text": "a"}, {"text": "S"}]}}),
+        ({"systemInstruction": {"parts": {"text": "a"}}}, "append", {"systemInstruction": {"parts": [{"text": "a"}, {"text": "S"}]}}),
+        ({"systemInstruction": "a"}, "append", {"systemInstruction": {"parts": [{"text": "a"}, {"text": "S"}]}}),
+        ({"systemInstruction": "a"}, "replace", {"systemInstruction": {"parts": [{"text": "S"}]}}),
+    ],
+)  # fmt: skip
+def test_instructions_are_added_or_replaced(body, mode, after):
+    did, told = changed(instructed, body, Plan(system="S", system_mode=mode))
+    assert (did, told) == (True, after)
+
+
+@pytest.mark.parametrize(
+    ("target", "turn"),
+    [
+        ("/v1beta/models/m:generateContent", Turn(model="m")),
+        ("/v1beta/models/m:streamGenerateContent?alt=sse&key=k", Turn(model="m", stream=True, events=True)),
+        ("/v1/projects/p/locations/l/publishers/google/models/m:streamGenerateContent", Turn(model="m", stream=True)),
+        ("/v1internal:generateContent", Turn(wrapped=True)),
+        ("/v1internal:streamGenerateContent?alt=sse", Turn(wrapped=True, stream=True, events=True)),
+        ("/v1beta/models/m:countTokens", None),
+        ("/v1internal:loadCodeAssist", None),
+        ("/v1beta/models", None),
+        ("/v1beta/files/models/m:generateContentX", None),
+    ],
+)
+def test_turns_of_the_model_are_known_by_their_path(target, turn):
+    assert turn_of("POST", target) == turn
+    assert turn_of("GET", target) is None
+
+
+def test_the_path_names_another_model_too():
+    going = rewritten("/v1beta/models/a:generateContent?x=1", b'{"contents":[]}', Turn(model="a"), Plan(model="b"))
+    assert (going.target, going.rules) == ("/v1beta/models/b:generateContent?x=1", ("another model",))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{"responseMimeType": "application/json"}, {"response_mime_type": "text/x.enum"}, {"responseJsonSchema": {}}],
+)
+def test_who_wants_json_gets_no_tools(config):
+    body = json.dumps({"contents": [], "generationConfig": config}).encode()
+    going = rewritten("/v1beta/models/a:generateContent", body, Turn(model="a"), Plan(tools=TOOLS, system="S"))
+    assert (going.is_aside, going.body) == (True, body)

@@ -1,0 +1,232 @@
+"""What goes wrong between a client and a caller: retries, leaving, silence, bodies that cannot be read."""
+
+import json
+import logging
+import socket
+from urllib.parse import urlsplit
+
+import anthropic
+import openai
+import pytest
+
+from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_heard, posted
+from intercept.surroundings import between, is_awaited, session_of, until
+
+
+def asked(pool, middle, entry, session, work, *arguments):
+    """Begin what a caller waits for, and return once it does."""
+    waiting = pool.submit(work, *arguments)
+    until(lambda: is_awaited(middle, entry, session) or waiting.done())
+    return waiting
+
+
+def captured(pool, middle, session, *, form="whole", text="call look", entry="me", **tools):
+    """Bring a client to where its calls wait for results: the client, the caller and the calls."""
+    client = Client(f"{middle.base_url}/intercept/{entry}@{session}", form)
+    caller = Caller(middle, "responses", f"{entry}:{session}", tools or {"look": CITY})
+    waiting = asked(pool, middle, entry, session, caller.ask, "go")
+    client.say(text)
+    return client, caller, waiting.result(10)[1]
+
+
+def text_of(chunks):
+    return chunks[0]["candidates"][0]["content"]["parts"][0]["text"]
+
+
+def parts_of(simulator):
+    return [[next(iter(part)) for part in turn["parts"]] for turn in last_heard(simulator)["contents"]]
+
+
+@pytest.mark.parametrize("form", ["whole", "events", "items"])
+def test_a_retry_while_calls_wait_is_told_the_same_placeholder(middle, pool, simulator, form):
+    client, _, _ = captured(pool, middle, f"retried-{form}", form=form)
+    count = len(simulator.requests)
+    again = Client(client.base_url, form)
+    assert again.say("call look") == client.history[1]["parts"][0]["text"]
+    assert len(simulator.requests) == count
+
+
+def test_results_are_put_back_when_the_client_sends_the_same_again(middle, pool, simulator):
+    client, caller, calls = captured(pool, middle, "again")
+    waiting = asked(pool, middle, "me", "again", caller.answer, [(calls[0], "rain")])
+    body = client.request(PROMPT)
+    first = client.send(body)
+    waiting.result(10)
+    for _ in range(2):
+        assert text_of(client.send(body)) == text_of(first)
+        assert parts_of(simulator) == [["text"], ["functionCall"], ["functionResponse"]]
+
+
+def test_results_are_put_back_after_the_upstream_failed(middle, pool, simulator):
+    client, caller, calls = captured(pool, middle, "failed")
+    waiting = asked(pool, middle, "me", "failed", caller.answer, [(calls[0], "rain")])
+    path = Client.path
+    try:
+        Client.path = property(lambda _: f"/v1beta/models/{MODEL}~503:generateContent")
+        client.send(client.request(PROMPT))
+    finally:
+        Client.path = path
+    assert client.status == 503
+    assert not waiting.done()
+    assert "rain" in client.say(PROMPT)
+    assert "rain" in waiting.result(10)[0]
+    assert parts_of(simulator) == [["text"], ["functionCall"], ["functionResponse"]]
+
+
+def test_a_client_that_remembers_nothing_has_its_conversation_put_back_once(middle, pool, simulator):
+    client, caller, calls = captured(pool, middle, "forgetful")
+    waiting = asked(pool, middle, "me", "forgetful", caller.answer, [(calls[0], "rain")])
+    body = Client(client.base_url).request(PROMPT)
+    client.send(body)
+    assert "rain" in waiting.result(10)[0]
+    assert parts_of(simulator) == [["text"], ["functionCall"], ["functionResponse"]]
+    client.send(body)
+    assert parts_of(simulator) == [["text"], ["functionCall"], ["functionResponse"]]
+    Client(client.base_url).say("something new")
+    assert parts_of(simulator) == [["text"]]
+
+
+def test_a_client_that_leaves_before_it_heard_of_the_calls_can_come_back_for_the_answer(middle, pool, simulator):
+    client = Client(f"{middle.base_url}/intercept/me@left", "events")
+    caller = Caller(middle, "responses", "me:left", {"look": CITY})
+    waiting = asked(pool, middle, "me", "left", caller.ask, "go")
+    parts = urlsplit(client.base_url)
+    body = client.request("call look")
+    with socket.create_connection((parts.hostname, parts.port)) as link:
+        head = f"POST {parts.path}{client.path} HTTP/1.1\r\nhost: localhost\r\nx-goog-api-key: k\r\n"
+        link.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        # Gone before a byte of the reply is read.
+        link.shutdown(socket.SHUT_RDWR)
+    _, calls = waiting.result(10)
+    assert [one["name"] for one in calls] == ["look"]
+    # Its retry is answered with the placeholder, or, once there are results, with what the model says to these.
+    waiting = asked(pool, middle, "me", "left", caller.answer, [(calls[0], "rain")])
+    assert "rain" in client.say("call look")
+    assert "rain" in waiting.result(10)[0]
+    assert parts_of(simulator) == [["text"], ["functionCall"], ["functionResponse"]]
+
+
+def test_a_caller_that_lost_the_answer_asks_again_and_is_told_it(middle, pool, simulator):
+    client = Client(f"{middle.base_url}/intercept/me@lost")
+    caller = Caller(middle, "gemini", "me:lost", {"look": CITY})
+    declared = [{"functionDeclarations": [{"name": "look", "parametersJsonSchema": CITY}]}]
+    body = json.dumps({"model": MODEL, "conversation": "me:lost", "input": "go", "tools": declared}).encode()
+    parts = urlsplit(middle.base_url)
+    with socket.create_connection((parts.hostname, parts.port)) as link:
+        head = f"POST /v1/gemini HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n\r\n"
+        link.sendall(head.encode() + body)
+        until(lambda: is_awaited(middle, "me", "lost"))
+    until(lambda: not session_of(middle, "me", "lost").turn.is_followed)
+    client.say("call look")
+    count = len(simulator.requests)
+    told = posted(f"{middle.base_url}/v1/gemini", json.loads(body))
+    call = told[0]["candidates"][0]["content"]["parts"][-1]["functionCall"]
+    assert (call["name"], len(simulator.requests)) == ("look", count)
+    waiting = asked(pool, middle, "me", "lost", caller.answer, [({"id": call["id"], "name": "look"}, "rain")])
+    client.say(PROMPT)
+    assert "rain" in waiting.result(10)[0]
+
+
+@pytest.fixture(scope="module")
+def hasty(simulator, tmp_path_factory):
+    """A gateway with little patience."""
+    entry = {"upstream": "google", "timeout": 0.2, "result_timeout": 0.3}
+    with between(simulator.base_url, tmp_path_factory.mktemp("hasty"), intercept={"me": entry}) as one:
+        yield one
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("dialect", ["responses", "chat", "messages"])
+def test_a_client_that_never_asks_is_an_error_in_the_callers_own_dialect(hasty, dialect, streamed):
+    errors = (openai.APIStatusError, anthropic.APIStatusError)
+    caller = Caller(hasty, dialect, f"me:silent-{dialect}-{streamed}", {"look": CITY}, streamed=streamed)
+    with pytest.raises(errors, match="did not ask within") as told:
+        caller.ask("go")
+    assert told.value.status_code == 504
+
+
+def test_results_that_never_come_leave_the_client_free_and_are_refused_when_they_are_late(hasty, pool, simulator):
+    client, caller, calls = captured(pool, hasty, "never")
+    until(lambda: session_of(hasty, "me", "never").pending is None)
+    assert client.say("well then") == "You said: well then"
+    assert parts_of(simulator) == [["text"], ["text"], ["text"]]
+    with pytest.raises(openai.BadRequestError, match="given up: no results came within"):
+        caller.answer([(calls[0], "too late")])
+    waiting = asked(pool, hasty, "me", "never", caller.ask, "go")
+    assert "Waiting for tools" in client.say("call look")
+    assert [one["name"] for one in waiting.result(10)[1]] == ["look"]
+
+
+def test_results_that_no_client_fetches_are_a_timeout_and_still_there_for_the_next(hasty, pool):
+    client, caller, calls = captured(pool, hasty, "unfetched")
+    with pytest.raises(openai.APIStatusError, match=r"did not ask within 0.3 seconds"):
+        caller.answer([(calls[0], "rain")])
+    assert "rain" in client.say(PROMPT)
+
+
+@pytest.mark.parametrize("dialect", ["responses", "chat", "messages"])
+def test_an_unknown_call_is_refused_by_name(middle, pool, dialect):
+    session = f"unknown-{dialect}"
+    caller = Caller(middle, dialect, f"me:{session}", {"look": CITY})
+    made_up = {"id": "call_nobody", "name": "look", "arguments": "{}"}
+    caller.history.append("go")
+    with pytest.raises((openai.BadRequestError, anthropic.BadRequestError), match="call_nobody"):
+        caller.answer([(made_up, "rain")])
+    _, known, calls = captured(pool, middle, f"{session}-known")
+    with pytest.raises(openai.BadRequestError, match="call_nobody"):
+        known.answer([(calls[0], "rain"), (made_up, "rain")])
+    with pytest.raises(openai.BadRequestError, match=calls[0]["id"]):
+        known.ask("something else")
+
+
+def test_results_for_some_of_the_calls_only_are_refused_by_the_missing_name(middle, pool):
+    _, caller, calls = captured(pool, middle, "some", text="call one, two", one=CITY, two=CITY)
+    with pytest.raises(openai.BadRequestError, match=f"no result was given for '{calls[1]['id']}'"):
+        caller.answer([(calls[0], "rain")])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"contents": [',
+        b"\xff\xfe",
+        b"[1]",
+        b'{"contents": 7}',
+        b'{"contents": [{"parts": "x"}], "tools": 3}',
+        b'{"contents": [{"role": 5, "parts": [{"text": 1}]}], "toolConfig": []}',
+        b'{"contents":[{"parts":[{"text":"' + b"a" * 20_000_000,
+    ],
+    ids=["malformed", "not JSON", "an array", "no contents", "odd tools", "odd turns", "20 MB"],
+)
+def test_a_plan_that_cannot_apply_sends_the_request_on_as_it_came_and_says_so(middle, pool, simulator, caplog, body):
+    caller = Caller(middle, "responses", "me:odd", {"look": CITY})
+    if session_of(middle, "me", "odd") is None:
+        waiting = asked(pool, middle, "me", "odd", caller.ask, "go")
+        Client(f"{middle.base_url}/intercept/me@odd").say("hello")
+        waiting.result(10)
+    client = Client(f"{middle.base_url}/intercept/me@odd")
+    with caplog.at_level(logging.WARNING, "dragoman.intercept"):
+        client.send(body)
+    is_same = simulator.requests[-1].body == body
+    assert is_same
+    assert client.status == 400
+    until(lambda: middle.passed[-1].problem)
+    assert "is sent on as it came" in caplog.text
+
+
+def test_a_reply_that_breaks_off_is_no_call_and_the_client_may_ask_again(middle, pool, simulator):
+    client = Client(f"{middle.base_url}/intercept/me@broken", "events")
+    caller = Caller(middle, "responses", "me:broken", {"look": CITY})
+    waiting = asked(pool, middle, "me", "broken", caller.ask, "go")
+    path = Client.path
+    try:
+        Client.path = property(lambda _: f"/v1beta/models/{MODEL}~cut,after=0:streamGenerateContent?alt=sse")
+        with pytest.raises(Exception, match=r"."):
+            client.send(client.request("call look"))
+    finally:
+        Client.path = path
+    assert not waiting.done()
+    assert session_of(middle, "me", "broken").pending is None
+    client.say("call look")
+    assert [one["name"] for one in waiting.result(10)[1]] == ["look"]
+    assert len(simulator.requests) > 1
