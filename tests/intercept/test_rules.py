@@ -183,9 +183,10 @@ def test_results_of_the_clients_own_tools_stand_among_ours_in_the_order_of_the_c
         ([user("go on")], []),
         ([user("q")], []),
         ([user("context"), user("and more")], [user("and more")]),
+        ([user("context", "go on")], []),
         ([], []),
     ],
-    ids=["our prompt", "a retry", "a new prompt", "nothing"],
+    ids=["our prompt", "a retry", "a new prompt", "our prompt behind what stands before all", "nothing"],
 )
 def test_a_conversation_that_the_client_forgot_is_put_back(now, after):
     before = [user("context"), user("q")]

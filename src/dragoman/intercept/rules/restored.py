@@ -1,7 +1,8 @@
 """Put a conversation back that the client does not remember: one that starts anew for each turn, or lost a reply.
 
 Where results are ready and their calls stand nowhere in the history, the model is told what it had seen, its calls and
-the results; and then what the client says now, unless that is our own prompt, or what it had said before the calls.
+the results; and then what the client says now, unless our own prompt stands in it (what a client puts before each
+prompt it has said before, too), or it is what it had said before the calls.
 """
 
 from dragoman.intercept.captured import Group
@@ -9,7 +10,7 @@ from dragoman.intercept.digest import digest_of
 from dragoman.intercept.document import Document, items_of
 from dragoman.intercept.plan import Plan
 from dragoman.intercept.rules.contents import MODEL, contents_of, put, read, turn
-from dragoman.intercept.rules.unprompted import is_prompt
+from dragoman.intercept.rules.unprompted import has_prompt
 
 
 def restored(document: Document, plan: Plan) -> bool:
@@ -24,7 +25,7 @@ def restored(document: Document, plan: Plan) -> bool:
     told += [
         content
         for content in last
-        if not content.is_said and digest_of(content.raw) != group.asked and not is_prompt(content, plan)
+        if not content.is_said and digest_of(content.raw) != group.asked and not has_prompt(content, plan)
     ]
     put(document, told)
     return True

@@ -27,9 +27,9 @@ def unprompted(document: Document, plan: Plan) -> bool:
     return True
 
 
-def is_prompt(content: Content, plan: Plan) -> bool:
-    """Tell whether a turn is our prompt and nothing else."""
-    return bool(content.parts) and not _without(content, plan).parts
+def has_prompt(content: Content, plan: Plan) -> bool:
+    """Tell whether our prompt stands in a turn."""
+    return _without(content, plan) is not content
 
 
 def _without(content: Content, plan: Plan) -> Content:
