@@ -54,7 +54,35 @@ def test_the_oldest_is_forgotten_when_the_shelf_is_full():
     artifacts = Artifacts(most=250)
     names = [re.search(r"'(\w+)'", artifacts.spill(call("x"), (Text(text="x" * 100),)))[1] for _ in range(3)]
     assert list(artifacts._kept) == names[1:]
-    assert artifacts._size == 200
+    assert artifacts._sizes.total() == 200
+
+
+def spilled(executor: Executor) -> str:
+    told = asyncio.run(executor.execute(call("read_log")))
+    return re.search(r"read_artifact\(id='(\w+)'", words(told))[1]
+
+
+def test_an_artifact_is_read_only_by_whom_it_was_kept_for():
+    artifacts = Artifacts()
+    executor = Executor(Registry(read_log, artifacts.tool), max_output=1000, spill=artifacts.spill)
+    ann, bob = executor.of(owner="ann"), executor.of(owner="bob")
+    reading = call("read_artifact", {"id": spilled(ann), "length": 4})
+    assert words(asyncio.run(ann.execute(reading))).endswith("\nline")
+    for other in (bob, executor):
+        told = asyncio.run(other.execute(reading))
+        assert told.failed
+        assert "there is no artifact" in words(told)
+
+
+def test_who_keeps_much_forgets_what_is_their_own():
+    artifacts = Artifacts(most=5 * len(LOG) // 2)
+    executor = Executor(Registry(read_log, artifacts.tool), max_output=1000, spill=artifacts.spill)
+    ann, bob = executor.of(owner="ann"), executor.of(owner="bob")
+    kept = spilled(ann)
+    older, newer = spilled(bob), spilled(bob)
+    assert not asyncio.run(ann.execute(call("read_artifact", {"id": kept}))).failed
+    assert asyncio.run(bob.execute(call("read_artifact", {"id": older}))).failed
+    assert not asyncio.run(bob.execute(call("read_artifact", {"id": newer}))).failed
 
 
 def test_what_cannot_be_kept_is_not_promised():

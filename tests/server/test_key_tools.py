@@ -1,5 +1,7 @@
 """A key has only those tools run for it that it may, whichever way it asks for them."""
 
+import re
+
 import anthropic
 import httpx2
 import openai
@@ -7,7 +9,9 @@ import pytest
 
 from dragoman.config import KeyTable
 from dragoman.gateway.agents.settings import AgentTable
+from dragoman.simulator import Answer, Call
 from dragoman.simulator.serving import in_thread
+from dragoman.tools import Registry
 from server.agents import Client
 from server.conftest import serving
 from server.test_agents import scripted, toolbox
@@ -18,6 +22,7 @@ KEYS = (
     KeyTable(key="k-files", name="files", tools=("files__*",)),
     KeyTable(key="k-add", name="add", tools=("add",)),
     KeyTable(key="k-none", name="none", tools=("-",)),
+    KeyTable(key="k-too", name="too"),
 )
 
 
@@ -74,3 +79,31 @@ def test_where_all_tools_are_run_it_may_not_ask(gateway):
     told = httpx2.post(f"{gateway.base_url}/mcp", json=body, headers={"authorization": "Bearer k-files"})
     assert told.status_code == 403
     assert "only some tools" in told.json()["error"]["message"]
+
+
+def reading(received):
+    """Make an output that is too large, or read the one that is named."""
+    turns = received.ask.turns
+    if turns[-1].results:
+        return Answer(text=turns[-1].results[0].text[-400:])
+    word = turns[-1].text
+    call = Call("1", "big", {}) if word == "make" else Call("1", "read_artifact", {"id": word, "length": 5})
+    return Answer(calls=(call,), end="calls")
+
+
+def test_what_was_kept_of_an_output_for_one_key_another_does_not_read():
+    tools = Registry()
+
+    @tools.register
+    def big() -> str:
+        """Say much."""
+        return "0123456789" * 40_000
+
+    with in_thread(script=reading) as simulator, serving(simulator, keys=KEYS, tools=tools) as gateway:
+
+        def told(key: str, words: str) -> str:
+            return Client(gateway, "chat", stream=False, key=key).ask(words, {"x-dragoman-tools": "big"}).text
+
+        name = re.search(r"artifact_[0-9a-f]{32}", told("k-all", "make"))[0]
+        assert told("k-all", name).endswith("\n01234")
+        assert "there is no artifact" in told("k-too", name)

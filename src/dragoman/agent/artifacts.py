@@ -1,15 +1,16 @@
 """Keeps outputs that are too large for a model, and lets it read them piece by piece.
 
-Rules: a name cannot be guessed, so who was not told it reads nothing. What is kept is bounded; the oldest goes first.
-Whoever wrote an artifact, reading it is reading something untrusted.
+Rules: a name cannot be guessed, and is good only for whom the output was kept: who was not told it reads nothing. What
+is kept is bounded; of the owner who has most the oldest goes first. Whoever wrote an artifact, reading it is reading
+something untrusted.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from uuid import uuid4
 
 from dragoman.core.parts import Content, Data, Text, ToolCall
-from dragoman.tools import FunctionTool, ToolFailure, tool
+from dragoman.tools import FunctionTool, ToolFailure, invocation, tool
 
 MOST = 64 << 20
 PIECE = 64 << 10
@@ -20,21 +21,29 @@ class Artifacts:
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._kept: OrderedDict[str, str] = OrderedDict()
-        self._size = 0
+        self._kept: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        """Owner and text, by name."""
+        self._sizes: Counter[str] = Counter()
 
     def spill(self, _call: ToolCall, content: Sequence[Content]) -> str:
         """Keep the text and the JSON of an output; return how a model reads it."""
         text = "\n".join(_text(part) for part in content if isinstance(part, Text | Data))
         if not text or len(text) > self._most:
             return ""
-        name = f"artifact_{uuid4().hex}"
-        self._kept[name] = text
-        self._size += len(text)
-        while self._size > self._most:
-            _, forgotten = self._kept.popitem(last=False)
-            self._size -= len(forgotten)
+        name, owner = f"artifact_{uuid4().hex}", _owner()
+        self._kept[name] = (owner, text)
+        self._sizes[owner] += len(text)
+        while self._sizes.total() > self._most:
+            self._forget_one()
         return f"{len(text):,} characters, read_artifact(id={name!r}, start=0) reads them"
+
+    def _forget_one(self) -> None:
+        """Make room at the cost of who takes most of it."""
+        ((greatest, _),) = self._sizes.most_common(1)
+        name = next(name for name, (owner, _) in self._kept.items() if owner == greatest)
+        self._sizes[greatest] -= len(self._kept.pop(name)[1])
+        if self._sizes[greatest] == 0:
+            del self._sizes[greatest]
 
     def read(self, id: str, start: int = 0, length: int = PIECE) -> str:  # noqa: A002  what the model calls it
         """Read a piece of an output that was too large to be shown.
@@ -44,8 +53,8 @@ class Artifacts:
             start: the first character, counted from 0
             length: how many characters
         """
-        text = self._kept.get(id)
-        if text is None:
+        owner, text = self._kept.get(id, ("", ""))
+        if not text or owner != _owner():
             raise ToolFailure(f"there is no artifact {id[:100]!r}; it may be too old. Run the tool again.")
         piece = text[max(start, 0) : max(start, 0) + max(min(length, PIECE), 0)]
         return f"[characters {start:,} to {start + len(piece):,} of {len(text):,}]\n{piece}"
@@ -54,6 +63,11 @@ class Artifacts:
     def tool(self) -> "FunctionTool[..., str]":
         """The tool that reads artifacts."""
         return tool(name="read_artifact", untrusted=True, max_output=5 * PIECE)(self.read)
+
+
+def _owner() -> str:
+    current = invocation()
+    return current.owner if current is not None else ""
 
 
 def _text(part: Text | Data) -> str:

@@ -9,6 +9,7 @@ import asyncio
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextvars import copy_context
 from copy import copy
 from itertools import groupby
 from typing import Any, Self
@@ -20,7 +21,7 @@ from dragoman.core.parts import Content, Text, ToolCall, ToolResult
 from dragoman.tools.arguments import InvalidArgumentsError, read_arguments
 from dragoman.tools.crew import Crew, Ended, OverdueError, StuckError
 from dragoman.tools.execution import Execution, Outcome, answered, refused
-from dragoman.tools.handler import Handler, Invocation, ToolFailure, invocation, joined
+from dragoman.tools.handler import Handler, Invocation, ToolFailure, enter, invocation, joined
 from dragoman.tools.once import Once
 from dragoman.tools.record import Record
 from dragoman.tools.registry import LONGEST_NAME, Registry
@@ -63,6 +64,8 @@ class Executor:
         self._max_output = max_output
         self._max_media = max_media
         self._spill = spill
+        self.owner = ""
+        """Whom calls are run for."""
         self._absent = absent
         """Knows of tools that are not there now, and says why."""
         self._crew = Crew(MOST_STUCK)
@@ -72,10 +75,11 @@ class Executor:
     def __repr__(self) -> str:
         return f"<Executor of {self.registry!r}, {self._concurrency} at once, {self._timeout:g} s each>"
 
-    def of(self, registry: Registry) -> Self:
-        """Return one that runs the tools of another registry, within the same bounds for all of them together."""
+    def of(self, registry: Registry | None = None, owner: str = "") -> Self:
+        """Return one for another registry, or owner, within the same bounds for all of them together."""
         other = copy(self)
-        other.registry = registry
+        other.registry = self.registry if registry is None else registry
+        other.owner = owner or self.owner
         return other
 
     async def execute(self, call: ToolCall, key: str = "") -> ToolResult:
@@ -115,7 +119,7 @@ class Executor:
         record = Record(call, handler)
         error: BaseException | None = None
         try:
-            execution, error = await self._performed(_invocation(call, key, unswayed=unswayed), handler, record)
+            execution, error = await self._performed(self._invocation(call, key, unswayed), handler, record)
         except asyncio.CancelledError:
             record.end("cancelled")
             raise
@@ -123,6 +127,12 @@ class Executor:
             execution, error = refused(call, handler, "error", "the tool could not be run"), unforeseen
         milliseconds = record.end(execution.outcome, execution.size, error, repeated=execution.repeated)
         return structs.replace(execution, milliseconds=milliseconds)
+
+    def _invocation(self, call: ToolCall, key: str, unswayed: bool) -> Invocation:
+        outer = invocation()
+        if outer is None:
+            return Invocation(call, key, 0, unswayed, self.owner)
+        return Invocation(call, key, outer.depth + 1, unswayed, self.owner or outer.owner)
 
     def fits(self, call: ToolCall) -> bool:
         """Tell whether a call would be run: its tool is there, and takes its arguments."""
@@ -181,10 +191,13 @@ class Executor:
             return refused(call, handler, "stuck", words)
         if ended.error is not None:
             return _raised(call, handler, ended.error, raised)
-        return await self._told(call, handler, ended, raised)
+        return await self._told(current, handler, ended, raised)
 
-    async def _told(self, call: ToolCall, handler: Handler, ended: Ended, raised: list[BaseException]) -> Execution:
+    async def _told(
+        self, current: Invocation, handler: Handler, ended: Ended, raised: list[BaseException]
+    ) -> Execution:
         """Return what the tool returned, within the limits."""
+        call = current.call
         try:
             value = returned(ended.value)
         except (TypeError, ValueError, RecursionError) as error:
@@ -197,18 +210,20 @@ class Executor:
         content, failed = told.content, value.failed
         if told.cut:
             outcome = "oversized"
-            kept = await self._spilled(call, value.content, raised)
+            kept = await self._spilled(current, value.content, raised)
             content = (*content, Text(text=_cut_note(told.size, most, kept)))
             failed = failed or not kept
         result = answered(call, content, failed=failed)
         return Execution(result=result, outcome=outcome, handler=handler, size=told.size)
 
-    async def _spilled(self, call: ToolCall, content: tuple[Content, ...], raised: list[BaseException]) -> str:
+    async def _spilled(self, current: Invocation, content: tuple[Content, ...], raised: list[BaseException]) -> str:
         """Return where all of an output is kept; "" if it is kept nowhere."""
         if self._spill is None:
             return ""
         try:
-            kept = self._spill(call, content)
+            context = copy_context()
+            context.run(enter, current)
+            kept = context.run(self._spill, current.call, content)
             return await kept if inspect.isawaitable(kept) else kept
         except Exception as error:  # noqa: BLE001  the result is told all the same, as one that was cut
             raised.append(error)
@@ -226,11 +241,6 @@ class Executor:
             return f"there is no tool named {name!r}, and no other. Answer without tools."
         more = f", and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
         return f"there is no tool named {name!r}. There are: {', '.join(names[:_MOST_LISTED])}{more}."
-
-
-def _invocation(call: ToolCall, key: str, *, unswayed: bool) -> Invocation:
-    outer = invocation()
-    return Invocation(call, key, 0 if outer is None else outer.depth + 1, unswayed)
 
 
 def _read(handler: Handler, call: ToolCall) -> Any:

@@ -106,6 +106,8 @@ class Invocation(Struct, frozen=True):
     """How many tools wait for this one."""
     unswayed: bool = False
     """No stranger can have had a word in it: nothing untrusted was read before, or the user wrote its address."""
+    owner: str = ""
+    """Whom it is run for: what a tool keeps for one is nobody else's."""
 
 
 _INVOCATION: ContextVar[Invocation | None] = ContextVar("dragoman_tool_invocation", default=None)

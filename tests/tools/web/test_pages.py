@@ -3,12 +3,13 @@
 import asyncio
 import base64
 import gzip
+import json
 import re
 
 import pytest
 
-from dragoman.core.parts import Inline, Media, ToolResult
-from dragoman.tools import Handler
+from dragoman.core.parts import Inline, Media, ToolCall, ToolResult
+from dragoman.tools import Executor, Handler, Registry
 from dragoman.tools.web import Settings, Web, web_fetch
 from tools.web.asking import asked, listening, one_page, reply, words
 
@@ -185,3 +186,16 @@ def test_arguments_out_of_bounds_are_refused(arguments, why):
 def test_a_page_is_read_in_the_letters_it_was_written_in(body, kind, text):
     told = inside(one_page(reply(body, kind), max_length=100))
     assert told == text if text is not None else "a>мир</a" in told or told == "-a-b" * 25
+
+
+def test_a_page_is_kept_for_whom_it_was_read_alone():
+    async def steps() -> int:
+        async with listening(reply("A page.", "text/plain")) as listener:
+            place = f"127.0.0.1:{listener.port}"
+            executor = Executor(Registry(web_fetch(web=Web(Settings(private=(place,))))))
+            call = ToolCall(id="1", name="web_fetch", arguments=json.dumps({"url": f"http://{place}/"}))
+            for owner in ("ann", "bob", "ann", "bob", "ann"):
+                assert not (await executor.of(owner=owner).execute(call)).failed
+            return listener.connections
+
+    assert asyncio.run(steps()) == 2

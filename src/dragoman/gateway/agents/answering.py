@@ -64,7 +64,7 @@ class Agents:
         )
         asked = model(asker, record)
         run = f"run_{uuid4().hex}"
-        executor = self._executor.of(crew.registry)
+        executor = self._executor.of(crew.registry, ask.owner)
         # What nobody asked to be kept is not written down, but for what has to be put back.
         book = RunBook(self._store.runs, ask.owner) if keeper is not None else None
         loop = Loop(asked, executor, limits=crew.limits, destinations=crew.destinations, recorder=book)
@@ -93,7 +93,7 @@ class Agents:
             refuse(unfound)
         record.losses = (*record.losses, *unfound)
         messages = await self._asides.put_back(ask.owner, messages)
-        settling = await settled(messages, self._executor.of(crew.waiting), self._store, ask.owner)
+        settling = await settled(messages, self._executor.of(crew.waiting, ask.owner), self._store, ask.owner)
         tools = (*request.tools, *crew.waiting.definitions)
         return structs.replace(request, messages=settling.messages, tools=tools), settling.run
 

@@ -90,11 +90,12 @@ class Looking:
 
     async def fetch(
         self,
+        ctx: AnyContext,
         id: Annotated[str, Field(description="the id of a result: its address", min_length=1)],  # noqa: A002  the connectors' word
     ) -> Document:
         """Read a page."""
         try:
-            page = await self._service.read_page(id)
+            page = await self._service.read_page(id, caller_of(ctx.request_context).owner)
         except Refused as refusal:
             raise ToolError(f"{id!r} cannot be read: {refusal}") from None
         if page.media is not None:

@@ -122,7 +122,8 @@ class Query:
         model, destinations = service.model(caller.owner), service.settings.destinations
         unfinished = Unfinished(service.conversations.runs, opened)
         before = (*head, *await unfinished.found())
-        agent = Agent(model, service.executor, limits=limits, destinations=destinations, recorder=unfinished.recorder)
+        executor = service.executor.of(owner=caller.owner)
+        agent = Agent(model, executor, limits=limits, destinations=destinations, recorder=unfinished.recorder)
         request = structs.replace(asked, messages=(*before, *asked.messages))
         try:
             # What was cut off at the beginning may have been anything.

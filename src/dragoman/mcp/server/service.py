@@ -36,6 +36,6 @@ class Service(Struct, frozen=True, kw_only=True):
     """Returns what makes a model search the web; None for one that cannot."""
     executor: Executor
     """Runs the tools there are at the moment: external servers come and go."""
-    read_page: Callable[[str], Awaitable[Document]]
-    """Reads a page by its address, or raises `Refused`."""
+    read_page: Callable[[str, str], Awaitable[Document]]
+    """Reads a page by its address for an owner, or raises `Refused`."""
     conversations: Conversations

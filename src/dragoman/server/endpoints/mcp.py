@@ -5,7 +5,6 @@ Who may come in is decided before, as for every path. What goes wrong before the
 
 import asyncio
 import importlib
-from functools import partial
 from typing import TYPE_CHECKING
 
 from dragoman import __version__
@@ -89,7 +88,7 @@ class Door:
             search_tool=self._search_tool,
             executor=bench.toolbox.executor,
             # What a search found often stands behind a redirect of the search's own.
-            read_page=partial(bench.toolbox.web.read, redirects="anywhere"),
+            read_page=lambda url, owner: bench.toolbox.web.read(url, "anywhere", owner),
             conversations=bench.conversations(table.session_hours),
         )
         return Serving(

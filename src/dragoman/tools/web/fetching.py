@@ -89,14 +89,14 @@ class Web:
         try:
             current = invocation()
             follow = "anywhere" if current is not None and current.unswayed else None
-            document = await self.read(wanted.url, follow)
+            document = await self.read(wanted.url, follow, current.owner if current is not None else "")
             return told(wanted.url.strip(), document, wanted.start, wanted.max_length)
         except Refused as refusal:
             shown = wanted.url if len(wanted.url) <= _LONGEST_SHOWN else f"{wanted.url[:_LONGEST_SHOWN]}…"
             raise ToolFailure(f"{shown!r} cannot be read: {refusal}") from None
 
-    async def read(self, url: str, redirects: Redirects | None = None) -> Document:
-        """Return what stands at an address; raises `Refused`.
+    async def read(self, url: str, redirects: Redirects | None = None, owner: str = "") -> Document:
+        """Return what stands at an address; raises `Refused`. What is kept of it is kept for an owner alone.
 
         `redirects` other than the settings' are for addresses that no stranger can have chosen.
         """
@@ -105,12 +105,13 @@ class Web:
         if is_file and not self._settings.files:
             raise Refused("files are not read here")
         known = url if is_file else location_of(url).url
-        document = None if is_file else self._lately.get(known)
+        kept = f"{owner}\0{known}"
+        document = None if is_file else self._lately.get(kept)
         if document is None:
             page = await (self._file(url) if is_file else self._page(url, redirects or self._settings.redirects))
             document = await document_of(page, self._converter)
             if not is_file:
-                self._lately.keep(known, document, document.size)
+                self._lately.keep(kept, document, document.size)
         return document
 
     async def _page(self, url: str, redirects: Redirects) -> Page:
