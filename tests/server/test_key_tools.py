@@ -87,8 +87,8 @@ def reading(received):
     if turns[-1].results:
         return Answer(text=turns[-1].results[0].text[-400:])
     word = turns[-1].text
-    call = Call("1", "big", {}) if word == "make" else Call("1", "read_artifact", {"id": word, "length": 5})
-    return Answer(calls=(call,), end="calls")
+    name, arguments = ("big", {}) if word == "make" else ("read_artifact", {"id": word, "length": 5})
+    return Answer(calls=(Call(id="1", name=name, arguments=arguments),), end="calls")
 
 
 def test_what_was_kept_of_an_output_for_one_key_another_does_not_read():
