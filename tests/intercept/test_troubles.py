@@ -9,6 +9,15 @@ import anthropic
 import openai
 import pytest
 
+from dragoman.config import Config
+from dragoman.core.problems import Problem
+from dragoman.dialects.record import Call
+from dragoman.gateway.ask import Ask
+from dragoman.gateway.route import Places, Routes
+from dragoman.http.client import Client as HttpClient
+from dragoman.http.message import Request
+from dragoman.intercept.settings import InterceptTable
+from dragoman.server.intercepting import Interception
 from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_heard, posted
 from intercept.surroundings import between, is_awaited, session_of, until
 
@@ -200,18 +209,37 @@ def test_results_for_some_of_the_calls_only_are_refused_by_the_missing_name(midd
 )
 def test_a_plan_that_cannot_apply_sends_the_request_on_as_it_came_and_says_so(middle, pool, simulator, caplog, body):
     caller = Caller(middle, "responses", "me:odd", {"look": CITY})
-    if session_of(middle, "me", "odd") is None:
-        waiting = asked(pool, middle, "me", "odd", caller.ask, "go")
-        Client(f"{middle.base_url}/intercept/me@odd").say("hello")
-        waiting.result(10)
+    waiting = asked(pool, middle, "me", "odd", caller.ask, "go")
     client = Client(f"{middle.base_url}/intercept/me@odd")
     with caplog.at_level(logging.WARNING, "dragoman.intercept"):
         client.send(body)
     is_same = simulator.requests[-1].body == body
     assert is_same
     assert client.status == 400
-    until(lambda: middle.passed[-1].problem)
     assert "is sent on as it came" in caplog.text
+    assert client.say("hello") == waiting.result(10)[0]
+
+
+def test_a_client_that_goes_on_alone_keeps_its_own_tools_and_nothing_is_captured(middle, pool, simulator):
+    client, caller, calls = captured(pool, middle, "alone")
+    waiting = asked(pool, middle, "me", "alone", caller.answer, [(calls[0], "rain")])
+    client.say(PROMPT)
+    waiting.result(10)
+    client.tools = [{"functionDeclarations": [{"name": "look", "parametersJsonSchema": CITY}]}]
+    client.say("call look")
+    assert last_heard(simulator)["tools"] == client.tools
+    assert client.history[-1]["parts"][0]["functionCall"]["name"] == "look"
+    assert parts_of(simulator)[:3] == [["text"], ["functionCall"], ["functionResponse"]]
+
+
+def test_sessions_need_a_process_to_themselves():
+    config = Config(intercept={"me": InterceptTable(upstream="simulator")})
+    alone = Interception(config, Routes(Places({}, {}), {}), HttpClient(), alone=False)
+    request = Request("POST", "/v1/chat/completions", (("x-dragoman-conversation", "me:x"),), b"{}")
+    ask = Ask(dialect="chat", call=Call(b"{}", "m"))
+    with pytest.raises(Problem, match="serve with one worker"):
+        alone.bound(ask, request, None)
+    assert alone.bound(ask, Request("POST", "/v1/chat/completions", (), b"{}"), None) is None
 
 
 def test_a_reply_that_breaks_off_is_no_call_and_the_client_may_ask_again(middle, pool, simulator):

@@ -49,10 +49,6 @@ class Caller:
             raise Problem("conflict", words)
         if turn is not None and not turn.is_delivered and turn.digest == wish.digest:
             return turn
-        if turn is not None and turn.is_over and not turn.is_delivered and not turn.digest and not wish.results:
-            # The client asked by itself before anybody wanted to know.
-            turn.digest = wish.digest
-            return turn
         return self._begun(session, wish, request, dialect, url)
 
     def _begun(self, session: Session, wish: Wish, request: Request, dialect: str, url: str) -> CallerTurn:

@@ -32,15 +32,13 @@ _MOST_REMEMBERED = 8 << 20
 class Hearing:
     """One reply on its way to the client."""
 
-    def __init__(self, session: Session, going: Going, mark: str) -> None:
+    def __init__(self, session: Session, caller: CallerTurn, going: Going, mark: str) -> None:
         self._session = session
         self._mark = mark
         self._going = going
         self._capture = Capture(session.tools.names, session.placeholder(mark), session.ids)
-        current = session.turn
-        # Nobody may have asked: what the model says then is told to who asks next, if there are calls in it.
-        self._turn = current if current is not None and not current.is_over else CallerTurn()
-        self._telling = Telling(self._turn)
+        self._turn = caller
+        self._telling = Telling(caller)
         self._group: Group | None = None
         self._decoder: Decoder | None = None
         self._body = bytearray()
@@ -76,8 +74,6 @@ class Hearing:
             self._group.calls, self._group.known = self.captured, calls
             if self._group.is_given_up:
                 calls = ()
-            elif self._turn is not self._session.turn:
-                self._session.turn = self._turn
         self._telling.close(calls, goes_on=self._capture.passes_calls)
         self._turn.end()
         return told

@@ -23,41 +23,34 @@ class Program:
     def __init__(self, table: InterceptTable, url: str) -> None:
         self._table = table
         self._url = url
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._takes_input = not any(PROMPT in word for word in table.command)
 
     async def run(self, prompt: str) -> int:
         """Run the client to its end; return what it says of that. It is ended when nobody waits for it any more."""
-        process = await self._start(prompt)
-        try:
-            if PROMPT in " ".join(self._table.command):
-                return await process.wait()
-            await process.communicate(prompt.encode())
-            return process.returncode or 0
-        finally:
-            await _ended(process)
-            if self._folder is not None:
-                self._folder.cleanup()
+        with tempfile.TemporaryDirectory(prefix="dragoman-client-", ignore_cleanup_errors=True) as folder:
+            process = await self._start(prompt, self._table.cwd or folder)
+            try:
+                await process.communicate(prompt.encode() if self._takes_input else None)
+                return process.returncode or 0
+            finally:
+                await _ended(process)
 
-    async def _start(self, prompt: str) -> Process:
-        words = [word.replace(PROMPT, prompt).replace(URL, self._url) for word in self._table.command]
+    async def _start(self, prompt: str, folder: str) -> Process:
+        words = [word.replace(URL, self._url).replace(PROMPT, prompt) for word in self._table.command]
         given = {name: value.replace(URL, self._url) for name, value in self._table.env.items()}
-        environment = {name: os.environ[name] for name in _NEEDED if name in os.environ} | given
-        if not self._table.cwd:
-            self._folder = tempfile.TemporaryDirectory(prefix="dragoman-client-", ignore_cleanup_errors=True)
-        takes_input = PROMPT not in " ".join(self._table.command)
         try:
             return await asyncio.create_subprocess_exec(
                 *words,
-                stdin=PIPE if takes_input else DEVNULL,
+                stdin=PIPE if self._takes_input else DEVNULL,
                 stdout=DEVNULL,
                 stderr=DEVNULL,
-                env=environment,
-                cwd=self._table.cwd or (self._folder.name if self._folder is not None else None),
+                env={name: os.environ[name] for name in _NEEDED if name in os.environ} | given,
+                cwd=folder,
                 start_new_session=True,
             )
-        except OSError as error:
-            words_told = f"the client {self._table.command[0]!r} cannot be started: {error.strerror}"
-            raise Problem("internal", words_told, status=502) from None
+        except (OSError, ValueError) as error:
+            told = f"the client {self._table.command[0]!r} cannot be started: {error}"
+            raise Problem("internal", told, status=502) from None
 
 
 async def _ended(process: Process) -> None:

@@ -15,7 +15,6 @@ from dragoman.intercept.rules.remodelled import remodelled
 from dragoman.wire import json
 
 _PLAIN = frozenset({"text/plain", ""})
-_RENAMED = next(name for name, rule in RULES if rule is remodelled)
 _SCHEMAS = ("responseSchema", "responseJsonSchema")
 
 
@@ -50,10 +49,9 @@ def _rewritten(target: str, body: bytes, turn: Turn, plan: Plan) -> Going:
     is_aside = _is_aside(document)
     last = contents_of(document)[-1:] if not is_aside else []
     wanted = Plan(model=plan.model) if is_aside else plan
-    done = tuple(name for name, rule in RULES if rule(document, wanted))
     going = renamed(target, plan.model) if plan.model else target
-    if going != target and _RENAMED not in done:
-        done = (*done, _RENAMED)
+    is_renamed = going != target
+    done = tuple(name for name, rule in RULES if rule(document, wanted) or (rule is remodelled and is_renamed))
     named = document.envelope.get("model") if document.envelope is not None else None
     return Going(
         target=going,

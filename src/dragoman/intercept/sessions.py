@@ -5,7 +5,6 @@ Kept in memory, as many as fit, as long as somebody uses them.
 
 import secrets
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -13,14 +12,13 @@ from dragoman.core.problems import Problem
 from dragoman.intercept.captured import Group
 from dragoman.intercept.plan import Plan, Tools
 from dragoman.intercept.settings import MARK, InterceptTable
+from dragoman.intercept.turns import CallerTurn
 from dragoman.interpreter.fitting import Undo
-
-if TYPE_CHECKING:
-    from dragoman.intercept.turns import CallerTurn
 
 _MOST_SESSIONS = 1000
 _MOST_GROUPS = 500
 _NO_UNDO = Undo()
+_NO_TOOLS = Tools()
 
 
 class Name(Struct, frozen=True):
@@ -48,6 +46,12 @@ class Session:
         self.used = monotonic()
 
     @property
+    def awaited(self) -> CallerTurn | None:
+        """The turn that a caller waits for: without one there is nobody to whom calls could go."""
+        turn = self.turn
+        return turn if turn is not None and turn.is_awaited(self.table.timeout) else None
+
+    @property
     def pending(self) -> Group | None:
         """Calls that wait for results; those for which nobody waits any longer are given up."""
         for group in self.groups.values():
@@ -69,7 +73,7 @@ class Session:
         table = self.table
         return Plan(
             strip=table.strip,
-            tools=self.tools,
+            tools=self.tools if self.awaited is not None else _NO_TOOLS,
             groups=self.groups,
             ready=last if is_ready else None,
             placeholder=table.placeholder,
@@ -114,9 +118,10 @@ class Sessions:
         session.used = monotonic()
         return session
 
-    def knows(self, ticket: str) -> bool:
+    def knows(self, entry: str, ticket: str) -> bool:
         """Tell whether a path was given to a client that the gateway started."""
-        return ticket in self._tickets
+        session = self._tickets.get(ticket)
+        return session is not None and session.name.entry == entry
 
     def open(self, name: Name, table: InterceptTable) -> Session:
         """Return a session, a new one if there is none."""

@@ -61,7 +61,7 @@ class Surface:
         passing.came = passing.left = request.body
         passing.target = passing.target_left = headers.without_key(target)
         try:
-            is_awaited = session is not None and session.turn is not None
+            is_awaited = session is not None and session.awaited is not None
             turn = turn_of(request.method, target) if is_awaited or not plan.is_empty else None
             if turn is None:
                 await self._pass(exchange, passing, destination, Going(target=target, body=request.body), None)
@@ -100,11 +100,12 @@ class Surface:
             passing.reply_left = reply
             await exchange.send(200, told, reply)
             return
-        hearing = Hearing(session, going, f"dt-{token_hex(8)}")
+        caller = session.awaited
+        hearing = Hearing(session, caller, going, f"dt-{token_hex(8)}") if caller is not None else None
         try:
-            await self._pass(exchange, passing, destination, going, (turn, hearing))
+            await self._pass(exchange, passing, destination, going, (turn, hearing) if hearing is not None else None)
         finally:
-            passing.captured = hearing.captured
+            passing.captured = hearing.captured if hearing is not None else ()
         ready = plan.ready
         if ready is not None and passing.status == 200 and ready.calls[0].part in going.contents:
             ready.used = ready.used or digest_of(body)

@@ -6,6 +6,7 @@ one reply. What was told is kept until the caller has heard its end, so that one
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
+from time import monotonic
 
 from msgspec import structs
 
@@ -42,6 +43,8 @@ class CallerTurn:
         """The caller has heard all of it."""
         self.is_followed = False
         """Somebody listens."""
+        self.left = monotonic()
+        """When the last who listened went."""
         self.busy = 0
         """Exchanges of the client that are open."""
         self.problem: Problem | None = None
@@ -52,6 +55,10 @@ class CallerTurn:
         self._idle.set()
         self._started = False
         self._parts = 0
+
+    def is_awaited(self, seconds: float) -> bool:
+        """Tell whether somebody waits for an answer, or did not so many seconds ago and may come back."""
+        return not self.is_over and (self.is_followed or bool(self.busy) or monotonic() - self.left < seconds)
 
     def begin(self) -> None:
         """The client asks."""
@@ -117,6 +124,7 @@ class CallerTurn:
                     self.fail(self.problem or late)
         finally:
             self.is_followed = False
+            self.left = monotonic()
 
 
 class Telling:

@@ -94,7 +94,7 @@ class App:
     def _admitted(self, request: Request, path: Path | None) -> Key:
         if path is not None and path.operation == "intercept":
             # What the client shows is for its upstream: we do not look at it.
-            return self._access.admit(shown(request), anybody=self.interception.knows(path.item))
+            return self._access.admit(shown(request), anybody=self.interception.knows(path))
         return self._access.admit(request, anybody=path is not None and path.operation == "health")
 
     async def _answer(self, exchange: Exchange, path: Path | None, key: Key, record: Record) -> None:

@@ -45,6 +45,8 @@ async def answer_caller(  # noqa: PLR0913  what is passed on is what a request h
 ) -> None:
     """Answer a caller with what the model says to the client, or raise the `Problem` for which that cannot be done."""
     request = dialect_named(ask.dialect).parse_request(ask.call)
+    if dialect_named(ask.dialect).turns.keeps and json.peek(ask.call.body).get("background"):
+        raise Problem("unsupported", "an intercepted session answers who waits for it", where="/background")
     wish = wish_of(request, ask.call.body, ask.dialect, strict=ask.strict)
     record.losses = wish.losses
     record.note_asked(bound.session.name.entry, "")

@@ -41,8 +41,10 @@ def shown(request: Request) -> Request:
 class Interception:
     """Passes the requests of clients on to the upstreams they are meant for."""
 
-    def __init__(self, config: Config, routes: Routes, client: Client) -> None:
+    def __init__(self, config: Config, routes: Routes, client: Client, *, alone: bool = True) -> None:
         self._config = config
+        self._is_alone = alone
+        """No other process answers on the same port: what is known here is all that is known."""
         self._routes = routes
         self._surface = Surface(client)
         self.sessions = Sessions()
@@ -55,9 +57,9 @@ class Interception:
         """Who is told of each exchange when it is over."""
         return self._surface.lookers
 
-    def knows(self, session: str) -> bool:
+    def knows(self, path: Path) -> bool:
         """Tell whether a path is one that was given to a client which the gateway started."""
-        return self.sessions.knows(session)
+        return self.sessions.knows(path.name, path.item)
 
     async def answer(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
         """Answer one request of a client."""
@@ -92,6 +94,9 @@ class Interception:
         table = self._config.intercept.get(entry)
         if table is None:
             return None
+        if not self._is_alone:
+            words = f"sessions of [intercept.{entry}] live in one process: serve with one worker"
+            raise Problem("unsupported", words, status=501)
         opened = self.sessions.open(Name(ask.owner, entry, session), table)
         return Bound(opened, f"{self.base_url}/intercept/{entry}@{opened.ticket}")
 
@@ -125,11 +130,11 @@ class Interception:
 
 
 @asynccontextmanager
-async def open_interception(config: Config, routes: Routes) -> AsyncGenerator[Interception]:
+async def open_interception(config: Config, routes: Routes, *, alone: bool = True) -> AsyncGenerator[Interception]:
     """Open what stands between clients and upstreams, as long as the block runs."""
     client = Client()
     try:
-        opened = Interception(config, routes, client)
+        opened = Interception(config, routes, client, alone=alone)
         try:
             yield opened
         finally:
