@@ -30,6 +30,15 @@ class SettingsError(ValueError):
         """Where the key stands, if not in the file."""
 
 
+class OAuth(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to sign in with credentials of our own (OAuth's grant `client_credentials`)."""
+
+    issuer: str
+    """The authorization server that the credentials are for, as it names itself: they go to no other."""
+    client_id: str
+    client_secret: str
+
+
 class ToolServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An external server, and what it is trusted with."""
 
@@ -43,6 +52,8 @@ class ToolServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     url: str = ""
     """Where it is reached over streamable HTTP, instead of a command."""
     headers: dict[str, str] = {}
+    oauth: OAuth | None = None
+    """How to sign in there, where a token in `headers` does not do."""
     protocol: Literal["auto", "2025-11-25"] = "auto"
     """The older revision, where finding out which one it speaks does not work."""
     trusted: bool = False
@@ -64,6 +75,7 @@ class ToolServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def secrets(self) -> frozenset[str]:
         """What must not be read anywhere: its headers, and what its environment calls a secret."""
         named = [value for name, value in self.env.items() if _SECRET.search(name)]
+        named += [] if self.oauth is None else [self.oauth.client_secret]
         return frozenset(word for value in (*self.headers.values(), *named) for word in (value, value.split(" ")[-1]))
 
 
@@ -91,7 +103,11 @@ def read_servers(
         if name in found:
             raise SettingsError(key, f"{VARIABLE} has a server of this name too: rename one of them")
         env = _followed(f"{key}.env", server.env, follow)
-        found[name] = structs.replace(server, env=env, headers=_followed(f"{key}.headers", server.headers, follow))
+        headers, oauth = _followed(f"{key}.headers", server.headers, follow), server.oauth
+        if oauth is not None:
+            secret = follow(f"{key}.oauth.client_secret", oauth.client_secret)
+            oauth = structs.replace(oauth, client_secret=secret)
+        found[name] = structs.replace(server, env=env, headers=headers, oauth=oauth)
     return found
 
 
@@ -111,10 +127,14 @@ def check(name: str, server: ToolServer) -> None:
         raise SettingsError("", "write either `command`, to run a server here, or `url`, to reach one")
     if server.url and not server.url.startswith(("http://", "https://")):
         raise SettingsError("url", f"{server.url!r} is no address: it begins with http:// or https://")
-    other = {"command": ("args", "env", "cwd"), "url": ("headers",)}["url" if server.command else "command"]
+    other = {"command": ("args", "env", "cwd"), "url": ("headers", "oauth")}["url" if server.command else "command"]
     for key in other:
         if getattr(server, key):
             raise SettingsError(key, f"means nothing beside `{'command' if server.command else 'url'}`")
+    if server.oauth is not None and not server.oauth.issuer.startswith(("http://", "https://")):
+        raise SettingsError(
+            "oauth.issuer", f"{server.oauth.issuer!r} is no address: it begins with http:// or https://"
+        )
     for key in ("timeout", "connect"):
         if not getattr(server, key) > 0:
             raise SettingsError(key, "must be more than 0 seconds")

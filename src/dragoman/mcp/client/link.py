@@ -23,7 +23,7 @@ from dragoman.mcp.client.listing import Listed, all_tools
 from dragoman.mcp.client.reasons import words_of
 from dragoman.mcp.client.sieve import Sieve
 from dragoman.mcp.client.transports import Ends, Murmur, opened
-from dragoman.mcp.sdk import Client, MCPError, ProgressFnT, ValidationError, anyio, types
+from dragoman.mcp.sdk import Client, MCPError, ProgressFnT, ValidationError, anyio, httpx2, types
 from dragoman.mcp.settings import ToolServer
 
 _LOG = logging.getLogger("dragoman.mcp")
@@ -65,6 +65,7 @@ class Link:
         abilities: Abilities = NO_ABILITIES,
     ) -> None:
         self.name = name
+        self._auth = abilities.auth or _signer(settings)
         self._abilities = abilities
         self.settings = settings
         self.protocol = ""
@@ -143,7 +144,7 @@ class Link:
         ends = Ends(lambda: self._end(over), lambda: self._forgotten(over))
         with anyio.CancelScope(deadline=deadline) as self._scope:
             async with Client(
-                opened(self.settings, ends, self._murmur, self._sieve.look_at, self._abilities.auth),
+                opened(self.settings, ends, self._murmur, self._sieve.look_at, self._auth),
                 mode=_MODES[self.settings.protocol],
                 read_timeout_seconds=self.settings.connect,
                 client_info=types.Implementation(name="dragoman", version=_version()),
@@ -285,6 +286,14 @@ class Link:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # nobody may wait for it any more
+
+
+def _signer(settings: ToolServer) -> httpx2.Auth | None:
+    if settings.oauth is None:
+        return None
+    from dragoman.mcp.client.signing import signer  # noqa: PLC0415  few servers need it, and it is slow to load
+
+    return signer(settings, settings.oauth)
 
 
 async def _unchecked(*_: object) -> None:
