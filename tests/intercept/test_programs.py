@@ -33,6 +33,16 @@ def said(tmp_path):
     return [json.loads(line) for line in (tmp_path / "said").read_text().splitlines()]
 
 
+@pytest.mark.parametrize(
+    ("word", "seen"), [("{prompt}", " --approval-mode=yolo"), ("--prompt={prompt}", "--prompt=--approval-mode=yolo")]
+)
+def test_a_prompt_is_never_an_option_of_the_client(simulator, tmp_path, word, seen):
+    with between(simulator.base_url, tmp_path, intercept={"it": entry(tmp_path, word)}) as middle:
+        Caller(middle, "responses", "it:one", {"look": CITY}).ask("--approval-mode=yolo")
+        until(lambda: (tmp_path / "said").exists() and said(tmp_path))
+    assert said(tmp_path)[0][0] == seen
+
+
 @pytest.mark.parametrize("words", [("{prompt}",), ()], ids=["in its words", "on its input"])
 def test_a_prompt_is_handed_over_and_results_are_fetched_by_the_next_run(simulator, tmp_path, monkeypatch, words):
     monkeypatch.setenv("GATEWAYS_SECRET", "hush")

@@ -36,7 +36,7 @@ class Program:
                 await _ended(process)
 
     async def _start(self, prompt: str, folder: str) -> Process:
-        words = [word.replace(URL, self._url).replace(PROMPT, prompt) for word in self._table.command]
+        words = [_word(word.replace(URL, self._url), prompt) for word in self._table.command]
         given = {name: value.replace(URL, self._url) for name, value in self._table.env.items()}
         try:
             return await asyncio.create_subprocess_exec(
@@ -51,6 +51,12 @@ class Program:
         except (OSError, ValueError) as error:
             told = f"the client {self._table.command[0]!r} cannot be started: {error}"
             raise Problem("internal", told, status=502) from None
+
+
+def _word(word: str, prompt: str) -> str:
+    """Return a word with the prompt in it; a prompt that looks like an option must not be one for the client."""
+    is_option = word.startswith(PROMPT) and prompt.startswith("-")
+    return word.replace(PROMPT, f" {prompt}" if is_option else prompt)
 
 
 async def _ended(process: Process) -> None:
