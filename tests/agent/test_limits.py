@@ -90,7 +90,7 @@ def test_calls_beyond_their_limit_are_not_run_and_the_model_answers_without_tool
 def test_wrong_arguments_may_be_mended_three_times_then_the_tool_is_withdrawn():
     model = Scripted(lambda request: [call("count", {"n": f"no. {len(request.messages)}"})])
     ended(agent(model, count, limits=Limits(turns=6)))
-    told = [words(result) for result in results_of(model.requests[-1])]
+    told = [words(result) for result in results_of(model.requests[-2])]
     assert ["Go on without it" in each for each in told] == [False, False, False, False, True, True]
 
 

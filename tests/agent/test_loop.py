@@ -182,12 +182,23 @@ def test_a_model_that_calls_in_its_last_turn_gets_an_answer_and_nothing_is_run()
     assert (reached.stop, len(ran), reached.finish.reason) == ("turns", 2, "length")
     assert isinstance(reached.history[-1].parts[0], ToolResult)
     told = whole(agent(Scripted([call("count")]), count, limits=Limits(turns=2)))
-    assert [type(part).__name__ for part in told.parts] == ["ToolCall", "ToolResult"] * 3
+    assert [type(part).__name__ for part in told.parts] == ["ToolCall", "ToolResult"] * 4
+
+
+def test_a_model_that_calls_in_its_last_turn_is_asked_a_very_last_time_with_the_refusal():
+    def deaf(request):
+        is_told = any("no more turns for tools" in words(result) for result in results_of(request))
+        return [Text(text="So far.")] if is_told else [call("add", {"one": len(request.messages), "other": 2})]
+
+    model = Scripted(deaf)
+    reached = ended(agent(model, add, limits=Limits(turns=1)))
+    assert (reached.stop, reached.text, reached.finish.reason) == ("turns", "So far.", "stop")
+    assert [request.tool_choice and request.tool_choice.mode for request in model.requests] == [None, "none", "none"]
 
 
 def test_the_default_limit_is_ten_turns():
     model = Scripted(lambda request: [call("add", {"one": len(request.messages), "other": 2})])
-    assert ended(agent(model, add)).statistics.turns == 11
+    assert ended(agent(model, add)).statistics.turns == 12
 
 
 def test_a_forced_first_call_is_free_after_the_first_result():

@@ -17,6 +17,7 @@ from dragoman.gateway.model import Asker
 from dragoman.server.connected import connected
 from dragoman.simulator import Answer, running
 from dragoman.simulator import Call as Said
+from dragoman.simulator.talk import Choice
 from dragoman.tools import Executor, Registry, tool
 from server.conftest import upstreams
 
@@ -122,6 +123,18 @@ def test_calls_at_once_and_one_after_the_other_until_the_model_is_done(upstream)
 def test_the_last_turn_without_tools_is_accepted(upstream):
     ended, _ = run(upstream, endless, limits=Limits(turns=2))
     assert (ended.stop, ended.text, ended.statistics.turns) == ("turns", "That far.", 3)
+
+
+@every_upstream
+def test_a_model_that_does_not_heed_that_no_tool_may_be_called_answers_when_it_was_refused(upstream):
+    def deaf(received):
+        if any("no more turns" in result for result in told_results(received)):
+            return Answer(text="That far.")
+        return endless(structs.replace(received, ask=structs.replace(received.ask, choice=Choice())))
+
+    ended, requests = run(upstream, deaf, limits=Limits(turns=1))
+    assert (ended.stop, ended.text, ended.statistics.turns) == ("turns", "That far.", 3)
+    assert all(b"weather" in request.body for request in list(requests)[-3:]), "the tools stay declared"
 
 
 @every_upstream

@@ -104,7 +104,7 @@ def test_no_client_sees_a_call_as_text_that_the_loop_had_mended_or_refused(stric
     for asked, told in {
         "json": "I read.Done.",
         "legacy": "I read.Done.",
-        "on and on": "I go on.I go on.I go on.",
+        "on and on": "I go on." * 4,
         "broken": "I read.I read.I read.",
         "cut": "I read.",
     }.items():

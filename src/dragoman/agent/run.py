@@ -67,7 +67,7 @@ class Run:
         """Why the next turn is the last one, without tools."""
         self._names: dict[str, int] = {}
         self._malformed = 0
-        self._asked_again = False
+        self._asked_again = self._was_told = False
         self._began = monotonic()
         self._turn: Turn | None = None
         """The turn that is under way."""
@@ -127,13 +127,13 @@ class Run:
             # A call that may not be made any more ends a run like one that was not run, whether it can be read or not.
             is_short = bool(turn.calls) or (last is not None and response.finish.reason == "malformed_call")
             self._finish = Finish("length") if is_short else response.finish
-            if last or spent:
+            if spent or (last and not self._insists(turn)):
                 return last or spent or "turns"
             if not turn.calls and not self._goes_on(turn, response):
                 return "finished"
             if self._control.cancelled:
                 return self._cancelled()
-            self._last = self._reason_to_end()
+            self._last = last or self._reason_to_end()
             await self._compact(response)
             self._request = relaxed(self._request) if turn.calls else self._request
 
@@ -147,6 +147,14 @@ class Run:
             was_asked, self._asked_again = self._asked_again, True
             return not was_asked
         return response.finish.reason == "paused"
+
+    def _insists(self, turn: Turn) -> bool:
+        """Tell whether a model that calls in its last turn is asked a very last time, now that it was refused.
+
+        Not every server heeds that no tool may be called; every model reads what its calls came to.
+        """
+        was_told, self._was_told = self._was_told, True
+        return bool(turn.calls) and not was_told
 
     def _reason_to_end(self) -> StopReason | None:
         if self._admission.circling:
