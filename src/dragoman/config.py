@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.config_hints import choices_at, hint, keys_of
+from dragoman.gateway.agents.prices import PriceTable
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.intercept.settings import InterceptTable, read_intercepts
 from dragoman.intercept.settings import SettingsError as InterceptError
@@ -187,6 +188,7 @@ class Config(Struct, frozen=True, kw_only=True):
     web: WebTable = WebTable()
     mcp: McpTable = McpTable()
     agents: Mapping[str, AgentTable] = {}
+    prices: Mapping[str, PriceTable] = {}
     intercept: Mapping[str, InterceptTable] = {}
     source: str = "the environment"
 
@@ -259,7 +261,7 @@ class _Reader:
         self._environment = environment
 
     def read(self, document: dict[str, Any]) -> Config:
-        known = {"server", "upstreams", "models", "sessions", "media", "tools", "web", "mcp", "agents", "intercept"}
+        known = {field.name for field in msgspec.structs.fields(Config)} - {"keys", "source"}
         for name in document:
             if name not in known:
                 raise self._error(name, f"there is no such table{hint(name, known)}")
@@ -283,6 +285,10 @@ class _Reader:
             web=self._table("web", document.get("web", {}), WebTable),
             mcp=prompted(self._table("mcp", document.get("mcp", {}), McpTable), self._environment),
             agents=self._agents(self._tables(document, "agents"), models),
+            prices={
+                name: self._table(f'prices."{name}"', said, PriceTable)
+                for name, said in self._tables(document, "prices").items()
+            },
             intercept=self._intercepts(self._tables(document, "intercept"), upstreams),
             source=self._file,
         )

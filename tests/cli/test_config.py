@@ -168,7 +168,10 @@ def test_a_wrong_file_is_not_shown(alone, capsys):
     ("text", "words"),
     [
         ("[sever]\n", "did you mean `server`?"),
-        ("[wholly]\n", "there are agents, intercept, mcp, media, models, server, sessions, tools, upstreams, web"),
+        (
+            "[wholly]\n",
+            "there are agents, intercept, mcp, media, models, prices, server, sessions, tools, upstreams, web",
+        ),
         ("[server]\nhartbeat = 1\n", "did you mean `heartbeat`?"),
         ("[server.limits]\nbdy = 1\n", "did you mean `body`?"),
         ("[server.retries]\nmst = 1\n", "did you mean `most`?"),

@@ -81,7 +81,7 @@ def serving(simulator: Simulated, **server: Any) -> Generator[Gateway]:
     keys = server.pop("keys", ())
     media, web = server.pop("media", MediaTable()), server.pop("web", WebTable())
     agents, tools, servers = server.pop("agents", {}), server.pop("tools", ()), server.pop("servers", {})
-    intercept = server.pop("intercept", {})
+    intercept, prices = server.pop("intercept", {}), server.pop("prices", {})
     server_sessions = server.pop("sessions", None)
     table = ServerTable(**{"listen": "127.0.0.1:0", "retries": quick, **server})
     with ExitStack() as stack:
@@ -97,6 +97,7 @@ def serving(simulator: Simulated, **server: Any) -> Generator[Gateway]:
             agents=agents,
             tools=servers,
             intercept=intercept,
+            prices=prices,
         )
         yield stack.enter_context(_run(config, simulator, records, tools))
 

@@ -1,13 +1,13 @@
 """Everything that answers for models, without a server around it: upstreams, routes, and what is kept."""
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from msgspec import Struct
 
-from dragoman.config import Config, ConfigError
-from dragoman.core.problems import Problem
+from dragoman.agent.equipment import Price
+from dragoman.config import Config
 from dragoman.gateway.agents.answering import Agents
 from dragoman.gateway.agents.crew import Roster
 from dragoman.gateway.agents.naming import unmeant
@@ -19,6 +19,7 @@ from dragoman.gateway.vault import Vault
 from dragoman.http.client import Client, Deadlines
 from dragoman.server.desks import open_desk
 from dragoman.server.places import library, linkless, place, text_calls
+from dragoman.server.priced import agent_price
 from dragoman.server.toolbox import Toolbox
 
 _LOG = logging.getLogger("dragoman.agents")
@@ -48,22 +49,18 @@ async def connected(config: Config, toolbox: Toolbox | None = None) -> AsyncGene
         found = Places(places, kinds, deadlines, library(config), linkless(config), text_calls(config))
         routes = Routes(found, config.models, config.agents)
         desk = await stack.enter_async_context(open_desk(config))
-        for name, agent in config.agents.items():
-            try:
-                routes.of(agent.model)
-            except Problem as problem:
-                raise ConfigError(config.source, f"agents.{name}.model", problem.message) from None
-        agents = _agents(config, toolbox, desk) if toolbox is not None else None
+        prices = {name: agent_price(config, name, routes) for name in config.agents}
+        agents = _agents(config, toolbox, desk, prices) if toolbox is not None else None
         yield Connected(Relay(routes, client, _manner(config), Vault(desk.store), agents), desk)
 
 
-def _agents(config: Config, toolbox: Toolbox, desk: Desk) -> Agents:
+def _agents(config: Config, toolbox: Toolbox, desk: Desk, prices: Mapping[str, Price | None]) -> Agents:
     registry = toolbox.executor.registry
     origins = (toolbox.origin(name) for name in registry.names)
     servers = {*config.tools, *(origin[0] for origin in origins if origin is not None)}
     for key, words in unmeant(config.agents, servers):
         _LOG.warning("%s: %s", key, words)
-    roster = Roster(registry, config.agents, servers, toolbox.origin, toolbox.trouble)
+    roster = Roster(registry, config.agents, servers, toolbox.origin, toolbox.trouble, prices)
     return Agents(roster, toolbox.executor, desk.store)
 
 

@@ -3,13 +3,19 @@
 from msgspec import Struct, structs
 
 from dragoman.agent import Limits
+from dragoman.agent.equipment import Price
 from dragoman.core.problems import Problem
 from dragoman.gateway.agents.crew import Roster, limits_of
+from dragoman.gateway.agents.settings import AgentCompaction
 from dragoman.server.bench import Bench
+from dragoman.server.priced import agent_price
 from dragoman.tools import Registry
 
 _ARTIFACTS = "read_artifact"
 """What reads outputs that were too large: every tool's may be."""
+
+_USUAL = AgentCompaction(context=1 << 40)
+"""Nobody knows how long a history a model takes: it is made shorter when the model says that it is too long."""
 
 
 class Role(Struct, frozen=True, kw_only=True):
@@ -21,6 +27,8 @@ class Role(Struct, frozen=True, kw_only=True):
     system: str
     limits: Limits
     destinations: tuple[str, ...]
+    compaction: AgentCompaction
+    price: Price | None
     tools: tuple[str, ...] | None
     """Its tools, servers and patterns; None for all there are."""
     simulated: bool
@@ -44,6 +52,8 @@ def role_of(bench: Bench, name: str, *, patient: bool) -> Role:
         system=table.system_prompt if agent is None else agent.system,
         limits=structs.replace(limits, seconds=None) if patient else limits,
         destinations=table.destinations if agent is None else agent.destinations,
+        compaction=_USUAL if agent is None or not agent.compaction.context else agent.compaction,
+        price=agent_price(bench.config, name, bench.connected.relay.routes) if agent is not None else None,
         tools=None if agent is None else agent.tools,
         simulated=any(bench.config.upstreams[target.upstream.name].kind == "simulator" for target in targets),
     )

@@ -12,13 +12,14 @@ from uuid import uuid4
 
 from msgspec import Struct, structs
 
-from dragoman.agent import Agent, Compaction, Recorder, RunEnded, Step, summary_by
+from dragoman.agent import Agent, Recorder, RunEnded, Step
 from dragoman.cli.chat.consent import Consent
 from dragoman.cli.chat.role import equipped, require_known, role_of, roster_of
 from dragoman.config import NOBODY, Config
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
+from dragoman.gateway.agents.crew import compaction_of
 from dragoman.gateway.sessions.unfinished import Unfinished
 from dragoman.server.bench import Bench, open_bench
 from dragoman.server.watching import log
@@ -31,8 +32,6 @@ from dragoman.tools.results import encodable
 _WHO = "chat"
 _LONG = 24 * 3600.0
 """Seconds that a person has to answer a question."""
-_CONTEXT = 1 << 40
-"""Nobody knows how long a history a model takes: it is made shorter when the model says that it is too long."""
 
 
 class Wants(Struct, frozen=True, kw_only=True):
@@ -160,7 +159,8 @@ class Talk:
             approve=self.consent,
             destinations=role.destinations,
             recorder=recorder,
-            compaction=Compaction(summarise=summary_by(self._model, role.model), context=_CONTEXT),
+            price=role.price,
+            compaction=compaction_of(role.compaction, self._model, role.model),
         )
 
     async def _opened(self) -> Opened:

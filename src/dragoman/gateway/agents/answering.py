@@ -13,7 +13,7 @@ from dragoman.core.request import Message, Request
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.approved import settled
 from dragoman.gateway.agents.asides import Asides
-from dragoman.gateway.agents.crew import Crew, Roster
+from dragoman.gateway.agents.crew import Crew, Roster, compaction_of
 from dragoman.gateway.agents.delivery import Delivery
 from dragoman.gateway.agents.telling import Telling
 from dragoman.gateway.agents.trust import Trust
@@ -67,7 +67,17 @@ class Agents:
         executor = self._executor.of(crew.registry, ask.owner)
         # What nobody asked to be kept is not written down, but for what has to be put back.
         book = RunBook(self._store.runs, ask.owner) if keeper is not None else None
-        loop = Loop(asked, executor, limits=crew.limits, destinations=crew.destinations, recorder=book)
+        # A summary is nobody's request: nothing in it is told by its place in the client's.
+        summing = model(Asker(owner=ask.owner), Record(owner=ask.owner, dialect=ask.dialect))
+        loop = Loop(
+            asked,
+            executor,
+            limits=crew.limits,
+            destinations=crew.destinations,
+            price=crew.price,
+            compaction=compaction_of(crew.compaction, summing, crew.request.model),
+            recorder=book,
+        )
         telling = Telling(dialect, crew, run, lambda: asked.spoken, whole=pulse is None)
         delivery = Delivery(dialect, crew, telling, ask, exchange, record, keeper, self._asides)
         request, telling.approved = await self._prepared(crew, ask, record)

@@ -11,7 +11,8 @@ from typing import NamedTuple, NoReturn
 
 from msgspec import Struct, structs
 
-from dragoman.agent import Limits
+from dragoman.agent import Compaction, Limits, Model, summary_by
+from dragoman.agent.equipment import Price
 from dragoman.core.losses import Loss
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
@@ -19,7 +20,7 @@ from dragoman.core.request import Message, Request, Tool, leading_systems
 from dragoman.dialects.record import AskedServer
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.naming import near
-from dragoman.gateway.agents.settings import AgentLimits, AgentTable
+from dragoman.gateway.agents.settings import AgentCompaction, AgentLimits, AgentTable
 from dragoman.gateway.ask import Ask
 from dragoman.tools import Registry
 from dragoman.tools.handler import JOINT, joined
@@ -62,6 +63,8 @@ class Crew(Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     destinations: tuple[str, ...] = ()
     """Hosts to which something may be sent also after what anybody may have written was read."""
+    price: Price | None = None
+    compaction: AgentCompaction = AgentCompaction()
 
     @property
     def theirs(self) -> frozenset[str]:
@@ -76,13 +79,14 @@ def _no_trouble(_server: str) -> str:
 class Roster:
     """Knows all agents and tools."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  what there is to know
         self,
         registry: Registry,
         agents: Mapping[str, AgentTable] | None = None,
         servers: Collection[str] = (),
         origin: Callable[[str], tuple[str, str] | None] = by_name,
         trouble: Callable[[str], str] = _no_trouble,
+        prices: Mapping[str, Price | None] | None = None,
     ) -> None:
         self.registry = registry
         self.agents = agents or {}
@@ -91,6 +95,8 @@ class Roster:
         self._origin = origin
         self._trouble = trouble
         """Tells why a server cannot be reached."""
+        self._prices = prices or {}
+        """By the name of an agent, what its turns cost."""
 
     @property
     def models(self) -> dict[str, str]:
@@ -157,6 +163,8 @@ class Roster:
             ),
             limits=limits_of(agent.limits) if agent is not None else Limits(),
             destinations=agent.destinations if agent is not None else (),
+            price=self._prices.get(ask.call.model) if agent is not None else None,
+            compaction=agent.compaction if agent is not None else AgentCompaction(),
         )
 
     def _named_in_header(self, ask: Ask) -> Iterator[str]:
@@ -226,7 +234,21 @@ def names_of(request: Request) -> frozenset[str]:
 
 def limits_of(said: AgentLimits) -> Limits:
     """Return how far a run of an agent may go."""
-    return Limits(turns=said.turns, seconds=said.seconds or None, tokens=said.tokens or None, calls=said.calls or None)
+    return Limits(
+        turns=said.turns,
+        seconds=said.seconds or None,
+        tokens=said.tokens or None,
+        calls=said.calls or None,
+        cost=said.cost or None,
+    )
+
+
+def compaction_of(said: AgentCompaction, model: Model, usual: str) -> Compaction | None:
+    """Return how a history that grows is made shorter; `usual` is the model that is asked where none is named."""
+    if not said.context:
+        return None
+    summarise = summary_by(model, said.model or usual)
+    return Compaction(summarise=summarise, context=said.context, share=said.share, keep=said.keep)
 
 
 def _instructed(request: Request, system: str) -> Request:

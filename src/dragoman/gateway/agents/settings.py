@@ -19,6 +19,21 @@ class AgentLimits(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Input and output of all turns together."""
     calls: _Count = 0
     """Calls that are run."""
+    cost: Annotated[float, Meta(ge=0)] = 0.0
+    """Of all turns together, by the configured prices."""
+
+
+class AgentCompaction(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When a history that grows in a run is summed up."""
+
+    context: _Count = 0
+    """Tokens that the model can take; 0 to sum up nothing."""
+    share: Annotated[float, Meta(gt=0, le=1)] = 0.8
+    """How full that may be."""
+    keep: Annotated[int, Meta(ge=1)] = 4
+    """Messages at the end that are kept at least."""
+    model: str = ""
+    """Who sums up; empty for the agent's own model."""
 
 
 class AgentTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,6 +47,7 @@ class AgentTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     destinations: tuple[str, ...] = ()
     """Hosts to which its tools may send something also after they have read what anybody may have written."""
     limits: AgentLimits = AgentLimits()
+    compaction: AgentCompaction = AgentCompaction()
 
     def __post_init__(self) -> None:
         for entry in self.destinations:
