@@ -10,7 +10,7 @@ from dragoman.core.events import Finished, Started, UsageSeen
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Tool, ToolChoice
 from dragoman.core.stream import replay
-from dragoman.tools import tool
+from dragoman.tools import Executor, Registry, tool
 
 GOOGLE = Signature("google", "c2lnbmVk")
 
@@ -318,3 +318,28 @@ def test_a_call_that_nobody_could_read_is_for_the_models_eyes_alone():
     assert kinds == ["I add.", "Wait.", "ToolCall", "ToolResult"]
     assert unread in model.requests[1].messages[1].parts
     assert ended(agent(Scripted([Text(text="I add."), unread]), add)).text == "I add."
+
+
+def test_tools_that_come_during_a_run_are_offered_from_the_next_turn_on_behind_those_that_were():
+    registry = Registry()
+
+    @registry.register
+    def grow() -> str:
+        """Bring a tool, describe another otherwise, and take one away."""
+        registry.exchange(("echo", "shrink"), (tool(echo), tool(name="later")(lambda: "came later")))
+        return "grown"
+
+    def echo(words: str) -> str:
+        """Say it again, better."""
+        return words
+
+    registry.register(tool(name="echo", description="Say it.")(echo))
+    registry.register(tool(name="shrink")(lambda: ""))
+    model = Scripted([call("grow", {}, "1")], [call("later", {}, "2"), call("client", {}, "3")], [Text(text="Done.")])
+    request = asked(tools=(Tool(name="client"), Tool(name="own")))
+    made = Agent(model, Executor(registry))
+    steps(made, request)
+    first, second = ([tool.name for tool in seen.tools] for seen in model.requests)
+    assert first == ["client", "own", "grow", "echo", "shrink"]
+    assert second == [*first, "later"]
+    assert [seen.tools[3].description for seen in model.requests] == ["Say it.", "Say it again, better."]

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from dragoman.gateway.agents.settings import AgentTable
+from dragoman.gateway.agents.settings import AgentLimits, AgentTable
 from dragoman.mcp.settings import ToolServer
 from dragoman.simulator import Answer, Call
 from dragoman.simulator.serving import in_thread
@@ -68,6 +68,37 @@ def test_a_server_of_which_nothing_is_known_is_asked_once_and_one_that_keeps_to_
         serving(simulator, servers={"near": plain(**settings)}, agents=agents) as gateway,
     ):
         assert told in Client(gateway, "chat", stream=False, model="helper").ask("go").text
+
+
+def growing(received):
+    """Let a server offer one more tool, wait until it is there, and call it."""
+    turns = received.ask.turns
+    done = [call.name for turn in turns for call in turn.calls]
+    if not done:
+        return Answer(calls=(Call(id="c0", name="near__change", arguments={"add": "shade"}),), end="calls")
+    if "near__shade" in done:
+        return Answer(text=turns[-1].results[0].text)
+    is_there = "near__shade" in {tool.name for tool in received.ask.tools}
+    name, arguments = ("near__shade", {}) if is_there else ("near__mumble", {"words": f"turn {len(done)}"})
+    return Answer(calls=(Call(id=f"c{len(done)}", name=name, arguments=arguments),), end="calls")
+
+
+@pytest.mark.parametrize("way", ["agent", "header", "mcp"])
+def test_a_tool_that_a_server_adds_while_a_run_is_under_way_is_offered_in_the_turns_that_follow(way):
+    limits = AgentLimits(turns=500)
+    agents = {"helper": AgentTable(model="gem", tools=("near",), limits=limits)}
+    agents["alone"] = AgentTable(model="gem", limits=limits)
+    with (
+        in_thread(script=growing) as simulator,
+        serving(simulator, servers={"near": plain(trusted=True)}, agents=agents) as gateway,
+    ):
+        client = Client(gateway, "responses", stream=False, model="helper" if way == "agent" else "alone")
+        mcp = {"type": "mcp", "server_label": "near", "server_url": "https://a.example", "require_approval": "never"}
+        more = {"header": {"headers": {"x-dragoman-tools": "near"}}, "mcp": {"tools": [mcp]}}.get(way, {})
+        heard = client.ask("go", **more)
+        assert heard.text == "shade done"
+        if way == "mcp":
+            assert [item.name for item in heard.raw.output if item.type == "mcp_call"][-1] == "shade"
 
 
 @pytest.mark.slow

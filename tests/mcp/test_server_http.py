@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx2
 import pytest
 from mcp import Client
 from mcp.server.mcpserver import Context, MCPServer
@@ -118,5 +119,33 @@ def test_many_clients_are_served_at_once():
                     return (await client.call_tool("whose", {})).content[0].text
 
             assert await asyncio.gather(*(one() for _ in range(8))) == ["ann"] * 8
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"jsonrpc": "2.0", "id": None, "method": "tools/list"}, "a request needs an id"),
+        ({"jsonrpc": "2.0", "id": 1.5, "method": "tools/list"}, "a request needs an id"),
+        ({"jsonrpc": "2.0", "method": "tools/list"}, "a request needs an id"),
+        ({"id": 1, "method": "tools/list"}, '"jsonrpc" must be "2.0"'),
+        ([{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}], "Expected `object`, got `array`"),
+        ({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": [1]}, "params"),
+        ({"jsonrpc": "2.0", "id": "1", "method": "tools/list"}, ""),
+        ({"jsonrpc": "2.0", "method": "notifications/initialized"}, ""),
+    ],
+)
+def test_a_body_that_is_no_message_is_told_so_and_is_never_taken_for_a_notification(body, words):
+    async def scene() -> None:
+        async with staged() as stage, httpx2.AsyncClient() as client:
+            accept = {"accept": "application/json, text/event-stream"}
+            reply = await client.post(stage.url, json=body, headers=accept)
+            if not words:
+                assert reply.status_code in (200, 202)
+                return
+            told = reply.json()
+            assert (reply.status_code, told["id"], told["error"]["code"]) == (400, None, -32600)
+            assert words in told["error"]["message"]
 
     asyncio.run(scene())

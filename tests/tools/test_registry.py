@@ -174,3 +174,22 @@ def test_tools_are_exchanged_all_or_none():
     with pytest.raises(ToolDefinitionError):
         registry.exchange(["a"], [handler(len, "e"), handler(len, "e")])
     assert registry.names == ("a", "c", "d", "b")
+
+
+def test_a_selection_follows_the_registry_it_is_chosen_from():
+    whole = Registry(tool(name="a")(lambda: ""), tool(name="b")(lambda: ""))
+    asked = []
+
+    def chosen():
+        asked.append(1)
+        return [name for name in ("c", "a", "nowhere") if name != "b"]
+
+    some = whole.select(chosen)
+    assert (some.names, some.has("b"), len(some)) == (("a",), False, 1)
+    whole.register(tool(name="c")(lambda: ""))
+    assert some.names == ("c", "a")
+    assert len(asked) == 2
+    whole.unregister("a")
+    assert [handler.name for handler in some] == ["c"]
+    with pytest.raises(TypeError, match="change that one"):
+        some.register(tool(name="d")(lambda: ""))

@@ -1,12 +1,12 @@
 """What the model is asked in each turn: the caller's request with the loop's own tools beside the client's."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from msgspec import structs
 
 from dragoman.core.parts import AnyPart, Text
-from dragoman.core.request import Message, Request, Tool, ToolChoice, leading_systems
+from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice, leading_systems
 from dragoman.tools import Registry
 from dragoman.tools.handler import joined
 
@@ -36,6 +36,20 @@ def offering(request: Request, registry: Registry) -> Request:
         if not isinstance(tool, Tool) or not registry.has(joined(tool.namespace, tool.name))
     )
     return structs.replace(request, tools=(*theirs, *registry.definitions))
+
+
+def renewed(request: Request, registry: Registry, theirs: Collection[str]) -> Request:
+    """Return the request with tools that have come, or are described otherwise, since it was made.
+
+    What was offered before stays, in its place: the history may have calls of it, and a model's cache begins with it.
+    """
+    now = {joined(tool.namespace, tool.name): tool for tool in registry.definitions}
+    tools: list[Tool | NativeTool] = []
+    for tool in request.tools:
+        name = joined(tool.namespace, tool.name) if isinstance(tool, Tool) else ""
+        tools.append(now.pop(name, tool) if name not in theirs else tool)
+    tools += [tool for name, tool in now.items() if name not in theirs]
+    return structs.replace(request, tools=tuple(tools))
 
 
 def relaxed(request: Request) -> Request:

@@ -13,7 +13,7 @@ from time import monotonic
 from msgspec import structs
 
 from dragoman.agent.admission import Admission
-from dragoman.agent.asking import client_names, offering, relaxed, without_tools
+from dragoman.agent.asking import client_names, offering, relaxed, renewed, without_tools
 from dragoman.agent.calling import Calling
 from dragoman.agent.compaction import compacted, cut, summed_up
 from dragoman.agent.control import Control, StoppedError
@@ -136,6 +136,7 @@ class Run:
             self._last = last or self._reason_to_end()
             await self._compact(response)
             self._request = relaxed(self._request) if turn.calls else self._request
+            self._request = renewed(self._request, self._executor.registry, self._theirs)
 
     def _goes_on(self, turn: Turn, response: Response) -> bool:
         """Tell whether a model that made no call is asked again: it was paused, or nothing came that can be used."""

@@ -31,6 +31,11 @@ class Registry:
         for each in tools:
             self.register(each)
 
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        """The tools by their names, as they are now: they are replaced, and never changed."""
+        return self._handlers
+
     @overload
     def register(self, new: H, namespace: str = "") -> H: ...
     @overload
@@ -52,7 +57,7 @@ class Registry:
         If one of them cannot be taken in, nothing is changed.
         """
         gone = frozenset(names)
-        kept = {name: handler for name, handler in self._handlers.items() if name not in gone}
+        kept = {name: handler for name, handler in self.handlers.items() if name not in gone}
         for handler in handlers:
             _require_usable(handler.name, handler.definition)
             if handler.name in kept:
@@ -65,10 +70,10 @@ class Registry:
 
     def unregister(self, name: str) -> Handler:
         """Take a tool out, and return it; a `KeyError` if there is none of that name."""
-        if name not in self._handlers:
+        handler = self.handlers.get(name)
+        if handler is None:
             raise KeyError(f"no tool is named {name!r}")
-        handler = self._handlers[name]
-        self._handlers = {known: each for known, each in self._handlers.items() if known != name}
+        self.exchange((name,), ())
         return handler
 
     def unregister_namespace(self, namespace: str) -> tuple[Handler, ...]:
@@ -78,35 +83,40 @@ class Registry:
     def only(self, names: Iterable[str]) -> "Registry":
         """Return a registry of some of these tools as they are now."""
         some = Registry()
-        some._handlers = {name: self._handlers[name] for name in names if name in self._handlers}
+        now = self.handlers
+        some._handlers = {name: now[name] for name in names if name in now}
         return some
+
+    def select(self, choose: Callable[[], Iterable[str]]) -> "Registry":
+        """Return a registry of some of these tools, which follows this one: what it has is chosen when that changes."""
+        return _Selection(self, choose)
 
     def has(self, name: str) -> bool:
         """Tell whether a tool of that name can be called."""
-        return name in self._handlers
+        return name in self.handlers
 
     def get(self, name: str) -> Handler | None:
         """Return the tool of that name."""
-        return self._handlers.get(name)
+        return self.handlers.get(name)
 
     def find(self, call: ToolCall) -> Handler | None:
         """Return the tool that is called; a dialect that has namespaces of its own may name its two halves apart."""
-        return self._handlers.get(joined(call.namespace, call.name))
+        return self.handlers.get(joined(call.namespace, call.name))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all tools, in the order they were registered."""
-        return tuple(self._handlers)
+        return tuple(self.handlers)
 
     @property
     def definitions(self) -> tuple[Tool, ...]:
         """What a model is told of the tools. `dragoman.tools_to` says it in each dialect."""
-        return tuple(handler.definition for handler in self._handlers.values())
+        return tuple(handler.definition for handler in self.handlers.values())
 
     def nearest(self, name: str) -> tuple[str, ...]:
         """Return the few names most like `name`, the most likely first: by letters, or the same without a namespace."""
         by_letters: dict[str, list[str]] = {}
-        for known in self._handlers:
+        for known in self.handlers:
             for form in (known, known.rpartition(JOINT)[2]):
                 by_letters.setdefault(form.casefold(), []).append(known)
         wanted = name[:LONGEST_NAME].casefold()
@@ -116,17 +126,41 @@ class Registry:
         return tuple(found)[:_CANDIDATES]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._handlers
+        return name in self.handlers
 
     def __iter__(self) -> Iterator[Handler]:
-        return iter(self._handlers.values())
+        return iter(self.handlers.values())
 
     def __len__(self) -> int:
-        return len(self._handlers)
+        return len(self.handlers)
 
     def __repr__(self) -> str:
         count = "1 tool" if len(self) == 1 else f"{len(self)} tools"
-        return f"<Registry of {count}{': ' if self._handlers else ''}{', '.join(self._handlers)}>"
+        return f"<Registry of {count}{': ' if len(self) else ''}{', '.join(self.names)}>"
+
+
+class _Selection(Registry):
+    """Some tools of another registry, as they are now."""
+
+    def __init__(self, whole: Registry, choose: Callable[[], Iterable[str]]) -> None:
+        super().__init__()
+        self._whole, self._choose = whole, choose
+        self._seen: dict[str, Handler] | None = None
+
+    @property
+    def handlers(self) -> dict[str, Handler]:
+        """The tools that are chosen now."""
+        whole = self._whole.handlers
+        # As long as the tools to choose from are the same, so is the choice.
+        if self._seen is not whole:
+            self._seen = whole
+            self._handlers = {name: whole[name] for name in self._choose() if name in whole}
+        return self._handlers
+
+    def exchange(self, names: Iterable[str], handlers: Iterable[Handler]) -> None:
+        """Change nothing."""
+        del names, handlers
+        raise TypeError("these tools are chosen from a registry: change that one")
 
 
 def _require_usable(name: str, definition: Tool) -> None:

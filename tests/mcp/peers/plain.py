@@ -72,7 +72,9 @@ def called(name, arguments):
             sys.stderr.write(arguments["words"] + "\n")
             sys.stderr.flush()
         case "change":
-            if arguments.get("words"):
+            if "add" in arguments:
+                tools[arguments["add"]] = "Came later."
+            elif arguments.get("words"):
                 tools["colour"] = arguments["words"]
             else:
                 del tools["colour"]

@@ -60,12 +60,16 @@ def role_of(bench: Bench, name: str, *, patient: bool) -> Role:
 
 
 def equipped(bench: Bench, wanted: tuple[str, ...] | None) -> Registry:
-    """Return the tools that are meant by names, servers and patterns, as they are now; all there are for None."""
+    """Return the tools that are meant by names, servers and patterns, as they come and go; all there are for None."""
     whole, roster = bench.toolbox.executor.registry, roster_of(bench)
     if wanted is None:
         return whole
-    names = dict.fromkeys(name for word in wanted for name in roster.meant(word))
-    return whole.only((*names, _ARTIFACTS) if names else ())
+
+    def chosen() -> tuple[str, ...]:
+        names = dict.fromkeys(name for word in wanted for name in roster.meant(word))
+        return (*names, _ARTIFACTS) if names else ()
+
+    return whole.select(chosen)
 
 
 def roster_of(bench: Bench) -> Roster:

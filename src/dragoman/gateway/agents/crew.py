@@ -5,9 +5,9 @@ tools of MCP servers. A server is meant by the name that the configuration has f
 is never looked at.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from msgspec import Struct, structs
 
@@ -43,6 +43,16 @@ def by_name(name: str) -> Origin | None:
     return Origin(server, tool) if joint else None
 
 
+class _Wanted(NamedTuple):
+    """What a request itself asks for."""
+
+    free: dict[str, None]
+    waiting: dict[str, None]
+    """Tools that are run when the client has said so."""
+    told: dict[str, Origin]
+    """Tools of servers that it names, and where they are from."""
+
+
 class Crew(Struct, frozen=True, kw_only=True):
     """A request, and the tools that are run for it."""
 
@@ -54,8 +64,8 @@ class Crew(Struct, frozen=True, kw_only=True):
     """Tools that are run."""
     waiting: Registry
     """Tools that are run when the client has said so."""
-    servers: Mapping[str, Origin] = {}
-    """By the name of a tool, the server that the client asked for it, and its name there: so it is told of."""
+    origins: Callable[[], Mapping[str, Origin]] = dict
+    """Tells the servers that the client asked for tools, by the names of these, and their names there."""
     listed: Mapping[str, str] = {}
     """The servers that the client asked for by their names, and why one cannot be reached."""
     losses: tuple[Loss, ...] = ()
@@ -65,6 +75,11 @@ class Crew(Struct, frozen=True, kw_only=True):
     """Hosts to which something may be sent also after what anybody may have written was read."""
     price: Price | None = None
     compaction: AgentCompaction = AgentCompaction()
+
+    @property
+    def servers(self) -> Mapping[str, Origin]:
+        """By the name of a tool, the server that the client asked for it, and its name there: so it is told of."""
+        return self.origins()
 
     @property
     def theirs(self) -> frozenset[str]:
@@ -128,35 +143,43 @@ class Roster:
         self, ask: Ask, agent: AgentTable | None, asked: Request, request: Request, servers: tuple[AskedServer, ...]
     ) -> Crew:
         theirs = names_of(request)
-        named = dict.fromkeys(self._named_in_header(ask))
-        told: dict[str, Origin] = {}
-        waiting: list[str] = []
+        words = [word.strip() for word in ask.tools.split(",") if word.strip()]
+        for said in words:
+            self._require(said)
         listed = {server.name: self._away(server.name) for server in servers}
-        for server in servers:
-            for name, origin in self._of_server(server):
-                _require_allowed(name, ask)
-                told[name] = origin
-                if server.free is not None and origin.tool not in server.free:
-                    waiting.append(name)
-                else:
-                    named[name] = None
-        taken = theirs.intersection((*named, *waiting))
+        wanted = self._wanted(words, servers)
+        for name in (*wanted.free, *wanted.waiting):
+            _require_allowed(name, ask)
+        taken = theirs.intersection((*wanted.free, *wanted.waiting))
         if taken:
-            words = f"the tool {min(taken)!r} is run by the gateway, as you ask: give your own another name"
-            raise Problem("invalid_request", words, code="invalid_tool", where="/tools")
+            told = f"the tool {min(taken)!r} is run by the gateway, as you ask: give your own another name"
+            raise Problem("invalid_request", told, code="invalid_tool", where="/tools")
         if agent is not None:
-            found = (name for said in agent.tools for name in self.meant(said))
-            named |= dict.fromkeys(name for name in found if name not in theirs)
             request = _instructed(structs.replace(request, model=agent.model), agent.system)
-        _require_choosable(request, listed, (*theirs, *named, *waiting))
-        if named and _ARTIFACTS not in theirs:
-            named[_ARTIFACTS] = None
+
+        seen = [(self.registry.handlers, wanted)]
+
+        def wanted_now() -> _Wanted:
+            if seen[0][0] is not self.registry.handlers:
+                seen[0] = (self.registry.handlers, self._wanted(words, servers))
+            return seen[0][1]
+
+        def chosen() -> list[str]:
+            now = wanted_now()
+            named = [name for name in now.free if _is_allowed(name, ask)]
+            named += [name for said in (agent.tools if agent is not None else ()) for name in self.meant(said)]
+            named = [name for name in dict.fromkeys(named) if name not in theirs and name not in now.waiting]
+            return [*named, _ARTIFACTS] if named and _ARTIFACTS not in theirs else named
+
+        # Tools that come while it runs join in; those that wait for the client's word it has to be told of first.
+        registry = self.registry.select(chosen)
+        _require_choosable(request, listed, (*theirs, *registry.names, *wanted.waiting))
         return Crew(
             asked=asked,
             request=request,
-            registry=self.registry.only(name for name in named if name not in waiting),
-            waiting=self.registry.only(waiting),
-            servers=told,
+            registry=registry,
+            waiting=self.registry.only(wanted.waiting),
+            origins=lambda: wanted_now().told,
             listed=listed,
             losses=tuple(
                 Loss(server.where, listed[server.name], "dropped") for server in servers if listed[server.name]
@@ -167,17 +190,20 @@ class Roster:
             compaction=agent.compaction if agent is not None else AgentCompaction(),
         )
 
-    def _named_in_header(self, ask: Ask) -> Iterator[str]:
-        for said in filter(None, (word.strip() for word in ask.tools.split(","))):
-            found = self.meant(said)
-            if not found:
-                self._refuse(said)
-            for name in found:
-                _require_allowed(name, ask)
-                yield name
+    def _wanted(self, words: Iterable[str], servers: Iterable[AskedServer]) -> _Wanted:
+        """Return what a request itself asks for, of the tools that there are now."""
+        wanted = _Wanted({name: None for said in words for name in self.meant(said)}, {}, {})
+        for server in servers:
+            for name, origin in self._of_server(server):
+                wanted.told[name] = origin
+                is_free = server.free is None or origin.tool in server.free
+                (wanted.free if is_free else wanted.waiting)[name] = None
+        return wanted
 
-    def _refuse(self, said: str) -> NoReturn:
-        """Say why there is nothing of a name."""
+    def _require(self, said: str) -> None:
+        """Raise a `Problem` that says why there is nothing of a name."""
+        if self.meant(said):
+            return
         if words := self._away(said.partition(JOINT)[0]):
             raise Problem("unreachable", f"{HEADER}: {words}")
         close = self.registry.nearest(said)
@@ -222,8 +248,12 @@ def _require_choosable(request: Request, listed: Mapping[str, str], names: Colle
         raise Problem("unreachable", away[0][1], where="/tool_choice")
 
 
+def _is_allowed(name: str, ask: Ask) -> bool:
+    return not ask.allowed or any(fnmatchcase(name, pattern) for pattern in ask.allowed)
+
+
 def _require_allowed(name: str, ask: Ask) -> None:
-    if ask.allowed and not any(fnmatchcase(name, pattern) for pattern in ask.allowed):
+    if not _is_allowed(name, ask):
         raise Problem("permission", f"this key may not use the tool {name!r}")
 
 

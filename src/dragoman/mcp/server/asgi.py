@@ -9,7 +9,9 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from dragoman.http.exchange import Exchange, Gone
+from dragoman.http.message import JSON
 from dragoman.mcp.server.caller import STATE, Caller
+from dragoman.mcp.server.wellformed import refusal
 
 Message = MutableMapping[str, Any]
 Application = Callable[
@@ -58,6 +60,10 @@ class _Sender:
 async def answered(application: Application, exchange: Exchange, caller: Caller) -> None:
     """Let an application answer one request for a caller."""
     request = exchange.request
+    refused = refusal(request.body) if request.method == "POST" else b""
+    if refused:
+        await exchange.send(400, JSON, refused)
+        return
     path, _, query = request.target.partition("?")
     scope: Message = {
         "type": "http",

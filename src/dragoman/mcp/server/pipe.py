@@ -31,9 +31,10 @@ from mcp.types import (
 from mcp.types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import ValidationError
 
+from dragoman.mcp.server.wellformed import NO_ID, NOTIFICATIONS
+
 _ENDLESS = frozenset({"subscriptions/listen"})
 """Requests that are answered only when the client hangs up."""
-_NOTIFICATIONS = "notifications/"
 _CANCELLED = "notifications/cancelled"
 _Item = SessionMessage | Exception
 
@@ -151,7 +152,7 @@ async def _plain(
 
 async def _forward(item: _Item, to_server: MemoryObjectSendStream[_Item], write: _Writable, flight: _Flight) -> None:
     if isinstance(item, SessionMessage) and _lacks_id(item.message):
-        said = ErrorData(code=INVALID_REQUEST, message="a request needs an id that is a text or a whole number")
+        said = ErrorData(code=INVALID_REQUEST, message=NO_ID)
         await write.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=None, error=said)))
     elif isinstance(item, SessionMessage):
         flight.asked(item.message)
@@ -161,7 +162,7 @@ async def _forward(item: _Item, to_server: MemoryObjectSendStream[_Item], write:
 
 
 def _lacks_id(message: Any) -> bool:
-    return isinstance(message, JSONRPCNotification) and not message.method.startswith(_NOTIFICATIONS)
+    return isinstance(message, JSONRPCNotification) and not message.method.startswith(NOTIFICATIONS)
 
 
 def _refusal(error: Exception) -> JSONRPCError | None:
