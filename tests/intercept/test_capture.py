@@ -52,7 +52,7 @@ def test_the_first_call_becomes_words_the_others_go_and_all_else_stays(size, wra
     assert told == framed(expected)
     assert [call.part for call in capture.calls] == [LOOK] * 4
     capture, told = fed(ITEMS, "application/json", b"[" + b",\n".join(chunks) + b"]", size)
-    assert told == b"[" + b",\r\n".join(expected) + b"]"
+    assert told == b"[" + b",\n".join(expected) + b"]"
     assert not capture.passes_calls
 
 
@@ -82,6 +82,31 @@ def test_odd_events_pass_as_they_came(raw):
 @pytest.mark.parametrize("raw", [b"{functionCall", b"not json", b'{"candidates": 3, "functionCall": 1}', b""])
 def test_an_odd_whole_reply_passes_as_it_came(raw):
     assert fed(WHOLE, "application/json", raw, 4)[1] == raw
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b" [ ] \n",
+        b'[{"a":1},\r\n{"b":2}\r\n]\r\n',
+        b'[{"a":1},\n{"b":',
+        b'[{"a":1}',
+        b'[{"a":1}} {"b":2},{"c":3}]',
+        b'{"error":{"code":500}}',
+        b"<html>[no]</html>",
+    ],
+)
+def test_an_array_that_is_odd_or_cut_passes_as_it_came(raw, size):
+    assert fed(ITEMS, "application/json", raw, size)[1] == raw
+
+
+@pytest.mark.parametrize("size", [1, 10_000])
+def test_an_array_of_which_the_first_items_go_is_still_one(size):
+    chunks = [chunk(LOOK), chunk(LOOK), chunk(WORDS)]
+    _, told = fed(ITEMS, "application/json", b"[ " + b",".join(chunks) + b"\n]", size, names=("look",))
+    assert told == b"[ " + b",".join([chunk(b'{"text":"wait"}'), chunk(WORDS)]) + b"\n]"
 
 
 def test_an_id_is_made_where_there_is_none_or_one_that_is_taken():

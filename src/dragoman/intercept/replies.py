@@ -92,35 +92,48 @@ class Events:
 
 
 class Items:
-    """One array: each item is passed on as soon as it is whole, with separators of our own between them."""
+    """One array: each item is passed on as soon as it is whole, with what stood before it."""
 
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
         self._reader: JsonStreamReader | None = JsonStreamReader()
+        self._untold = bytearray()
+        """What has come and was not passed on."""
+        self._opening = b""
+        """What stood before the first item: it stands before the first that is told."""
         self._begun = False
 
     def feed(self, piece: bytes) -> bytes:
         if self._reader is None:
             return piece
+        self._untold += piece
         try:
             values = self._reader.feed(piece)
         except Malformed:
             self._reader = None
-            return piece
+            return self._rest()
         return b"".join(self._item(value) for value in values)
 
     def close(self) -> bytes:
-        if self._reader is None:
-            return b""
-        return b"]" if self._begun else b"[]"
+        return self._rest()
 
     def _item(self, value: bytes) -> bytes:
+        # Nothing but what separates items stands before the one that was read next.
+        at = self._untold.find(value)
+        before = bytes(self._untold[:at])
+        del self._untold[: at + len(value)]
+        if not self._begun:
+            before = self._opening = self._opening or before
         try:
             told = self._capture.feed(value)
         except (Malformed, ValueError, TypeError, AttributeError):
             told = value
         if told is None:
             return b""
-        opening = b",\r\n" if self._begun else b"["
         self._begun = True
-        return opening + told
+        return before + told
+
+    def _rest(self) -> bytes:
+        rest = bytes(self._untold)
+        self._untold.clear()
+        return rest if self._begun else self._opening + rest
