@@ -67,6 +67,7 @@ def test_every_recording_is_read(tmp_path):
     assert Recordings.read(path).find("/v1/chat/completions", b'{"model": "gpt-5.4"}') is not None
 
 
+@pytest.mark.slow
 def test_the_test_of_somebody_else_passes(tmp_path):
     (tmp_path / "test_agent.py").write_text(blocks("python pytest")[0], encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", str(tmp_path)]

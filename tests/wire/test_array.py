@@ -68,11 +68,17 @@ def test_the_next_item_begins_behind_the_comma(body, following):
 
 
 JSON = st.recursive(
-    st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    st.none() | st.integers() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
 )
 
 
-@given(before=st.lists(JSON, min_size=1), last=st.lists(JSON), gap=st.sampled_from([b",", b" , ", b",\n"]))
+@given(
+    before=st.lists(JSON, min_size=1, max_size=5),
+    last=st.lists(JSON, max_size=5),
+    gap=st.sampled_from([b",", b" , ", b",\n"]),
+)
 def test_where_an_item_ends_is_found_from_the_end_of_the_array(before, last, gap):
     head = b'{"a":[' + gap.join(map(encode, before))
     body = head + b"".join(gap + encode(item) for item in last) + b'],"b":[{}, 1]}'

@@ -91,7 +91,7 @@ asks = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=80, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(asks, st.integers())
 def test_every_ask_has_an_answer_that_obeys(asked, seed):
     memory = PrefixMemory(least=5)
