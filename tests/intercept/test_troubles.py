@@ -1,5 +1,6 @@
 """What goes wrong between a client and a caller: retries, leaving, silence, bodies that cannot be read."""
 
+import asyncio
 import json
 import logging
 import socket
@@ -18,6 +19,7 @@ from dragoman.http.client import Client as HttpClient
 from dragoman.http.message import Request
 from dragoman.intercept.settings import InterceptTable
 from dragoman.server.intercepting import Interception
+from dragoman.sessions.urls import open_store
 from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_heard, posted
 from intercept.surroundings import between, is_awaited, session_of, until
 
@@ -232,14 +234,37 @@ def test_a_client_that_goes_on_alone_keeps_its_own_tools_and_nothing_is_captured
     assert parts_of(simulator)[:3] == [["text"], ["functionCall"], ["functionResponse"]]
 
 
-def test_sessions_need_a_process_to_themselves():
+def test_sessions_need_a_process_to_themselves(tmp_path):
     config = Config(intercept={"me": InterceptTable(upstream="simulator")})
-    alone = Interception(config, Routes(Places({}, {}), {}), HttpClient(), alone=False)
+    store = open_store(f"sqlite:///{tmp_path}/s.db")
+    alone = Interception(config, Routes(Places({}, {}), {}), HttpClient(), store, alone=False)
     request = Request("POST", "/v1/chat/completions", (("x-dragoman-conversation", "me:x"),), b"{}")
     ask = Ask(dialect="chat", call=Call(b"{}", "m"))
     with pytest.raises(Problem, match="serve with one worker"):
-        alone.bound(ask, request, None)
-    assert alone.bound(ask, Request("POST", "/v1/chat/completions", (), b"{}"), None) is None
+        asyncio.run(alone.bound(ask, request, None))
+    assert asyncio.run(alone.bound(ask, Request("POST", "/v1/chat/completions", (), b"{}"), None)) is None
+    asyncio.run(store.close())
+
+
+def test_what_was_captured_and_answered_outlives_the_process(simulator, pool, tmp_path):
+    entries = {"me": {"upstream": "google"}}
+    with between(simulator.base_url, tmp_path, intercept=entries) as first:
+        client, _, calls = captured(pool, first, "kept")
+        until(lambda: first.passed)
+    with between(simulator.base_url, tmp_path, intercept=entries) as second:
+        client.base_url = f"{second.base_url}/intercept/me@kept"
+        count = len(simulator.requests)
+        assert client.say("are you there?") == client.history[1]["parts"][0]["text"]
+        assert len(simulator.requests) == count
+        caller = Caller(second, "responses", "me:kept", {"look": CITY})
+        waiting = asked(pool, second, "me", "kept", caller.answer, [(calls[0], "rain")])
+        assert "rain" in client.say(PROMPT)
+        assert "rain" in waiting.result(10)[0]
+    with between(simulator.base_url, tmp_path, intercept=entries) as third:
+        client.base_url = f"{third.base_url}/intercept/me@kept"
+        client.say("and now?")
+    assert parts_of(simulator)[:3] == [["text"], ["functionCall"], ["functionResponse"]]
+    assert "Waiting" not in json.dumps(last_heard(simulator))
 
 
 def test_a_reply_that_breaks_off_is_no_call_and_the_client_may_ask_again(middle, pool, simulator):

@@ -44,6 +44,14 @@ class Session:
         self.groups: dict[str, Group] = {}
         self.turn: CallerTurn | None = None
         self.used = monotonic()
+        self.kept: object = None
+        """The state that was kept last."""
+
+    @property
+    def state(self) -> object:
+        """What is another whenever there is something new to be kept."""
+        groups = ((one.mark, len(one.calls), one.results, one.used, one.is_given_up) for one in self.groups.values())
+        return self.tools, *groups
 
     @property
     def awaited(self) -> CallerTurn | None:

@@ -157,7 +157,7 @@ class App:
         give_back = partial(self._watch.quotas.give_back, key)
         goes_on = False
         try:
-            bound = self.interception.bound(ask, exchange.request, wanted)
+            bound = await self.interception.bound(ask, exchange.request, wanted)
             if bound is not None:
                 await self.interception.answer_caller(bound, ask, exchange, record)
                 return

@@ -27,6 +27,8 @@ from dragoman.intercept.surface import Destination, Surface
 from dragoman.server.access import Key
 from dragoman.server.calling import Bound, answer_caller, conversation_of
 from dragoman.server.paths import Path
+from dragoman.server.remembering import Remembering
+from dragoman.sessions.store import Store
 
 _OURS = {"x-dragoman-key": "x-api-key", "host": "host", "origin": "origin"}
 """Headers that are for us, and what they are called where keys are looked at."""
@@ -41,13 +43,14 @@ def shown(request: Request) -> Request:
 class Interception:
     """Passes the requests of clients on to the upstreams they are meant for."""
 
-    def __init__(self, config: Config, routes: Routes, client: Client, *, alone: bool = True) -> None:
+    def __init__(self, config: Config, routes: Routes, client: Client, store: Store, *, alone: bool = True) -> None:
         self._config = config
         self._is_alone = alone
         """No other process answers on the same port: what is known here is all that is known."""
         self._routes = routes
         self._surface = Surface(client)
         self.sessions = Sessions()
+        self._remembering = Remembering(self.sessions, store)
         self.callers = Caller()
         self.base_url = ""
         """Where clients that are started here are told to ask."""
@@ -76,7 +79,9 @@ class Interception:
             target=path.action + (f"?{query}" if query else ""),
         )
         record.note_asked(destination.upstream, "")
-        session = self.sessions.find(Name(key.name, path.name, path.item))
+        session = None
+        if path.name in self._config.intercept:
+            session = await self._remembering.find(Name(key.name, path.name, path.item), table)
         plan = fixed_plan(table) if session is None else session.plan(digest_of(exchange.request.body))
         try:
             await self._surface.answer(exchange, passing, destination, plan, session)
@@ -84,8 +89,10 @@ class Interception:
             raise told(failure, destination.upstream) from None
         finally:
             record.status = passing.status
+            if session is not None:
+                await self._remembering.keep(session)
 
-    def bound(self, ask: Ask, request: Request, wanted: Wanted | None) -> Bound | None:
+    async def bound(self, ask: Ask, request: Request, wanted: Wanted | None) -> Bound | None:
         """Return the session that a request of a caller names as its conversation; None for any other request."""
         if not self._config.intercept:
             return None
@@ -97,13 +104,16 @@ class Interception:
         if not self._is_alone:
             words = f"sessions of [intercept.{entry}] live in one process: serve with one worker"
             raise Problem("unsupported", words, status=501)
-        opened = self.sessions.open(Name(ask.owner, entry, session), table)
+        opened = await self._remembering.open(Name(ask.owner, entry, session), table)
         return Bound(opened, f"{self.base_url}/intercept/{entry}@{opened.ticket}")
 
     async def answer_caller(self, bound: Bound, ask: Ask, exchange: Exchange, record: Record) -> None:
         """Answer a caller whose conversation is bound to a session."""
-        server = self._config.server
-        await answer_caller(bound, self.callers, ask, exchange, record, hold=server.hold, heartbeat=server.heartbeat)
+        server, callers = self._config.server, self.callers
+        try:
+            await answer_caller(bound, callers, ask, exchange, record, hold=server.hold, heartbeat=server.heartbeat)
+        finally:
+            await self._remembering.keep(bound.session)
 
     def _table(self, name: str) -> InterceptTable:
         """Return what is configured for a client; an upstream's own name stands for nothing but the way there."""
@@ -130,11 +140,13 @@ class Interception:
 
 
 @asynccontextmanager
-async def open_interception(config: Config, routes: Routes, *, alone: bool = True) -> AsyncGenerator[Interception]:
+async def open_interception(
+    config: Config, routes: Routes, store: Store, *, alone: bool = True
+) -> AsyncGenerator[Interception]:
     """Open what stands between clients and upstreams, as long as the block runs."""
     client = Client()
     try:
-        opened = Interception(config, routes, client, alone=alone)
+        opened = Interception(config, routes, client, store, alone=alone)
         try:
             yield opened
         finally:

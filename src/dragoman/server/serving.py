@@ -57,7 +57,9 @@ async def running(  # noqa: PLR0913  a configuration, and what else may be given
             await stack.enter_async_context(seat.siblings.answered(watch.exchanges.find))
         door = Door(Bench(config, upstreams, watch.observers, toolbox))
         stack.push_async_callback(door.close)
-        between = await stack.enter_async_context(open_interception(config, upstreams.relay.routes, alone=seat is None))
+        between = await stack.enter_async_context(
+            open_interception(config, upstreams.relay.routes, upstreams.desk.store, alone=seat is None)
+        )
         access, strict = _access(config, host), config.server.strict
         app = App(upstreams.relay, access, watch, upstreams.desk, door, between, strict=strict)
         stack.push_async_callback(app.background.close)
