@@ -134,3 +134,14 @@ async def test_the_loop_asks_again_for_a_call_that_cannot_be_read():
             ended = await agent.run("weather?", model=f"{upstream}/{KINDS[upstream]}")
         assert (ended.stop, ended.text) == ("finished", "Sun.")
     assert asked == ["Rome"] * 4
+
+
+@pytest.mark.parametrize("model", ["openai/gemma-3-27b-it", "openai/google/gemma-3-27b-it", "gemini/gemma-3-27b-it"])
+@awaited
+async def test_an_open_model_is_told_in_words_behind_every_server_that_has_it(model):
+    async with textual(text_then_words) as (relay, simulator):
+        request = structs.replace(request_for("openai"), model=model)
+        reply = collect(await answered(relay.model(Asker()), request))
+        assert [part.name for part in reply.parts if isinstance(part, ToolCall)] == ["weather.of/city"]
+        assert simulator.requests[-1].status == 200
+        assert b"<tool_result" in simulator.requests[-1].body, "it is stopped where it makes up results"

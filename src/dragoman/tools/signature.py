@@ -57,10 +57,14 @@ def tool(
 
 def _made(function: Callable[..., Any], name: str, description: str, flags: Flags) -> FunctionTool[..., Any]:
     if not callable(function):
-        raise ToolDefinitionError(f"a tool is made of a function, not of {function!r}")
+        instead = ": make a tool of Class.method" if isinstance(function, classmethod) else ""
+        raise ToolDefinitionError(f"a tool is made of a function, not of {function!r}{instead}")
     called = name or getattr(function, "__name__", "")
     if not called.isascii() or not called or called == "<lambda>":
         raise ToolDefinitionError(f"{called or function!r} cannot name a tool: say @tool(name=...)")
+    if _is_method(function):
+        words = "it is a method of a class, and has no object yet: make a tool of the object's, tool(thing.method)"
+        raise ToolDefinitionError(f"tool {called!r}: {words}")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise ToolDefinitionError(f"tool {called!r} yields its results one by one: return them as a list")
     try:
@@ -70,6 +74,14 @@ def _made(function: Callable[..., Any], name: str, description: str, flags: Flag
     told = description or signature.description
     definition = Tool(name=called, description=told, parameters=msgspec.json.encode(signature.schema))
     return FunctionTool(definition=definition, run=signature.run, convert=signature.convert, function=function, **flags)
+
+
+def _is_method(function: Callable[..., Any]) -> bool:
+    """Tell whether a function waits for the object it belongs to."""
+    if not inspect.isfunction(function):
+        return False
+    names = list(inspect.signature(function).parameters)
+    return names[:1] in (["self"], ["cls"]) and names[0] not in function.__annotations__
 
 
 class _Signature:

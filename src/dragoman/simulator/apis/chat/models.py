@@ -1,6 +1,7 @@
 """What OpenAI's models take on this endpoint, by name.
 
-A name nobody knows is treated as the newest generation that takes tools. Dates and sizes in names change nothing.
+A name nobody knows is treated as the newest generation that takes tools. Models that are not OpenAI's, and stand behind
+servers that speak as it does, take what its models took that do not reason. Dates and sizes in names change nothing.
 """
 
 import re
@@ -37,9 +38,11 @@ _UP_TO_XHIGH = (*_UP_TO_HIGH, "xhigh")
 _NEWEST = Family(
     generation=(6, 0), efforts=("none", *_UP_TO_XHIGH, "max"), default_effort="medium", tools="effort-none"
 )
+_ELSEWHERE = r"(?:[\w.-]+/)?(?:gemma|llama|qwen|mistral|mixtral|ministral|deepseek|phi|gpt-oss|command-r|granite)"
 _FAMILIES: tuple[tuple[re.Pattern[str], Family], ...] = tuple(
     (re.compile(pattern), family)
     for pattern, family in (
+        (_ELSEWHERE, Family(generation=(4, 1), custom_tools=False)),
         (
             r"gpt-3\.?5|gpt-4o-2024-05-13|gpt-4(?![.o])",
             Family(generation=(4, 0), custom_tools=False, structured=False),

@@ -1,0 +1,62 @@
+"""Methods as tools: those of an object are, those that have none yet are refused."""
+
+import asyncio
+import json
+
+import pytest
+
+from dragoman import ToolCall
+from dragoman.tools import Executor, Registry, ToolDefinitionError, tool
+
+
+class Basket:
+    """Holds things."""
+
+    def __init__(self) -> None:
+        self.items: list[str] = []
+
+    def add(self, item: str) -> int:
+        """Put something in."""
+        self.items.append(item)
+        return len(self.items)
+
+    async def count(self) -> int:
+        """Count."""
+        return len(self.items)
+
+    @classmethod
+    def named(cls, what: str) -> str:
+        """Name."""
+        return f"{cls.__name__} {what}"
+
+    @staticmethod
+    @tool
+    def double(number: int) -> int:
+        """Double."""
+        return 2 * number
+
+
+def test_methods_of_an_object_are_tools_of_their_own():
+    first, second = Basket(), Basket()
+    registry = Registry(tool(first.add), tool(first.count), tool(Basket.named), first.double)
+    registry.register(second.add, namespace="second")
+    executor = Executor(registry)
+
+    def called(name, **arguments):
+        made = ToolCall(id="1", name=name, arguments=json.dumps(arguments))
+        return asyncio.run(executor.execute(made)).content[0]
+
+    assert called("add", item="x").json == b"1"
+    assert called("second__add", item="y").json == b"1"
+    assert (first.items, second.items) == (["x"], ["y"])
+    assert called("count").json == b"1"
+    assert called("named", what="z").text == "Basket z"
+    assert called("double", number=4).json == b"8"
+    assert "self" not in tool(first.add).definition.parameters.decode()
+
+
+def test_a_method_without_its_object_is_refused_with_what_to_do():
+    with pytest.raises(ToolDefinitionError, match=r"tool 'add': it is a method of a class.*tool\(thing.method\)"):
+        tool(Basket.add)
+    with pytest.raises(ToolDefinitionError, match=r"make a tool of Class\.method"):
+        tool(vars(Basket)["named"])
