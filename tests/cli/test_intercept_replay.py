@@ -1,0 +1,123 @@
+"""A saved exchange is sent again: what had left as it left, or what came through the rules; with credentials from outside."""
+
+import json
+
+import pytest
+
+from dragoman.cli import main
+from dragoman.intercept.passing import Passing
+from dragoman.intercept.saved import written
+from dragoman.simulator.serving import in_thread
+
+PATH = "/v1beta/models/gemini-3-flash:generateContent"
+CAME = b'{"contents":[{"role":"user","parts":[{"text":"came"}]}]}'
+LEFT = b'{ "contents": [{"role":"user","parts":[{"text":"left"}]}] }'
+
+
+@pytest.fixture(scope="module")
+def simulator():
+    with in_thread() as one:
+        yield one
+
+
+@pytest.fixture
+def replay(tmp_path, monkeypatch, capsysbinary, simulator):
+    """Save an exchange and replay it; returns the exit code, what was printed and told, and what the upstream heard."""
+    (tmp_path / "dragoman.toml").write_text(
+        f'[upstreams.google]\nkind = "simulator"\nbase_url = "{simulator.base_url}"\n'
+        '[intercept.client]\nupstream = "google"\nsystem = "Be brief."\n[tools.broken]\ncommand = "/no/such/server"\n'
+    )
+    for name in ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_ACCESS_TOKEN", "DRAGOMAN_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*options, **more):
+        given = {"name": "client", "upstream": "google", "method": "POST", "target": PATH, "target_left": PATH}
+        passing = Passing(
+            **{**given, "came": CAME, "left": LEFT, "headers": (("content-type", "application/json"),), **more}
+        )
+        (tmp_path / "saved.json").write_bytes(written(passing))
+        before = len(simulator.requests)
+        code = main(["intercept", "replay", "saved.json", *options])
+        out, err = capsysbinary.readouterr()
+        return code, out, err.decode(), list(simulator.requests)[before:]
+
+    return run
+
+
+def headers_of(request) -> dict[str, str]:
+    return {name.lower(): value for name, value in dict(request.headers).items()}
+
+
+def test_what_had_left_is_sent_again_byte_for_byte_past_all_rules(replay, monkeypatch):
+    monkeypatch.setenv("GEMINI_API_KEY", "mine")
+    code, out, told, (heard,) = replay()
+    assert (code, heard.body, heard.target) == (0, LEFT, PATH)
+    assert json.loads(out)["candidates"]
+    assert told == f"dragoman: POST {PATH}: 200\n"
+    assert headers_of(heard)["x-goog-api-key"] == "mine"
+
+
+def test_what_came_goes_through_the_rules_as_they_are_now(replay):
+    code, _, _, (heard,) = replay("--came", "--header", "x-goog-api-key: mine")
+    sent = json.loads(heard.body)
+    assert code == 0
+    assert sent["contents"] == json.loads(CAME)["contents"]
+    assert sent["systemInstruction"]["parts"][0]["text"] == "Be brief."
+
+
+@pytest.mark.parametrize(
+    ("target", "shown"),
+    [
+        (PATH, ("x-goog-api-key", "key")),
+        ("/v1internal:generateContent", ("authorization", "Bearer token")),
+        (
+            "/v1/projects/p/locations/global/publishers/google/models/m:generateContent",
+            ("authorization", "Bearer token"),
+        ),
+    ],
+)
+def test_credentials_are_found_as_googles_clients_find_them(replay, monkeypatch, target, shown):
+    monkeypatch.setenv("GEMINI_API_KEY", "key")
+    monkeypatch.setenv("GOOGLE_CLOUD_ACCESS_TOKEN", "token")
+    _, _, _, (heard,) = replay(target=target, target_left=target)
+    name, value = shown
+    assert headers_of(heard)[name] == value
+    assert ({"authorization", "x-goog-api-key"} - {name}).isdisjoint(headers_of(heard))
+
+
+def test_a_header_of_the_users_goes_before_and_may_stand_in_the_environment(replay, monkeypatch):
+    monkeypatch.setenv("GEMINI_API_KEY", "key")
+    monkeypatch.setenv("MY_TOKEN", "Bearer mine")
+    _, _, _, (heard,) = replay("--header", "Authorization: env:MY_TOKEN", "--header", "user-agent: me")
+    assert headers_of(heard)["authorization"] == "Bearer mine"
+    assert headers_of(heard)["user-agent"] == "me"
+    assert "x-goog-api-key" not in headers_of(heard)
+
+
+def test_a_reply_that_is_an_error_is_printed_and_told_by_the_exit_code(replay):
+    code, out, told, _ = replay()
+    assert code == 1
+    assert json.loads(out)["error"]
+    assert ": 40" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "more", "words"),
+    [
+        (["--header", "nothing"], {}, "'nothing' has no value: write NAME:VALUE"),
+        (["--header", "a: env:NO_SUCH_VARIABLE"], {}, "the environment has no NO_SUCH_VARIABLE"),
+        ([], {"name": "gone", "upstream": "gone"}, "there is no 'gone'"),
+    ],
+)
+def test_what_cannot_be_sent_is_said_in_words(replay, options, more, words):
+    code, _, told, heard = replay(*options, **more)
+    assert (code, heard) == (2, [])
+    assert words in told
+
+
+def test_it_can_be_shown_without_being_sent(replay):
+    code, out, _, heard = replay("--show", rules=("tools put in",))
+    assert (code, heard) == (0, [])
+    assert b"rules: tools put in" in out
+    assert b'-           "text": "came"' in out
