@@ -24,6 +24,7 @@ class Client:
         self.base_url = base_url
         self.form = form
         self.wrapped = wrapped
+        self.bearer = wrapped
         self.tools = tools
         self.history: list[dict[str, Any]] = []
         self.status = 0
@@ -48,7 +49,7 @@ class Client:
         link = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=20)
         try:
             headers = {"content-type": "application/json", "authorization": "Bearer the-clients"}
-            if not self.wrapped:
+            if not self.bearer:
                 headers = {"content-type": "application/json", "x-goog-api-key": "the-clients"}
             link.request("POST", parts.path + self.path, body, headers)
             reply = link.getresponse()
