@@ -92,6 +92,7 @@ class Caller:
         self.conversation = conversation
         self.tools = tools
         self.streamed = more.pop("streamed", False)
+        self.middle = middle
         self.base_url = middle.base_url
         self.history: list[Any] = []
         self.header = {"x-dragoman-conversation": conversation}
@@ -106,18 +107,18 @@ class Caller:
         return getattr(self, f"_{self.dialect}")(prompt, results)
 
     def _responses(self, prompt: str, results: list[tuple[Call, str]]) -> tuple[str, list[Call]]:
-        with openai.OpenAI(base_url=f"{self.base_url}/v1", api_key="any", max_retries=0, timeout=20) as sdk:
-            said: list[Any] = [
-                {"type": "function_call_output", "call_id": call["id"], "output": text} for call, text in results
-            ]
-            said += [{"role": "user", "content": prompt}] if prompt else []
-            tools: Any = [{"type": "function", "name": name, "parameters": one} for name, one in self.tools.items()]
-            asked: Any = {"model": MODEL, "input": said, "tools": tools, "conversation": self.conversation}
-            if self.streamed:
-                with sdk.responses.stream(**asked) as events:
-                    got = events.until_done().get_final_response()
-            else:
-                got = sdk.responses.create(**asked)
+        sdk = self.middle.client(openai.OpenAI, "/v1")
+        said: list[Any] = [
+            {"type": "function_call_output", "call_id": call["id"], "output": text} for call, text in results
+        ]
+        said += [{"role": "user", "content": prompt}] if prompt else []
+        tools: Any = [{"type": "function", "name": name, "parameters": one} for name, one in self.tools.items()]
+        asked: Any = {"model": MODEL, "input": said, "tools": tools, "conversation": self.conversation}
+        if self.streamed:
+            with sdk.responses.stream(**asked) as events:
+                got = events.until_done().get_final_response()
+        else:
+            got = sdk.responses.create(**asked)
         calls = [item for item in got.output if item.type == "function_call"]
         return got.output_text, [Call(id=one.call_id, name=one.name, arguments=one.arguments) for one in calls]
 
@@ -134,13 +135,13 @@ class Caller:
         tools: Any = [
             {"type": "function", "function": {"name": name, "parameters": one}} for name, one in self.tools.items()
         ]
-        with openai.OpenAI(base_url=f"{self.base_url}/v1", api_key="any", max_retries=0, timeout=20) as sdk:
-            asked: Any = {"model": MODEL, "messages": said, "tools": tools, "extra_headers": self.header}
-            if self.streamed:
-                with sdk.chat.completions.stream(**asked) as events:
-                    got = events.get_final_completion().choices[0].message
-            else:
-                got = sdk.chat.completions.create(**asked).choices[0].message
+        sdk = self.middle.client(openai.OpenAI, "/v1")
+        asked: Any = {"model": MODEL, "messages": said, "tools": tools, "extra_headers": self.header}
+        if self.streamed:
+            with sdk.chat.completions.stream(**asked) as events:
+                got = events.get_final_completion().choices[0].message
+        else:
+            got = sdk.chat.completions.create(**asked).choices[0].message
         calls = [(one.id, one.function) for one in got.tool_calls or ()]
         return got.content or "", [Call(id=name, name=f.name, arguments=f.arguments) for name, f in calls]
 
@@ -159,19 +160,19 @@ class Caller:
         elif prompt:
             said += [{"role": "user", "content": prompt}]
         tools: Any = [{"name": name, "input_schema": one} for name, one in self.tools.items()]
-        with anthropic.Anthropic(base_url=self.base_url, api_key="any", max_retries=0, timeout=20) as sdk:
-            asked: Any = {
-                "model": MODEL,
-                "max_tokens": 500,
-                "messages": said,
-                "tools": tools,
-                "extra_headers": self.header,
-            }
-            if self.streamed:
-                with sdk.messages.stream(**asked) as events:
-                    got = events.get_final_message()
-            else:
-                got = sdk.messages.create(**asked)
+        sdk = self.middle.client(anthropic.Anthropic)
+        asked: Any = {
+            "model": MODEL,
+            "max_tokens": 500,
+            "messages": said,
+            "tools": tools,
+            "extra_headers": self.header,
+        }
+        if self.streamed:
+            with sdk.messages.stream(**asked) as events:
+                got = events.get_final_message()
+        else:
+            got = sdk.messages.create(**asked)
         text = "".join(block.text for block in got.content if block.type == "text")
         calls = [block for block in got.content if block.type == "tool_use"]
         return text, [Call(id=one.id, name=one.name, arguments=json.dumps(one.input)) for one in calls]

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -54,8 +54,22 @@ class Between:
     def __init__(self, base_url: str, interception: Interception) -> None:
         self.base_url = base_url
         self.interception = interception
+        self._clients = ExitStack()
+        self._made: dict[str, Any] = {}
         self.passed: list[Passing] = []
         interception.lookers.append(self.passed.append)
+
+    def client(self, make: Callable[..., Any], path: str = "") -> Any:
+        """Return an SDK's client of this gateway: one for all who ask, since making one takes long."""
+        known = self._made.get(make.__module__)
+        if known is None:
+            made = make(base_url=self.base_url + path, api_key="any", max_retries=0, timeout=20)
+            known = self._made[make.__module__] = self._clients.enter_context(made)
+        return known
+
+    def close(self) -> None:
+        """Close the clients."""
+        self._clients.close()
 
 
 @contextmanager
@@ -74,7 +88,11 @@ def between(base_url: str, folder: Any, **more: Any) -> Generator[Between]:
         intercept={name: InterceptTable(**table) for name, table in more.pop("intercept", {}).items()},
     )
     with in_background(partial(running, config, grace=0.5), "gateway") as started:
-        yield Between(started.base_url, started.app.interception)
+        middle = Between(started.base_url, started.app.interception)
+        try:
+            yield middle
+        finally:
+            middle.close()
 
 
 def until(is_so: Callable[[], object], seconds: float = 10.0) -> None:

@@ -19,39 +19,39 @@ def waited(pool, middle, session, work, **asked):
 
 def test_a_free_form_tool_is_called_with_a_text_and_answered_as_such(middle, pool, simulator):
     client = Client(f"{middle.base_url}/intercept/me@free")
-    with openai.OpenAI(base_url=f"{middle.base_url}/v1", api_key="any", max_retries=0, timeout=20) as sdk:
-        asked = {"model": MODEL, "conversation": "me:free", "tools": [{"type": "custom", "name": "shell"}]}
-        waiting = waited(pool, middle, "free", sdk.responses.create, input="go", **asked)
-        client.say("call shell")
-        call = waiting.result(10).output[-1]
-        assert (call.type, call.name) == ("custom_tool_call", "shell")
-        result = {"type": "custom_tool_call_output", "call_id": call.call_id, "output": "done"}
-        waiting = waited(pool, middle, "free", sdk.responses.create, input=[result], **asked)
-        assert "done" in client.say(PROMPT)
-        assert "done" in waiting.result(10).output_text
+    sdk = middle.client(openai.OpenAI, "/v1")
+    asked = {"model": MODEL, "conversation": "me:free", "tools": [{"type": "custom", "name": "shell"}]}
+    waiting = waited(pool, middle, "free", sdk.responses.create, input="go", **asked)
+    client.say("call shell")
+    call = waiting.result(10).output[-1]
+    assert (call.type, call.name) == ("custom_tool_call", "shell")
+    result = {"type": "custom_tool_call_output", "call_id": call.call_id, "output": "done"}
+    waiting = waited(pool, middle, "free", sdk.responses.create, input=[result], **asked)
+    assert "done" in client.say(PROMPT)
+    assert "done" in waiting.result(10).output_text
     assert last_heard(simulator)["contents"][-1]["parts"][0]["functionResponse"]["name"] == "shell"
 
 
 def test_images_and_failures_stand_with_the_results_they_belong_to(middle, pool, simulator):
     client = Client(f"{middle.base_url}/intercept/me@seen")
     tools = [{"name": name, "input_schema": CITY} for name in ("one", "two")]
-    with anthropic.Anthropic(base_url=middle.base_url, api_key="any", max_retries=0, timeout=20) as sdk:
-        asked = {"model": MODEL, "max_tokens": 500, "tools": tools}
-        asked["extra_headers"] = {"x-dragoman-conversation": "me:seen"}
-        begun = [{"role": "user", "content": "go"}]
-        waiting = waited(pool, middle, "seen", sdk.messages.create, messages=begun, **asked)
-        client.say("call one, two")
-        said = waiting.result(10).content
-        calls = [block for block in said if block.type == "tool_use"]
-        image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
-        results = [
-            {"type": "tool_result", "tool_use_id": calls[0].id, "content": [{"type": "text", "text": "look"}, image]},
-            {"type": "tool_result", "tool_use_id": calls[1].id, "content": "no luck", "is_error": True},
-        ]
-        history = [*begun, {"role": "assistant", "content": said}, {"role": "user", "content": results}]
-        waiting = waited(pool, middle, "seen", sdk.messages.create, messages=history, **asked)
-        client.say(PROMPT)
-        waiting.result(10)
+    sdk = middle.client(anthropic.Anthropic)
+    asked = {"model": MODEL, "max_tokens": 500, "tools": tools}
+    asked["extra_headers"] = {"x-dragoman-conversation": "me:seen"}
+    begun = [{"role": "user", "content": "go"}]
+    waiting = waited(pool, middle, "seen", sdk.messages.create, messages=begun, **asked)
+    client.say("call one, two")
+    said = waiting.result(10).content
+    calls = [block for block in said if block.type == "tool_use"]
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+    results = [
+        {"type": "tool_result", "tool_use_id": calls[0].id, "content": [{"type": "text", "text": "look"}, image]},
+        {"type": "tool_result", "tool_use_id": calls[1].id, "content": "no luck", "is_error": True},
+    ]
+    history = [*begun, {"role": "assistant", "content": said}, {"role": "user", "content": results}]
+    waiting = waited(pool, middle, "seen", sdk.messages.create, messages=history, **asked)
+    client.say(PROMPT)
+    waiting.result(10)
     told = last_heard(simulator)["contents"][-1]["parts"]
     assert [part["functionResponse"]["name"] for part in told] == ["one", "two"]
     assert PIXEL in json.dumps(told[0])
