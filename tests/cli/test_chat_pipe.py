@@ -226,6 +226,7 @@ def test_a_named_conversation_goes_on_from_a_turn_whose_process_was_killed(chat,
             process.kill()
     with contextlib.closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("UPDATE runs SET alive = alive - 60")
+        connection.execute("UPDATE claims SET alive = alive - 60")
     code, out, _ = chat("--session", "tale", "--once", "still there?", more=more)
     assert (code, out) == (0, "You said still there?.\n")
     body = simulator.requests[-1].body.decode()

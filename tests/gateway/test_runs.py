@@ -183,11 +183,11 @@ class Flaky:
         self._runs, self._down, self._asked = runs, down, 0
 
     def __getattr__(self, name):
-        async def ask(*values):
+        async def ask(*values, **named):
             self._asked += 1
             if self._asked in self._down:
                 raise Unavailable("down")
-            return await getattr(self._runs, name)(*values)
+            return await getattr(self._runs, name)(*values, **named)
 
         return ask
 
@@ -250,8 +250,8 @@ def test_a_run_that_is_cancelled_while_it_is_begun_is_not_left_running(url):
         def __getattr__(self, name):
             return getattr(self._runs, name)
 
-        async def begin(self, *values):
-            await self._runs.begin(*values)
+        async def begin(self, *values, **named):
+            await self._runs.begin(*values, **named)
             self.written.set()
             await asyncio.Event().wait()
 

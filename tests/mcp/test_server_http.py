@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import Mock
 
 import httpx2
 import pytest
@@ -15,7 +16,6 @@ from dragoman.http.server import listening
 from dragoman.mcp.server.building import beneath, build
 from dragoman.mcp.server.caller import Caller, caller_of
 from dragoman.mcp.server.endpoint import Endpoint
-from dragoman.mcp.server.shelf import Shelf
 
 
 class Stage:
@@ -53,7 +53,7 @@ class Stage:
 @asynccontextmanager
 async def staged() -> AsyncGenerator[Stage]:
     stage = Stage()
-    server = build([stage.mount], Shelf(), {})
+    server = build([stage.mount], Mock(), {})
     beneath(server, largest=1 << 20)
     endpoint = Endpoint(server)
 

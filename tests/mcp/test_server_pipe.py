@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterable
 from typing import Any
+from unittest.mock import Mock
 
 import anyio
 import pytest
@@ -13,7 +14,6 @@ from mcp.types import jsonrpc_message_adapter
 
 from dragoman.mcp.server.building import beneath, build
 from dragoman.mcp.server.pipe import converse
-from dragoman.mcp.server.shelf import Shelf
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -40,7 +40,7 @@ def piped(lines: Iterable[Any]) -> list[dict[str, Any]]:
     """Send all lines at once, close the input, and return everything that was written."""
 
     async def run() -> list[dict[str, Any]]:
-        lower = beneath(build([offer], Shelf(), {}), largest=1 << 20)
+        lower = beneath(build([offer], Mock(), {}), largest=1 << 20)
         to_server, from_client = anyio.create_memory_object_stream[Any](100)
         to_client, from_server = anyio.create_memory_object_stream[Any](100)
         for line in lines:

@@ -1,167 +1,176 @@
-"""Long runs as tasks: kept before they are told of, found by their owner alone, in every process, and ended once."""
+"""Long runs as tasks: told in the words of the protocol, by whichever process is asked, whatever becomes of them."""
 
 import asyncio
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import pytest
 
-from dragoman.mcp.server.job import Job
-from dragoman.mcp.server.shelf import Shelf
-from dragoman.sessions.store import Store
+from dragoman.agent import InProcess, Order, State
+from dragoman.gateway.sessions.carrying import Carrying
+from dragoman.mcp.server.job import Job, fresh, read, written
+from dragoman.mcp.server.tasks import Desk, Task, Tasks, told_of
 from dragoman.sessions.urls import open_store
 
 
+class Room:
+    """A store, and a process that offers one tool; another process only looks."""
+
+    def __init__(self, store: Any, work: Any) -> None:
+        self.here, self.there = Carrying(store.runs), Carrying(store.runs)
+        for carrier in (self.here, self.there):
+            Tasks(carrier, {"tool": Task("optional", work)})
+
+    async def begun(self, wish: bytes = b"", **meta: Any) -> str:
+        desk = Desk(self.here, "tool", "ann", 60.0)
+        await desk.begin(wish, **meta)
+        assert desk.told is not None
+        return f"task-{desk.told.task_id}"
+
+    async def told(self, run: str, status: str, *questions: str) -> Any:
+        """Return what the other process tells, once it is that."""
+        async with asyncio.timeout(10):
+            while True:
+                told = told_of(await self.there.state("ann", run))
+                if told.status == status and (not questions or set(told.input_requests or {}) == set(questions)):
+                    return told
+                await asyncio.sleep(0.01)
+
+
 @pytest.fixture
-def store(tmp_path):
-    made = open_store(f"sqlite:///{tmp_path}/sessions.db")
-    yield made
-    asyncio.run(made.close())
+def scene(tmp_path):
+    def play(work: Any, do: Any) -> None:
+        async def run() -> None:
+            store = open_store(f"sqlite:///{tmp_path}/sessions.db")
+            room = Room(store, work)
+            try:
+                await do(room)
+            finally:
+                await room.here.close()
+                await store.close()
+
+        asyncio.run(run())
+
+    return play
 
 
-async def begun(shelf: Shelf, work: Any) -> Job:
-    """Begin a job that does some work."""
-    job = Job("ann", shelf.ttl, shelf.add)
-
-    async def run() -> None:
-        try:
-            result = await work(job)
-        except asyncio.CancelledError:
-            job.end("cancelled")
-            raise
-        else:
-            job.end("completed", result=result)
-        finally:
-            await asyncio.shield(shelf.settle(job))
-
-    await job.begin()
-    job.task = asyncio.create_task(run())
-    await asyncio.sleep(0)  # it has begun
-    return job
-
-
-async def forever(_job: Job) -> dict[str, Any]:
+async def forever(job: Job, _wish: bytes) -> dict[str, Any]:
+    await job.say("looking around")
     await asyncio.Event().wait()
     return {}
 
 
-def test_what_ended_is_told_by_another_process_of_the_same_store(store: Store):
-    async def scene() -> None:
-        async def work(_job: Job) -> dict[str, Any]:
-            return {"content": [{"type": "text", "text": "done"}]}
+def test_what_came_of_a_task_is_told_by_every_process(scene):
+    async def work(job: Job, wish: bytes) -> dict[str, Any]:
+        return {"content": [{"type": "text", "text": f"{job.owner} {wish.decode()}"}]}
 
-        job = await begun(Shelf(store.runs), work)
-        assert job.task is not None
-        await job.task
-        told = await Shelf(store.runs).find("ann", job.id)
-        assert told is not None
-        assert (told.status, told.result) == ("completed", {"content": [{"type": "text", "text": "done"}]})
+    async def do(room: Room) -> None:
+        told = await room.told(await room.begun(b"wishes", session_id="s"), "completed")
+        assert told.result == {"content": [{"type": "text", "text": "ann wishes"}]}
+        assert told.meta == {"session_id": "s"}
 
-    asyncio.run(scene())
+    scene(work, do)
 
 
-def test_a_task_is_found_by_its_owner_alone(store: Store):
-    async def scene() -> None:
-        shelf = Shelf(store.runs)
-        job = await begun(shelf, forever)
-        assert await shelf.find("ann", job.id) is not None
-        assert await shelf.find("bob", job.id) is None
-        assert await Shelf(store.runs).find("bob", job.id) is None
-        await shelf.cancel("bob", job.id)
-        assert job.status == "working"
-        await shelf.close()
+def test_questions_are_told_and_answered_in_every_process_one_by_one(scene):
+    async def work(job: Job, _wish: bytes) -> dict[str, Any]:
+        return await job.ask({"a": {"method": "x"}, "b": {"method": "y"}})
 
-    asyncio.run(scene())
+    async def do(room: Room) -> None:
+        run = await room.begun()
+        told = await room.told(run, "input_required")
+        assert told.input_requests == {"a": {"method": "x"}, "b": {"method": "y"}}
+        await room.there.tell("ann", run, "a", 1)
+        await room.told(run, "input_required", "b")
+        await room.there.tell("ann", run, "b", 3)
+        assert (await room.told(run, "completed")).result == {"a": 1, "b": 3}
 
-
-def test_a_task_that_is_cancelled_elsewhere_is_cancelled_for_everybody(store: Store):
-    async def scene() -> None:
-        here, there = Shelf(store.runs), Shelf(store.runs)
-        job = await begun(here, forever)
-        await there.cancel("ann", job.id)
-        told = await there.find("ann", job.id)
-        assert told is not None
-        assert told.status == "cancelled"
-        await here.close()
-        told = await there.find("ann", job.id)
-        assert told is not None
-        assert told.status == "cancelled"
-
-    asyncio.run(scene())
+    scene(work, do)
 
 
-def test_a_task_whose_maker_is_gone_has_failed(store: Store):
-    async def scene() -> None:
-        shelf = Shelf(store.runs)
-        job = await begun(shelf, forever)
-        await store._engine.write(lambda cursor: cursor.run("UPDATE runs SET alive = alive - 60"))
-        told = await Shelf(store.runs).find("ann", job.id)
-        assert told is not None
-        assert told.status == "failed"
-        assert told.error is not None
-        assert "gone" in told.error["message"]
-        await shelf.close()
+def test_a_task_that_is_cancelled_says_what_it_did_last(scene):
+    async def do(room: Room) -> None:
+        run = await room.begun(session_id="s")
+        await room.there.cancel("ann", run)
+        told = await room.told(run, "cancelled")
+        assert told.status_message == "looking around"
+        assert (told.result, told.error, told.meta) == (None, None, {"session_id": "s"})
 
-    asyncio.run(scene())
+    scene(forever, do)
 
 
-def test_questions_are_answered_one_by_one_and_what_nobody_asked_is_let_go():
-    async def scene() -> None:
-        shelf = Shelf()
+def test_a_task_whose_process_is_gone_has_failed(scene):
+    async def do(room: Room) -> None:
+        run = await room.begun()
+        await room.here.close()
+        told = await room.told(run, "failed")
+        assert "is gone" in told.error["message"]
 
-        async def work(job: Job) -> dict[str, Any]:
-            return await job.ask({"a": {"method": "x"}, "b": {"method": "y"}})
-
-        job = await begun(shelf, work)
-        await asyncio.sleep(0)
-        assert job.told.input_requests == {"a": {"method": "x"}, "b": {"method": "y"}}
-        job.answer({"a": 1, "stranger": 2})
-        assert (job.status, job.told.input_requests) == ("input_required", {"b": {"method": "y"}})
-        job.answer({"b": 3})
-        assert job.task is not None
-        await job.task
-        assert (job.status, job.result) == ("completed", {"a": 1, "b": 3})
-
-    asyncio.run(scene())
+    scene(forever, do)
 
 
-def test_a_job_ends_once_and_is_told_in_the_words_of_the_protocol():
-    async def scene() -> None:
-        job = Job("ann", 60.0, Shelf().add)
-        job.say("looking around")
-        job.end("cancelled")
-        job.end("completed", result={"content": []})
-        told = msgspec.to_builtins(job.told)
-        assert told["status"] == "cancelled"
-        assert told["statusMessage"] == "looking around"
-        assert (told["ttlMs"], told["pollIntervalMs"]) == (60_000, 1000)
-        assert "result" not in told
-        assert "error" not in told
+def test_a_tool_that_breaks_is_told_as_failed_without_its_secrets(scene):
+    async def work(_job: Job, _wish: bytes) -> dict[str, Any]:
+        raise ValueError("the password is 1234")
 
-    asyncio.run(scene())
+    async def do(room: Room) -> None:
+        told = await room.told(await room.begun(), "failed")
+        assert told.error["message"] == "the run ended in an error: ValueError"
+
+    scene(work, do)
 
 
-def test_a_task_that_is_stopped_with_its_process_has_failed(store: Store):
-    async def scene() -> None:
-        shelf = Shelf(store.runs)
-        job = await begun(shelf, forever)
-        await shelf.close()
-        told = await Shelf(store.runs).find("ann", job.id)
-        assert told is not None
-        assert told.status == "failed"
-        assert told.error is not None
-        assert "was stopped" in told.error["message"]
-
-    asyncio.run(scene())
+def test_what_is_told_is_in_the_words_of_the_protocol():
+    told = msgspec.to_builtins(fresh("t", 60.0, {}))
+    assert (told["taskId"], told["status"], told["ttlMs"], told["pollIntervalMs"]) == ("t", "working", 60_000, 1000)
+    assert not told.keys() & {"result", "error", "inputRequests", "_meta", "statusMessage"}
 
 
-def test_a_task_is_forgotten_when_its_time_is_over(store: Store):
-    async def scene() -> None:
-        shelf = Shelf(store.runs)
-        job = await begun(shelf, forever)
-        await shelf.close()
-        assert await shelf.find("ann", job.id) is not None
-        await store._engine.write(lambda cursor: cursor.run("UPDATE runs SET created = created - 90000"))
-        assert await shelf.find("ann", job.id) is None
+def test_a_question_that_was_answered_before_it_was_told_is_not_told():
+    async def run() -> None:
+        runtime = InProcess("r")
+        job = Job("ann", runtime, fresh("t", 60.0, {}))
+        runtime.tell("a", "yes")
+        assert await job.wait("a") == "yes"
+        await job.question("a", {"method": "x"})
+        assert job.told.input_requests is None
 
-    asyncio.run(scene())
+    asyncio.run(run())
+
+
+def test_a_question_that_nobody_answered_in_time_is_closed():
+    async def run() -> None:
+        job = Job("ann", InProcess("r"), fresh("t", 60.0, {}))
+        await job.question("a", {"method": "x"})
+        assert job.told.status == "input_required"
+        with pytest.raises(TimeoutError):
+            await job.wait("a", 0)
+        assert (job.told.status, job.told.input_requests) == ("working", None)
+
+    asyncio.run(run())
+
+
+def test_the_last_of_several_lines_is_what_is_told():
+    first, last = fresh("t", 60.0, {}), fresh("u", 60.0, {})
+    assert read(written(first) + written(last)) == last
+    state = State(status="running", told=written(first) + written(last))
+    assert told_of(state).task_id == "u"
+
+
+def test_a_task_is_ordered_before_anybody_is_told_of_it():
+    orders: list[Order] = []
+
+    class Full(Mock):
+        async def start(self, order: Order) -> None:
+            orders.append(order)
+            raise OSError("no room")
+
+    async def run() -> None:
+        desk = Desk(Full(), "tool", "ann", 60.0)
+        with pytest.raises(OSError, match="no room"):
+            await desk.begin(b"")
+        assert desk.told is None
+
+    asyncio.run(run())
+    assert orders[0].owner == "ann"

@@ -1,7 +1,7 @@
 """A gateway over loopback, with simulators behind it."""
 
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from tempfile import TemporaryDirectory
@@ -16,7 +16,6 @@ from dragoman.http.background import in_background
 from dragoman.server.serving import running
 from dragoman.simulator.serving import Running as Simulated
 from dragoman.simulator.serving import in_thread
-from dragoman.tools import Handler
 from dragoman.web_settings import WebTable
 
 
@@ -82,7 +81,7 @@ def serving(simulator: Simulated, **server: Any) -> Generator[Gateway]:
     media, web = server.pop("media", MediaTable()), server.pop("web", WebTable())
     agents, tools, servers = server.pop("agents", {}), server.pop("tools", ()), server.pop("servers", {})
     intercept, prices = server.pop("intercept", {}), server.pop("prices", {})
-    server_sessions = server.pop("sessions", None)
+    server_sessions, more = server.pop("sessions", None), server.pop("more", {})
     table = ServerTable(**{"listen": "127.0.0.1:0", "retries": quick, **server})
     with ExitStack() as stack:
         sessions = server_sessions or SessionsTable(url=f"sqlite:///{stack.enter_context(TemporaryDirectory())}/s.db")
@@ -99,14 +98,12 @@ def serving(simulator: Simulated, **server: Any) -> Generator[Gateway]:
             intercept=intercept,
             prices=prices,
         )
-        yield stack.enter_context(_run(config, simulator, records, tools))
+        yield stack.enter_context(_run(config, simulator, records, tools=tools, **more))
 
 
 @contextmanager
-def _run(
-    config: Config, simulator: Simulated, records: list[Record], tools: Iterable[Handler] = ()
-) -> Generator[Gateway]:
-    start = partial(running, config, observers=[records.append], grace=0.5, tools=tools)
+def _run(config: Config, simulator: Simulated, records: list[Record], **more: Any) -> Generator[Gateway]:
+    start = partial(running, config, observers=[records.append], grace=0.5, **more)
     with in_background(start, "gateway") as started:
         gateway = Gateway(started.base_url, simulator, records)
         try:

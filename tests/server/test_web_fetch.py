@@ -92,7 +92,7 @@ def test_a_page_that_is_obeyed_gets_nothing_out():
             text = Client(gateway, "messages", stream=True, model="reader").ask("Read it.").text
         assert read == ["/"]
         assert not stolen
-        assert "web_fetch was not run: that was not approved" in text
+        assert "there is nobody to ask" in text
         with reading(*urls, private=(good, evil), destinations=(evil,)) as gateway:
             Client(gateway, "messages", stream=True, model="reader").ask("Read it.")
         assert stolen == [f"/?{CANARY}"]

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from dragoman.sessions.runs import SILENT
+from dragoman.sessions.runs import SILENT, Said
 from dragoman.sessions.values import Conflict
 
 
@@ -105,3 +105,46 @@ def test_a_run_is_forgotten_alone_or_when_it_is_old(ask, owner):
         return await store.runs.find(owner, "other")
 
     assert len(ask(do).entries) == 3
+
+
+def test_a_run_may_take_the_name_of_one_that_is_over_but_of_none_that_goes_on(ask, owner):
+    async def do(store):
+        await begun(store, owner)
+        with pytest.raises(Conflict):
+            await store.runs.begin(owner, "r", "m", b"new", anew=True)
+        await silent_for(store, owner, SILENT + 5)
+        await store.runs.begin(owner, "r", "m", b"new", anew=True)
+        await store.runs.end(owner, "r", "completed", b"{}")
+        await store.runs.begin(owner, "r", "m", b"newer", anew=True)
+        return await store.runs.find(owner, "r")
+
+    assert (found := ask(do)).entries == (b"newer",)
+    assert found.status == "running"
+
+
+def test_how_far_a_run_is_is_seen_with_its_newest_entry_and_read_on_from_a_place(ask, owner):
+    async def do(store):
+        await begun(store, owner)
+        seen = await store.runs.see(owner, "r")
+        return seen, await store.runs.entries(owner, "r", 0), await store.runs.see(owner, "nothing")
+
+    seen, entries, nothing = ask(do)
+    assert (seen.status, seen.last) == ("running", b"third")
+    assert entries == [(1, b"second"), (2, b"third")]
+    assert nothing is None
+
+
+def test_what_is_said_to_a_run_is_heard_until_it_is_over_and_the_first_word_holds(ask, owner):
+    async def heard(store):
+        return [said for said in await store.runs.heard() if said.owner == owner]
+
+    async def do(store):
+        await begun(store, owner)
+        first = Said(owner, "r", "topic", b"yes")
+        await store.runs.say(first)
+        await store.runs.say(Said(owner, "r", "topic", b"no"))
+        assert await heard(store) == [first]
+        await store.runs.end(owner, "r", "completed", b"{}")
+        assert await heard(store) == []
+
+    ask(do)

@@ -6,6 +6,7 @@ type.
 
 from dragoman.agent.approvals import Approvals, Approve, Decision, Wish
 from dragoman.agent.artifacts import Artifacts
+from dragoman.agent.carrier import Carrier, Order, State, Status, Work
 from dragoman.agent.compaction import Compaction, summary_by
 from dragoman.agent.control import Control
 from dragoman.agent.history import closed, unfolded
@@ -13,7 +14,7 @@ from dragoman.agent.limits import Limits, Statistics, StopReason
 from dragoman.agent.loop import Agent
 from dragoman.agent.model import Model
 from dragoman.agent.recording import Recorder
-from dragoman.agent.runtime import InProcess, Runtime, WatchedRuntime
+from dragoman.agent.runtime import InProcess, Runtime, WatchedRuntime, Within
 from dragoman.agent.steps import (
     ApprovalAsked,
     CallEnded,
@@ -49,6 +50,12 @@ __all__ = [  # noqa: RUF022  grouped by what they are for
     "Runtime",
     "WatchedRuntime",
     "InProcess",
+    "Within",
+    "Carrier",
+    "Order",
+    "State",
+    "Status",
+    "Work",
     "Recorder",
     "Control",
     "closed",

@@ -30,6 +30,7 @@ from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response
+from dragoman.core.stream import replay
 from dragoman.tools import Execution
 from dragoman.tools.handler import joined
 
@@ -202,6 +203,10 @@ class Run:
             return turn.response()
 
         response = await self._runtime.step(":".join(("model", str(number), *again)), work)
+        if turn.is_unheard:
+            # It was said before, to another process: whoever watches this one has not heard it.
+            for event in replay(response):
+                await self._runtime.emit(event)
         turn.spoken(response.parts)
         await self._recorder.add(self._run, said(turn.parts))
         usage, price = response.usage, self._equipment.price

@@ -12,8 +12,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
-from dragoman.agent.steps import Step
-
 T = TypeVar("T")
 ROOM = 64
 """Steps that may wait for whoever watches before the run waits for them."""
@@ -21,6 +19,11 @@ ROOM = 64
 
 class Runtime(Protocol):
     """What a run stands on."""
+
+    @property
+    def run(self) -> str:
+        """The name of the run."""
+        ...
 
     async def step(self, key: str, work: Callable[[], Awaitable[T]]) -> T:
         """Do `work` and keep what it returns under `key`; give back what is kept, if the key is known."""
@@ -30,8 +33,8 @@ class Runtime(Protocol):
         """Return what somebody says about a topic, also if it was said before; `TimeoutError` if nobody does."""
         ...
 
-    async def emit(self, event: Step) -> None:
-        """Tell whoever watches."""
+    async def emit(self, event: Any) -> None:
+        """Tell whoever watches: a loop tells its steps."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -50,7 +53,7 @@ class WatchedRuntime(Runtime, Protocol):
         """Nothing more will be emitted, or nobody watches any more: what is emitted goes nowhere, at once."""
         ...
 
-    def watch(self) -> AsyncGenerator[Step]:
+    def watch(self) -> AsyncGenerator[Any]:
         """Iterate what is emitted, until the runtime is closed."""
         ...
 
@@ -61,7 +64,7 @@ class InProcess:
     def __init__(self, run: str, room: int = ROOM) -> None:
         self.run = run
         self._room = room
-        self._emitted: deque[Step] = deque()
+        self._emitted: deque[Any] = deque()
         self._readable, self._writable = asyncio.Event(), asyncio.Event()
         self._closed = False
         self._keys: set[str] = set()
@@ -90,7 +93,7 @@ class InProcess:
             self._topics[topic] = asyncio.get_running_loop().create_future()
         return self._topics[topic]
 
-    async def emit(self, event: Step) -> None:
+    async def emit(self, event: Any) -> None:
         """Tell whoever watches; wait while much has not been read."""
         while len(self._emitted) >= self._room and not self._closed:
             self._writable.clear()
@@ -110,7 +113,7 @@ class InProcess:
         self._readable.set()
         self._writable.set()
 
-    async def watch(self) -> AsyncGenerator[Step]:
+    async def watch(self) -> AsyncGenerator[Any]:
         """Iterate what is emitted, until the runtime is closed."""
         while True:
             while self._emitted:
@@ -121,3 +124,23 @@ class InProcess:
                 return
             self._readable.clear()
             await self._readable.wait()
+
+
+class Within(InProcess):
+    """Carries a run inside another: its steps and waits are the other's; what it emits is told to its own watcher."""
+
+    def __init__(self, run: str, outer: Runtime) -> None:
+        super().__init__(run)
+        self._outer = outer
+
+    async def step(self, key: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Do `work` as a step of the other run."""
+        return await self._outer.step(key, work)
+
+    async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  part of the seam
+        """Wait for what is said to the other run."""
+        return await self._outer.wait(topic, timeout)
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass, as the other run does."""
+        await self._outer.sleep(seconds)

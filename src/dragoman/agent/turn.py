@@ -24,6 +24,8 @@ class Turn:
         self._is_own, self._named = is_own, named
         self._collector = Collector()
         self._growing: set[int] = set()
+        self.is_unheard = True
+        """Nothing was told of it yet, not even that it began."""
         self.parts: tuple[AnyPart, ...] = ()
         self.calls: tuple[KeyedCall, ...] = ()
         self._executions: dict[str, Execution] = {}
@@ -32,6 +34,7 @@ class Turn:
 
     def hear(self, event: Event) -> None:
         """Take in what the model says."""
+        self.is_unheard = False
         self._collector.feed(event)
         match event:
             case PartStarted(index):

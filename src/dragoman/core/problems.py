@@ -52,6 +52,7 @@ FINDINGS = frozenset(
         "media_not_fetched",
         "conversation_changed",
         "conversation_diverged",
+        "conversation_locked",
     }
 )
 """Codes for what is wrong with a request that mean the same in every dialect: a client is told them whatever it speaks.

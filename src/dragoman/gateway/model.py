@@ -75,6 +75,10 @@ class UpstreamModel:
         self.spoken = ""
         """The dialect of the upstream that answered last."""
 
+    def speaker(self, model: str) -> str:
+        """Return the dialect of the upstream that answered last; of an answer known from before, that of the first."""
+        return self.spoken or self._means.routes.of(model)[0].upstream.dialect
+
     async def __call__(self, request: Request) -> AsyncGenerator[Event]:
         """Answer a request, streamed by the upstream or whole as it says."""
         means, tried, begun = self._means, 0, False

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from dragoman.agent import Runtime
 from dragoman.core.problems import Problem
 from dragoman.gateway.agents.answering import Agents
 from dragoman.gateway.ask import Ask
@@ -78,9 +79,23 @@ class Relay:
         means = Means(self.routes, self._client, self._manner.patience, self._budget, self._vault)
         return UpstreamModel(means, asker, record)
 
-    async def answer(self, ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None = None) -> None:
-        """Answer a request, or raise the `Problem` for which that cannot be done."""
-        work = self._work(ask)
+    def runs(self, ask: Ask) -> bool:
+        """Tell whether tools are run here for a request."""
+        return self._agents is not None and self._agents.roster.crew(ask) is not None
+
+    async def answer(
+        self,
+        ask: Ask,
+        exchange: Exchange,
+        record: Record,
+        keeper: Keeper | None = None,
+        runtime: Runtime | None = None,
+    ) -> None:
+        """Answer a request, or raise the `Problem` for which that cannot be done.
+
+        An answer that is made while nobody waits is made in steps of a runtime.
+        """
+        work = self._work(ask, runtime)
         if not ask.call.stream:
             await work(ask, exchange, record, keeper, pulse=None)
             return
@@ -95,12 +110,30 @@ class Relay:
         finally:
             pulse.stop()
 
-    def _work(self, ask: Ask) -> Work:
+    def _work(self, ask: Ask, runtime: Runtime | None) -> Work:
         """Return who answers: an upstream, or those who run tools of ours beside it."""
         crew = self._agents.roster.crew(ask) if self._agents is not None else None
         if self._agents is None or crew is None:
-            return self._try
-        return partial(self._agents.answer, crew, model=self.model)
+            return self._try if runtime is None else partial(self._try_once, runtime)
+        return partial(self._agents.answer, crew, model=self.model, runtime=runtime)
+
+    async def _try_once(  # noqa: PLR0913  what is passed on is what a request has
+        self,
+        runtime: Runtime,
+        ask: Ask,
+        exchange: Exchange,
+        record: Record,
+        keeper: Keeper | None,
+        *,
+        pulse: Pulse | None,
+    ) -> None:
+        """Answer in one step: it is kept where the client will ask for it."""
+
+        async def work() -> str:
+            await self._try(ask, exchange, record, keeper, pulse=pulse)
+            return ""
+
+        await runtime.step("model:1", work)
 
     async def _try(
         self, ask: Ask, exchange: Exchange, record: Record, keeper: Keeper | None, *, pulse: Pulse | None

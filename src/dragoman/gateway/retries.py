@@ -20,7 +20,7 @@ _ELSEWHERE: frozenset[Kind] = _PASSING.union(_ACCOUNT)
 """An account that is empty, or a model that is not there, is one upstream's trouble."""
 _HOPELESS = frozenset({"conversation_diverged"})
 """Codes of problems that come again however often the same is sent, though SDKs would try it."""
-_CHANGED = "conversation_changed"
+_CHANGED = frozenset({"conversation_changed", "conversation_locked"})
 """Whoever asks again goes on from what the conversation is by then."""
 _LONGEST_FOR_CLIENTS = 60.0
 
@@ -67,7 +67,7 @@ def may_pass_elsewhere(problem: Problem) -> bool:
 
 def client_may_retry(problem: Problem, tries: int) -> bool:
     """Tell whether the client's own tries make sense once ours are spent: they would multiply."""
-    if problem.code == _CHANGED or not tries:
+    if problem.code in _CHANGED or not tries:
         return problem.code not in _HOPELESS
     return tries < 2 and may_pass_later(problem) and (problem.retry_after or 0.0) <= _LONGEST_FOR_CLIENTS
 

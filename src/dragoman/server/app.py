@@ -15,11 +15,9 @@ from dragoman.gateway.counting import unwrapped, wrapped_count
 from dragoman.gateway.distinct import Distinct
 from dragoman.gateway.flatten import flattened
 from dragoman.gateway.record import Record
-from dragoman.gateway.relay import Relay
 from dragoman.gateway.retries import client_may_retry
 from dragoman.gateway.sessions.again import send_again
 from dragoman.gateway.sessions.background import Background
-from dragoman.gateway.sessions.desk import Desk
 from dragoman.gateway.sessions.native import native_call
 from dragoman.gateway.sessions.opening import Opened
 from dragoman.gateway.sessions.wanted import Wanted
@@ -27,6 +25,7 @@ from dragoman.gateway.telling import headers_of, signed
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.message import JSON, Headers, Request
 from dragoman.server.access import Access, Key
+from dragoman.server.connected import Connected
 from dragoman.server.endpoints import code_assist, mcp, models, passing, stored_paths
 from dragoman.server.endpoints.other_paths import OtherPath
 from dragoman.server.intercepting import Interception, shown
@@ -41,23 +40,22 @@ _PASSED = frozenset({"anthropic-version", "anthropic-beta", "openai-beta", "idem
 class App:
     """Answers every request."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  what answers, and what looks on
+    def __init__(  # noqa: PLR0913  what answers, and what looks on
         self,
-        relay: Relay,
+        upstreams: Connected,
         access: Access,
         watch: Watch,
-        desk: Desk,
         door: mcp.Door,
         interception: Interception,
         *,
         strict: bool = False,
     ) -> None:
-        self._relay = relay
+        self._relay = upstreams.relay
         self._access = access
-        self._desk = desk
+        self._desk = upstreams.desk
         self._door = door
         self.interception = interception
-        self.background = Background(desk.store, relay, watch.observers)
+        self._background = Background(self._desk.store, self._relay, watch.observers, upstreams.carrier)
         self._strict = strict
         self._watch = watch
         self._distinct = Distinct()
@@ -125,7 +123,7 @@ class App:
                 await exchange.send(200, headers_of(record, JSON), told)
             case "kept":
                 self._distinct.require(request.body, "")
-                await stored_paths.answer(self.background, path, key.name, exchange)
+                await stored_paths.answer(self._background, path, key.name, exchange)
             case "assist":
                 self._distinct.require(request.body, "")
                 told = await code_assist.told(path.name, request.body, self._relay.catalogue, key.allows)
@@ -163,9 +161,9 @@ class App:
                 return
             opened = await self._desk.open(ask, exchange.request.headers, wanted)
             if opened is not None and opened.question.is_background and opened.again is None:
-                told = await self.background.begin(opened, give_back)
+                turn = await self._background.begin(opened, give_back)
                 goes_on = True
-                await exchange.send(200, headers_of(record, JSON), told)
+                await stored_paths.tell_begun(self._background, turn, exchange, record)
             else:
                 await self._answer_in(ask, opened, exchange, record)
         finally:

@@ -12,7 +12,7 @@ from dragoman.http.server import Server, listening
 from dragoman.server.access import Access, Key, hashed, own_names
 from dragoman.server.app import App
 from dragoman.server.bench import Bench
-from dragoman.server.connected import connected
+from dragoman.server.connected import CarriedBy, carrying, connected
 from dragoman.server.endpoints.mcp import Door
 from dragoman.server.intercepting import open_interception
 from dragoman.server.process.seat import Seat
@@ -42,16 +42,17 @@ async def running(  # noqa: PLR0913  a configuration, and what else may be given
     grace: float | None = None,
     seat: Seat | None = None,
     tools: Iterable[Handler] = (),
+    carried_by: CarriedBy = carrying,
 ) -> AsyncGenerator[Running]:
     """Run a gateway as long as the block does.
 
     It listens on another port than the configured one if that is given; one of several workers has its `seat`. `tools`
-    are run for clients that ask for them.
+    are run for clients that ask for them. Runs are `carried_by` this process, or by what is given.
     """
     host, configured = listen_address(config)
     async with AsyncExitStack() as stack:
         toolbox = await stack.enter_async_context(open_toolbox(config, tools))
-        upstreams = await stack.enter_async_context(connected(config, toolbox))
+        upstreams = await stack.enter_async_context(connected(config, toolbox, carried_by))
         watch = Watch(config, observers, seat)
         if seat is not None:
             await stack.enter_async_context(seat.siblings.answered(watch.exchanges.find))
@@ -60,9 +61,7 @@ async def running(  # noqa: PLR0913  a configuration, and what else may be given
         between = await stack.enter_async_context(
             open_interception(config, upstreams.relay.routes, upstreams.desk.store, alone=seat is None)
         )
-        access, strict = _access(config, host), config.server.strict
-        app = App(upstreams.relay, access, watch, upstreams.desk, door, between, strict=strict)
-        stack.push_async_callback(app.background.close)
+        app = App(upstreams, _access(config, host), watch, door, between, strict=config.server.strict)
         held = convert(to_builtins(config.server.limits), Limits)
         server = await stack.enter_async_context(
             listening(

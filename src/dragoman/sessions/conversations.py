@@ -4,10 +4,8 @@ Rules: a conversation is its owner's. One that nobody has gone on with for too l
 too long loses its beginning, up to something the user said, so that no result is left without its call.
 """
 
-import asyncio
 from time import time
 from uuid import uuid4
-from weakref import WeakValueDictionary
 
 from msgspec import Struct
 
@@ -15,6 +13,7 @@ from dragoman.core.parts import ToolResult
 from dragoman.core.preserved import preserved, restored
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
+from dragoman.sessions.claims import Claims
 from dragoman.sessions.runs import Runs
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conflict, Conversation, Item, Turn, fresh_key
@@ -33,6 +32,8 @@ class Opened(Struct, frozen=True):
     """What the store knows of it; one that was never kept has no revision."""
     whole: bool = True
     """Nothing was cut off at its beginning."""
+    is_over: bool = False
+    """Nobody went on with it for too long: it begins anew."""
 
 
 class Conversations:
@@ -42,16 +43,21 @@ class Conversations:
         self._store = store
         self._hours = hours
         self._longest = longest
-        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     @property
     def runs(self) -> Runs:
         """Where calls are written down while they run."""
         return self._store.runs
 
-    def lock(self, owner: str, name: str) -> asyncio.Lock:
-        """Return what lets one call after the other go on with a conversation."""
-        return self._locks.setdefault((owner, name), asyncio.Lock())
+    @property
+    def claims(self) -> Claims:
+        """Where a call says that it goes on with a conversation."""
+        return self._store.claims
+
+    @staticmethod
+    def claim_of(name: str) -> str:
+        """Return what is claimed by who goes on with a conversation."""
+        return _PREFIX + name
 
     async def open(self, owner: str, name: str) -> Opened:
         """Find what was said, or begin a conversation; without a name it gets one."""
@@ -63,7 +69,7 @@ class Conversations:
         kept, history = found
         last = history.last
         if self._hours and last is not None and time() - last.created > self._hours * _HOUR:
-            return Opened(name, (), kept)
+            return Opened(name, (), kept, is_over=True)
         messages = shortened(tuple(one for item in history.items for one in restored(item.body)), self._longest)
         return Opened(name, messages, kept, len(messages) == len(history.items))
 

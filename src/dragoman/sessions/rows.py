@@ -10,8 +10,7 @@ from dragoman.sessions.engine import Cursor
 from dragoman.sessions.values import Conflict, Conversation, History, Item, Turn
 
 TURN = (
-    "key, parent, id, conversation, dialect, model, calls, digest, attempt, reply, status, created, delivered, alive, "
-    "settings"
+    "key, parent, id, conversation, dialect, model, calls, digest, attempt, reply, status, created, delivered, settings"
 )
 _CHAIN = """WITH RECURSIVE chain (key, parent, depth) AS (
     SELECT key, parent, 0 FROM turns WHERE key = ? AND owner = ?
@@ -112,7 +111,6 @@ def read_turn(cursor: Cursor, owner: str, row: tuple[Any, ...]) -> Turn:
         status,
         created,
         got,
-        alive,
         hashed,
     ) = row
     items = cursor.rows("SELECT id, body, said FROM items WHERE turn = ? ORDER BY place", key)
@@ -134,7 +132,6 @@ def read_turn(cursor: Cursor, owner: str, row: tuple[Any, ...]) -> Turn:
         status=status,
         created=created,
         delivered=bool(got),
-        alive=alive,
     )
 
 
@@ -156,7 +153,7 @@ def insert(cursor: Cursor, turn: Turn) -> None:
         now,
     )
     cursor.run(
-        f"INSERT INTO turns (owner, {TURN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
+        f"INSERT INTO turns (owner, {TURN}, alive) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608
         turn.owner,
         turn.key,
         turn.parent,
@@ -171,8 +168,8 @@ def insert(cursor: Cursor, turn: Turn) -> None:
         turn.status,
         turn.created or now,
         int(turn.delivered),
-        turn.alive,
         hashed,
+        0,
     )
     insert_items(cursor, turn)
 

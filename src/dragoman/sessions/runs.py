@@ -1,4 +1,4 @@
-"""Runs of agents: what was said in each, entry by entry as it happened, and whether it is over.
+"""Runs: what was said in each, entry by entry as it happened, what others have to say to it, and whether it is over.
 
 A run that is not over, and of which nothing was heard for a while, is one whose process is gone: it was interrupted.
 """
@@ -29,17 +29,44 @@ class KeptRun(Struct, frozen=True, kw_only=True):
     entries: tuple[bytes, ...] = ()
 
 
+class Seen(Struct, frozen=True, kw_only=True):
+    """How far a run is."""
+
+    status: str
+    summary: bytes
+    created: int
+    last: bytes
+    """Its newest entry."""
+
+
+class Said(Struct, frozen=True):
+    """What somebody says to a run."""
+
+    owner: str
+    run: str
+    topic: str
+    body: bytes
+
+
 class Runs:
     """Runs, by owner and id."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def begin(self, owner: str, name: str, model: str, body: bytes) -> None:
-        """Keep a run that begins, with its first entry; `Conflict` if there is one of that name."""
+    async def begin(self, owner: str, name: str, model: str, body: bytes, *, anew: bool = False) -> None:
+        """Keep a run that begins, with its first entry; `Conflict` if there is one of that name.
+
+        With `anew` it takes the place of one that is not under way any more.
+        """
         now = int(time())
 
         def keep(cursor: Cursor) -> None:
+            over = "owner = ? AND id = ? AND (status <> ? OR alive < ?)"
+            past = (owner, name, RUNNING, int(now - SILENT))
+            if anew and cursor.run(f"DELETE FROM runs WHERE {over}", *past):  # noqa: S608
+                cursor.run("DELETE FROM run_entries WHERE owner = ? AND run = ?", owner, name)
+                cursor.run("DELETE FROM run_messages WHERE owner = ? AND run = ?", owner, name)
             added = cursor.run(
                 "INSERT INTO runs (owner, id, model, status, summary, created, alive) VALUES (?, ?, ?, ?, ?, ?, ?) "
                 "ON CONFLICT DO NOTHING",
@@ -75,7 +102,52 @@ class Runs:
     async def end(self, owner: str, name: str, status: str, summary: bytes) -> None:
         """Note that a run is over, and how."""
         statement = "UPDATE runs SET status = ?, summary = ? WHERE owner = ? AND id = ? AND status = ?"
-        await self._engine.write(lambda cursor: cursor.run(statement, status, summary, owner, name, RUNNING))
+
+        def change(cursor: Cursor) -> None:
+            cursor.run(statement, status, summary, owner, name, RUNNING)
+            cursor.run("DELETE FROM run_messages WHERE owner = ? AND run = ?", owner, name)
+
+        await self._engine.write(change)
+
+    async def see(self, owner: str, name: str) -> Seen | None:
+        """Tell how far a run is."""
+
+        def look(cursor: Cursor) -> Seen | None:
+            columns = "status, summary, created, alive"
+            rows = cursor.rows(f"SELECT {columns} FROM runs WHERE owner = ? AND id = ?", owner, name)  # noqa: S608
+            if not rows:
+                return None
+            status, summary, created, alive = rows[0]
+            newest = "SELECT body FROM run_entries WHERE owner = ? AND run = ? ORDER BY place DESC LIMIT 1"
+            entries = cursor.rows(newest, owner, name)
+            return Seen(
+                status=_as_it_is(status, alive),
+                summary=bytes(summary),
+                created=created,
+                last=bytes(entries[0][0]) if entries else b"",
+            )
+
+        return await self._engine.read(look)
+
+    async def entries(self, owner: str, name: str, after: int) -> list[tuple[int, bytes]]:
+        """Return the entries of a run behind a place, each with its own."""
+        statement = "SELECT place, body FROM run_entries WHERE owner = ? AND run = ? AND place > ? ORDER BY place"
+        rows = await self._engine.read(lambda cursor: cursor.rows(statement, owner, name, after))
+        return [(place, bytes(body)) for place, body in rows]
+
+    async def say(self, said: Said) -> None:
+        """Leave a word for a run, wherever it is; what was said first about a topic holds."""
+        statement = (
+            "INSERT INTO run_messages (owner, run, topic, body, created) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        )
+        values = (said.owner, said.run, said.topic, said.body, int(time()))
+        await self._engine.write(lambda cursor: cursor.run(statement, *values))
+
+    async def heard(self) -> list[Said]:
+        """Return all that was said to runs that are not over."""
+        statement = "SELECT owner, run, topic, body FROM run_messages"
+        rows = await self._engine.read(lambda cursor: cursor.rows(statement))
+        return [Said(owner, run, topic, bytes(body)) for owner, run, topic, body in rows]
 
     async def find(self, owner: str, name: str) -> KeptRun | None:
         """Find a run, and all that was said in it."""
@@ -93,7 +165,7 @@ class Runs:
                 owner=owner,
                 id=name,
                 model=model,
-                status=INTERRUPTED if status == RUNNING and alive < time() - SILENT else status,
+                status=_as_it_is(status, alive),
                 summary=bytes(summary),
                 created=created,
                 entries=tuple(bytes(body) for (body,) in entries),
@@ -106,9 +178,14 @@ class Runs:
 
         def change(cursor: Cursor) -> bool:
             cursor.run("DELETE FROM run_entries WHERE owner = ? AND run = ?", owner, name)
+            cursor.run("DELETE FROM run_messages WHERE owner = ? AND run = ?", owner, name)
             return bool(cursor.run("DELETE FROM runs WHERE owner = ? AND id = ?", owner, name))
 
         return await self._engine.write(change)
+
+
+def _as_it_is(status: str, alive: int) -> str:
+    return INTERRUPTED if status == RUNNING and alive < time() - SILENT else status
 
 
 def _add(cursor: Cursor, owner: str, name: str, place: int, body: bytes) -> None:
@@ -121,3 +198,4 @@ def forget_runs(cursor: Cursor, limit: int) -> None:
     old = "SELECT 1 FROM runs WHERE runs.owner = run_entries.owner AND runs.id = run_entries.run AND created < ?"
     cursor.run(f"DELETE FROM run_entries WHERE EXISTS ({old})", limit)  # noqa: S608
     cursor.run("DELETE FROM runs WHERE created < ?", limit)
+    cursor.run("DELETE FROM run_messages WHERE created < ?", limit)

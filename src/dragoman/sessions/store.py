@@ -9,6 +9,7 @@ from time import time
 import msgspec
 from msgspec import structs
 
+from dragoman.sessions.claims import Claims
 from dragoman.sessions.engine import Cursor, Engine
 from dragoman.sessions.rows import (
     KEYS_OF_CHAIN,
@@ -40,6 +41,7 @@ class Store:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.runs = Runs(engine)
+        self.claims = Claims(engine)
 
     async def close(self) -> None:
         """Let go of the database."""
@@ -132,12 +134,10 @@ class Store:
 
         return await self._engine.write(change)
 
-    async def live(self, turn: Turn) -> None:
-        """Note that the answer to a turn is still being made."""
-        now = int(time())
-        await self._engine.write(
-            lambda cursor: cursor.run("UPDATE turns SET alive = ? WHERE key = ?", now, turn.key), lasting=False
-        )
+    async def progress(self, turn: Turn, reply: bytes) -> None:
+        """Put what is told of a turn while its answer is being made."""
+        statement = "UPDATE turns SET reply = ? WHERE key = ? AND status = 'in_progress'"
+        await self._engine.write(lambda cursor: cursor.run(statement, reply, turn.key), lasting=False)
 
     async def save(self, conversation: Conversation) -> None:
         """Keep a conversation as it is now; `Conflict` if somebody else has changed it."""

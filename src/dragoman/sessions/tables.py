@@ -60,6 +60,17 @@ STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
                 PRIMARY KEY (owner, run, place))""",
         ),
     ),
+    (
+        "0005-messages-and-claims",
+        (
+            """CREATE TABLE run_messages (
+                owner TEXT NOT NULL, run TEXT NOT NULL, topic TEXT NOT NULL, body {bytes} NOT NULL,
+                created BIGINT NOT NULL, PRIMARY KEY (owner, run, topic))""",
+            """CREATE TABLE claims (
+                owner TEXT NOT NULL, name TEXT NOT NULL, holder TEXT NOT NULL, alive BIGINT NOT NULL,
+                PRIMARY KEY (owner, name))""",
+        ),
+    ),
 )
 
 MIGRATIONS = "CREATE TABLE IF NOT EXISTS dragoman_steps (name TEXT PRIMARY KEY)"

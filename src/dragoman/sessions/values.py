@@ -51,8 +51,6 @@ class Turn(Struct, frozen=True, kw_only=True):
     created: int = 0
     delivered: bool = False
     """The client has got the answer, as far as can be known here."""
-    alive: int = 0
-    """When the answer was last seen being made, if it is made in the background."""
 
 
 class Conversation(Struct, frozen=True, kw_only=True):

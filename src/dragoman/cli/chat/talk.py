@@ -20,11 +20,10 @@ from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.gateway.agents.crew import compaction_of
-from dragoman.gateway.sessions.unfinished import Unfinished
+from dragoman.gateway.sessions.unfinished import Unfinished, begun, in_conversation, kept, written
 from dragoman.server.bench import Bench, open_bench
 from dragoman.server.watching import log
 from dragoman.server.watching.watch import Watch
-from dragoman.sessions.conversations import Opened
 from dragoman.sessions.values import Unavailable
 from dragoman.tools import Registry
 from dragoman.tools.results import encodable
@@ -88,7 +87,7 @@ class Talk:
         """Read what was said before in a conversation that is kept."""
         if self._wants.session:
             with _reaching_store():
-                self.history = (await self._opened()).messages
+                self.history = (await self._conversations.open(NOBODY, self._wants.session)).messages
 
     async def turn(self, prompt: str, tell: Callable[[Step], None]) -> RunEnded | None:
         """Say something and tell what happens then; None if it was stopped before it began."""
@@ -104,19 +103,22 @@ class Talk:
             ended = await self._ran(self.history, said, tell, f"run_{uuid4().hex}")
             self.history = self._after(ended, self.history, said)
             return ended
-        opened = await self._opened()
-        unfinished = Unfinished(self._conversations.runs, opened)
-        found = await unfinished.found()
-        before = () if self._anew else found
-        try:
-            run, recorder = unfinished.run, unfinished.recorder
-            ended = await self._ran(before, said, tell, run, recorder, untrusted=not opened.whole)
-            self.history = self._after(ended, before, said)
-            if self.history != opened.messages:
-                await self._conversations.keep(opened, self.history, self.role.model)
-                self._anew = False
-        finally:
-            await unfinished.close()
+        async with in_conversation(self._conversations, NOBODY, self._wants.session):
+            return await self._turn_kept(said, tell)
+
+    async def _turn_kept(self, said: Message, tell: Callable[[Step], None]) -> RunEnded | None:
+        unfinished = await begun(self._conversations, NOBODY, self._wants.session)
+        if self._anew:
+            unfinished = Unfinished(structs.replace(unfinished.opened, messages=()), ())
+        opened, before = unfinished.opened, unfinished.before
+        recorder = await written(self._conversations, unfinished)
+        ended = await self._ran(before, said, tell, unfinished.run, recorder, untrusted=not opened.whole)
+        self.history = self._after(ended, before, said)
+        if self.history != opened.messages:
+            await kept(self._conversations, unfinished, self.history, self.role.model)
+            self._anew = False
+        else:
+            await self._conversations.runs.forget(NOBODY, unfinished.run)
         return ended
 
     def _after(self, ended: RunEnded | None, before: tuple[Message, ...], said: Message) -> tuple[Message, ...]:
@@ -161,11 +163,8 @@ class Talk:
             recorder=recorder,
             price=role.price,
             compaction=compaction_of(role.compaction, self._model, role.model),
+            runtime=self.bench.connected.carrier.runtime,
         )
-
-    async def _opened(self) -> Opened:
-        opened = await self._conversations.open(NOBODY, self._wants.session)
-        return structs.replace(opened, messages=()) if self._anew else opened
 
     def answer(self, topic: str, *, yes: bool) -> None:
         """Answer what the turn waits for."""

@@ -1,13 +1,14 @@
 """Answer with tools of ours: the model and our tools run in turns, and the client's calls are handed to the client."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
+from functools import partial
 from uuid import uuid4
 
 from msgspec import structs
 
 from dragoman.agent import Agent as Loop
-from dragoman.agent import ApprovalAsked, RunEnded, Step, TurnEnded
+from dragoman.agent import Carrier, RunEnded, Runtime, Step, TurnEnded, Within
 from dragoman.core.parts import ToolCall, ToolResult
 from dragoman.core.request import Message, Request
 from dragoman.dialects.registry import dialect_named
@@ -21,6 +22,7 @@ from dragoman.gateway.ask import Ask
 from dragoman.gateway.model import Asker, UpstreamModel
 from dragoman.gateway.pulse import Pulse
 from dragoman.gateway.record import Record
+from dragoman.gateway.sessions.claimed import held
 from dragoman.gateway.sessions.keeping import Keeper
 from dragoman.gateway.sessions.runs import RunBook
 from dragoman.gateway.vetting import require_meaningful
@@ -33,8 +35,9 @@ from dragoman.tools import Executor
 class Agents:
     """Answers what asks for tools of ours."""
 
-    def __init__(self, roster: Roster, executor: Executor, store: Store) -> None:
+    def __init__(self, roster: Roster, executor: Executor, store: Store, carrier: Carrier) -> None:
         self.roster = roster
+        self._carrier = carrier
         self._executor = executor
         self._store = store
         self._asides = Asides(store)
@@ -49,9 +52,13 @@ class Agents:
         keeper: Keeper | None,
         *,
         model: Callable[[Asker, Record], UpstreamModel],
+        runtime: Runtime | None,
         pulse: Pulse | None,
     ) -> None:
-        """Run what is asked, and tell it; raise the `Problem` of a run that failed before anything was said."""
+        """Run what is asked, and tell it; raise the `Problem` of a run that failed before anything was said.
+
+        A run that goes on while nobody waits has its `runtime`.
+        """
         dialect = dialect_named(ask.dialect)
         # A choice may name a tool of ours.
         tools = (*crew.request.tools, *crew.registry.definitions, *crew.waiting.definitions)
@@ -63,25 +70,30 @@ class Agents:
             owner=ask.owner, dialect=ask.dialect, document=ask.call.body, strict=ask.strict, headers=ask.headers
         )
         asked = model(asker, record)
-        run = f"run_{uuid4().hex}"
+        run = f"run_{uuid4().hex if runtime is None else runtime.run}"
         executor = self._executor.of(crew.registry, ask.owner)
         # What nobody asked to be kept is not written down, but for what has to be put back.
-        book = RunBook(self._store.runs, ask.owner) if keeper is not None else None
+        book = RunBook(self._store.runs, ask.owner, anew=runtime is not None) if keeper is not None else None
         # A summary is nobody's request: nothing in it is told by its place in the client's.
         summing = model(Asker(owner=ask.owner), Record(owner=ask.owner, dialect=ask.dialect))
         loop = Loop(
             asked,
             executor,
-            limits=crew.limits,
+            # Nobody can be asked: what needs somebody's word is not done.
+            limits=structs.replace(crew.limits, approval=0.0),
             destinations=crew.destinations,
             price=crew.price,
             compaction=compaction_of(crew.compaction, summing, crew.request.model),
             recorder=book,
+            runtime=self._carrier.runtime if runtime is None else partial(Within, outer=runtime),
         )
-        telling = Telling(dialect, crew, run, lambda: asked.spoken, whole=pulse is None)
+        telling = Telling(dialect, crew, run, lambda: asked.speaker(crew.request.model), whole=pulse is None)
         delivery = Delivery(dialect, crew, telling, ask, exchange, record, keeper, self._asides)
-        request, telling.approved = await self._prepared(crew, ask, record)
-        async with aclosing(self._steps(loop, request, run, ask.owner)) as steps:
+        async with AsyncExitStack() as stack:
+            if keeper is not None and keeper.conversation is not None:
+                await stack.enter_async_context(held(self._store, keeper.conversation))
+            request, telling.approved = await self._prepared(crew, ask, record)
+            steps = await stack.enter_async_context(aclosing(self._steps(loop, request, run, ask.owner)))
             if pulse is None:
                 await delivery.whole(steps)
             else:
@@ -108,14 +120,12 @@ class Agents:
         return structs.replace(request, messages=settling.messages, tools=tools), settling.run
 
     async def _steps(self, loop: Loop, request: Request, run: str, owner: str) -> AsyncGenerator[Step]:
-        """Iterate the steps of a run in which nobody can be asked: what needs somebody's word is not done."""
+        """Iterate the steps of a run, and remember what it said if it read something untrusted."""
         doubted = await self._trust.is_doubted(owner, request.messages)
         said: list[Message] = []
         async with aclosing(loop.steps(request, run=run, untrusted=doubted)) as steps:
             async for step in steps:
                 match step:
-                    case ApprovalAsked():
-                        loop.answer(run, step.topic, "deny")
                     case TurnEnded():
                         said += step.messages
                     case RunEnded(untrusted=True):

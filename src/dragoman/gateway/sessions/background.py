@@ -1,142 +1,160 @@
 """Answers that are made while nobody waits for them: asked for with `background`, looked at and cancelled by id.
 
-Such a turn is kept as soon as it is asked for, and again when it is answered. While it is made, its maker says every
-few seconds that it is alive, so that other processes, and later ones, can tell a slow answer from one that never comes.
+Rules: such a turn is kept as soon as it is asked for, and again when it is answered; making the answer is a run that
+the carrier carries, so it can be watched and cancelled from every process. What was said until a run was cancelled,
+failed or was interrupted stays. One that was interrupted is found out by whoever asks for it next.
 """
 
-import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from time import time
 
+import msgspec
 from msgspec import structs
 
-from dragoman.core.events import Started
+from dragoman.agent import Carrier, Order, Runtime
+from dragoman.core.events import Failed, Started
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.observe import Observers
 from dragoman.gateway.record import Record
 from dragoman.gateway.relay import Relay
+from dragoman.gateway.sessions.echo import Echo
+from dragoman.gateway.sessions.emitting import Emitting
 from dragoman.gateway.sessions.keeping import Keeper, Question, unavailable
 from dragoman.gateway.sessions.naming import response_name
 from dragoman.gateway.sessions.opening import Opened
-from dragoman.http.exchange import Unheard
+from dragoman.gateway.sessions.sofar import SoFar
 from dragoman.sessions.store import Store
-from dragoman.sessions.values import Turn, Unavailable
+from dragoman.sessions.values import Conflict, Turn, Unavailable
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import spliced
 from dragoman.wire.sse import SseReader
 
-_BETWEEN_SIGNS = 5.0
-_SILENT = 30.0
-"""Seconds without a sign of life after which an answer will never come."""
+_KIND = "response"
+_IN_PROGRESS = "in_progress"
+_GONE = "the gateway that made this answer is gone"
+_OPENED = msgspec.msgpack.Decoder(Opened)
 
 
 class Background:
     """Makes answers in the background."""
 
-    def __init__(self, store: Store, relay: Relay, observers: Observers) -> None:
+    def __init__(self, store: Store, relay: Relay, observers: Observers, carrier: Carrier) -> None:
         self.store = store
         self._relay = relay
         self._observers = observers
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._carrier = carrier
+        self._done: dict[str, Callable[[], object]] = {}
+        carrier.serve(_KIND, self._make)
 
-    async def begin(self, opened: Opened, done: Callable[[], object]) -> bytes:
-        """Begin an answer; return what its client is told meanwhile. `done` is called when it is over."""
-        question = opened.question
-        if opened.ask.call.stream:
-            raise Problem("unsupported", "a background response cannot be streamed here", where="/stream")
+    async def begin(self, opened: Opened, done: Callable[[], object]) -> Turn:
+        """Begin an answer; return it as its client is told of it meanwhile. `done` is called when it is over."""
+        question, ask = opened.question, opened.ask
+        if self._relay.runs(ask):
+            # What tools do takes long: it is told piece by piece, so that what was done is known at any time.
+            ask = structs.replace(ask, call=structs.replace(ask.call, stream=True))
         told = _begun(question)
         turn = structs.replace(
-            question.turn,
-            id=response_name(told),
-            reply=told,
-            status="in_progress",
-            created=int(time()),
-            alive=int(time()),
+            question.turn, id=response_name(told), reply=told, status=_IN_PROGRESS, created=int(time())
         )
+        opened = structs.replace(opened, ask=ask, question=structs.replace(question, turn=turn))
+        order = Order(owner=turn.owner, run=turn.id, kind=_KIND, document=msgspec.msgpack.encode(opened))
         try:
             await self.store.add(turn)
-        except Unavailable:
+            self._done[turn.id] = done
+            await self._carrier.start(order)
+        except (Unavailable, Conflict):
+            self._done.pop(turn.id, None)
             raise unavailable() from None
-        question = structs.replace(question, turn=turn)
-        task = asyncio.create_task(self._make(structs.replace(opened, question=question), done))
-        self._tasks[turn.key] = task
-        task.add_done_callback(lambda _: self._tasks.pop(turn.key, None))
-        return told
+        return turn
 
     async def cancel(self, turn: Turn) -> bytes:
         """Cancel an answer that is being made; return it as it is then."""
         if lookup(turn.reply, "/background") != ("/background", b"true"):
             raise Problem("invalid_request", "Cannot cancel a synchronous response.", where="/response_id")
-        if turn.status != "in_progress":
+        if turn.status != _IN_PROGRESS:
             return turn.reply
-        stopped = _with_status(turn, "cancelled")
-        if await self.store.finish(stopped):
-            self.stop(turn)
-            return stopped.reply
-        now = await self.store.turn(turn.owner, turn.id)
-        return now.reply if now is not None else stopped.reply
+        await self._carrier.cancel(turn.owner, turn.id)
+        return (await self._settled(turn, "cancelled")).reply
 
-    def stop(self, turn: Turn) -> None:
+    async def stop(self, turn: Turn) -> None:
         """Make no more of an answer."""
-        if turn.key in self._tasks:
-            self._tasks[turn.key].cancel()
+        if turn.status == _IN_PROGRESS:
+            await self._carrier.cancel(turn.owner, turn.id)
 
-    async def close(self) -> None:
-        """Stop making answers; those that are not done are told as failed."""
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    async def as_it_is(self, turn: Turn) -> Turn:
+        """Return a turn as it is now: one whose answer nobody makes any more has failed."""
+        if turn.status != _IN_PROGRESS:
+            return turn
+        state = await self._carrier.state(turn.owner, turn.id)
+        if state is not None and state.status == "running":
+            return turn
+        return await self._settled(turn, "failed", _GONE)
 
-    async def _make(self, opened: Opened, done: Callable[[], object]) -> None:
-        ask = opened.ask
+    async def events(self, turn: Turn, after: int = -1) -> AsyncGenerator[bytes]:
+        """Iterate the events of an answer behind one of them, those that are to come too."""
+        reader = SseReader()
+        async for piece in self._carrier.watch(turn.owner, turn.id):
+            async for event in behind(piece, after, reader):
+                yield event
+
+    async def _settled(self, turn: Turn, status: str, message: str = "") -> Turn:
+        """Keep a turn of whose answer no more will come, with what was said of it."""
+        so_far = SoFar(turn)
+        state = await self._carrier.state(turn.owner, turn.id)
+        if state is not None and state.status != "running":
+            async for piece in self._carrier.watch(turn.owner, turn.id):
+                so_far.feed(piece)
+        ended = so_far.turn(status, message)
+        if await self.store.finish(ended):
+            return ended
+        return await self.store.turn(turn.owner, turn.id) or ended
+
+    async def _make(self, order: Order, runtime: Runtime) -> bytes:
+        opened = _OPENED.decode(order.document)
+        question, ask = opened.question, opened.ask
+        turn = question.turn
         record = Record(owner=ask.owner, dialect=ask.dialect, operation="generate", model=ask.call.model)
         self._observers.begin(record)
-        signs = asyncio.create_task(self._live(opened.question.turn))
+        so_far = SoFar(turn)
+        # Nobody waits for a status, and a loop tries again by itself: what it says is told at once.
+        exchange = Emitting(runtime, so_far, started=ask.call.stream and self._relay.runs(ask))
         try:
-            await self._relay.answer(opened.ask, Unheard(), record, Keeper(self.store, opened.question))
+            with contextlib.suppress(Unavailable):
+                await self.store.progress(turn, spliced(turn.reply, "status", json.encode(_IN_PROGRESS)))
+            await self._relay.answer(ask, exchange, record, Keeper(self.store, question), runtime)
+            failure = record.problem
         except Problem as problem:
-            record.problem, record.outcome = problem, "failed"
-            await self._fail(opened.question.turn, problem)
+            record.problem, record.outcome, failure = problem, "failed", problem
         except Exception as error:  # noqa: BLE001  whoever asks for the answer is owed one
             record.crash, record.outcome = error, "failed"
-            await self._fail(opened.question.turn, Problem("internal", f"the gateway failed, at {record.id}"))
-        except asyncio.CancelledError:
-            record.outcome = "left"
-            await self._fail(opened.question.turn, Problem("cancelled", "the gateway was stopped"))
-            raise
+            failure = Problem("internal", f"the gateway failed, at {record.id}")
         finally:
-            done()
-            signs.cancel()
+            if order.run in self._done:
+                self._done.pop(order.run)()
+            record.outcome = "left" if record.outcome == "open" else record.outcome
             record.close()
             self._observers.end(record)
-
-    async def _fail(self, turn: Turn, problem: Problem) -> None:
-        error = json.encode({"code": "server_error", "message": problem.message})
-        failed = _with_status(turn, "failed")
-        with contextlib.suppress(Unavailable):
-            await self.store.finish(structs.replace(failed, reply=spliced(failed.reply, "error", error)))
-
-    async def _live(self, turn: Turn) -> None:
-        while True:
-            await asyncio.sleep(_BETWEEN_SIGNS)
+        if failure is not None:
+            if ask.call.stream and not exchange.ended:
+                await exchange.end(_failed(question, failure))
             with contextlib.suppress(Unavailable):
-                await self.store.live(turn)
+                await self.store.finish(so_far.turn("failed", failure.message))
+        return b""
 
 
-def as_it_is(turn: Turn) -> bytes:
-    """Return an answer as it is told now: one whose maker is gone has failed."""
-    if turn.status != "in_progress" or time() - turn.alive < _SILENT:
-        return turn.reply
-    error = json.encode({"code": "server_error", "message": "the gateway that made this answer is gone"})
-    return spliced(_with_status(turn, "failed").reply, "error", error)
+async def behind(events: bytes, after: int, reader: SseReader | None = None) -> AsyncGenerator[bytes]:
+    """Iterate the events that come behind the one with a number."""
+    for frame in (reader or SseReader()).feed(events):
+        if after < 0 or _number(frame.data) > after:
+            yield b"event: %b\ndata: %b\n\n" % (frame.event.encode(), frame.data)
 
 
-def _with_status(turn: Turn, status: str) -> Turn:
-    return structs.replace(turn, status=status, reply=spliced(turn.reply, "status", json.encode(status)))
+def _number(data: bytes) -> int:
+    found = lookup(data, "/sequence_number")
+    return int(found[1]) if found is not None else -1
 
 
 def _begun(question: Question) -> bytes:
@@ -145,6 +163,11 @@ def _begun(question: Question) -> bytes:
     encoder = dialect_named(turn.dialect).encoder(None)
     (event, *_) = SseReader().feed(encoder.feed(Started("", turn.model, int(time()))))
     told = bytes(json.decode_object(event.data)[question.below])
-    for name, raw in question.members.items():
-        told = spliced(told, name, raw)
-    return spliced(told, "status", b'"queued"')
+    return spliced(Echo(question.members, "").whole(told), "status", b'"queued"')
+
+
+def _failed(question: Question, problem: Problem) -> bytes:
+    """Return the events of an answer that failed before it could say so itself."""
+    encoder = dialect_named(question.turn.dialect).encoder(None)
+    told = encoder.feed(Started("", question.turn.model)) + encoder.feed(Failed(problem))
+    return Echo(question.members, question.below).events(told)

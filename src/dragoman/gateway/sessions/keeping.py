@@ -52,6 +52,11 @@ class Keeper:
         self._kept: Turn | None = None
         self.begin()
 
+    @property
+    def conversation(self) -> Conversation | None:
+        """The conversation in which the answer is kept, as it was when the question came."""
+        return self._question.conversation
+
     def begin(self) -> None:
         """Listen from the beginning: an attempt that came to nothing is forgotten."""
         self._decoder = self._dialect.decoder()

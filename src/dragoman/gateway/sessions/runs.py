@@ -45,12 +45,16 @@ class _Page(Struct):
 
 
 class RunBook:
-    """Writes down the runs of one owner. It is an agent's `Recorder`."""
+    """Writes down the runs of one owner. It is an agent's `Recorder`.
 
-    def __init__(self, runs: Runs, owner: str, between_signs: float = _BETWEEN_SIGNS) -> None:
+    With `anew` a run takes the place of one of its name that is over, or was interrupted.
+    """
+
+    def __init__(self, runs: Runs, owner: str, between_signs: float = _BETWEEN_SIGNS, *, anew: bool = False) -> None:
         self._runs = runs
         self._owner = owner
         self._between_signs = between_signs
+        self._anew = anew
         self._pages: dict[str, _Page] = {}
 
     async def begin(self, run: str, request: Request) -> None:
@@ -58,7 +62,7 @@ class RunBook:
         # Before it is written: what is cancelled meanwhile may have been written all the same, and is ended then.
         self._pages[run] = _Page(asyncio.create_task(self._live(run)))
         try:
-            await self._runs.begin(self._owner, run, request.model, preserved(request.messages))
+            await self._runs.begin(self._owner, run, request.model, preserved(request.messages), anew=self._anew)
         except (Conflict, Unavailable) as error:
             self._pages.pop(run).signs.cancel()
             taken = Problem("conflict", f"there is a run {run!r} already")

@@ -1,43 +1,97 @@
-"""Turns that a process began and did not live to end: what was said and done in them is where the next one goes on.
+"""Turns that were begun and not kept: what was said and done in them is where the next one goes on.
 
-Rules: while a turn runs, its run is written down under the state of the conversation that it goes on from. When the
-conversation is kept, the run is forgotten: nothing stands there twice. Found again is only what was interrupted.
+Rules: whoever runs a turn has claimed its conversation. While it runs, it is written down under the state of the
+conversation that it goes on from. When the conversation is kept, what was written is forgotten: nothing stands there
+twice. So whatever is found is of a turn whose process is gone, or which failed or was cancelled. One in which nothing
+came is not gone on from: asking again is asking once.
 """
 
 import contextlib
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
+from msgspec import Raw, Struct, json
+
+from dragoman.core.parts import ToolResult
+from dragoman.core.preserved import preserved, restored
 from dragoman.core.request import Message, leading_systems
+from dragoman.gateway.sessions.claimed import claimed
 from dragoman.gateway.sessions.runs import RunBook, past_run
-from dragoman.sessions.conversations import Opened
-from dragoman.sessions.runs import INTERRUPTED, RUNNING, Runs
-from dragoman.sessions.values import Unavailable
+from dragoman.sessions.conversations import Conversations, Opened
+from dragoman.sessions.values import Conversation, Unavailable
 
 
-class Unfinished:
-    """The run of one turn, from what was left before it to its own end."""
+class Unfinished(Struct, frozen=True):
+    """A conversation at the beginning of a turn."""
 
-    def __init__(self, runs: Runs, opened: Opened) -> None:
-        self._runs = runs
-        self._owner = opened.kept.owner
-        self._messages = opened.messages
-        self.run = f"{opened.kept.id}@{opened.kept.revision}"
-        self.recorder: RunBook | None = None
-        """Writes the run down; None while another process may still be at the same place."""
+    opened: Opened
+    before: tuple[Message, ...]
+    """What was said so far, in a turn that was not kept too."""
 
-    async def found(self) -> tuple[Message, ...]:
-        """Return what was said so far, and what was said and done in an interrupted turn after that."""
-        past = await past_run(self._runs, self._owner, self.run)
-        if past is not None and past.status == RUNNING:
-            return self._messages
-        if past is not None:
-            await self._runs.forget(self._owner, self.run)
-        self.recorder = RunBook(self._runs, self._owner)
-        if past is None or past.status != INTERRUPTED:
-            return self._messages
-        return past.history[leading_systems(past.history) :]
+    @property
+    def run(self) -> str:
+        """The name under which the turn is written down."""
+        return _place(self.opened)
 
-    async def close(self) -> None:
-        """Forget the run: how it ended is known to whoever asked."""
-        if self.recorder is not None:
-            with contextlib.suppress(Unavailable):
-                await self._runs.forget(self._owner, self.run)
+
+class _Packed(Struct, frozen=True):
+    name: str
+    kept: Conversation
+    messages: Raw
+    before: Raw
+    whole: bool
+
+
+def packed(unfinished: Unfinished) -> str:
+    """Write a beginning down, as a step returns it."""
+    opened = unfinished.opened
+    said, before = Raw(preserved(opened.messages)), Raw(preserved(unfinished.before))
+    return json.encode(_Packed(opened.name, opened.kept, said, before, opened.whole)).decode()
+
+
+def unpacked(text: str) -> Unfinished:
+    """Read a beginning that was written down."""
+    found = json.decode(text, type=_Packed)
+    opened = Opened(found.name, restored(bytes(found.messages)), found.kept, found.whole)
+    return Unfinished(opened, restored(bytes(found.before)))
+
+
+async def begun(conversations: Conversations, owner: str, name: str) -> Unfinished:
+    """Open a conversation that is claimed, to begin a turn in it."""
+    opened = await conversations.open(owner, name)
+    past = None if opened.is_over else await past_run(conversations.runs, owner, _place(opened))
+    if past is None or _is_question(past.history[-1]):
+        return Unfinished(opened, opened.messages)
+    return Unfinished(opened, past.history[leading_systems(past.history) :])
+
+
+async def written(conversations: Conversations, unfinished: Unfinished) -> RunBook:
+    """Return what writes the turn down, in place of the one before it."""
+    owner = unfinished.opened.kept.owner
+    await conversations.runs.forget(owner, unfinished.run)
+    return RunBook(conversations.runs, owner)
+
+
+async def kept(conversations: Conversations, unfinished: Unfinished, said: tuple[Message, ...], model: str) -> None:
+    """Keep the conversation as it is after the turn."""
+    await conversations.keep(unfinished.opened, said, model)
+    with contextlib.suppress(Unavailable):
+        await conversations.runs.forget(unfinished.opened.kept.owner, unfinished.run)
+
+
+@asynccontextmanager
+async def in_conversation(
+    conversations: Conversations, owner: str, name: str, *, patience: float = 0.0
+) -> AsyncGenerator[None]:
+    """Hold a conversation for a turn; a `Problem` if another turn is under way, here or in another process."""
+    words = f"another call is at work in the session {name!r}: ask again when it has ended, or in half a minute"
+    async with claimed(conversations.claims, owner, conversations.claim_of(name), words=words, patience=patience):
+        yield
+
+
+def _place(opened: Opened) -> str:
+    return f"{opened.kept.id}@{opened.kept.revision}"
+
+
+def _is_question(message: Message) -> bool:
+    return message.role != "assistant" and not any(isinstance(part, ToolResult) for part in message.parts)

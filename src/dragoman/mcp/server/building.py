@@ -11,10 +11,10 @@ from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
 
+from dragoman.agent import Carrier
 from dragoman.mcp.server.fixtures import asking, contents, jobs, reading, rounds
 from dragoman.mcp.server.refusals import SpeakingServer, refuse_unknown
-from dragoman.mcp.server.shelf import Shelf
-from dragoman.mcp.server.tasks import Support, Tasks
+from dragoman.mcp.server.tasks import TTL, Task, Tasks
 
 Mount = Callable[[MCPServer[Any]], None]
 _INSTRUCTIONS = (
@@ -23,11 +23,17 @@ _INSTRUCTIONS = (
 )
 
 
-def build(
-    mounts: Sequence[Mount], shelf: Shelf, support: Mapping[str, Support], *, version: str = "", fixtures: bool = False
+def build(  # noqa: PLR0913  each with its name
+    mounts: Sequence[Mount],
+    carrier: Carrier,
+    tools: Mapping[str, Task],
+    *,
+    version: str = "",
+    fixtures: bool = False,
+    ttl: float = TTL,
 ) -> MCPServer[Any]:
     """Return a server with what the mounts offer, and the fixtures of the conformance suite if those are wanted."""
-    tasks = Tasks(shelf, {**support, **jobs.SUPPORT} if fixtures else support)
+    tasks = Tasks(carrier, {**tools, **jobs.TASKS} if fixtures else tools, ttl)
     server = _quietly(
         lambda: SpeakingServer(
             "dragoman",

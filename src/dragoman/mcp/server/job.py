@@ -1,21 +1,19 @@
-"""One long run of a tool: what is known of it, and the questions it waits for.
+"""One long run of a tool, as its work sees it: what a client is told of it, and what it is asked.
 
-Rules: a call becomes a job when its tool says `begin`; until then it is an ordinary call, so that what can be said at
-once is said at once. A job ends once. What it asks is answered key by key, and it goes on when the last one is there.
+Rules: every change is emitted as a whole, so that what was emitted last is what is true now. A question is open until
+it is answered, or nobody waits for it any more. A job ends once.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from contextvars import ContextVar
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from time import monotonic
 from typing import Any, Literal
-from uuid import uuid4
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, field, structs
+
+from dragoman.agent import Runtime
 
 Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
-ENDED = frozenset({"completed", "failed", "cancelled"})
 POLL = 1000
 """Milliseconds after which it is worth asking again."""
 
@@ -25,7 +23,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class Told(Struct, kw_only=True, rename="camel", omit_defaults=True):
+class Told(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What a client is told of a job, in the protocol's words."""
 
     task_id: str
@@ -38,102 +36,87 @@ class Told(Struct, kw_only=True, rename="camel", omit_defaults=True):
     result: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
     input_requests: dict[str, Any] | None = None
+    meta: dict[str, Any] | None = field(default=None, name="_meta")
+
+
+def fresh(name: str, ttl: float, meta: Mapping[str, Any]) -> Told:
+    """Return what is told of a job that begins."""
+    return Told(
+        task_id=name,
+        status="working",
+        created_at=(begun := now()),
+        last_updated_at=begun,
+        ttl_ms=int(ttl * 1000),
+        poll_interval_ms=POLL,
+        meta=dict(meta) or None,
+    )
+
+
+def changed(told: Told, status: Status, **more: Any) -> Told:
+    """Return what is told after a change."""
+    return structs.replace(told, status=status, last_updated_at=now(), **more)
+
+
+def written(told: Told) -> bytes:
+    """Write what is told as one line."""
+    return msgspec.json.encode(told) + b"\n"
+
+
+def read(lines: bytes) -> Told:
+    """Read the last line of what was told."""
+    return msgspec.json.decode(lines.rstrip(b"\n").rpartition(b"\n")[2], type=Told)
 
 
 class Job:
     """A run that somebody may ask about."""
 
-    def __init__(self, owner: str, ttl: float, keep: Callable[["Job"], Awaitable[None]]) -> None:
-        self.id = uuid4().hex
+    def __init__(self, owner: str, runtime: Runtime, told: Told) -> None:
         self.owner = owner
-        self.begun = asyncio.Event()
-        self.task: asyncio.Task[Any] | None = None
-        self.status: Status = "working"
-        self.result: dict[str, Any] | None = None
-        self.error: dict[str, Any] | None = None
-        self._keep = keep
-        self._ttl = ttl
-        self._created = self._updated = now()
-        self._since = monotonic()
-        self._message = ""
+        self.runtime = runtime
+        self.told = told
         self._questions: dict[str, Any] = {}
-        self._answers: dict[str, Any] = {}
-        self._answered = asyncio.Event()
+        self._answered: set[str] = set()
 
-    @property
-    def has_ended(self) -> bool:
-        """Tell whether nothing more will happen."""
-        return self.status in ENDED
-
-    @property
-    def age(self) -> float:
-        """Seconds since the call came."""
-        return monotonic() - self._since
-
-    @property
-    def told(self) -> Told:
-        """What a client is told of it now."""
-        return Told(
-            task_id=self.id,
-            status=self.status,
-            created_at=self._created,
-            last_updated_at=self._updated,
-            ttl_ms=int(self._ttl * 1000),
-            poll_interval_ms=POLL,
-            status_message=self._message,
-            result=self.result,
-            error=self.error,
-            input_requests=dict(self._questions) if self._questions else None,
-        )
-
-    async def begin(self) -> None:
-        """Become a job: from here on the client asks for the result."""
-        if not self.begun.is_set():
-            await self._keep(self)
-            self.begun.set()
-
-    def say(self, message: str) -> None:
+    async def say(self, message: str) -> None:
         """Tell how far it is."""
-        self._message = message
-        self._updated = now()
+        await self._tell(structs.replace(self.told, last_updated_at=now(), status_message=message))
+
+    async def question(self, topic: str, asked: Any) -> None:
+        """Ask something; who waits for the answer says when it is there."""
+        if topic not in self._answered:
+            self._questions[topic] = asked
+            await self._tell_questions()
+
+    async def wait(self, topic: str, timeout: float | None = None) -> Any:  # noqa: ASYNC109  an engine keeps the time
+        """Return the answer to a question; `TimeoutError` if there is none."""
+        try:
+            answer = await self.runtime.wait(topic, timeout)
+        except TimeoutError:
+            await self._close(topic)
+            raise
+        await self._close(topic)
+        return answer
 
     async def ask(self, questions: Mapping[str, Any]) -> dict[str, Any]:
         """Wait until the client has answered every question, each under its key."""
         self._questions.update(questions)
-        self._answered.clear()
-        self._change("input_required")
-        await self._answered.wait()
-        return {key: self._answers.pop(key) for key in questions}
+        await self._tell_questions()
+        return {topic: await self.wait(topic) for topic in questions}
 
-    def answer(self, answers: Mapping[str, Any]) -> None:
-        """Take what the client answers; what nobody asked is let go."""
-        for key in answers.keys() & self._questions.keys():
-            self._answers[key] = answers[key]
-            del self._questions[key]
-        if not self._questions and self.status == "input_required":
-            self._change("working")
-            self._answered.set()
+    def end(self, *, result: dict[str, Any] | None = None, error: dict[str, Any] | None = None) -> bytes:
+        """Return what is told of it from now on."""
+        status: Status = "completed" if error is None else "failed"
+        return written(changed(self.told, status, result=result, error=error, input_requests=None))
 
-    def end(self, status: Status, *, result: dict[str, Any] | None = None, error: dict[str, Any] | None = None) -> None:
-        """End it, if it has not ended before."""
-        if not self.has_ended:
-            self.result, self.error = result, error
-            self._questions.clear()
-            self._change(status)
+    async def _close(self, topic: str) -> None:
+        self._answered.add(topic)
+        if self._questions.pop(topic, None) is not None:
+            await self._tell_questions()
 
-    def _change(self, status: Status) -> None:
-        self.status = status
-        self._updated = now()
+    async def _tell_questions(self) -> None:
+        status: Status = "input_required" if self._questions else "working"
+        await self._tell(changed(self.told, status, input_requests=dict(self._questions) or None))
 
-
-_JOB: ContextVar[Job | None] = ContextVar("dragoman_mcp_job", default=None)
-
-
-def current_job() -> Job | None:
-    """Return the job this call may become; None where the client knows no tasks."""
-    return _JOB.get()
-
-
-def enter(job: Job) -> None:
-    """Mark the context of a task as working for a job."""
-    _JOB.set(job)
+    async def _tell(self, told: Told) -> None:
+        self.told = told
+        await self.runtime.emit(written(told))

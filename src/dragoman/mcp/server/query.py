@@ -1,36 +1,42 @@
 """The tool `query`: a model that works with tools until it has an answer.
 
 Rules: the answer is text, and the same with its numbers is structured. What goes wrong is a failed result with words
-that the host's model can act on. A host that knows tasks gets one; all others wait, and hear how far it is.
+that the host's model can act on, and the name of the conversation: what was said and done until then is where the next
+call goes on. A host that knows tasks gets one; all others wait, and hear how far it is.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
 from typing import Annotated, Any
 from uuid import uuid4
 
+import msgspec
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import CallToolResult, ContentBlock, TextContent, ToolAnnotations
-from msgspec import structs
+from msgspec import Struct
 from pydantic import BaseModel, Field
 
 from dragoman.agent import Agent, ApprovalAsked, Limits, RunEnded, Statistics, Step
 from dragoman.core.parts import Media, Refusal, Text
+from dragoman.core.preserved import preserved, restored
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, Thinking
-from dragoman.gateway.sessions.unfinished import Unfinished
+from dragoman.gateway.sessions.unfinished import begun, in_conversation, kept, packed, unpacked, written
 from dragoman.mcp.bridge import content_to
-from dragoman.mcp.server.approving import Approver
+from dragoman.mcp.server.approving import WAIT
 from dragoman.mcp.server.asking import Effort, Part, question
 from dragoman.mcp.server.caller import Caller, caller_of
-from dragoman.mcp.server.job import current_job
-from dragoman.mcp.server.progress import Progress
+from dragoman.mcp.server.hosts import Behind, Host, Waiting, elicits
+from dragoman.mcp.server.job import Job
+from dragoman.mcp.server.progress import progress_of
 from dragoman.mcp.server.service import Service
+from dragoman.mcp.server.tasks import Task, current_desk
 from dragoman.sessions.values import Unavailable
 
 NAME = "query"
 AnyContext = Context[Any, Any]
+_UNREACHABLE = "the store of conversations cannot be reached now: ask again later"
 _TITLE = "Ask a model with tools"
 _DESCRIPTION = (
     "Ask a model that can read web pages and use the tools configured here. It works in several turns until it has an "
@@ -60,16 +66,34 @@ class Answer(BaseModel):
     statistics: Numbers
 
 
+class Wish(Struct, frozen=True, kw_only=True):
+    """What a call asks, once it is known that it can be asked."""
+
+    session: str
+    model: str
+    said: bytes
+    effort: Effort | None = None
+    turns: int
+    seconds: float
+    """How long the user can be waited for, by who asks with a task."""
+
+
 class Query:
     """Answers calls of the tool."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._answering: set[asyncio.Task[CallToolResult]] = set()
 
     def mount(self, server: MCPServer[Any]) -> None:
         """Offer the tool."""
         hints = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
         server.add_tool(self.query, NAME, _TITLE, _DESCRIPTION, hints)
+
+    @property
+    def task(self) -> Task:
+        """How the tool is run as a task."""
+        return Task("optional", self._carried)
 
     async def query(  # noqa: PLR0913  the arguments of the tool
         self,
@@ -83,25 +107,47 @@ class Query:
         max_turns: Annotated[int | None, Field(description="how often the model may use tools", ge=1)] = None,
     ) -> Annotated[CallToolResult, Answer]:
         """Answer a call."""
-        caller = caller_of(ctx.request_context)
+        caller, most = caller_of(ctx.request_context), self._service.settings.max_turns
         try:
-            asked = Request(
+            said = Message(role="user", parts=question(prompt, parts))
+            wish = Wish(
+                session=session_id or uuid4().hex,
                 model=self._model(model, caller),
-                messages=(Message(role="user", parts=question(prompt, parts)),),
-                thinking=Thinking(effort=thinking) if thinking is not None else None,
-                stream=True,
+                said=preserved([said]),
+                effort=thinking,
+                turns=min(max_turns or most, most),
+                seconds=WAIT if elicits(ctx) else 0.0,
             )
-            job = current_job()
-            if job is not None:
-                await job.begin()
-            most = self._service.settings.max_turns
-            turns = min(max_turns or most, most)
-            async with self._service.conversations.lock(caller.owner, session_id or uuid4().hex):
-                return await self._in_conversation(session_id or "", asked, turns, caller, ctx)
+            desk = current_desk()
+            if desk is not None:
+                await desk.begin(msgspec.json.encode(wish), session_id=wish.session)
+                return CallToolResult(content=[], is_error=True)
         except Problem as problem:
-            return _failed(problem.message)
+            return _refused(problem.message)
         except Unavailable:
-            return _failed("the store of conversations cannot be reached now: ask again later")
+            return _refused(_UNREACHABLE)
+        return await self._waited_for(self._answer(wish, caller.owner, Waiting(ctx, self._service.carrier)))
+
+    async def _waited_for(self, answer: Coroutine[Any, Any, CallToolResult]) -> CallToolResult:
+        """Answer in a task of its own: the SDK cancels a call at every wait, and what was begun has to be ended."""
+        answering = asyncio.create_task(answer)
+        self._answering.add(answering)
+        answering.add_done_callback(self._answering.discard)
+        try:
+            return await asyncio.shield(answering)
+        except asyncio.CancelledError:
+            answering.cancel()
+            raise
+
+    async def close(self) -> None:
+        """Stop what is still waited for."""
+        for answering in self._answering:
+            answering.cancel()
+        await asyncio.gather(*self._answering, return_exceptions=True)
+
+    async def _carried(self, job: Job, document: bytes) -> CallToolResult:
+        wish = msgspec.json.decode(document, type=Wish)
+        return await self._answer(wish, job.owner, Behind(job, wish.seconds))
 
     def _model(self, named: str | None, caller: Caller) -> str:
         model = named or self._service.settings.model
@@ -111,69 +157,95 @@ class Query:
             raise Problem("permission", f"this key may not ask for the model {model!r}")
         return model
 
-    async def _in_conversation(
-        self, name: str, asked: Request, turns: int, caller: Caller, ctx: AnyContext
-    ) -> CallToolResult:
-        service, approver = self._service, Approver(ctx)
-        limits = Limits(turns=turns, seconds=service.settings.seconds, approval=approver.seconds)
-        opened = await service.conversations.open(caller.owner, name)
+    async def _answer(self, wish: Wish, owner: str, host: Host) -> CallToolResult:
+        conversations, patience = self._service.conversations, self._service.settings.seconds
+        try:
+            async with in_conversation(conversations, owner, wish.session, patience=patience):
+                ended = await self._in_conversation(wish, owner, host)
+        except Problem as problem:
+            return _failed(problem.message, wish)
+        except Unavailable:
+            return _failed(_UNREACHABLE, wish)
+        finally:
+            host.close()
+        if ended.problem is not None:
+            return _failed(ended.problem.message, wish, ended)
+        return _answered(ended, wish)
+
+    async def _in_conversation(self, wish: Wish, owner: str, host: Host) -> RunEnded:
+        service, conversations = self._service, self._service.conversations
+
+        async def opened() -> str:
+            return packed(await begun(conversations, owner, wish.session))
+
+        unfinished = unpacked(await host.step("open", opened))
         system = service.settings.system
         head = (Message(role="system", parts=(Text(text=system),)),) if system else ()
-        model, destinations = service.model(caller.owner), service.settings.destinations
-        unfinished = Unfinished(service.conversations.runs, opened)
-        before = (*head, *await unfinished.found())
-        executor = service.executor.of(owner=caller.owner)
-        agent = Agent(model, executor, limits=limits, destinations=destinations, recorder=unfinished.recorder)
-        request = structs.replace(asked, messages=(*before, *asked.messages))
-        try:
-            # What was cut off at the beginning may have been anything.
-            steps = agent.steps(request, run=unfinished.run, untrusted=not opened.whole)
-            ended = await _run(agent, steps, Progress(ctx, turns), approver)
-            if ended.problem is not None and ended.stop == "failed":
-                return _failed(ended.problem.message)
-            await service.conversations.keep(opened, ended.history[len(head) :], asked.model)
-        finally:
-            await unfinished.close()
-        return _answered(ended, opened.name, asked.model)
+        agent = Agent(
+            service.model(owner),
+            service.executor.of(owner=owner),
+            limits=Limits(turns=wish.turns, seconds=service.settings.seconds, approval=host.seconds),
+            destinations=service.settings.destinations,
+            recorder=await written(conversations, unfinished),
+            runtime=host.runtime,
+        )
+        request = Request(
+            model=wish.model,
+            messages=(*head, *unfinished.before, *restored(wish.said)),
+            thinking=Thinking(effort=wish.effort) if wish.effort is not None else None,
+            stream=True,
+        )
+        # What was cut off at the beginning may have been anything.
+        steps = agent.steps(request, run=unfinished.run, untrusted=not unfinished.opened.whole)
+        ended = await _run(agent, steps, host, wish.turns)
+        if ended.problem is None:
+
+            async def keep() -> str:
+                await kept(conversations, unfinished, ended.history[len(head) :], wish.model)
+                return ""
+
+            await host.step("keep", keep)
+        return ended
 
 
-async def _run(agent: Agent, run: AsyncGenerator[Step], progress: Progress, approver: Approver) -> RunEnded:
+async def _run(agent: Agent, run: AsyncGenerator[Step], host: Host, turns: int) -> RunEnded:
     """Run to the end; who is asked for approval answers while the run is watched."""
     ended: RunEnded | None = None
-    asking: list[asyncio.Task[None]] = []
-
-    async def approve(asked: ApprovalAsked) -> None:
-        agent.answer(asked.run, asked.topic, await approver.ask(asked))
-
-    try:
-        async with aclosing(run) as steps:
-            async for step in steps:
-                match step:
-                    case RunEnded():
-                        ended = step
-                    case ApprovalAsked():
-                        asking.append(asyncio.create_task(approve(step)))
-                    case _:
-                        await progress.tell(step)
-    finally:
-        for task in asking:
-            task.cancel()
+    async with aclosing(run) as steps:
+        async for step in steps:
+            match step:
+                case RunEnded():
+                    ended = step
+                case ApprovalAsked():
+                    await host.ask(agent, step)
+                case _:
+                    words = progress_of(step, turns)
+                    if words:
+                        await host.say(words)
     if ended is None:
         raise Problem("internal", "the run ended without saying how")
     return ended
 
 
-def _answered(ended: RunEnded, name: str, model: str) -> CallToolResult:
+def _answered(ended: RunEnded, wish: Wish) -> CallToolResult:
     """Return how a run ended, as text and media, and as numbers."""
     last = ended.history[-1]
     parts = last.parts if last.role == "assistant" else ()
     text = "".join(part.text for part in parts if isinstance(part, Text | Refusal))
     content: list[ContentBlock] = [TextContent(type="text", text=text)] if text else []
     content += content_to(part for part in parts if isinstance(part, Media))
+    return CallToolResult(content=content, structured_content=_structured(text, wish, ended))
+
+
+def _structured(text: str, wish: Wish, ended: RunEnded | None) -> dict[str, Any]:
     answer = Answer(
-        answer=text, session_id=name, model=model, stop_reason=ended.stop, statistics=_numbers(ended.statistics)
+        answer=text,
+        session_id=wish.session,
+        model=wish.model,
+        stop_reason="failed" if ended is None else ended.stop,
+        statistics=_numbers(Statistics() if ended is None else ended.statistics),
     )
-    return CallToolResult(content=content, structured_content=answer.model_dump(mode="json"))
+    return answer.model_dump(mode="json")
 
 
 def _numbers(statistics: Statistics) -> Numbers:
@@ -189,5 +261,12 @@ def _numbers(statistics: Statistics) -> Numbers:
     )
 
 
-def _failed(words: str) -> CallToolResult:
+def _failed(words: str, wish: Wish, ended: RunEnded | None = None) -> CallToolResult:
+    """Say what went wrong, and by which name the conversation goes on from what was done."""
+    told = f"{words} (session_id: {wish.session})"
+    content: list[ContentBlock] = [TextContent(type="text", text=told)]
+    return CallToolResult(content=content, structured_content=_structured("", wish, ended), is_error=True)
+
+
+def _refused(words: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=words)], is_error=True)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
-from dragoman.agent import Model
+from dragoman.agent import Carrier, Model
 from dragoman.core.request import NativeTool
 from dragoman.sessions.conversations import Conversations
 from dragoman.tools import Executor
@@ -39,3 +39,5 @@ class Service(Struct, frozen=True, kw_only=True):
     read_page: Callable[[str, str], Awaitable[Document]]
     """Reads a page by its address for an owner, or raises `Refused`."""
     conversations: Conversations
+    carrier: Carrier
+    """Carries the runs of `query`."""

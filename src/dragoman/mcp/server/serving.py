@@ -10,19 +10,19 @@ from dragoman.mcp.server.endpoint import Endpoint
 from dragoman.mcp.server.looking import Looking
 from dragoman.mcp.server.pipe import serve_pipe
 from dragoman.mcp.server.service import Service
-from dragoman.mcp.server.shelf import TTL, Shelf
-from dragoman.sessions.store import Store
+from dragoman.mcp.server.tasks import TTL
 
 
 class Serving:
     """Serves the tools."""
 
-    def __init__(  # noqa: PLR0913  each with its name
-        self, service: Service, store: Store, *, version: str, largest: int, fixtures: bool, kept: float
-    ) -> None:
-        self._shelf = Shelf(store.runs, ttl=min(TTL, kept) if kept else TTL)
-        mounts = (query.Query(service).mount, Looking(service).mount)
-        server = build(mounts, self._shelf, {query.NAME: "optional"}, version=version, fixtures=fixtures)
+    def __init__(self, service: Service, *, version: str, largest: int, fixtures: bool, kept: float) -> None:
+        self._query = query.Query(service)
+        mounts = (self._query.mount, Looking(service).mount)
+        ttl = min(TTL, kept) if kept else TTL
+        server = build(
+            mounts, service.carrier, {query.NAME: self._query.task}, version=version, fixtures=fixtures, ttl=ttl
+        )
         self._lower = beneath(server, largest=largest, fixtures=fixtures)
         self._endpoint = Endpoint(server)
         self._in_sessions = fixtures
@@ -40,6 +40,6 @@ class Serving:
         await serve_pipe(self._lower)
 
     async def close(self) -> None:
-        """Stop what still runs."""
-        await self._shelf.close()
+        """Let nobody in any more; tasks are carried by somebody else."""
         await self._endpoint.close()
+        await self._query.close()

@@ -1,14 +1,16 @@
 """Long runs as MCP tasks: the extension `io.modelcontextprotocol/tasks`.
 
-Rules: the server decides what becomes a task, and only for a client that knows tasks. A task is kept before its client
-hears of it, and is found by its owner alone. An error of the tool is a result; `failed` is for what went wrong around
-it.
+Rules: the server decides what becomes a task, and only for a client that knows tasks. A call becomes one when its tool
+says `begin`; until then it is an ordinary call, so that what can be said at once is said at once. A task is a run that
+the carrier carries: kept before its client hears of it, and found by its owner alone, in every process. An error of the
+tool is a result; `failed` is for what went wrong around it.
 """
 
-import asyncio
-import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from time import time
 from typing import Any, Literal
+from uuid import uuid4
 
 import msgspec
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -16,16 +18,33 @@ from mcp.server.mcpserver import Extension, MethodBinding, require_client_extens
 from mcp.shared.exceptions import MCPError
 from mcp.types import HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS, CallToolRequestParams, RequestParams
 from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from msgspec import Struct, structs
 from pydantic import BaseModel
 
+from dragoman.agent import Carrier, Order, Runtime, State
 from dragoman.mcp.server.caller import caller_of
-from dragoman.mcp.server.job import Job, Told, enter
-from dragoman.mcp.server.shelf import Shelf
+from dragoman.mcp.server.job import Job, Told, fresh, read, written
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
+TTL = 86_400.0
+"""Seconds a task can be asked for."""
 Support = Literal["optional", "required"]
+_KIND = "task"
+_PREFIX = "task-"
 _MODERN = frozenset(MODERN_PROTOCOL_VERSIONS)
+_WHY = {
+    "interrupted": "the process that worked on this task is gone",
+    "failed": "the run ended in an error",
+}
 _Context = ServerRequestContext[Any, Any]
+
+
+class Task(Struct, frozen=True):
+    """How a tool is run as a task."""
+
+    support: Support
+    work: Callable[[Job, bytes], Awaitable[HandlerResult]]
+    """Does what the tool began with, and returns the result of the call."""
 
 
 class Named(RequestParams):
@@ -40,14 +59,50 @@ class Answered(Named):
     input_responses: dict[str, Any]
 
 
+class _Document(Struct, frozen=True):
+    tool: str
+    wish: bytes
+    told: Told
+
+
+class Desk:
+    """Where a call can become a task."""
+
+    def __init__(self, carrier: Carrier, tool: str, owner: str, ttl: float) -> None:
+        self._carrier = carrier
+        self._tool = tool
+        self._owner = owner
+        self._ttl = ttl
+        self.told: Told | None = None
+
+    async def begin(self, wish: bytes, **meta: Any) -> None:
+        """Begin a task for what is wished; what the call itself returns after that is told to nobody."""
+        told = fresh(uuid4().hex, self._ttl, meta)
+        document = msgspec.json.encode(_Document(self._tool, wish, told))
+        run = _PREFIX + told.task_id
+        order = Order(owner=self._owner, run=run, kind=_KIND, document=document, told=written(told))
+        await self._carrier.start(order)
+        self.told = told
+
+
+_DESK: ContextVar[Desk | None] = ContextVar("dragoman_mcp_desk", default=None)
+
+
+def current_desk() -> Desk | None:
+    """Return where this call may become a task; None where the client knows no tasks."""
+    return _DESK.get()
+
+
 class Tasks(Extension):
     """Lets calls of some tools go on while nobody waits for them."""
 
     identifier = IDENTIFIER
 
-    def __init__(self, shelf: Shelf, tools: Mapping[str, Support]) -> None:
-        self._shelf = shelf
+    def __init__(self, carrier: Carrier, tools: Mapping[str, Task], ttl: float = TTL) -> None:
+        self._carrier = carrier
         self._tools = tools
+        self._ttl = ttl
+        carrier.serve(_KIND, self._work)
 
     def methods(self) -> Sequence[MethodBinding]:
         """The methods by which a client asks for a task."""
@@ -60,61 +115,45 @@ class Tasks(Extension):
     async def intercept_tool_call(
         self, params: CallToolRequestParams, ctx: _Context, call_next: CallNext
     ) -> HandlerResult:
-        """Run a call, and let go of it as soon as it becomes a job."""
-        support = self._tools.get(params.name)
-        if support is None or ctx.protocol_version not in _MODERN:
+        """Run a call; if it becomes a task, that is what its client hears."""
+        tool = self._tools.get(params.name)
+        if tool is None or ctx.protocol_version not in _MODERN:
             return await call_next(ctx)
         if not _is_known(ctx):
-            if support == "required":
+            if tool.support == "required":
                 require_client_extension(ctx, IDENTIFIER)
             return await call_next(ctx)
-        job = Job(caller_of(ctx).owner, self._shelf.ttl, self._shelf.add)
-        job.task = asyncio.create_task(self._run(job, ctx, call_next))
-        begun = asyncio.create_task(job.begun.wait())
-        try:
-            await asyncio.wait((job.task, begun), return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            # Nobody has heard of the job, so nobody will ask for it.
-            job.task.cancel()
-            raise
-        finally:
-            begun.cancel()
-        return {"resultType": "task", **_written(job.told)} if job.begun.is_set() else job.task.result()
-
-    async def _run(self, job: Job, ctx: _Context, call_next: CallNext) -> HandlerResult:
-        enter(job)
+        desk = Desk(self._carrier, params.name, caller_of(ctx).owner, self._ttl)
+        before = _DESK.set(desk)
         try:
             result = await call_next(ctx)
-        except asyncio.CancelledError:
-            job.end("cancelled")
-            raise
-        except Exception as error:
-            if not job.begun.is_set():
-                raise
-            job.end("failed", error=_error(error))
-            return None
-        else:
-            if job.begun.is_set():
-                job.end("completed", result=_dumped(result))
-            return result
         finally:
-            if job.begun.is_set():
-                with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.shield(self._shelf.settle(job))
+            _DESK.reset(before)
+        return result if desk.told is None else {"resultType": "task", **msgspec.to_builtins(desk.told)}
+
+    async def _work(self, order: Order, runtime: Runtime) -> bytes:
+        document = msgspec.json.decode(order.document, type=_Document)
+        job = Job(order.owner, runtime, document.told)
+        try:
+            result = await self._tools[document.tool].work(job, document.wish)
+        except Exception as error:  # noqa: BLE001  whoever asks for the result is owed one
+            return job.end(error=_error(error))
+        return job.end(result=_dumped(result))
 
     async def _get(self, ctx: _Context, params: Named) -> HandlerResult:
-        return _written(await self._found(ctx, params))
+        return msgspec.to_builtins(await self._found(ctx, params))
 
     async def _update(self, ctx: _Context, params: Answered) -> HandlerResult:
-        await self._found(ctx, params)
-        job = self._shelf.running(caller_of(ctx).owner, params.task_id)
-        if job is not None:
-            job.answer(params.input_responses)
+        told = await self._found(ctx, params)
+        # What nobody asked is let go.
+        for topic in params.input_responses.keys() & (told.input_requests or {}).keys():
+            answer = params.input_responses[topic]
+            await self._carrier.tell(caller_of(ctx).owner, _PREFIX + params.task_id, topic, answer)
         return {}
 
     async def _cancel(self, ctx: _Context, params: Named) -> HandlerResult:
         await self._found(ctx, params)
-        await self._shelf.cancel(caller_of(ctx).owner, params.task_id)
+        await self._carrier.cancel(caller_of(ctx).owner, _PREFIX + params.task_id)
         return {}
 
     async def _found(self, ctx: _Context, params: Named) -> Told:
@@ -122,19 +161,29 @@ class Tasks(Extension):
         named = None if ctx.request is None else ctx.request.headers.get("mcp-name", "")
         if named is not None and named != params.task_id:
             raise MCPError(HEADER_MISMATCH, "the mcp-name header must be the taskId of the request")
-        told = await self._shelf.find(caller_of(ctx).owner, params.task_id)
-        if told is None:
+        state = await self._carrier.state(caller_of(ctx).owner, _PREFIX + params.task_id)
+        if state is None or time() - state.created > self._ttl:
             raise MCPError(INVALID_PARAMS, f"there is no task {params.task_id!r}")
-        return told
+        return told_of(state)
+
+
+def told_of(state: State) -> Told:
+    """Return what a client is told of a task whose run is in a state."""
+    match state.status:
+        case "completed":
+            return read(state.outcome)
+        case "running":
+            return read(state.told)
+        case "cancelled":
+            return structs.replace(read(state.told), status="cancelled", input_requests=None)
+        case _:
+            error = {"code": INTERNAL_ERROR, "message": _WHY[state.status]}
+            return structs.replace(read(state.told), status="failed", input_requests=None, error=error)
 
 
 def _is_known(ctx: _Context) -> bool:
     capabilities = ctx.session.client_capabilities
     return capabilities is not None and IDENTIFIER in (capabilities.extensions or {})
-
-
-def _written(told: Told) -> dict[str, Any]:
-    return msgspec.to_builtins(told)
 
 
 def _dumped(result: HandlerResult) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class Door:
         from dragoman.mcp.server.serving import Serving  # noqa: PLC0415
 
         bench = self._bench
-        table, store = bench.config.mcp, bench.connected.desk.store
+        table = bench.config.mcp
         settings = Settings(
             model=bench.usual,
             search_model=table.search_model,
@@ -90,10 +90,10 @@ class Door:
             # What a search found often stands behind a redirect of the search's own.
             read_page=lambda url, owner: bench.toolbox.web.read(url, "anywhere", owner),
             conversations=bench.conversations(table.session_hours),
+            carrier=bench.connected.carrier,
         )
         return Serving(
             service,
-            store,
             version=__version__,
             largest=bench.config.server.limits.body,
             fixtures=table.fixtures,

@@ -1,0 +1,202 @@
+"""Runs that go on while nobody waits: seen, spoken to and cancelled from every process that shares the store."""
+
+import asyncio
+from time import time
+from typing import Any
+
+import pytest
+
+from dragoman.agent import Order, Runtime
+from dragoman.gateway.sessions.carrying import Carrying
+from dragoman.sessions.runs import SILENT
+from dragoman.sessions.store import Store
+from dragoman.sessions.urls import open_store
+from dragoman.sessions.values import Conflict
+
+ORDER = Order(owner="ann", run="r", kind="work", document=b"document", told=b"queued")
+
+
+async def forever(_order: Order, _runtime: Runtime) -> bytes:
+    await asyncio.Event().wait()
+    return b""
+
+
+async def asking(_order: Order, runtime: Runtime) -> bytes:
+    await runtime.emit(b"one;")
+    said = await runtime.wait("word")
+    await runtime.emit(b"two;")
+    return str(said).encode()
+
+
+async def breaking(_order: Order, _runtime: Runtime) -> bytes:
+    raise ZeroDivisionError
+
+
+class Pair:
+    """Two processes over one store."""
+
+    def __init__(self, store: Store, work: Any) -> None:
+        self.store = store
+        self.here, self.there = Carrying(store.runs), Carrying(store.runs)
+        for carrier in (self.here, self.there):
+            carrier.serve("work", work)
+
+    async def until(self, carrier: Carrying, status: str) -> Any:
+        async with asyncio.timeout(10):
+            while (state := await carrier.state("ann", "r")).status != status:  # noqa: ASYNC110  a table tells nobody
+                await asyncio.sleep(0.01)
+        return state
+
+
+@pytest.fixture
+def scene(tmp_path):
+    """Run something with two processes."""
+
+    def play(work: Any, do: Any) -> Any:
+        async def run() -> Any:
+            store = open_store(f"sqlite:///{tmp_path}/s.db")
+            pair = Pair(store, work)
+            try:
+                return await do(pair)
+            finally:
+                await pair.here.close()
+                await pair.there.close()
+                await store.close()
+
+        return asyncio.run(run())
+
+    return play
+
+
+def test_what_came_of_a_run_is_seen_everywhere(scene):
+    async def work(order: Order, _runtime: Runtime) -> bytes:
+        return order.document.upper()
+
+    async def do(pair: Pair) -> None:
+        await pair.here.start(ORDER)
+        state = await pair.until(pair.there, "completed")
+        assert state.outcome == b"DOCUMENT"
+        assert await pair.there.state("bob", "r") is None
+
+    scene(work, do)
+
+
+def test_a_run_is_known_everywhere_as_soon_as_it_is_started(scene):
+    async def do(pair: Pair) -> None:
+        await pair.here.start(ORDER)
+        state = await pair.there.state("ann", "r")
+        assert (state.status, state.told) == ("running", b"queued")
+        with pytest.raises(Conflict):
+            await pair.there.start(ORDER)
+
+    scene(forever, do)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_run_is_answered_from_every_process_and_the_first_answer_holds(scene, elsewhere):
+    async def do(pair: Pair) -> None:
+        await pair.here.start(ORDER)
+        teller = pair.there if elsewhere else pair.here
+        await teller.tell("ann", "r", "word", {"yes": 1})
+        await teller.tell("ann", "r", "word", "no")
+        state = await pair.until(pair.there, "completed")
+        assert state.outcome == b"{'yes': 1}"
+        assert await pair.store.runs.heard() == []
+
+    scene(asking, do)
+
+
+def test_nobody_but_its_owner_speaks_to_a_run(scene):
+    async def do(pair: Pair) -> None:
+        await pair.here.start(ORDER)
+        await pair.there.tell("bob", "r", "word", "no")
+        await pair.there.cancel("bob", "r")
+        await pair.there.tell("ann", "r", "word", "yes")
+        assert (await pair.until(pair.there, "completed")).outcome == b"yes"
+
+    scene(asking, do)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_run_is_cancelled_from_every_process(scene, elsewhere):
+    stopped: list[str] = []
+
+    async def work(_order: Order, _runtime: Runtime) -> bytes:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.append("stopped")
+        return b""
+
+    async def do(pair: Pair) -> None:
+        await pair.here.start(ORDER)
+        await (pair.there if elsewhere else pair.here).cancel("ann", "r")
+        assert stopped == ["stopped"]
+        assert (await pair.there.state("ann", "r")).status == "cancelled"
+
+    scene(work, do)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_what_a_run_emits_is_watched_from_every_process_until_it_is_over(scene, elsewhere):
+    async def do(pair: Pair) -> None:
+        await pair.here.start(ORDER)
+        watcher = pair.there if elsewhere else pair.here
+        watched = watcher.watch("ann", "r")
+        assert await anext(watched) == b"one;"
+        await pair.here.tell("ann", "r", "word", "go")
+        assert [piece async for piece in watched] == [b"two;"]
+        assert b"".join([piece async for piece in pair.there.watch("ann", "r")]) == b"one;two;"
+
+    scene(asking, do)
+
+
+def test_what_a_run_emitted_last_is_what_is_told_of_it(scene):
+    async def do(pair: Pair) -> None:
+        await pair.here.start(ORDER)
+        async with asyncio.timeout(10):
+            while (await pair.there.state("ann", "r")).told != b"one;":  # noqa: ASYNC110  a table tells nobody
+                await asyncio.sleep(0.01)
+
+    scene(asking, do)
+
+
+def test_a_run_whose_process_stops_was_interrupted_and_its_name_is_free(scene):
+    async def do(pair: Pair) -> None:
+        await pair.here.start(ORDER)
+        await pair.here.close()
+        assert (await pair.there.state("ann", "r")).status == "interrupted"
+        await pair.there.start(ORDER)
+        assert (await pair.there.state("ann", "r")).status == "running"
+
+    scene(forever, do)
+
+
+def test_a_run_of_which_nothing_is_heard_was_interrupted(scene):
+    async def do(pair: Pair) -> None:
+        await pair.here.start(ORDER)
+        then = int(time() - SILENT - 5)
+        await pair.store._engine.write(lambda cursor: cursor.run("UPDATE runs SET alive = ?", then))
+        assert (await pair.there.state("ann", "r")).status == "interrupted"
+        # Who carries it knows better.
+        assert (await pair.here.state("ann", "r")).status == "running"
+
+    scene(forever, do)
+
+
+def test_work_that_raises_has_failed(scene, caplog):
+    async def do(pair: Pair) -> None:
+        await pair.here.start(ORDER)
+        await pair.until(pair.there, "failed")
+
+    scene(breaking, do)
+    assert "the run r failed" in caplog.text
+
+
+def test_a_run_that_is_not_there_can_be_cancelled_and_has_no_state(scene):
+    async def do(pair: Pair) -> None:
+        await pair.here.cancel("ann", "nothing")
+        assert await pair.here.state("ann", "nothing") is None
+        assert [piece async for piece in pair.here.watch("ann", "nothing")] == []
+
+    scene(forever, do)

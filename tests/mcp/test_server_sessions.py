@@ -1,0 +1,249 @@
+"""Sessions of `query` in several processes: one turn at a time, and none is lost that failed or was cancelled."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+
+import dragoman.simulator
+from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
+from dragoman.mcp.server_settings import McpTable
+from dragoman.server.serving import running
+from dragoman.sessions.urls import open_store
+from dragoman.simulator import Answer, Call, Received, read_fault
+from dragoman.tools import tool
+
+TASKS = "io.modelcontextprotocol/tasks"
+
+
+class Bank:
+    """A tool with an effect, which waits until it is let go."""
+
+    def __init__(self) -> None:
+        self.paid = 0
+        self.begun, self.free = asyncio.Event(), asyncio.Event()
+
+    @property
+    def handler(self) -> Any:
+        async def pay() -> str:
+            """Pay."""
+            self.paid += 1
+            self.begun.set()
+            await self.free.wait()
+            return "paid"
+
+        return tool(pay, side_effects=True)
+
+
+def paying(received: Received) -> Any:
+    """Pay when somebody says so, then fail if that is wished, or say how long the history is."""
+    turns = received.ask.turns
+    if turns[-1].results and not turns[-1].text:
+        failing = any("fail" in turn.text for turn in turns if turn.role == "user" and turn.text)
+        return read_fault("400") if failing else Answer(text="It is paid.")
+    if turns[-1].text.startswith("Pay"):
+        return Answer(text="I pay.", calls=(Call(id=f"c{len(turns)}", name="pay", arguments={}),), end="calls")
+    return Answer(text=f"{len(turns)} turns")
+
+
+class Stage:
+    """Gateways over one store, and a bank."""
+
+    def __init__(self, stack: AsyncExitStack, folder: Any) -> None:
+        self._stack, self._url = stack, f"sqlite:///{folder}/sessions.db"
+        self.bank = Bank()
+        self.simulator: Any = None
+
+    async def gateway(self, **mcp: Any) -> str:
+        if self.simulator is None:
+            self.simulator = await self._stack.enter_async_context(dragoman.simulator.running(script=paying))
+        config = Config(
+            server=ServerTable(log="off"),
+            upstreams={"gemini": UpstreamTable(kind="gemini", base_url=self.simulator.base_url, api_key="k")},
+            sessions=SessionsTable(url=self._url),
+            mcp=McpTable(**mcp),
+        )
+        started = running(config, port=0, grace=0.1, tools=[self.bank.handler])
+        return (await self._stack.enter_async_context(started)).base_url
+
+    def bodies(self) -> list[str]:
+        return [seen.body.decode() for seen in self.simulator.requests]
+
+
+@pytest.fixture
+def scene(tmp_path):
+    def play(do: Any) -> None:
+        async def run() -> None:
+            async with AsyncExitStack() as stack:
+                await do(Stage(stack, tmp_path))
+
+        asyncio.run(run())
+
+    return play
+
+
+async def query(base_url: str, prompt: str, session: str | None = "bills") -> Any:
+    async with Client(f"{base_url}/mcp") as client:
+        arguments = {"prompt": prompt, "model": "gemini/gemini-3.8-flash"}
+        return await client.call_tool("query", arguments | ({"session_id": session} if session else {}))
+
+
+async def asked(base_url: str, method: str, target: str, **params: Any) -> dict[str, Any]:
+    """Ask as a host that knows tasks."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "extensions": {TASKS: {}}},
+    }
+    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2026-07-28"}
+    headers |= {"mcp-method": method, "mcp-name": target}
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+    async with httpx2.AsyncClient(timeout=30) as http:
+        return (await http.post(f"{base_url}/mcp", json=body, headers=headers)).json()["result"]
+
+
+async def begun(base_url: str, prompt: str, session: str = "bills") -> str:
+    arguments = {"prompt": prompt, "model": "gemini/gemini-3.8-flash", "session_id": session}
+    return (await asked(base_url, "tools/call", "query", name="query", arguments=arguments))["taskId"]
+
+
+def test_a_call_that_fails_tells_its_session_and_the_next_goes_on_from_what_was_done(scene):
+    async def do(stage: Stage) -> None:
+        stage.bank.free.set()
+        here = await stage.gateway()
+        result = await query(here, "Pay, and fail.", None)
+        assert result.is_error
+        session = result.structured_content["session_id"]
+        assert f"(session_id: {session})" in result.content[0].text
+        assert result.structured_content["stop_reason"] == "failed"
+        assert result.structured_content["statistics"]["calls"] == 1
+        assert not (await query(here, "What now?", session)).is_error
+        again = stage.bodies()[-1]
+        assert again.count("Pay, and fail.") == again.count("I pay.") == again.count('"paid"') == 1
+        # And it is kept from then on.
+        assert (await query(here, "And now?", session)).structured_content["answer"] == "5 turns"
+        assert stage.bodies()[-1].count("I pay.") == 1
+
+    scene(do)
+
+
+def test_a_question_to_which_nothing_came_is_asked_once(scene):
+    async def do(stage: Stage) -> None:
+        here = await stage.gateway()
+        async with Client(f"{here}/mcp") as client:
+            arguments = {"prompt": "Hello.", "session_id": "bills", "model": "gemini/gemini-3.8-flash~400"}
+            assert (await client.call_tool("query", arguments)).structured_content["session_id"] == "bills"
+        assert (await query(here, "Hello again.")).structured_content["answer"] == "1 turns"
+        assert "Hello." not in stage.bodies()[-1]
+
+    scene(do)
+
+
+def test_a_call_whose_client_leaves_is_gone_on_from_with_its_open_calls_closed(scene):
+    async def do(stage: Stage) -> None:
+        here = await stage.gateway()
+        waiting = asyncio.create_task(query(here, "Pay."))
+        await stage.bank.begun.wait()
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        stage.bank.free.set()
+        assert not (await query(here, "Was it paid?")).is_error
+        again = stage.bodies()[-1]
+        assert again.count("I pay.") == 1
+        assert "this call was interrupted" in again
+
+    scene(do)
+
+
+def test_a_task_that_is_cancelled_elsewhere_is_gone_on_from(scene):
+    async def do(stage: Stage) -> None:
+        here, there = await stage.gateway(), await stage.gateway()
+        task = await begun(here, "Pay.")
+        await stage.bank.begun.wait()
+        await asked(there, "tasks/cancel", task, taskId=task)
+        told = await asked(there, "tasks/get", task, taskId=task)
+        assert (told["status"], told["_meta"]["session_id"]) == ("cancelled", "bills")
+        assert not (await query(there, "Was it paid?")).is_error
+        assert "this call was interrupted" in stage.bodies()[-1]
+
+    scene(do)
+
+
+def test_a_session_that_is_asked_in_two_processes_runs_one_turn_at_a_time(scene):
+    async def do(stage: Stage) -> None:
+        here, there = await stage.gateway(), await stage.gateway(seconds=0.3)
+        first = asyncio.create_task(query(here, "Pay."))
+        await stage.bank.begun.wait()
+        refused = await query(there, "Pay too.")
+        assert refused.is_error
+        assert "another call is at work in the session 'bills'" in refused.content[0].text
+        assert (stage.bank.paid, len(stage.bodies())) == (1, 1)
+        stage.bank.free.set()
+        assert (await first).structured_content["answer"] == "It is paid."
+
+    scene(do)
+
+
+def test_who_comes_second_waits_and_goes_on_from_the_first(scene, tmp_path):
+    async def do(stage: Stage) -> None:
+        here, there = await stage.gateway(), await stage.gateway()
+        store = open_store(f"sqlite:///{tmp_path}/sessions.db")
+        await store.claims.take("local", "mcp:bills", "somebody")
+        calls = [asyncio.create_task(query(base_url, "Hello.")) for base_url in (here, there)]
+        done, _ = await asyncio.wait(calls, timeout=0.3)
+        assert not done
+        await store.claims.drop("local", "mcp:bills", "somebody")
+        answers = {(await call).structured_content["answer"] for call in calls}
+        assert answers == {"1 turns", "3 turns"}
+        await store.close()
+
+    scene(do)
+
+
+def asking(stage: Stage) -> Any:
+    """A tool whose result is untrusted, and which sends data out: its second call needs the user's word."""
+
+    async def send(to: str) -> str:
+        """Send."""
+        stage.bank.paid += 1
+        return f"sent to {to}"
+
+    return tool(send, untrusted=True, sends_out=True)
+
+
+def sending(received: Received) -> Answer:
+    sent = sum(len(turn.calls) for turn in received.ask.turns)
+    if sent < 2:
+        return Answer(calls=(Call(id=f"s{sent}", name="send", arguments={"to": f"place {sent}"}),), end="calls")
+    return Answer(text=received.ask.turns[-1].results[0].text)
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_a_task_that_waits_for_a_word_says_so_in_the_other_process_and_is_answered_there(scene, approved):
+    async def do(stage: Stage) -> None:
+        stage.simulator = await stage._stack.enter_async_context(dragoman.simulator.running(script=sending))
+        stage.bank = type("Post", (), {"paid": 0, "handler": asking(stage)})()
+        here, there = await stage.gateway(), await stage.gateway()
+        task = await begun(here, "Send.")
+        told = await until(there, task, "input_required")
+        ((topic, question),) = told["inputRequests"].items()
+        assert "place 1" in question["params"]["message"]
+        answers = {topic: {"action": "accept", "content": {"approve": approved}}, "cancel": {}}
+        await asked(there, "tasks/update", task, taskId=task, inputResponses=answers)
+        told = await until(there, task, "completed")
+        answer = told["result"]["structuredContent"]["answer"]
+        assert ("sent to place 1" in answer) is approved
+        assert stage.bank.paid == 1 + approved
+
+    scene(do)
+
+
+async def until(base_url: str, task: str, status: str) -> dict[str, Any]:
+    async with asyncio.timeout(10):
+        while True:
+            told = await asked(base_url, "tasks/get", task, taskId=task)
+            if told["status"] == status:
+                return told
+            await asyncio.sleep(0.02)

@@ -1,0 +1,197 @@
+"""Background responses where several processes share a store, and those that are streamed while they are made."""
+
+import threading
+from contextlib import ExitStack
+
+import openai
+import pytest
+
+from dragoman.config import SessionsTable
+from dragoman.gateway.agents.settings import AgentTable
+from dragoman.simulator import Answer, Call
+from dragoman.simulator.serving import in_thread
+from dragoman.tools import tool
+from server.conftest import serving
+from server.processes import until
+from server.test_agent_runs import Patient, calling
+from server.test_background import until_done
+
+
+class Two:
+    """Two gateways over one store."""
+
+    def __init__(self, stack, folder, script, *tools, **more):
+        self.simulator = stack.enter_context(in_thread(script=script))
+        names = tuple(each.name for each in tools)
+        settings = {"agents": {"helper": AgentTable(model="gem", tools=names)}, "tools": tools, **more}
+        settings["sessions"] = SessionsTable(url=f"sqlite:///{folder}/s.db")
+        self.gateways = [stack.enter_context(serving(self.simulator, **settings)) for _ in range(2)]
+        self.here, self.there = (
+            gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
+            for gateway in self.gateways
+        )
+
+
+@pytest.fixture
+def two(tmp_path):
+    with ExitStack() as stack:
+        yield lambda script, *tools, **more: Two(stack, tmp_path, script, *tools, **more)
+
+
+def speaking(received):
+    """Say something and call a tool that waits."""
+    return Answer(text="I begin.", calls=(Call(id="c", name="wait", arguments={}),), end="calls")
+
+
+def test_an_answer_that_is_made_elsewhere_is_in_progress_and_cancelled_with_what_was_said(two):
+    patient = Patient()
+    pair = two(speaking, patient.handler)
+    begun = pair.here.responses.create(model="helper", input="go", background=True)
+    assert patient.begun.wait(10)
+    assert pair.there.responses.retrieve(begun.id).status == "in_progress"
+    cancelled = pair.there.responses.cancel(begun.id)
+    assert cancelled.status == "cancelled"
+    assert cancelled.output_text == "I begin."
+    assert patient.stopped.wait(10)
+    assert pair.here.responses.retrieve(begun.id) == cancelled
+    assert pair.there.responses.cancel(begun.id) == cancelled
+
+
+def test_what_was_said_until_a_cancel_can_be_gone_on_from(two):
+    patient = Patient()
+    pair = two(speaking, patient.handler)
+    begun = pair.here.responses.create(model="helper", input="go", background=True)
+    assert patient.begun.wait(10)
+    pair.here.responses.cancel(begun.id)
+    pair.here.responses.create(model="gem", input="and?", previous_response_id=begun.id)
+    assert b"I begin." in pair.simulator.requests[-1].body
+
+
+def test_an_answer_whose_gateway_was_stopped_has_failed_with_what_was_said(tmp_path):
+    patient, sessions = Patient(), SessionsTable(url=f"sqlite:///{tmp_path}/s.db")
+    settings = {"agents": {"helper": AgentTable(model="gem", tools=("wait",))}, "sessions": sessions}
+    with in_thread(script=speaking) as simulator:
+        with serving(simulator, tools=[patient.handler], **settings) as gateway:
+            client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
+            begun = client.responses.create(model="helper", input="go", background=True)
+            assert patient.begun.wait(10)
+        with serving(simulator, **settings) as gateway:
+            client = gateway.open(openai.OpenAI(base_url=f"{gateway.base_url}/v1", api_key="k", max_retries=0))
+            found = client.responses.retrieve(begun.id)
+    assert (found.status, found.output_text) == ("failed", "I begin.")
+    assert "gone" in found.error.message
+
+
+class Gate:
+    """A tool that waits until it is let go."""
+
+    def __init__(self):
+        self.begun, self.open = threading.Event(), threading.Event()
+        self.runs = 0
+
+    @property
+    def handler(self):
+        def step() -> str:
+            """Do a step."""
+            self.runs += 1
+            self.begun.set()
+            assert self.open.wait(20)
+            return "done"
+
+        return tool(step)
+
+
+def test_a_background_response_is_streamed_left_and_gone_on_with_elsewhere(two):
+    gate = Gate()
+    pair = two(calling("step"), gate.handler)
+    heard = []
+    with pair.here.responses.create(model="helper", input="go", background=True, stream=True) as events:
+        for event in events:
+            heard.append(event)
+            if len(heard) == 2:
+                break  # the client leaves, and the answer is made all the same
+    assert [event.type for event in heard] == ["response.created", "response.in_progress"]
+    name, last = heard[0].response.id, heard[-1].sequence_number
+    assert gate.begun.wait(10)
+    rest = []
+    with pair.there.responses.retrieve(name, stream=True, starting_after=last) as events:
+        gate.open.set()
+        rest.extend(events)
+    assert [event.sequence_number for event in rest] == list(range(last + 1, last + 1 + len(rest)))
+    assert rest[-1].type == "response.completed"
+    assert rest[-1].response.id == name
+    assert pair.here.responses.retrieve(name).output_text == rest[-1].response.output_text == "It said: done"
+    with pair.there.responses.retrieve(name, stream=True) as events:
+        again = list(events)
+    assert [event.sequence_number for event in again] == list(range(len(heard) + len(rest)))
+
+
+def test_a_plain_model_is_streamed_in_the_background_too(two):
+    pair = two(lambda _: Answer(text="one two three"))
+    with pair.here.responses.create(model="gem", input="count", background=True, stream=True) as events:
+        heard = list(events)
+    assert heard[-1].type == "response.completed"
+    assert heard[-1].response.output_text == "one two three"
+    assert until_done(pair.there, heard[0].response.id).output_text == "one two three"
+
+
+def test_a_streamed_background_response_that_fails_says_so_in_the_stream_and_after(two):
+    pair = two(None)
+    model, heard = "gemini/gemini-3.8-flash~400", []
+    events = pair.here.responses.create(model=model, input="Hi", background=True, stream=True)
+    with events, pytest.raises(openai.APIError, match="fault of status 400"):
+        heard.extend(events)
+    done = until_done(pair.there, heard[0].response.id)
+    assert done.status == "failed"
+    assert "fault of status 400" in done.error.message
+
+
+def test_an_answer_that_was_not_streamed_is_told_as_a_stream_from_any_event_on(two):
+    pair = two(lambda _: Answer(text="hello"))
+    done = pair.here.responses.create(model="gem", input="Hi")
+    with pair.there.responses.retrieve(done.id, stream=True) as events:
+        whole = list(events)
+    with pair.there.responses.retrieve(done.id, stream=True, starting_after=2) as events:
+        assert list(events) == whole[3:]
+
+
+def test_a_place_that_is_no_number_is_refused(two):
+    pair = two(lambda _: Answer(text="hello"))
+    done = pair.here.responses.create(model="gem", input="Hi")
+    with pytest.raises(openai.BadRequestError, match="starting_after"):
+        pair.here.responses.retrieve(done.id, stream=True, extra_query={"starting_after": "x"})
+
+
+def test_a_conversation_in_which_tools_are_run_is_refused_to_others_before_they_run_any(two):
+    gate = Gate()
+    pair = two(calling("step"), gate.handler)
+    first: list[str] = []
+
+    def ask() -> None:
+        reply = pair.here.responses.create(model="helper", input="go", conversation="shared")
+        first.append(reply.output_text)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    assert gate.begun.wait(10)
+    for client in (pair.here, pair.there):
+        with pytest.raises(openai.ConflictError, match="another request is at work") as refused:
+            client.responses.create(model="helper", input="me too", conversation="shared")
+        assert refused.value.code == "conversation_locked"
+    gate.open.set()
+    asking.join(20)
+    assert first == ["It said: done"]
+    assert gate.runs == 1
+    assert pair.there.responses.create(model="gem", input="and?", conversation="shared").status == "completed"
+
+
+def test_a_background_response_is_deleted_elsewhere_and_its_tool_stopped(two):
+    patient = Patient()
+    pair = two(speaking, patient.handler)
+    begun = pair.here.responses.create(model="helper", input="go", background=True)
+    assert patient.begun.wait(10)
+    pair.there.responses.delete(begun.id)
+    assert patient.stopped.wait(10)
+    with pytest.raises(openai.NotFoundError):
+        pair.here.responses.retrieve(begun.id)
+    until(lambda: len(pair.gateways[0].records) >= 2)
