@@ -58,7 +58,8 @@ def over(shown: Shown, width: int) -> str:
         return f"[{shown.number}] {shown.call.name}: no result yet"
     failed = "" if execution.outcome == "succeeded" else f"{execution.outcome}, "
     text = whole(execution.result.content)
-    seconds = f"{execution.milliseconds / 1000:.1f} s, " if execution.ran else ""
+    is_timed = execution.ran and execution.outcome != "cancelled"
+    seconds = f"{execution.milliseconds / 1000:.1f} s, " if is_timed else ""
     head = f"[{shown.number}] {shown.call.name}: {failed}{seconds}{len(text):,} characters: "
     first = next((line.strip() for line in text.splitlines() if line.strip()), "(nothing)")
     return head + _cut(first, width - len(head))

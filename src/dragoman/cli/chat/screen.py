@@ -66,6 +66,10 @@ class Screen:
             self._out.flush()
             self._begun = False
 
+    def disturb(self) -> None:
+        """Know that the terminal itself has written something: `^C`."""
+        self._begun = self._begun or self.pretty
+
     def reply(self, text: str) -> None:
         """Show what a command of the user's asks for."""
         self.end_line()

@@ -32,6 +32,10 @@ _WORDS = {word[:length]: word for word in ("yes", "no", "always", "show") for le
 """What an answer means; anything else is asked again."""
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 class Turns:
     """Takes turns with a model; `aloud` if what it says is written as it comes, and not only its last words."""
 
@@ -79,6 +83,7 @@ class Turns:
 
     def _stop(self) -> None:
         self._stopping = True
+        self._screen.disturb()
         self._stage.soon(self._talk.stop)
 
     def _fail(self, problem: Problem) -> None:
@@ -99,8 +104,8 @@ class Turns:
             self._screen.note(words, "yellow")
         statistics = ended.statistics
         if self._screen.pretty:
-            plural = "s" if statistics.calls > 1 else ""
-            counted = f"{statistics.turns} turns, {statistics.calls} call{plural}, " if statistics.calls else ""
+            turns, made = _counted(statistics.turns, "turn"), _counted(statistics.calls, "call")
+            counted = f"{turns}, {made}, " if statistics.calls else ""
             self._screen.note(f"{counted}{statistics.tokens:,} tokens, {statistics.seconds:.1f} s")
         return remedies.succeeded(ended)
 
@@ -155,8 +160,10 @@ class Turns:
     def _begin(self, call: ToolCall) -> None:
         self._aside()
         shown, new = self.calls.shown(call)
-        if new and not self._verbose:
-            self._screen.note(f"→ {calls.begun(shown, self._screen.width - 2)}", "cyan")
+        if not self._verbose:
+            # What was asked for was shown whole: that it runs now is told shortly.
+            told = calls.begun(shown, self._screen.width - 2) if new else f"[{shown.number}] {call.name}"
+            self._screen.note(f"→ {told}", "cyan")
 
     def _progress(self, progress: Progress) -> None:
         if monotonic() - self._progressed < _OFTEN:
