@@ -172,7 +172,11 @@ def test_results_that_no_client_fetches_are_a_timeout_and_still_there_for_the_ne
     client, caller, calls = captured(pool, hasty, "unfetched")
     with pytest.raises(openai.APIStatusError, match=r"did not ask within 0.3 seconds"):
         caller.answer([(calls[0], "rain")])
-    assert "rain" in client.say(PROMPT)
+    waiting = asked(pool, hasty, "me", "unfetched", caller.answer, [(calls[0], "sun")])
+    assert "sun" in client.say(PROMPT)
+    assert "sun" in waiting.result(10)[0]
+    with pytest.raises(openai.BadRequestError, match="have their results already"):
+        caller.answer([(calls[0], "snow")])
 
 
 @pytest.mark.parametrize("dialect", ["responses", "chat", "messages"])

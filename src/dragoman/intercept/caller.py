@@ -104,6 +104,9 @@ def _waiting(session: Session, wish: Wish) -> Group:
     ids = ", ".join(repr(result.call_id or result.name) for result in wish.results)
     known = {call.id: group for group in session.groups.values() for call in group.known}
     groups = [known[result.call_id] for result in wish.results if result.call_id in known]
+    if groups and groups[0].is_answered and not groups[0].used:
+        # No client has fetched them: who gave them waits once more.
+        return groups[0]
     if groups and groups[0].is_given_up:
         words = f"the calls {ids} were given up: no results came within {session.table.result_timeout:g} seconds"
     elif groups:

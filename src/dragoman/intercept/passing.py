@@ -56,11 +56,6 @@ class Passing(Struct, kw_only=True):
     clock: float = field(default_factory=monotonic)
     seconds: float | None = None
 
-    @property
-    def is_changed(self) -> bool:
-        """Whether the upstream was sent something else than what came."""
-        return bool(self.rules)
-
     def note(self, came: bytes, left: bytes) -> None:
         """Keep a piece of the reply, as it came and as it left, unless too much of it has passed already."""
         if not self.is_seen:

@@ -47,11 +47,6 @@ class Plan(Struct, frozen=True, kw_only=True):
         """Whether there is nothing to be done."""
         return not (self.tools.objects or self.groups or self.model or self.system)
 
-    @property
-    def pending(self) -> Group | None:
-        """Calls that wait for their results."""
-        return next((group for group in self.groups.values() if group.is_pending), None)
-
     def marked(self, text: str) -> list[Group]:
         """Return the groups whose placeholders stand in a text, in their order."""
         return [self.groups[mark] for mark in MARKS.findall(text) if mark in self.groups]
