@@ -22,13 +22,13 @@ FOLDERS = "dragoman-intercept-*"
 class Site:
     """A folder of a test: its configuration, its state, and the programs that are found from there."""
 
-    def __init__(self, folder: Path, programs: Path, upstream: str, *, more: str = "") -> None:
+    def __init__(self, folder: Path, programs: Path, upstream: str, *, server: str = "") -> None:
         self.folder = folder
         self.programs = programs
         self.data = folder / "data"
         (folder / "dragoman.toml").write_text(
-            f'[server]\nlisten = "127.0.0.1:0"\nhold = 0.05\n[upstreams.google]\nkind = "simulator"\nbase_url = "{upstream}"\n'
-            f'[intercept.client]\nupstream = "google"\n{more}'
+            f'[server]\nlisten = "127.0.0.1:0"\nhold = 0.05\n{server}\n[upstreams.google]\nkind = "simulator"\nbase_url = "{upstream}"\n'
+            f'[intercept.client]\nupstream = "google"\n'
         )
 
     def variables(self, **more: str) -> dict[str, str]:

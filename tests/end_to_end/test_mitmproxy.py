@@ -179,7 +179,7 @@ def test_two_first_runs_at_once_have_one_authority(site):
 def test_an_interrupt_at_the_terminal_reaches_the_command_once_and_it_decides(site):
     code = (
         "import signal, time\nseen = []\nsignal.signal(signal.SIGINT, lambda *_: seen.append(1))\n"
-        "print('ready', flush=True)\nsignal.pause()\ntime.sleep(0.5)\nprint('interrupts', len(seen))\nraise SystemExit(3)"
+        "print('ready', flush=True)\nwhile not seen:\n    time.sleep(0.01)\ntime.sleep(0.5)\nprint('interrupts', len(seen))\nraise SystemExit(3)"
     )
     own = {name: site.variables()[name] for name in ("PATH", "XDG_DATA_HOME")}
     with terminal(site.folder, "intercept", *site.script(code), **own) as seen:

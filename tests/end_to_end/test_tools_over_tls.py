@@ -78,6 +78,35 @@ def ended(events: Any) -> Any:
     return [event.response for event in events if event.type == "response.completed"][-1]
 
 
+def test_where_the_gateway_has_keys_the_program_meets_who_shows_its_key(tmp_path, mitmproxy, simulator):
+    site = Site(tmp_path, mitmproxy, simulator.base_url, server='keys = ["callers", "others"]')
+    with site.start(*site.script(STUDIO), "whole", stdin=subprocess.PIPE, DRAGOMAN_KEY="callers") as process:
+        try:
+            client = Client(process)
+            asked: Any = {"model": MODEL, "conversation": "client", "tools": [TOOL], "stream": True}
+            keys = [
+                openai.OpenAI(base_url=f"{client.gateway}/v1", api_key=key, max_retries=0)
+                for key in ("callers", "others")
+            ]
+            ours, theirs = [one.responses.create(**asked, input="What is the weather in Paris?") for one in keys]
+            assert "Waiting for tools" in client.say("What is the weather in Paris?")
+            assert [item.name for item in ended(ours).output] == ["get_weather"]
+            theirs.close()
+            for one in keys:
+                one.close()
+        finally:
+            process.kill()
+
+
+def test_a_program_passes_a_gateway_with_keys_without_knowing_one(tmp_path, mitmproxy, simulator):
+    site = Site(tmp_path, mitmproxy, simulator.base_url, server='keys = ["callers"]')
+    code = "from google import genai\nclient = genai.Client(api_key='any')\n"
+    code += f"print(client.models.generate_content(model='{MODEL}', contents='Hi').text)"
+    done = site.run(*site.script(code))
+    assert "You said: “Hi”" in done.stdout, done.stderr
+    assert "x-dragoman-key" not in {name for name, _ in simulator.requests[-1].headers}
+
+
 @pytest.mark.parametrize("form", ["whole", "streamed"])
 @pytest.mark.parametrize("program", [STUDIO, ASSIST], ids=["google-genai", "code-assist"])
 def test_a_tool_is_called_over_tls_and_both_sides_see_the_end(tmp_path, mitmproxy, simulator, program, form):
