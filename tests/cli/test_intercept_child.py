@@ -52,3 +52,14 @@ def test_a_signal_is_handed_on_and_the_command_decides(number, tmp_path):
         process.send_signal(number)
         assert process.wait() == 7
         alarm.cancel()
+
+
+def test_a_command_that_is_to_outlive_its_terminal_does():
+    """`nohup` lets us ignore that the terminal is gone, and so does the command."""
+    child = "import signal; raise SystemExit(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
+    ours = (
+        "import asyncio, os, signal, sys; from dragoman.cli.intercept.child import run_child;"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN);"
+        f"sys.exit(asyncio.run(run_child([sys.executable, '-c', {child!r}], os.environ)))"
+    )
+    assert subprocess.run([sys.executable, "-c", ours], check=False).returncode == 1  # noqa: S603

@@ -32,7 +32,9 @@ async def run_child(command: Sequence[str], environment: Mapping[str, str]) -> i
             with suppress(ProcessLookupError):
                 process.send_signal(number)
 
-    for number in _HANDED_ON:
+    # What is ignored here (nohup) is ignored by the child too, as long as we leave it alone.
+    handed_on = [number for number in _HANDED_ON if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in handed_on:
         loop.add_signal_handler(number, partial(heard, number))
     try:
         try:
@@ -45,7 +47,7 @@ async def run_child(command: Sequence[str], environment: Mapping[str, str]) -> i
             process.send_signal(number)
         code = await process.wait()
     finally:
-        for number in _HANDED_ON:
+        for number in handed_on:
             loop.remove_signal_handler(number)
     return code if code >= 0 else _SIGNALLED - code
 

@@ -13,10 +13,9 @@ from threading import Event, Thread
 from typing import TextIO
 
 from dragoman.cli.chat.screen import Screen
-from dragoman.cli.intercept.folders import private
 from dragoman.cli.intercept.showing import shown
 from dragoman.intercept.lookout import Onlooker, looking_on
-from dragoman.intercept.saved import read
+from dragoman.intercept.saved import NotSavedError, read
 
 _BETWEEN = 0.1
 """Seconds between two looks."""
@@ -35,7 +34,11 @@ class Follower:
     def look(self) -> None:
         """Show what has passed since the last look."""
         for file in self._onlooker.take():
-            exchange = read(file)
+            try:
+                exchange = read(file)
+            except NotSavedError as error:
+                self._out.write(f"an exchange cannot be shown: {error}\n")
+                continue
             if self._name not in ("", exchange.name):
                 continue
             self._out.write(shown(exchange, self._screen))
@@ -56,7 +59,7 @@ class Follower:
 def follow(name: str = "", folder: Path | None = None) -> int:
     """Show what passes until interrupted."""
     if folder is not None:
-        private(folder)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with looking_on() as onlooker:
         sys.stderr.write("dragoman: looking on; Ctrl-C ends it\n")
         with suppress(KeyboardInterrupt):
@@ -68,7 +71,7 @@ def follow(name: str = "", folder: Path | None = None) -> int:
 def followed(out: TextIO, name: str = "", folder: Path | None = None) -> Generator[None]:
     """Show what passes as long as the block runs."""
     if folder is not None:
-        private(folder)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     over = Event()
     with looking_on() as onlooker:
         thread = Thread(target=Follower(onlooker, out, name, folder).follow, args=(over,), name="log", daemon=True)
