@@ -6,7 +6,7 @@ import random
 import pytest
 
 from dragoman.wire.json import Malformed
-from dragoman.wire.sse import Frame, SseReader, data_frame, named_frame
+from dragoman.wire.sse import Frame, SseReader, data_frame, named_frame, whole_frames
 
 STREAM = (
     b"\xef\xbb\xbf: hello\n"
@@ -190,3 +190,11 @@ def test_a_chunk_is_not_alone_behind_the_beginning_of_another():
 def test_a_lone_event_is_held_to_the_limit():
     assert SseReader(13).lone(b"data: {123}\n\n") == b"{123}"
     assert SseReader(12).lone(b"data: {123}\n\n") is None
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_frames_as_they_came_lose_no_byte_of_blank_lines_between_them(size):
+    raw = b"data: 1\r\n\r\n\ndata: 2\n\n\n\r\ndata: 3\r\n\r\n\n"
+    begun = bytearray()
+    frames = [frame for at in range(0, len(raw), size) for frame in whole_frames(begun, raw[at : at + size])]
+    assert b"".join(frames) + bytes(begun) == raw

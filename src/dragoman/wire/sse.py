@@ -16,7 +16,7 @@ MAX_EVENT_BYTES = 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 _LF = 0x0A
 _LONE = re.compile(rb"data: (\{[^\r\n]*)(?:\r\n\r\n|\n\n)").fullmatch
-_FRAME = re.compile(rb".*?\n\r?\n", re.DOTALL)
+_FRAME = re.compile(rb".*?\n\r?\n[\r\n]*", re.DOTALL)
 
 
 class Frame(Struct, frozen=True):
