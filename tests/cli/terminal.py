@@ -10,14 +10,13 @@ import sys
 import time
 from collections.abc import Generator
 from pathlib import Path
-from tempfile import TemporaryDirectory
+
+import compiled
 
 # The terminal must be the process's own, or Ctrl-C would be a letter.
 PROGRAM = (
     "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); from dragoman.cli import main; sys.exit(main())"
 )
-_COMPILED = TemporaryDirectory(prefix="dragoman-compiled-")
-"""Compiling everything for each process would take longer than the tests."""
 _KEYS = ("GEMINI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_CLOUD_PROJECT", "DRAGOMAN_CONFIG", "NO_COLOR")
 PROMPT = "\u203a "
 CTRL_C, CTRL_D = "\x03", "\x04"
@@ -28,9 +27,8 @@ _CODES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 def environment(directory: Path, **more: str) -> dict[str, str]:
     """What a process finds: no keys, and a home below the test's directory."""
     outside = {name: value for name, value in os.environ.items() if name not in _KEYS}
-    compiled = {"PYTHONPYCACHEPREFIX": _COMPILED.name, "PYTHONDONTWRITEBYTECODE": ""}
     own = {"TMPDIR": str(directory), "XDG_STATE_HOME": str(directory), "TERM": "xterm", "PYTHONUTF8": "1"}
-    return {**outside, **compiled, **own, **more}
+    return {**outside, **compiled.VARIABLES, **own, **more}
 
 
 _SETTLED = 10

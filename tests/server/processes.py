@@ -8,12 +8,11 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
+import compiled
+
 PROGRAM = "from dragoman.cli import main; raise SystemExit(main())"
-_COMPILED = TemporaryDirectory(prefix="dragoman-compiled-")
-"""Compiling everything for each process would take longer than the tests."""
 _KEYS = ("GEMINI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_CLOUD_PROJECT", "DRAGOMAN_CONFIG")
 
 
@@ -42,8 +41,7 @@ def serving(directory: Path, *options: str, **environment: str) -> Generator[Com
     if "--config" not in options:
         command += ["--listen", "127.0.0.1:0"]
     outside = {name: value for name, value in os.environ.items() if name not in _KEYS}
-    compiled = {"PYTHONPYCACHEPREFIX": _COMPILED.name, "PYTHONDONTWRITEBYTECODE": ""}
-    told = {**outside, **compiled, "TMPDIR": str(directory), "XDG_STATE_HOME": str(directory), **environment}
+    told = {**outside, **compiled.VARIABLES, "TMPDIR": str(directory), "XDG_STATE_HOME": str(directory), **environment}
     with (
         (directory / "stderr").open("w") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, env=told, cwd=directory) as process,  # noqa: S603

@@ -7,6 +7,7 @@ from msgspec import Struct
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.ask import Ask, unreadable
+from dragoman.gateway.heard import Heard
 from dragoman.gateway.pulse import Pulse
 from dragoman.gateway.record import Record
 from dragoman.gateway.sessions.wanted import asked_by_headers, named_conversation
@@ -50,15 +51,16 @@ async def answer_caller(  # noqa: PLR0913  what is passed on is what a request h
     wish = wish_of(request, ask.call.body, ask.dialect, strict=ask.strict)
     record.losses = wish.losses
     record.note_asked(bound.session.name.entry, "")
-    spoken = Spoken(ask, request, exchange, record, _GEMINI)
+    heard = Heard(ask, record, _GEMINI)
+    spoken = Spoken(dialect_named(ask.dialect), request, exchange, record, note=heard.note)
     async with aclosing(callers.answer(bound.session, wish, request, ask.dialect, bound.url)) as events:
         if not ask.call.stream:
-            await spoken.whole(events)
+            await spoken.whole(heard.events(events))
             return
         pulse = Pulse(ask, exchange, record)
         pulse.start(hold, heartbeat)
         try:
-            await spoken.stream(events, pulse)
+            await spoken.stream(heard.events(events), pulse)
         except Problem as problem:
             if not exchange.started or exchange.ended or record.first is not None:
                 raise

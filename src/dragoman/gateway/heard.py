@@ -1,0 +1,56 @@
+"""Events that were read in another dialect, in the terms of a client who asked here."""
+
+from collections.abc import AsyncIterator, Iterable
+from time import time
+
+from msgspec import structs
+
+from dragoman.core.events import Event, Started
+from dragoman.core.stream import Sequencer
+from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.ask import Ask
+from dragoman.gateway.record import Record
+from dragoman.interpreter.aliases import minted_id
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.reply import ReplyFitter
+
+
+class Heard:
+    """Fits the events of one reply, which is given in the dialect `source`."""
+
+    def __init__(self, ask: Ask, record: Record, source: str) -> None:
+        here, there = dialect_named(source), dialect_named(ask.dialect)
+        self._record = record
+        self._prefix = there.reply_prefix
+        self._ledger = Ledger(here.reply_pointers)
+        self._sequencer = Sequencer()
+        self._fitter = None
+        if here is not there:
+            self._fitter = ReplyFitter(
+                there,
+                self._ledger,
+                whole=not ask.call.stream,
+                salt=record.id,
+                source_issuer=here.issuer,
+                field_place=here.field_place,
+                repeated=here.repeated,
+                finish_words=here.finish_words,
+                source=here,
+            )
+
+    async def events(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+        """Tell what the client can be told."""
+        async for event in events:
+            for fitted in self._fitted(event):
+                yield fitted
+
+    def note(self) -> None:
+        """Book what could not be told."""
+        self._record.reply_losses = self._ledger.losses()
+
+    def _fitted(self, event: Event) -> Iterable[Event]:
+        if isinstance(event, Started):
+            named = event.id or minted_id(self._prefix, self._record.id)
+            event = structs.replace(event, id=named, created=event.created or int(time()))
+        for ordered in self._sequencer.feed(event):
+            yield from self._fitter.feed(ordered) if self._fitter is not None else (ordered,)
