@@ -1,13 +1,14 @@
 """What goes wrong in a run: a model's errors, mistakes of the functions it was given, and answers with nothing in them."""
 
 import pytest
+from msgspec import structs
 
 from agent.scripted import Scripted, agent, asked, call, ended, reply, steps, whole, words
 from dragoman.agent import CallEnded, CallStarted, Compaction
 from dragoman.core.events import Failed, PartDelta, PartStarted, Started
-from dragoman.core.parts import Reasoning, Text
+from dragoman.core.parts import Reasoning, Refusal, Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message
+from dragoman.core.request import Message, Tool
 from dragoman.core.stream import replay
 from dragoman.tools import tool
 
@@ -117,3 +118,19 @@ def test_a_model_that_says_nothing_is_asked_once_more(hollow):
     reached = ended(agent(silent, add))
     assert (reached.stop, reached.text, len(silent.requests)) == ("finished", "", 3)
     assert [message.role for message in reached.history] == ["user", "assistant", "user"]
+
+
+def test_a_call_of_ours_that_comes_open_in_a_history_gets_a_result_and_the_clients_does_not():
+    ours, theirs = call("add", {"one": 1, "other": 2}, "ours"), call("theirs", {}, "theirs")
+    told = Message(role="assistant", parts=(ours,))
+    request = asked(tools=(Tool(name="theirs"),))
+    left = ended(agent(Scripted([Text(text="ok")]), add), structs.replace(request, messages=(*request.messages, told)))
+    assert "interrupted" in words(left.history[-2].parts[0])
+    waiting = (*request.messages, structs.replace(told, parts=(theirs,)))
+    model = Scripted([Text(text="ok")])
+    ended(agent(model, add), structs.replace(request, messages=waiting))
+    assert model.requests[0].messages == waiting
+
+
+def test_a_refusal_is_what_a_model_said_at_last():
+    assert ended(agent(Scripted([Refusal(text="I will not.")]), add)).text == "I will not."

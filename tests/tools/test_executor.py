@@ -239,3 +239,17 @@ def test_it_runs_on_uvloop():
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as loop:
         results = loop.run(runner.execute_all([call("work"), call("threaded")] * 20))
     assert [said(result) for result in results] == ["loop", "thread"] * 20
+
+
+class SpeechlessError(Exception):
+    """An error that cannot even say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize("made", [failing, failing_on_the_loop])
+def test_an_error_that_cannot_be_told_is_told_by_its_class(made, caplog):
+    result = run(made(SpeechlessError()))
+    assert (result.failed, said(result)) == (True, "work failed: SpeechlessError")
+    assert "SpeechlessError" in caplog.text

@@ -4,7 +4,7 @@ Rules: parts stay as they are, signatures and all; what is added is said to have
 message after the calls, in their order.
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from itertools import chain, groupby, takewhile
 
 from msgspec import structs
@@ -64,6 +64,14 @@ def closed(messages: Sequence[Message], words: str = NO_RESULT) -> tuple[Message
         told += _answered(message, following, words) if message.role == "assistant" else following
         at += 1 + len(following)
     return tuple(told)
+
+
+def answered(messages: tuple[Message, ...], is_own: Callable[[ToolCall], bool]) -> tuple[Message, ...]:
+    """Return a history in which no call of ours is open; as it is, if none was."""
+    parts = [part for message in messages for part in message.parts]
+    known = {part.call_id for part in parts if isinstance(part, ToolResult)}
+    is_open = any(call.id not in known and is_own(call) for call in calls_of(parts))
+    return closed(messages) if is_open else messages
 
 
 def _answered(message: Message, following: Sequence[Message], words: str) -> Sequence[Message]:

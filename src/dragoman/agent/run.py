@@ -18,7 +18,7 @@ from dragoman.agent.calling import Calling
 from dragoman.agent.compaction import compacted, cut, summed_up
 from dragoman.agent.control import Control, StoppedError
 from dragoman.agent.equipment import Equipment
-from dragoman.agent.history import answers, said, unfolded
+from dragoman.agent.history import answered, answers, said, unfolded
 from dragoman.agent.limits import Statistics, StopReason, added
 from dragoman.agent.mistakes import mistakes_of
 from dragoman.agent.model import heard
@@ -57,7 +57,7 @@ class Run:
         self._recorder = Recording(equipment.recorder) if equipment.recorder is not None else Unrecorded()
         self._request = offering(request, self._executor.registry)
         self._theirs = client_names(request, self._executor.registry)
-        self._history = unfolded(request.messages)
+        self._history = answered(unfolded(request.messages), self._is_own)
         self._admission = Admission(equipment, self._history, runtime, run)
         self._admission.untrusted |= untrusted
         self._calling = Calling(self._executor, self._admission, runtime, self._recorder, run)

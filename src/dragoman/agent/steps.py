@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from dragoman.agent.limits import Statistics, StopReason
 from dragoman.core.events import Event
-from dragoman.core.parts import Text, ToolCall
+from dragoman.core.parts import Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.core.response import Finish, Response
@@ -78,11 +78,12 @@ class RunEnded(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """What the model said at last; "" if the run ended before it said anything."""
+        """What the model said at last, be it a refusal; "" if the run ended before it said anything."""
         last = self.history[-1] if self.history else None
         if last is None or last.role != "assistant":
             return ""
-        return "".join(part.text for part in last.parts if isinstance(part, Text) and not part.unread)
+        said = (part for part in last.parts if isinstance(part, Text | Refusal))
+        return "".join(part.text for part in said if isinstance(part, Refusal) or not part.unread)
 
 
 Step = Event | CallStarted | CallProgressed | CallEnded | ApprovalAsked | TurnEnded | Compacted | RunEnded

@@ -202,7 +202,7 @@ class Executor:
             value = returned(ended.value)
         except (TypeError, ValueError, RecursionError) as error:
             raised.append(error)
-            words = f"{handler.name} ran, but what it returned cannot be told: {_clipped(str(error))}"
+            words = f"{handler.name} ran, but what it returned cannot be told: {_words(error)}"
             return refused(call, handler, "error", words)
         most = self._max_output if handler.max_output is None else handler.max_output
         told = trimmed(value.content, most, self._max_media)
@@ -260,10 +260,18 @@ def _read(handler: Handler, call: ToolCall) -> Any:
 def _raised(call: ToolCall, handler: Handler, error: BaseException, raised: list[BaseException]) -> Execution:
     """Return what a model hears of an exception: its class and its words, never where it happened."""
     if isinstance(error, ToolFailure):
-        return refused(call, handler, "failed", _clipped(str(error)) or f"{handler.name} failed")
+        return refused(call, handler, "failed", _words(error) or f"{handler.name} failed")
     raised.append(error)
-    words = f": {message}" if (message := _clipped(str(error))) else ""
+    words = f": {message}" if (message := _words(error)) else ""
     return refused(call, handler, "error", f"{handler.name} failed: {type(error).__name__}{words}")
+
+
+def _words(error: BaseException) -> str:
+    """Return what an error says; nothing if it cannot even do that."""
+    try:
+        return _clipped(str(error))
+    except Exception:  # noqa: BLE001  it is a tool's own code
+        return ""
 
 
 def _cut_note(size: int, most: int, kept: str) -> str:

@@ -13,11 +13,13 @@ _QUIET = frozenset({"succeeded", "failed", "unknown", "invalid", "cancelled"})
 
 
 def _loggable(error: BaseException | None) -> BaseException | None:
-    """Return an error whose words every log can write: some hold halves of characters, as names of files do."""
+    """Return an error whose words every log can write: some hold halves of characters, some raise another error."""
     try:
         str(error).encode()
     except UnicodeEncodeError:
         return RuntimeError(f"{type(error).__name__}: {str(error)!a}")
+    except Exception:  # noqa: BLE001  it is a tool's own code
+        return RuntimeError(type(error).__name__)
     return error
 
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from pydantic import BaseModel, Field
 
 from dragoman.agent import Agent, ApprovalAsked, Limits, RunEnded, Statistics, Step
-from dragoman.core.parts import Media, Refusal, Text
+from dragoman.core.parts import Media, Text
 from dragoman.core.preserved import preserved, restored
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, Thinking
@@ -231,7 +231,7 @@ def _answered(ended: RunEnded, wish: Wish) -> CallToolResult:
     """Return how a run ended, as text and media, and as numbers."""
     last = ended.history[-1]
     parts = last.parts if last.role == "assistant" else ()
-    text = "".join(part.text for part in parts if isinstance(part, Text | Refusal))
+    text = ended.text
     content: list[ContentBlock] = [TextContent(type="text", text=text)] if text else []
     content += content_to(part for part in parts if isinstance(part, Media))
     return CallToolResult(content=content, structured_content=_structured(text, wish, ended))
