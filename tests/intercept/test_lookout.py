@@ -76,6 +76,18 @@ def test_one_that_takes_nothing_gets_no_more_than_it_can_hold(tmp_path):
         assert len(onlooker.take()) == 1
 
 
+def test_too_many_bytes_are_not_kept_for_one_that_takes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("dragoman.intercept.lookout._MOST_BYTES", 3 << 20)
+    lookout = Lookout(tmp_path / "at")
+    with looking_on(tmp_path / "at") as onlooker:
+        large = passing(came=b"x" * (2 << 20), left=b"x")
+        lookout(large)
+        until(lambda: [*onlooker._folder.glob("*.json")])
+        for number in range(4):
+            lookout(passing(began=float(number), came=b"y" * 900_000, left=b""))
+        assert [len(file) > 2 << 20 for file in sorted(onlooker.take(), key=len)] == [False, False, True]
+
+
 def test_a_folder_that_others_could_have_made_is_passed_by(tmp_path):
     lookout = Lookout(tmp_path / "at")
     with looking_on(tmp_path / "at"):

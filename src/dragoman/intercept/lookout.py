@@ -12,12 +12,16 @@ import stat
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 
 from dragoman.intercept.passing import Passing
 from dragoman.intercept.saved import written
 
 _MOST_WAITING = 64
-"""Exchanges that wait for an onlooker; one that takes none must not fill the disk."""
+_MOST_BYTES = 256 << 20
+"""Exchanges that wait for an onlooker, and their bytes; one that takes none must not fill the disk."""
+_LARGE = 1 << 20
+"""Bytes that take too long to write down for others to wait."""
 _SUFFIX = ".json"
 
 
@@ -40,10 +44,17 @@ class Lookout:
 
     def __call__(self, passing: Passing) -> None:
         """Show an exchange that is over."""
+        if sum(map(len, (passing.came, passing.left, passing.reply_came, passing.reply_left))) < _LARGE:
+            self._show(passing)
+        else:
+            Thread(target=self._show, args=(passing,), name="lookout").start()
+
+    def _show(self, passing: Passing) -> None:
         file = b""
         for folder in self._onlookers():
             with suppress(OSError):  # an onlooker that has just left
-                if sum(1 for _ in folder.iterdir()) < _MOST_WAITING:
+                waiting = [_size(found) for found in folder.iterdir()]
+                if len(waiting) < _MOST_WAITING and sum(waiting) < _MOST_BYTES:
                     file = file or written(passing)
                     _put(folder, f"{passing.began:017.6f}-{passing.id}{_SUFFIX}", file)
 
@@ -105,6 +116,13 @@ def _is_alive(process: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:  # it was taken just now
+        return 0
 
 
 def _put(folder: Path, name: str, content: bytes) -> None:
