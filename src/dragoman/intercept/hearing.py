@@ -69,12 +69,13 @@ class Hearing:
         told = self._form.close()
         self._note()
         self._telling.feed(self._decoder.close() if self._decoder is not None else self._events())
-        calls = self._known()
+        calls, goes_on = self._known(), self._capture.passes_calls
         if self._group is not None:
             self._group.calls, self._group.known = self.captured, calls
             if self._group.is_given_up:
-                calls = ()
-        self._telling.close(calls, goes_on=self._capture.passes_calls)
+                # Others were captured before, and are what the caller is told.
+                calls, goes_on = (), True
+        self._telling.close(calls, goes_on=goes_on)
         self._turn.end()
         return told
 

@@ -152,20 +152,17 @@ class Surface:
     ) -> None:
         """Hand a reply to the client without the calls in it; it is heard to its end, also if the client leaves."""
         told = _head(incoming, passing)
+        client, refused = _Client(exchange), b""
         try:
-            if not incoming.good:
-                body = await incoming.read(_LARGEST_ERROR)
-                passing.note(body, body)
-                hearing.refuse(incoming.status, dict(incoming.headers), body)
-                await exchange.send(incoming.status, told, body)
-                return
-            hearing.begin(turn, incoming.header("content-type"))
-            client = _Client(exchange)
-            client.start(incoming.status, told)
-            while piece := await incoming.piece():
-                left = hearing.feed(piece)
-                passing.note(piece, left)
-                await client.write(left)
+            if incoming.good:
+                hearing.begin(turn, incoming.header("content-type"))
+                client.start(incoming.status, told)
+                while piece := await incoming.piece():
+                    left = hearing.feed(piece)
+                    passing.note(piece, left)
+                    await client.write(left)
+            else:
+                refused = await incoming.read(_LARGEST_ERROR)
         except Failure as failure:
             hearing.fail(Problem("malformed_reply", f"the reply broke off: {failure}"))
             exchange.cut()
@@ -173,6 +170,11 @@ class Surface:
         except BaseException:
             hearing.fail(Problem("cancelled", "the gateway stopped"))
             raise
+        if not incoming.good:
+            hearing.refuse(incoming.status, dict(incoming.headers), refused)
+            passing.note(refused, refused)
+            await exchange.send(incoming.status, told, refused)
+            return
         last = hearing.close()
         passing.note(b"", last)
         await client.end(last)

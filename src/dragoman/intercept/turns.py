@@ -49,6 +49,8 @@ class CallerTurn:
         """Exchanges of the client that are open."""
         self.problem: Problem | None = None
         """What went wrong with the client's last exchange: told if no other follows."""
+        self._finish: Finish | None = None
+        """How an exchange ended while another was open, which may still bring calls."""
         self._told: list[Event] = []
         self._news = asyncio.Event()
         self._idle = asyncio.Event()
@@ -70,8 +72,14 @@ class CallerTurn:
         """An exchange of the client's is over."""
         self.busy -= 1
         if not self.busy:
+            if self._finish is not None:
+                self.tell([Finished(self._finish)])
             self._idle.set()
         self._news.set()
+
+    def finish(self, finish: Finish) -> None:
+        """An exchange has ended, and with it the turn, once no other is open."""
+        self._finish = finish
 
     async def settled(self) -> None:
         """Return when no exchange of the client's is open."""
@@ -188,4 +196,4 @@ class Telling:
             if self._places:
                 turn.fail(self.problem)
         elif self._finish is not None and not goes_on:
-            turn.tell([Finished(self._finish)])
+            turn.finish(self._finish)

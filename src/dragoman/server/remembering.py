@@ -42,6 +42,7 @@ class Remembering:
         session.kept = state
         with contextlib.suppress(Unavailable):
             await self._store.keep_asides(session.name.owner, {key_of(session.name): kept(session)})
+            self._looked_for.discard(session.name)
 
     async def _body(self, name: Name) -> bytes | None:
         key = key_of(name)

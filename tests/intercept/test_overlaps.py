@@ -1,0 +1,117 @@
+"""What happens at the same time, or too late: clients that leave, ask twice at once, or come back after long."""
+
+import asyncio
+import json
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+
+from intercept.clients import CITY, PROMPT, Caller, Client, last_heard
+from intercept.surroundings import between, is_awaited, session_of, until, upstream
+
+
+def asked(pool, middle, entry, session, work, *arguments):
+    """Begin what a caller waits for, and return once it does."""
+    waiting = pool.submit(work, *arguments)
+    until(lambda: is_awaited(middle, entry, session) or waiting.done())
+    return waiting
+
+
+def event(*parts, **more):
+    candidate = {"content": {"role": "model", "parts": list(parts)}, "index": 0, **more}
+    return b"data: " + json.dumps({"candidates": [candidate], "usageMetadata": {}}).encode() + b"\r\n\r\n"
+
+
+class Gates:
+    """An upstream whose answers wait until they are let go, each for its own prompt."""
+
+    def __init__(self, server, answers):
+        self._answers = answers
+        self._gates = {name: asyncio.Event() for name in answers}
+        self._loop = None
+        self.begun = []
+        server.answer = self._answer
+
+    async def _answer(self, exchange):
+        self._loop = asyncio.get_running_loop()
+        name = json.loads(exchange.request.body)["contents"][-1]["parts"][0]["text"]
+        status, first, last = self._answers[name]
+        if first:
+            exchange.start(status, {"content-type": "text/event-stream"}, first=first)
+        self.begun.append(name)
+        await self._gates[name].wait()
+        if first:
+            await exchange.end(last)
+        else:
+            await exchange.send(status, {"content-type": "application/json"}, last)
+
+    def open(self, name):
+        self._loop.call_soon_threadsafe(self._gates[name].set)
+
+
+@pytest.fixture
+def server():
+    with upstream() as one:
+        yield one
+
+
+@pytest.fixture
+def gated(server, tmp_path):
+    with between(server.base_url, tmp_path, intercept={"me": {"upstream": "google", "timeout": 0.5}}) as one:
+        yield one
+
+
+def test_a_client_that_has_left_when_it_is_refused_leaves_its_caller_a_deadline(server, gated, pool):
+    gates = Gates(server, {"one": (503, b"", b'{"error": {"code": 503, "message": "not now"}}')})
+    client = Client(f"{gated.base_url}/intercept/me", "events")
+    caller = Caller(gated, "responses", "me", {"look": CITY})
+    waiting = asked(pool, gated, "me", "", caller.ask, "go")
+    parts = urlsplit(client.base_url)
+    body = client.request("one")
+    with socket.create_connection((parts.hostname, parts.port)) as link:
+        head = f"POST {parts.path}{client.path} HTTP/1.1\r\nhost: localhost\r\nx-goog-api-key: k\r\n"
+        link.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        until(lambda: gates.begun)
+    gates.open("one")
+    assert "not now" in str(waiting.exception(10))
+
+
+@pytest.mark.parametrize("second", ["calls", "text"])
+def test_calls_of_a_client_that_asks_twice_at_once_are_not_lost(server, gated, pool, second):
+    call = {"functionCall": {"name": "look", "args": {"city": "Paris"}, "id": "a"}}
+    end = {"calls": {"functionCall": {"name": "look", "args": {}, "id": "b"}}, "text": {"text": "aside"}}
+    answers = {
+        "one": (200, event(call), event({"text": ""}, finishReason="STOP")),
+        "two": (200, event({"text": "so "}), event(end[second], finishReason="STOP")),
+    }
+    gates = Gates(server, answers)
+    clients = {name: Client(f"{gated.base_url}/intercept/me", "events") for name in answers}
+    caller = Caller(gated, "responses", "me", {"look": CITY})
+    waiting = asked(pool, gated, "me", "", caller.ask, "go")
+    other = pool.submit(clients["two"].say, "two")
+    until(lambda: gates.begun == ["two"])
+    first = pool.submit(clients["one"].say, "one")
+    until(lambda: session_of(gated, "me").pending is not None)
+    gates.open("two")
+    other.result(10)
+    gates.open("one")
+    first.result(10)
+    assert [one["id"] for one in waiting.result(10)[1]] == ["a"]
+
+
+def test_an_answered_placeholder_stays_rewritten_for_a_client_that_comes_back_after_long(simulator, pool, tmp_path):
+    entries = {"me": {"upstream": "google", "idle": 0.3}}
+    with between(simulator.base_url, tmp_path, intercept=entries) as middle:
+        client = Client(f"{middle.base_url}/intercept/me")
+        caller = Caller(middle, "responses", "me", {"look": CITY})
+        client.say("hello")
+        waiting = asked(pool, middle, "me", "", caller.ask, "go")
+        client.say("call look")
+        waiting = asked(pool, middle, "me", "", caller.answer, [(waiting.result(10)[1][0], "rain")])
+        client.say(PROMPT)
+        waiting.result(10)
+        session_of(middle, "me").used -= 1
+        client.say("and now?")
+    assert "functionResponse" in json.dumps(last_heard(simulator))
+    assert "Waiting" not in json.dumps(last_heard(simulator))
