@@ -53,6 +53,7 @@ CASES = {
         'TOOL_CALL: a\nARGUMENTS: {"x": 1}\nTOOL_CALL: b\nTOOL_CALL: c\nARGUMENTS: {"z": [1, 2]}',
         [("a", '{"x": 1}'), ("b", "{}"), ("c", '{"z": [1, 2]}')],
     ),
+    "a name behind a blank that is none of ours": ("TOOL_CALL:\u00a0a\nARGUMENTS: {}", [("a", "{}")]),
     "legacy on one line": ('TOOL_CALL: a ARGUMENTS: {"x": 1}', [("a", '{"x": 1}')]),
     "any letter case": (
         'Tool_Call: a\narguments : {"x": 1}\n<TOOL_call>{"name": "b"}</Tool_Call>',
@@ -280,6 +281,15 @@ def stretches(text, size):
         ),
         ("<tool_result>\nTOOL_CALL: a\n</tool_result>\n", ["<tool_result>\nTOOL_CALL: a\n</tool_result>\n"]),
         ('TOOL_CALL: a\nARGUMENTS: {"x', [('TOOL_CALL: a\nARGUMENTS: {"x',)]),
+        ("So:\nTOOL_CALL: a(x=1)\n", ["So:", ("\nTOOL_CALL: a(x=1)\n",)]),
+        ("TOOL_CALL: get weather\nARGUMENTS: {}", [("TOOL_CALL: get weather\nARGUMENTS: {}",)]),
+        ("TOOL_CALL: is a word (of two).\nArguments follow.", ["TOOL_CALL: is a word (of two).\nArguments follow."]),
+        ("TOOL_CALL: is\nARGUMENTS: {,}", [("TOOL_CALL: is\nARGUMENTS: {,}",)]),
+        (
+            '<tool_call>{"name": "a", "arguments": {"x": "\\ud800"}}</tool_call>',
+            [('<tool_call>{"name": "a", "arguments": {"x": "\\ud800"}}</tool_call>',)],
+        ),
+        ('TOOL_CALL: a\nARGUMENTS: {"x": "\\udfff"}', [('TOOL_CALL: a\nARGUMENTS: {"x": "\\udfff"}',)]),
     ],
 )
 def test_the_text_of_a_call_that_cannot_be_read_is_known_as_such(text, expected, size):

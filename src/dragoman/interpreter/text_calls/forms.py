@@ -143,15 +143,31 @@ class Form:
         end = self.skip(name_end, BLANK + _QUOTES)
         if name_end == begin:
             return NoCall(colon + 1)
-        following = self.skip(self.skip(end, WHITE), ORNAMENTS, 2)
-        name = self.text[begin:name_end]
-        if self.has(following, "arguments"):
-            given = self.skip(self.skip(following + len("arguments"), ORNAMENTS, 2), BLANK)
-            if self.character(given) == ":":
-                return self._given(name, self.skip(given + 1, "*", 2))
-        if self.character(end) not in ("", "\n", "\r"):
+        name = self.text[begin:name_end].strip()
+        if not name:
             return NoCall(name_end)
-        return Calls((Written(name, NO_ARGUMENTS),), end, is_open=True)
+        given = self._arguments(end)
+        if given:
+            return self._given(name, self.skip(given, "*", 2))
+        if self.character(end) in ("", "\n", "\r"):
+            return Calls((Written(name, NO_ARGUMENTS),), end, is_open=True)
+        # Arguments in parentheses, or a name of several words that has arguments: a call, but none that can be read.
+        is_meant = self.character(name_end) == "(" or self._arguments(self._line_end(end))
+        return Broken(is_tagged=False) if is_meant else NoCall(name_end)
+
+    def _arguments(self, at: int) -> int:
+        """Return the place behind the word for arguments; 0 if it does not follow."""
+        following = self.skip(self.skip(at, WHITE), ORNAMENTS, 2)
+        if not self.has(following, "arguments"):
+            return 0
+        colon = self.skip(self.skip(following + len("arguments"), ORNAMENTS, 2), BLANK)
+        return colon + 1 if self.character(colon) == ":" else 0
+
+    def _line_end(self, at: int) -> int:
+        end = at + _LONGEST_NAME
+        while at < end and self.character(at) not in ("", "\n", "\r"):
+            at += 1
+        return at
 
     def values(self, at: int, closers: tuple[str, ...]) -> Attempt:
         """Read the JSON form's object or array."""

@@ -28,7 +28,7 @@ from dragoman.interpreter.text_calls.forms import (
 )
 from dragoman.interpreter.text_calls.values import Unread, Written
 
-_LONGEST_WHITE = 4096
+_LONGEST_WHITE = 512
 """White space that is held because a call may follow."""
 
 

@@ -127,9 +127,11 @@ def _checked(text: str) -> str:
 def _again(value: Any) -> str:
     """Write a value that was read leniently as strict JSON."""
     try:
-        return decoding.dumps(value, ensure_ascii=False, allow_nan=False)
+        told = decoding.dumps(value, ensure_ascii=False, allow_nan=False)
+        told.encode()  # half a character, in an escape, is no text
     except ValueError:
         raise Unreadable from None
+    return told
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
