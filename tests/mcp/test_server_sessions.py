@@ -141,6 +141,21 @@ def test_a_question_to_which_nothing_came_is_asked_once(scene):
     scene(do)
 
 
+def test_what_was_done_is_not_lost_by_another_call_that_fails_after_it(scene):
+    async def do(stage: Stage) -> None:
+        stage.bank.free.set()
+        here = await stage.gateway()
+        assert (await query(here, "Pay, and fail.")).is_error
+        async with Client(f"{here}/mcp") as client:
+            arguments = {"prompt": "Is it paid?", "session_id": "bills", "model": "gemini/gemini-3.8-flash~400"}
+            assert (await client.call_tool("query", arguments)).is_error
+        assert not (await query(here, "And now?")).is_error
+        assert stage.bodies()[-1].count("I pay.") == 1
+        assert "Is it paid?" not in stage.bodies()[-1]
+
+    scene(do)
+
+
 def test_a_call_whose_client_leaves_is_gone_on_from_with_its_open_calls_closed(scene):
     async def do(stage: Stage) -> None:
         here = await stage.gateway()

@@ -12,14 +12,22 @@ import httpx2
 import pytest
 from mcp import Client
 
-from dragoman.simulator import Answer, Received
+from dragoman.http.background import in_background
+from dragoman.http.exchange import Exchange
+from dragoman.http.server import listening
+from dragoman.simulator import Answer, Call, Received
 from dragoman.simulator.serving import in_thread
 from server.processes import Command, serving, until
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}},
+    "io.modelcontextprotocol/clientCapabilities": {
+        "elicitation": {},
+        "extensions": {"io.modelcontextprotocol/tasks": {}},
+    },
 }
+TRIES = 8
+"""Connections enough that both workers take some of them."""
 
 
 def asked(base_url: str, method: str, target: str, **params: Any) -> dict[str, Any]:
@@ -35,10 +43,10 @@ def told(base_url: str, task: str) -> dict[str, Any]:
 
 
 @contextmanager
-def pair(folder: Path, base_url: str) -> Generator[Command]:
+def pair(folder: Path, base_url: str, more: str = "") -> Generator[Command]:
     """Two workers with a simulator behind them."""
     (folder / "dragoman.toml").write_text(
-        f'[server]\nlisten = "127.0.0.1:0"\n[upstreams.gemini]\nkind = "gemini"\napi_key = "k"\nbase_url = "{base_url}"\n'
+        f'[server]\nlisten = "127.0.0.1:0"\n[upstreams.gemini]\nkind = "gemini"\napi_key = "k"\nbase_url = "{base_url}"\n{more}'
     )
     with serving(folder, "--workers", "2", "--config", "dragoman.toml") as gateway:
         yield gateway
@@ -87,3 +95,59 @@ def test_a_task_of_a_worker_that_was_killed_has_failed(tmp_path):
             os.kill(worker, signal.SIGKILL)
         until(lambda: all(told(gateway.base_url, task)["status"] == "failed" for task in made), seconds=60)
         assert "is gone" in told(gateway.base_url, made[0])["error"]["message"]
+
+
+@pytest.mark.slow
+def test_a_task_that_waits_for_a_word_waits_in_every_worker_and_is_answered_by_any(tmp_path):
+    with in_background(lambda: listening(_page), "pages") as pages:
+        place = pages.base_url.removeprefix("http://")
+        more = f'[web]\nprivate = ["{place}"]\n'
+
+        def script(received: Received) -> Answer:
+            read = sum(len(turn.calls) for turn in received.ask.turns)
+            if read < 2:
+                url = f"{pages.base_url}/{'news' if not read else 'collect?secret=1'}"
+                return Answer(calls=(Call(id=f"c{read}", name="web_fetch", arguments={"url": url}),), end="calls")
+            return Answer(text=received.ask.turns[-1].results[0].text)
+
+        with in_thread(script=script) as simulator, pair(tmp_path, simulator.base_url, more) as gateway:
+            base_url = gateway.base_url
+            made = [
+                asked(base_url, "tools/call", "query", name="query", arguments={"prompt": f"{pages.base_url}/news ?"})
+                for _ in range(3)
+            ]
+            for task in (task["taskId"] for task in made):
+                until(lambda task=task: told(base_url, task)["status"] == "input_required")
+                seen = [told(base_url, task) for _ in range(TRIES)]
+                assert {state["status"] for state in seen} == {"input_required"}
+                yes = {"action": "accept", "content": {"approve": True}}
+                answers = {topic: yes for topic in seen[0]["inputRequests"]}  # noqa: C420  it is the same word for all
+                asked(base_url, "tasks/update", task, taskId=task, inputResponses=answers)
+                until(lambda task=task: told(base_url, task)["status"] == "completed")
+                assert "a page" in told(base_url, task)["result"]["structuredContent"]["answer"]
+
+
+async def _page(exchange: Exchange) -> None:
+    await exchange.send(200, {"content-type": "text/plain"}, b"a page")
+
+
+@pytest.mark.slow
+def test_what_any_worker_is_asked_to_cancel_is_cancelled_in_all(tmp_path):
+    with in_thread(fault="hang") as simulator, pair(tmp_path, simulator.base_url) as gateway:
+        base_url = gateway.base_url
+        tasks = [
+            asked(base_url, "tools/call", "query", name="query", arguments={"prompt": "go"})["taskId"] for _ in range(3)
+        ]
+        body = {"model": "gemini-3.8-flash", "input": "go", "background": True}
+        answers = [httpx2.post(f"{base_url}/v1/responses", json=body).json()["id"] for _ in range(3)]
+        until(lambda: len(simulator.requests) == 6)
+        for answer in answers:
+            seen = {httpx2.get(f"{base_url}/v1/responses/{answer}").json()["status"] for _ in range(TRIES)}
+            assert seen == {"in_progress"}
+            cancelled = httpx2.post(f"{base_url}/v1/responses/{answer}/cancel", json={}, timeout=30).json()
+            assert cancelled["status"] == "cancelled"
+            seen = {httpx2.get(f"{base_url}/v1/responses/{answer}").json()["status"] for _ in range(TRIES)}
+            assert seen == {"cancelled"}
+        for task in tasks:
+            asked(base_url, "tasks/cancel", task, taskId=task)
+            assert {told(base_url, task)["status"] for _ in range(TRIES)} == {"cancelled"}

@@ -258,6 +258,7 @@ def _forget_old(cursor: Cursor, limit: int) -> int:
         cursor.run("DELETE FROM signatures WHERE created < ?", limit)
         forget_runs(cursor, limit)
         cursor.run("DELETE FROM asides WHERE created < ?", limit)
+        cursor.run("DELETE FROM claims WHERE alive < ?", limit)
         unused = "NOT EXISTS (SELECT 1 FROM turns WHERE turns.settings = settings.hash)"
         cursor.run(f"DELETE FROM settings WHERE used < ? AND {unused}", limit)  # noqa: S608
     return len(keys)

@@ -2,8 +2,8 @@
 
 Rules: whoever runs a turn has claimed its conversation. While it runs, it is written down under the state of the
 conversation that it goes on from. When the conversation is kept, what was written is forgotten: nothing stands there
-twice. So whatever is found is of a turn whose process is gone, or which failed or was cancelled. One in which nothing
-came is not gone on from: asking again is asking once.
+twice. So whatever is found is of a turn whose process is gone, or which failed or was cancelled. A question to which
+nothing came is left out: asking again is asking once.
 """
 
 import contextlib
@@ -60,9 +60,12 @@ async def begun(conversations: Conversations, owner: str, name: str) -> Unfinish
     """Open a conversation that is claimed, to begin a turn in it."""
     opened = await conversations.open(owner, name)
     past = None if opened.is_over else await past_run(conversations.runs, owner, _place(opened))
-    if past is None or _is_question(past.history[-1]):
+    if past is None:
         return Unfinished(opened, opened.messages)
-    return Unfinished(opened, past.history[leading_systems(past.history) :])
+    said = past.history[leading_systems(past.history) :]
+    while said and _is_question(said[-1]):
+        said = said[:-1]
+    return Unfinished(opened, said)
 
 
 async def written(conversations: Conversations, unfinished: Unfinished) -> RunBook:
