@@ -253,3 +253,21 @@ def test_an_error_that_cannot_be_told_is_told_by_its_class(made, caplog):
     result = run(made(SpeechlessError()))
     assert (result.failed, said(result)) == (True, "work failed: SpeechlessError")
     assert "SpeechlessError" in caplog.text
+
+
+@pytest.mark.parametrize("limit", ["max_output", "max_media", "remembered"])
+def test_limits_below_nothing_are_refused(limit):
+    with pytest.raises(ValueError, match=limit):
+        Executor(Registry(), **{limit: -1})
+
+
+def test_a_dict_of_numbers_is_an_object_with_numbers_for_names():
+    @tool
+    def shelf(books: dict[int, str]) -> list[Any]:
+        """Tell what stands where."""
+        return [[place, title] for place, title in books.items()]
+
+    told = asyncio.run(Executor(Registry(shelf)).execute(call("shelf", {"books": {"7": "Emma"}})))
+    assert told.content[0].json == b'[[7,"Emma"]]'
+    wrong = asyncio.run(Executor(Registry(shelf)).execute(call("shelf", {"books": {"seven": "Emma"}})))
+    assert wrong.failed

@@ -58,6 +58,8 @@ class Executor:
     ) -> None:
         if concurrency < 1 or not timeout > 0:
             raise ValueError("an executor needs a timeout of more than 0 seconds and a concurrency of 1 or more")
+        if min(max_output, max_media, remembered) < 0:
+            raise ValueError("max_output, max_media and remembered of an executor must not be less than 0")
         self.registry = registry
         self._timeout = timeout
         self._concurrency = concurrency

@@ -145,10 +145,11 @@ class _Signature:
 
     def _typed(self, arguments: Any) -> Struct:
         try:
-            return msgspec.convert(arguments, self._struct)
+            # JSON has keys of text alone: what a dict of numbers has stands in them.
+            return msgspec.convert(arguments, self._struct, str_keys=True)
         except msgspec.ValidationError:
             # To JSON Schema 3.0 is an integer, and vendors that keep numbers as doubles send it for 3.
-            return msgspec.convert(_with_integers(arguments), self._struct)
+            return msgspec.convert(_with_integers(arguments), self._struct, str_keys=True)
 
     def _run(self, bound: inspect.BoundArguments) -> Any:
         return self._function(*bound.args, **bound.kwargs)
