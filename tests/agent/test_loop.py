@@ -196,6 +196,22 @@ def test_a_model_that_calls_in_its_last_turn_is_asked_a_very_last_time_with_the_
     assert [request.tool_choice and request.tool_choice.mode for request in model.requests] == [None, "none", "none"]
 
 
+def test_where_no_tool_may_be_called_none_is_run_whatever_the_model_calls():
+    ran = []
+
+    @tool
+    def count() -> int:
+        """Count."""
+        ran.append(1)
+        return len(ran)
+
+    def deaf(request):
+        return [Text(text="Without.")] if results_of(request) else [call("count")]
+
+    reached = ended(agent(Scripted(deaf), count), asked(tool_choice=ToolChoice(mode="none")))
+    assert (ran, reached.text, reached.statistics.turns) == ([], "Without.", 2)
+
+
 def test_the_default_limit_is_ten_turns():
     model = Scripted(lambda request: [call("add", {"one": len(request.messages), "other": 2})])
     assert ended(agent(model, add)).statistics.turns == 12

@@ -136,7 +136,7 @@ def test_an_exception_that_cannot_even_say_itself_is_a_failed_result():
             raise RuntimeError("no words")
 
     result = run(failing(OddError()))
-    assert result.failed
+    assert (result.failed, said(result)) == (True, "work failed: OddError")
 
 
 @pytest.mark.parametrize("made", [failing, failing_on_the_loop], ids=["thread", "loop"])

@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import functools
+import math
 from datetime import date
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
@@ -189,6 +190,15 @@ def test_a_default_that_is_no_json_is_pythons_own_affair():
         return limit is nothing
 
     assert "default" not in schema_of(find)["properties"]["limit"]
+    assert said(run(find)) == "true"
+
+
+def test_a_default_that_is_no_number_to_json_is_not_told_as_null():
+    @tool
+    def find(least: float = -math.inf, most: float = math.nan) -> bool:
+        return least == -math.inf and math.isnan(most)
+
+    assert schema_of(find)["properties"] == {"least": {"type": "number"}, "most": {"type": "number"}}
     assert said(run(find)) == "true"
 
 

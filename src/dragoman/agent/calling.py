@@ -22,6 +22,7 @@ from dragoman.tools import Execution, Executor
 from dragoman.tools.execution import refused
 
 _NO_TOOLS = "{name} was not run: there are no more turns for tools. Answer with what you have."
+_NO_CHOICE = "{name} was not run: the request says that no tool may be called. Answer without."
 
 
 class Calling:
@@ -43,10 +44,10 @@ class Calling:
         for stretch in self._executor.stretches([keyed.call for keyed in let_in.values()]):
             await _together(self._perform(turn, let_in[id(call)]) for call in stretch)
 
-    async def refuse(self, turn: Turn) -> None:
-        """Run nothing: there is no turn left in which a result could be of use."""
+    async def refuse(self, turn: Turn, *, forbidden: bool = False) -> None:
+        """Run nothing: there is no turn left in which a result could be of use, or whoever asked forbids it."""
         for keyed in turn.calls:
-            words = _NO_TOOLS.format(name=keyed.call.name)
+            words = (_NO_CHOICE if forbidden else _NO_TOOLS).format(name=keyed.call.name)
             await self._ended(turn, keyed, refused(keyed.call, None, "skipped", words))
 
     async def _perform(self, turn: Turn, keyed: KeyedCall) -> None:

@@ -57,6 +57,8 @@ class Run:
         self._recorder = Recording(equipment.recorder) if equipment.recorder is not None else Unrecorded()
         self._request = offering(request, self._executor.registry)
         self._theirs = client_names(request, self._executor.registry)
+        self._is_forbidden = request.tool_choice is not None and request.tool_choice.mode == "none"
+        """Whether no tool may be called at all: a server may not heed that, and then its calls are not run."""
         self._history = answered(unfolded(request.messages), self._is_own)
         self._admission = Admission(equipment, self._history, runtime, run)
         self._admission.untrusted |= untrusted
@@ -120,7 +122,10 @@ class Run:
             last = self._last
             turn, response = await self._asked(without_tools(self._request) if last else self._request)
             spent = self._spent() if turn.calls and not turn.is_mixed else None
-            await (self._calling.refuse(turn) if last or spent else self._calling.answer(turn))
+            if last or spent or self._is_forbidden:
+                await self._calling.refuse(turn, forbidden=self._is_forbidden)
+            else:
+                await self._calling.answer(turn)
             await self._end(turn, response)
             if turn.is_mixed:
                 self._finish = Finish("tool_calls")
@@ -161,7 +166,7 @@ class Run:
     def _reason_to_end(self) -> StopReason | None:
         if self._admission.circling:
             return "repetition"
-        if self._admission.exhausted:
+        if self._admission.exhausted or self._is_forbidden:
             return "calls"
         return "turns" if self._statistics.turns >= self._limits.turns else None
 

@@ -137,6 +137,9 @@ class Routes:
                     return (self._places.target(found[0], model),)
         if len(kinds) == 1 and not self._exact and not self._patterns:
             return (self._places.target(next(iter(kinds)), model),)
+        if model in self._agents:
+            words = f"{model!r} is an agent, and cannot be asked in this way: name a model"
+            raise Problem("not_found", words, code="model_not_found")
         known = ", ".join(sorted((*self._exact, *(pattern for pattern, _ in self._patterns), *self._agents))[:20])
         hint = f"configured are {known}" if known else "name it `upstream/model`, or add it to [models]"
         raise Problem("not_found", f"no upstream is configured for the model {model!r}: {hint}", code="model_not_found")

@@ -76,7 +76,7 @@ def _agents(
     registry = toolbox.executor.registry
     origins = (toolbox.origin(name) for name in registry.names)
     servers = {*config.tools, *(origin[0] for origin in origins if origin is not None)}
-    for key, words in unmeant(config.agents, servers):
+    for key, words in unmeant(config.agents, {*servers, *registry.names}):
         _LOG.warning("%s: %s", key, words)
     roster = Roster(registry, config.agents, servers, toolbox.origin, toolbox.trouble, prices)
     return Agents(roster, toolbox.executor, desk.store, carrier)

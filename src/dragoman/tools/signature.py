@@ -197,10 +197,10 @@ def _told_default(default: Any, struct: type[Struct], name: str) -> Any:
     if default is inspect.Parameter.empty:
         return UNSET
     try:
-        told = msgspec.to_builtins(default)
+        # As it is written: a number that is none, or has no end, is told as null.
+        told = msgspec.json.decode(msgspec.json.encode(default))
         kind = {field.name: field.type for field in msgspec.structs.fields(struct)}[name]
         msgspec.convert(told, kind)
-        msgspec.json.encode(told)
     except (TypeError, ValueError, RecursionError):
         return UNSET
     return told

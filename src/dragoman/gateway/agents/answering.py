@@ -16,6 +16,7 @@ from dragoman.gateway.agents.approved import settled
 from dragoman.gateway.agents.asides import Asides
 from dragoman.gateway.agents.crew import Crew, Roster, compaction_of
 from dragoman.gateway.agents.delivery import Delivery
+from dragoman.gateway.agents.formatted import last_words
 from dragoman.gateway.agents.telling import Telling
 from dragoman.gateway.agents.trust import Trust
 from dragoman.gateway.ask import Ask
@@ -94,10 +95,12 @@ class Agents:
                 await stack.enter_async_context(held(self._store, keeper.conversation))
             request, telling.approved = await self._prepared(crew, ask, record)
             steps = await stack.enter_async_context(aclosing(self._steps(loop, request, run, ask.owner)))
+            wants_format = crew.asked.output is not None and crew.asked.output.kind != "text"
+            told = last_words(steps) if wants_format else steps
             if pulse is None:
-                await delivery.whole(steps)
+                await delivery.whole(told)
             else:
-                await delivery.stream(steps, pulse)
+                await delivery.stream(told, pulse)
 
     async def _prepared(
         self, crew: Crew, ask: Ask, record: Record

@@ -114,6 +114,11 @@ class Roster:
         """By the name of an agent, what its turns cost."""
 
     @property
+    def _known(self) -> list[str]:
+        """What a request may ask for: servers, and tools that are of none."""
+        return [*sorted(self.servers), *(name for name in self.registry.names if JOINT not in name)]
+
+    @property
     def models(self) -> dict[str, str]:
         """The agents by their names, and the model of each."""
         return {name: agent.model for name, agent in self.agents.items()}
@@ -207,7 +212,7 @@ class Roster:
         if words := self._away(said.partition(JOINT)[0]):
             raise Problem("unreachable", f"{HEADER}: {words}")
         close = self.registry.nearest(said)
-        hint = f": did you mean {' or '.join(close)}?" if close else near(said, sorted(self.servers))
+        hint = f": did you mean {' or '.join(close)}?" if close else near(said, self._known)
         words = f"{HEADER}: there is no tool or server {said!r}{hint}"
         raise Problem("invalid_request", words, code="unknown_tool")
 

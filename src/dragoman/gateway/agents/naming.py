@@ -24,7 +24,7 @@ def unmeant(agents: Mapping[str, AgentTable], servers: Collection[str]) -> Itera
 
 def near(word: str, servers: Collection[str]) -> str:
     """Say what may be meant, or else what there is."""
-    known = [*servers, *BUILT_IN]
+    known = list(dict.fromkeys((*servers, *BUILT_IN)))
     close = get_close_matches(word.partition(JOINT)[0], known, 2)
     return f": did you mean {' or '.join(close)}?" if close else f": there are {', '.join(known[:20])}"
 
