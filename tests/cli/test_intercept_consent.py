@@ -104,10 +104,10 @@ def test_variables_that_send_a_client_here_are_printed_without_mitmproxy(run, na
 
 def test_each_entry_has_the_variable_of_its_upstream(alone, run):
     (alone / "dragoman.toml").write_text(CONFIG + ENTRIES)
-    done = run("--print-env", "--session", "s1", "--gateway", "http://127.0.0.1:1/")
+    done = run("--print-env", "--session", "s 1;$(x)", "--gateway", "http://127.0.0.1:1/")
     assert done.stdout.splitlines() == [
-        "export GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:1/intercept/one@s1",
-        "export CODE_ASSIST_ENDPOINT=http://127.0.0.1:1/intercept/two@s1",
+        "export GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:1/intercept/one@s%201%3B%24%28x%29",
+        "export CODE_ASSIST_ENDPOINT=http://127.0.0.1:1/intercept/two@s%201%3B%24%28x%29",
     ]
 
 

@@ -259,6 +259,10 @@ def test_instructions_are_added_or_replaced(body, mode, after):
         ("/v1/projects/p/locations/l/publishers/google/models/m:streamGenerateContent", Turn(model="m", stream=True)),
         ("/v1internal:generateContent", Turn(wrapped=True)),
         ("/v1internal:streamGenerateContent?alt=sse", Turn(wrapped=True, stream=True, events=True)),
+        ("/v1beta/tunedModels/m:generateContent", Turn(model="m")),
+        ("/v1/projects/p/locations/l/endpoints/7:streamGenerateContent", Turn(model="7", stream=True)),
+        ("/v1beta/models/m%3AstreamGenerateContent?$alt=sse", Turn(model="m", stream=True, events=True)),
+        ("/v1beta/files?name=/models/m:generateContent", None),
         ("/v1beta/models/m:countTokens", None),
         ("/v1internal:loadCodeAssist", None),
         ("/v1beta/models", None),
@@ -273,6 +277,8 @@ def test_turns_of_the_model_are_known_by_their_path(target, turn):
 def test_the_path_names_another_model_too():
     going = rewritten("/v1beta/models/a:generateContent?x=1", b'{"contents":[]}', Turn(model="a"), Plan(model="b"))
     assert (going.target, going.rules) == ("/v1beta/models/b:generateContent?x=1", ("another model",))
+    tuned = "/v1beta/tunedModels/a:generateContent"
+    assert rewritten(tuned, b'{"contents":[]}', Turn(model="a"), Plan(model="b")).target == tuned
 
 
 @pytest.mark.parametrize(

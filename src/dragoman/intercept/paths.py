@@ -5,9 +5,11 @@ import re
 from msgspec import Struct
 
 _TURN = re.compile(
-    r"(?P<before>.*/models/)(?P<model>[^/?]+)(?P<after>:(?P<verb>generateContent|streamGenerateContent)(?:\?(?P<query>.*))?)"
+    r"(?P<before>[^?]*/(?P<room>models|tunedModels|endpoints)/)(?P<model>[^/?]+?)"
+    r"(?P<after>(?::|%3[Aa])(?P<verb>generateContent|streamGenerateContent)(?:\?(?P<query>.*))?)"
 )
 _WRAPPED = re.compile(r".*/v1internal:(?P<verb>generateContent|streamGenerateContent)(?:\?(?P<query>.*))?")
+_EVENTS = frozenset({"alt=sse", "$alt=sse", "%24alt=sse"})
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -33,11 +35,13 @@ def turn_of(method: str, target: str) -> Turn | None:
     if found is None:
         return None
     stream = found["verb"].startswith("stream")
-    events = "alt=sse" in (found["query"] or "").split("&")
+    events = not _EVENTS.isdisjoint((found["query"] or "").split("&"))
     return Turn(wrapped=wrapped, stream=stream, events=events, model=model)
 
 
 def renamed(target: str, model: str) -> str:
-    """Return a path that asks for another model; one that names none is as it was."""
+    """Return a path that asks for another model; one that names none is as it was, or one of the user's own tuning."""
     found = _TURN.fullmatch(target)
-    return f"{found['before']}{model}{found['after']}" if found is not None else target
+    if found is None or found["room"] != "models":
+        return target
+    return f"{found['before']}{model}{found['after']}"

@@ -5,7 +5,7 @@ host belongs to one entry.
 """
 
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from dragoman.cli.intercept.hosts import is_host
 from dragoman.config import Config, ConfigError, UpstreamTable
@@ -60,7 +60,7 @@ def variables(config: Config, base_url: str, name: str = "", session: str = "") 
 
 def path_of(entry: str, session: str) -> str:
     """Return the path of the surface for an entry."""
-    return f"/intercept/{entry}@{session}" if session else f"/intercept/{entry}"
+    return f"/intercept/{entry}@{quote(session, safe='')}" if session else f"/intercept/{entry}"
 
 
 def _place(config: Config, found: dict[str, str], what: str, where: str) -> None:
