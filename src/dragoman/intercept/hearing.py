@@ -87,10 +87,6 @@ class Hearing:
         self._telling.close((), goes_on=False)
         self._turn.end()
 
-    def refuse(self, status: int, headers: dict[str, str], body: bytes) -> None:
-        """The upstream refuses the request."""
-        self.fail(_GEMINI.parse_error(status, headers, body))
-
     def _note(self) -> None:
         if self._capture.calls and self._group is None:
             going = self._going
@@ -112,3 +108,8 @@ class Hearing:
         restorer = Restorer(self._session.undo)
         parts = [restorer.whole(tool_call(captured)) for captured in self._capture.calls]
         return tuple(part for part in parts if isinstance(part, ToolCall))
+
+
+def refusal(status: int, headers: dict[str, str], body: bytes) -> Problem:
+    """Return what an upstream says against a request."""
+    return _GEMINI.parse_error(status, headers, body)

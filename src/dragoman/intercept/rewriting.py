@@ -23,6 +23,8 @@ class Going(Struct, frozen=True, kw_only=True):
 
     target: str
     body: bytes
+    came: str = ""
+    """The path as the client wrote it."""
     rules: tuple[str, ...] = ()
     """What was done to it."""
     problem: str = ""
@@ -55,6 +57,7 @@ def _rewritten(target: str, body: bytes, turn: Turn, plan: Plan) -> Going:
     named = document.envelope.get("model") if document.envelope is not None else None
     return Going(
         target=going,
+        came=target,
         body=document.written() if done else body,
         rules=done,
         is_aside=is_aside,

@@ -16,7 +16,7 @@ from dragoman.http.link import Failure
 from dragoman.http.origin import Origin
 from dragoman.intercept import headers
 from dragoman.intercept.digest import digest_of
-from dragoman.intercept.hearing import Hearing
+from dragoman.intercept.hearing import Hearing, refusal
 from dragoman.intercept.lookout import Lookout
 from dragoman.intercept.passing import Looker, Passing
 from dragoman.intercept.paths import Turn, turn_of
@@ -28,6 +28,8 @@ from dragoman.intercept.sessions import Session
 _LOG = logging.getLogger("dragoman.intercept")
 _BODILESS = frozenset({204, 304})
 _LARGEST_ERROR = 1 << 20
+_REFUSED = 400
+"""What an upstream says of a request that it cannot take: the client's own may still be one that it can."""
 
 
 class Destination(Struct, frozen=True, kw_only=True):
@@ -107,7 +109,12 @@ class Surface:
         finally:
             passing.captured = hearing.captured if hearing is not None else ()
         ready = plan.ready
-        if ready is not None and passing.status == 200 and ready.calls[0].part in going.contents:
+        if (
+            ready is not None
+            and passing.status == 200
+            and not passing.problem
+            and ready.calls[0].part in going.contents
+        ):
             ready.used = ready.used or digest_of(body)
 
     async def _pass(
@@ -121,14 +128,20 @@ class Surface:
         request = exchange.request
         told = headers.going(request.headers, destination.headers)
         outgoing = Outgoing(destination.origin, request.method, destination.prefix + going.target, told, going.body)
+        hearing = heard[1] if heard is not None else None
         try:
             incoming = await self._client.ask(outgoing, destination.deadlines)
+            refused = await incoming.read(_LARGEST_ERROR) if going.rules and incoming.status == _REFUSED else None
         except Failure as failure:
-            if heard is not None:
-                heard[1].fail(Problem("unreachable", f"the upstream {destination.upstream} gave no answer: {failure}"))
+            if hearing is not None:
+                hearing.fail(Problem("unreachable", f"the upstream {destination.upstream} gave no answer: {failure}"))
             raise
         try:
-            if heard is None:
+            if refused is not None:
+                _note_refused(incoming, refused, passing, hearing)
+                unchanged = Going(target=going.came, body=request.body)
+                await self._pass(exchange, passing, destination, unchanged, None)
+            elif heard is None:
                 await self._hand_back(incoming, exchange, passing)
             else:
                 await self._hear(incoming, exchange, passing, *heard)
@@ -171,7 +184,7 @@ class Surface:
             hearing.fail(Problem("cancelled", "the gateway stopped"))
             raise
         if not incoming.good:
-            hearing.refuse(incoming.status, dict(incoming.headers), refused)
+            hearing.fail(refusal(incoming.status, dict(incoming.headers), refused))
             passing.note(refused, refused)
             await exchange.send(incoming.status, told, refused)
             return
@@ -205,6 +218,16 @@ def _head(incoming: Incoming, passing: Passing) -> dict[str, str]:
     told = headers.coming(incoming.headers, plain=incoming.plain)
     passing.status, passing.reply_headers = incoming.status, tuple(told.items())
     return told
+
+
+def _note_refused(incoming: Incoming, body: bytes, passing: Passing, hearing: Hearing | None) -> None:
+    """Note that the upstream does not take what was made of a request: it goes again, as it came."""
+    problem = refusal(incoming.status, dict(incoming.headers), body)
+    passing.rules, passing.left, passing.target_left = (), passing.came, passing.target
+    passing.problem = f"the upstream refuses it with {problem.status or incoming.status}: {problem.message}"
+    _LOG.warning("a request of %s is sent on as it came: %s", passing.name, passing.problem)
+    if hearing is not None:
+        hearing.fail(problem)
 
 
 def _tell(looker: Looker, passing: Passing) -> None:
