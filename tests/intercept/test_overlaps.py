@@ -100,6 +100,26 @@ def test_calls_of_a_client_that_asks_twice_at_once_are_not_lost(server, gated, p
     assert [one["id"] for one in waiting.result(10)[1]] == ["a"]
 
 
+@pytest.mark.parametrize("form", ["whole", "events", "items"])
+def test_a_client_that_asks_the_same_twice_at_once_gets_the_results_of_the_calls(simulator, pool, tmp_path, form):
+    with between(simulator.base_url, tmp_path, intercept={"me": {"upstream": "google"}}) as middle:
+        client, other = [Client(f"{middle.base_url}/intercept/me", form) for _ in range(2)]
+        caller = Caller(middle, "responses", "me", {"look": CITY})
+        for _ in range(2):
+            waiting = asked(pool, middle, "me", "", caller.ask, "go")
+            # Nobody knows which of the two is first, and nobody needs to.
+            twin = pool.submit(other.send, client.request("call look"))
+            client.say("call look")
+            twin.result(10)
+            (call,) = waiting.result(10)[1]
+            waiting = asked(pool, middle, "me", "", caller.answer, [(call, "rain")])
+            assert client.say(PROMPT) == "They said: rain"
+            assert waiting.result(10)[0] == "They said: rain"
+        client.say("and now?")
+    assert json.dumps(last_heard(simulator)).count('"functionResponse"') == 2
+    assert "Waiting" not in json.dumps(last_heard(simulator))
+
+
 def test_an_answered_placeholder_stays_rewritten_for_a_client_that_comes_back_after_long(simulator, pool, tmp_path):
     entries = {"me": {"upstream": "google", "idle": 0.3}}
     with between(simulator.base_url, tmp_path, intercept=entries) as middle:

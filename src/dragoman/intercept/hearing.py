@@ -81,8 +81,8 @@ class Hearing:
 
     def fail(self, problem: Problem) -> None:
         """There is no whole reply: what was captured of it is no call."""
-        if self._group is not None:
-            self._session.groups.pop(self._mark, None)
+        if self._group is not None and self._session.groups.get(self._mark) is self._group:
+            del self._session.groups[self._mark]
         self._telling.problem = self._telling.problem or problem
         self._telling.close((), goes_on=False)
         self._turn.end()

@@ -4,6 +4,7 @@ Kept in memory, as many as fit, as long as somebody uses them.
 """
 
 import secrets
+from hashlib import sha256
 from time import monotonic
 
 from msgspec import Struct
@@ -76,7 +77,7 @@ class Session:
 
     def plan(self, digest: bytes) -> Plan:
         """Return what is to be done to a request, which is known by its digest."""
-        last = next(reversed(self.groups.values()), None)
+        last = next((group for group in reversed(self.groups.values()) if not group.is_given_up), None)
         is_ready = last is not None and last.is_answered and last.used in {b"", digest}
         table = self.table
         return Plan(
@@ -91,16 +92,27 @@ class Session:
             system_mode=table.system_mode,
         )
 
+    def mark(self, digest: bytes) -> str:
+        """Return the name of the calls that may come of a request: the same if it is sent again before they came."""
+        number = 0
+        while (mark := _mark(self.ticket, digest, number)) in self.groups:
+            number += 1
+        return mark
+
     def placeholder(self, mark: str) -> str:
         """Return what the client is told instead of a group of calls."""
         return self.table.placeholder.replace(MARK, mark)
 
     def add(self, group: Group) -> None:
         """Note calls that were captured; a client that asks twice at once has only the first answered."""
-        group.is_given_up = self.pending is not None
-        self.groups[group.mark] = group
+        group.is_given_up = self.pending is not None or group.mark in self.groups
+        self.groups.setdefault(group.mark, group)
         while len(self.groups) > _MOST_GROUPS:
             del self.groups[next(iter(self.groups))]
+
+
+def _mark(ticket: str, digest: bytes, number: int) -> str:
+    return f"dt-{sha256(b'%s %d ' % (ticket.encode(), number) + digest).hexdigest()[:16]}"
 
 
 def fixed_plan(table: InterceptTable) -> Plan:

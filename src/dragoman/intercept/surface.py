@@ -5,7 +5,6 @@ Nothing is held back, and no byte is changed, unless a session has something to 
 
 import logging
 from collections.abc import Mapping
-from secrets import token_hex
 
 from msgspec import Struct
 
@@ -103,7 +102,7 @@ class Surface:
             await exchange.send(200, told, reply)
             return
         caller = session.awaited
-        hearing = Hearing(session, caller, going, f"dt-{token_hex(8)}") if caller is not None else None
+        hearing = Hearing(session, caller, going, session.mark(digest_of(body))) if caller is not None else None
         try:
             await self._pass(exchange, passing, destination, going, (turn, hearing) if hearing is not None else None)
         finally:
