@@ -1,5 +1,7 @@
 """What goes wrong in a run: a model's errors, mistakes of the functions it was given, and answers with nothing in them."""
 
+import asyncio
+
 import pytest
 from msgspec import structs
 
@@ -50,11 +52,17 @@ async def wrong(request):
     raise ZeroDivisionError("a secret")
 
 
+async def cancelling(request):
+    await asyncio.sleep(0)
+    raise asyncio.CancelledError
+    yield
+
+
 async def ungrammatical(request):
     yield PartDelta(3, "nothing has begun")
 
 
-@pytest.mark.parametrize("model", [wrong, ungrammatical, lambda request: None, lambda: None])
+@pytest.mark.parametrize("model", [wrong, cancelling, ungrammatical, lambda request: None, lambda: None])
 def test_a_mistake_of_the_model_function_is_a_failed_run_and_is_in_the_log(model, caplog):
     reached = ended(agent(model, add))
     assert (reached.stop, reached.problem.kind) == ("failed", "internal")
@@ -63,7 +71,7 @@ def test_a_mistake_of_the_model_function_is_a_failed_run_and_is_in_the_log(model
     assert "Traceback" in caplog.text
     said = [Message(role="assistant", parts=(Text(text="I be"),))] if model is wrong else []
     assert reached.history == (*asked().messages, *said)
-    assert isinstance(reached.problem.__cause__, Exception)
+    assert isinstance(reached.problem.__cause__, BaseException)
     assert "secret" not in reached.problem.message
     with pytest.raises(Problem, match="the model failed"):
         whole(agent(model, add))

@@ -36,7 +36,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     cost: float | None = None
     """In the currency of the agent's `price`."""
     calls: int | None = None
-    """Calls that are run; what is called beyond them is not, and the model is asked once more, without tools."""
+    """Calls that are run; what is called beyond them is not, and the model is asked once more, for an answer."""
     repairs: int | None = 3
     """How often in a row a model may mend the arguments of a tool; after that the tool is not run any more."""
     identical: int | None = 3

@@ -4,6 +4,7 @@ The words of such an error are for whoever wrote the function: they are in the l
 What carries the run is not looked at: an engine may raise what it needs to stop one.
 """
 
+import asyncio
 import logging
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -20,6 +21,9 @@ def mistakes_of(whose: str) -> Generator[None]:
         yield
     except Problem:
         raise
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
+            raise  # the run is being stopped; else the function has cancelled something of its own
         _LOG.exception("%s failed", whose)
         raise Problem("internal", f"{whose} failed ({type(error).__name__})") from error
