@@ -6,11 +6,12 @@ from unittest.mock import Mock
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from dragoman.agent import InProcess, Order, State
 from dragoman.gateway.sessions.carrying import Carrying
 from dragoman.mcp.server.job import Job, fresh, read, written
-from dragoman.mcp.server.tasks import Desk, Task, Tasks, told_of
+from dragoman.mcp.server.tasks import Desk, Task, Tasks, asked_of, told_of
 from dragoman.sessions.urls import open_store
 
 
@@ -149,6 +150,28 @@ def test_a_question_that_nobody_answered_in_time_is_closed():
         assert (job.told.status, job.told.input_requests) == ("working", None)
 
     asyncio.run(run())
+
+
+def test_a_question_that_this_process_sees_a_moment_later_is_answered_all_the_same():
+    working = fresh("t", 60.0, {})
+    asking = structs.replace(working, status="input_required", input_requests={"a": {}, "b": {}})
+    seen = [working, asking]
+
+    async def look() -> Any:
+        return seen.pop(0)
+
+    assert asyncio.run(asked_of(look, ["a"])) == {"a"}
+    assert not seen
+
+
+def test_what_nobody_asks_and_what_a_task_that_ended_asked_is_let_go():
+    working, ended = fresh("t", 60.0, {}), structs.replace(fresh("t", 60.0, {}), status="completed")
+
+    async def look(told: Any) -> Any:
+        return told
+
+    assert asyncio.run(asked_of(lambda: look(working), ["stranger"])) == set()
+    assert asyncio.run(asked_of(lambda: look(ended), ["a"])) == set()
 
 
 def test_the_last_of_several_lines_is_what_is_told():

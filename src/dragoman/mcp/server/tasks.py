@@ -6,7 +6,8 @@ the carrier carries: kept before its client hears of it, and found by its owner 
 tool is a result; `failed` is for what went wrong around it.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from time import time
 from typing import Any, Literal
@@ -31,6 +32,9 @@ TTL = 86_400.0
 Support = Literal["optional", "required"]
 _KIND = "task"
 _PREFIX = "task-"
+_LOOKS = 5
+_BETWEEN_LOOKS = 0.1
+_ENDED = frozenset({"completed", "failed", "cancelled"})
 _MODERN = frozenset(MODERN_PROTOCOL_VERSIONS)
 _WHY = {
     "interrupted": "the process that worked on this task is gone",
@@ -144,11 +148,10 @@ class Tasks(Extension):
         return msgspec.to_builtins(await self._found(ctx, params))
 
     async def _update(self, ctx: _Context, params: Answered) -> HandlerResult:
-        told = await self._found(ctx, params)
+        answers = params.input_responses
         # What nobody asked is let go.
-        for topic in params.input_responses.keys() & (told.input_requests or {}).keys():
-            answer = params.input_responses[topic]
-            await self._carrier.tell(caller_of(ctx).owner, _PREFIX + params.task_id, topic, answer)
+        for topic in await asked_of(lambda: self._found(ctx, params), answers):
+            await self._carrier.tell(caller_of(ctx).owner, _PREFIX + params.task_id, topic, answers[topic])
         return {}
 
     async def _cancel(self, ctx: _Context, params: Named) -> HandlerResult:
@@ -165,6 +168,20 @@ class Tasks(Extension):
         if state is None or time() - state.created > self._ttl:
             raise MCPError(INVALID_PARAMS, f"there is no task {params.task_id!r}")
         return told_of(state)
+
+
+async def asked_of(look: Callable[[], Awaitable[Told]], topics: Iterable[str]) -> set[str]:
+    """Return those topics that a task asks about.
+
+    A client may have heard of a question in the process that asks it, a moment before others see it: they look again.
+    """
+    answered, told = set(topics), await look()
+    for _ in range(_LOOKS):
+        if answered <= (told.input_requests or {}).keys() or told.status in _ENDED:
+            break
+        await asyncio.sleep(_BETWEEN_LOOKS)
+        told = await look()
+    return answered & (told.input_requests or {}).keys()
 
 
 def told_of(state: State) -> Told:
