@@ -135,3 +135,21 @@ def test_an_answered_placeholder_stays_rewritten_for_a_client_that_comes_back_af
         client.say("and now?")
     assert "functionResponse" in json.dumps(last_heard(simulator))
     assert "Waiting" not in json.dumps(last_heard(simulator))
+
+
+def test_the_same_request_twice_at_once_is_one_answer_and_calls_that_come_too_late_hold_nobody_up(server, gated, pool):
+    call = {"functionCall": {"name": "look", "args": {"city": "Paris"}, "id": "a"}}
+    gates = Gates(server, {"one": (200, event({"text": "so "}), event({"text": "be it"}, finishReason="STOP"))})
+    client, retry = (Client(f"{gated.base_url}/intercept/me", "events") for _ in range(2))
+    caller = Caller(gated, "responses", "me", {"look": CITY})
+    waiting = asked(pool, gated, "me", "", caller.ask, "go")
+    first = pool.submit(client.say, "one")
+    until(lambda: gates.begun == ["one"])
+    late = Gates(server, {"one": (200, event({"text": ""}), event(call, finishReason="STOP"))})
+    again = pool.submit(retry.say, "one")
+    until(lambda: late.begun == ["one"])
+    gates.open("one")
+    assert first.result(10) == waiting.result(10)[0] == "so be it"
+    late.open("one")
+    assert "Waiting for tools" in again.result(10)
+    assert session_of(gated, "me").pending is None

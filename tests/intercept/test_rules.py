@@ -213,11 +213,22 @@ def test_a_conversation_is_not_put_back_where_the_calls_stand_already():
         ([user("q"), ANSWER, user("go on", "and this")], [user("q"), ANSWER, user("and this")]),
         ([user("q"), model("words"), user("go on")], None),
         ([user("go on")], None),
+        ([user("q"), model("words"), user("go on"), model("done"), user("x")], None),
+        ([user("go on"), model("done"), user("x")], None),
         ([user("q"), model("go on"), user("please go on")], None),
     ],
-    ids=["last", "in between", "beside others", "else the model had the last word", "alone", "words like it"],
+    ids=[
+        "last",
+        "in between",
+        "beside others",
+        "else the model had the last word",
+        "alone",
+        "else the model spoke twice",
+        "else the model spoke first",
+        "words like it",
+    ],
 )
-def test_our_prompt_is_taken_out_unless_nobody_else_has_the_last_word(before, after):
+def test_our_prompt_is_taken_out_unless_the_user_has_no_other_word_there(before, after):
     did, told = changed(unprompted, {"contents": before}, plan(group()))
     assert (did, told["contents"]) == (after is not None, after or before)
 

@@ -38,11 +38,11 @@ class Hearing:
         self._going = going
         self._capture = Capture(session.tools.names, session.placeholder(mark), session.ids)
         self._turn = caller
-        self._telling = Telling(caller)
+        self._telling = Telling(caller, going.body)
         self._group: Group | None = None
         self._decoder: Decoder | None = None
         self._body = bytearray()
-        self._turn.begin()
+        self._turn.begin(going.body)
 
     @property
     def captured(self) -> tuple[Captured, ...]:
@@ -73,10 +73,10 @@ class Hearing:
         if self._group is not None:
             self._group.calls, self._group.known = self.captured, calls
             if self._group.is_given_up:
-                # Others were captured before, and are what the caller is told.
+                # The caller was told of others before, or of the end.
                 calls, goes_on = (), True
         self._telling.close(calls, goes_on=goes_on)
-        self._turn.end()
+        self._turn.end(self._going.body)
         return told
 
     def fail(self, problem: Problem) -> None:
@@ -85,13 +85,19 @@ class Hearing:
             del self._session.groups[self._mark]
         self._telling.problem = self._telling.problem or problem
         self._telling.close((), goes_on=False)
-        self._turn.end()
+        self._turn.end(self._going.body)
 
     def _note(self) -> None:
         if self._capture.calls and self._group is None:
             going = self._going
             before = going.contents if len(going.contents) <= _MOST_REMEMBERED else b""
-            self._group = Group(mark=self._mark, calls=self.captured, before=before, asked=digest_of(going.last))
+            self._group = Group(
+                mark=self._mark,
+                calls=self.captured,
+                before=before,
+                asked=digest_of(going.last),
+                is_given_up=self._turn.is_over,
+            )
             self._session.add(self._group)
 
     def _events(self) -> list[Event]:

@@ -105,7 +105,7 @@ class Session:
 
     def add(self, group: Group) -> None:
         """Note calls that were captured; a client that asks twice at once has only the first answered."""
-        group.is_given_up = self.pending is not None or group.mark in self.groups
+        group.is_given_up = group.is_given_up or self.pending is not None or group.mark in self.groups
         self.groups.setdefault(group.mark, group)
         while len(self.groups) > _MOST_GROUPS:
             del self.groups[next(iter(self.groups))]

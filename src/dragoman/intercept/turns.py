@@ -45,12 +45,12 @@ class CallerTurn:
         """Somebody listens."""
         self.left = monotonic()
         """When the last who listened went."""
-        self.busy = 0
-        """Exchanges of the client that are open."""
+        self._open: list[bytes] = []
+        """Requests of the client that are not answered yet."""
         self.problem: Problem | None = None
         """What went wrong with the client's last exchange: told if no other follows."""
         self._finish: Finish | None = None
-        """How an exchange ended while another was open, which may still bring calls."""
+        """How an exchange ended while one of another request was open, which may still bring calls."""
         self._told: list[Event] = []
         self._news = asyncio.Event()
         self._idle = asyncio.Event()
@@ -62,24 +62,32 @@ class CallerTurn:
         """Tell whether somebody waits for an answer, or did not so many seconds ago and may come back."""
         return not self.is_over and (self.is_followed or bool(self.busy) or monotonic() - self.left < seconds)
 
-    def begin(self) -> None:
+    @property
+    def busy(self) -> int:
+        """Exchanges of the client that are open."""
+        return len(self._open)
+
+    def begin(self, asked: bytes = b"") -> None:
         """The client asks."""
-        self.busy += 1
+        self._open.append(asked)
         self._idle.clear()
         self._news.set()
 
-    def end(self) -> None:
+    def end(self, asked: bytes = b"") -> None:
         """An exchange of the client's is over."""
-        self.busy -= 1
-        if not self.busy:
+        self._open.remove(asked)
+        if not self._open:
             if self._finish is not None:
                 self.tell([Finished(self._finish)])
             self._idle.set()
         self._news.set()
 
-    def finish(self, finish: Finish) -> None:
-        """An exchange has ended, and with it the turn, once no other is open."""
-        self._finish = finish
+    def finish(self, finish: Finish, asked: bytes) -> None:
+        """An exchange has ended, and the turn with it, once no other request is open; a retry is no other."""
+        if any(other != asked for other in self._open):
+            self._finish = finish
+        else:
+            self.tell([Finished(finish)])
 
     async def settled(self) -> None:
         """Return when no exchange of the client's is open."""
@@ -138,8 +146,9 @@ class CallerTurn:
 class Telling:
     """One exchange as a caller is told of it: the model's words as they come, and at its end the captured calls."""
 
-    def __init__(self, turn: CallerTurn) -> None:
+    def __init__(self, turn: CallerTurn, asked: bytes = b"") -> None:
         self._turn = turn
+        self._asked = asked
         self._places: dict[int, int | None] = {}
         self._open: set[int] = set()
         self._finish: Finish | None = None
@@ -196,4 +205,4 @@ class Telling:
             if self._places:
                 turn.fail(self.problem)
         elif self._finish is not None and not goes_on:
-            turn.finish(self._finish)
+            turn.finish(self._finish, self._asked)

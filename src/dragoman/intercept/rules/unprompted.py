@@ -1,6 +1,7 @@
 """Take out the prompt that a client was given only so that it asks: the results are what it asks with.
 
-A history must end with the user: a prompt stays where nobody else would have the last word.
+A history begins and ends with the user, and in between the user has the word after the model: a prompt stays where
+nothing else of the user's would stand there.
 """
 
 from dragoman.intercept.document import Document
@@ -14,9 +15,9 @@ def unprompted(document: Document, plan: Plan) -> bool:
         return False
     before = contents_of(document)
     kept: list[Content] = []
-    for at, content in enumerate(before):
+    for content in before:
         without = _without(content, plan)
-        is_needed = at == len(before) - 1 and not without.parts and (not kept or kept[-1].is_said)
+        is_needed = not without.parts and (not kept or kept[-1].is_said)
         if is_needed or content.parts == without.parts:
             kept.append(content)
         elif without.parts:
