@@ -133,3 +133,20 @@ def test_the_scheme_of_a_link_is_written_small(target):
     part, losses = fitted(target, "image", "", Link("HTTPS://A.example/X.png"))
     assert isinstance(part, Media)
     assert (part.source, losses) == (Link("https://A.example/X.png"), [])
+
+
+def test_a_text_of_another_type_is_plain_text_to_claude():
+    part, losses = fitted("messages", "document", "text/html", Plain("<p>"))
+    assert isinstance(part, Media)
+    assert (part.media_type, part.source) == ("text/plain", Plain("<p>"))
+    assert [kind for kind, _ in losses] == ["approximated"]
+    assert fitted("messages", "document", "text/plain", Plain("x"))[1] == []
+
+
+@pytest.mark.parametrize(
+    ("media_type", "taken"),
+    [("application/octet-stream", False), ("application/zip", False), ("text/csv", True), ("application/json", True)],
+)
+def test_gemini_is_shown_documents_that_it_reads(media_type, taken):
+    part, losses = fitted("gemini", "document", media_type)
+    assert (isinstance(part, Media), losses == []) == (taken, taken)

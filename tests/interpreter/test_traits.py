@@ -119,6 +119,18 @@ CLAUDE = {
 GEMINI = {
     "strict_by_mode": True,
     "image_types": {"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"},
+    "document_types": {
+        "application/pdf",
+        "application/json",
+        "application/rtf",
+        "application/xml",
+        "application/x-javascript",
+        "application/x-typescript",
+        "application/x-python-code",
+        "application/x-ipynb+json",
+    },
+    "text_types": True,
+    "result_types": {"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"},
     "issuer": "google",
     "turns": "alternating",
     "sampling": {"max_tokens", "stop", "seed"},

@@ -130,6 +130,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """Kinds of media a user turn may hold."""
     result_media: frozenset[str] = frozenset()
     """Kinds of media a tool result may hold."""
+    result_types: frozenset[str] = frozenset()
+    """Media types that may stand in one; empty means all that the target takes."""
     result_links: frozenset[str] = frozenset({"http", "https"})
     """Schemes of links that may stand in one."""
     failed_media: bool = True
@@ -143,6 +145,8 @@ class Traits(Struct, frozen=True, kw_only=True):
     """Media types of inline images."""
     audio_types: frozenset[str] = frozenset()
     """Media types of inline sounds; empty means any."""
+    text_types: bool = False
+    """Documents of every text type are taken as they are, too."""
     text_documents: bool = False
     """A document may be given as plain text."""
     link_types: bool = False

@@ -80,7 +80,7 @@ def fit_media(part: Media, message: Message, fitting: Fitting) -> Media | Text |
         part = _of_type(structs.replace(part, source=Inline(fetched.data)), fetched.media_type)
     part = _known(part, fitting)
     source = part.source
-    if isinstance(source, Inline) and _is_text(part) and traits.document_types:
+    if isinstance(source, Inline) and _is_text(part) and traits.document_types and not traits.text_types:
         source = _plain(part, source)
     if isinstance(source, Plain) and not traits.text_documents:
         fitting.ledger.approximated(part.where, "a text document is sent as text")
@@ -94,7 +94,7 @@ def fit_media(part: Media, message: Message, fitting: Fitting) -> Media | Text |
         fitting.ledger.dropped(part.where, refusal)
         return Text(text=f"[{part.kind} left out: {refusal}]") if message.role == "user" else None
     changes = without_foreign(part, message.role, fitting)
-    if source is not part.source:
+    if isinstance(source, Plain) and (source is not part.source or part.media_type not in ("", "text/plain")):
         changes["source"] = source
         if _bare(part.media_type) != "text/plain":
             fitting.ledger.field_approximated("media.media_type", "a text document is plain text there", part)
@@ -115,6 +115,8 @@ def fit_media(part: Media, message: Message, fitting: Fitting) -> Media | Text |
 def stands_in_result(part: Media, traits: Traits, *, failed: bool) -> bool:
     """Tell whether a tool result may hold the media; what may not is sent behind it."""
     if part.kind not in traits.result_media or (failed and not traits.failed_media):
+        return False
+    if traits.result_types and part.media_type and _bare(part.media_type) not in traits.result_types:
         return False
     return not isinstance(part.source, Link) or _scheme(part.source.url) in traits.result_links
 
@@ -194,7 +196,8 @@ def _accepted(part: Media, traits: Traits) -> frozenset[str]:
 
 def _is_taken(part: Media, media_type: str, traits: Traits) -> bool:
     accepted = _accepted(part, traits)
-    return not accepted or not media_type or media_type in accepted
+    is_text = traits.text_types and part.kind == "document" and _bare(media_type).startswith("text/")
+    return not accepted or not media_type or media_type in accepted or is_text
 
 
 def _is_text(part: Media) -> bool:

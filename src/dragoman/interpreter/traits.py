@@ -20,6 +20,8 @@ _ALL_SAMPLING = frozenset(
 )
 
 _WEB = frozenset({"http", "https"})
+_CODE = ("x-javascript", "x-typescript", "x-python-code", "x-ipynb+json")
+_GEMINI_DOCUMENTS = frozenset(f"application/{name}" for name in ("pdf", "json", "rtf", "xml", *_CODE))
 _OPENAI_LIFETIMES = ("30m", "12h")
 _OPENAI_TIERS = ("auto", "default", "flex", "scale", "priority", "fast")
 _SOUNDS = frozenset({"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3"})
@@ -244,6 +246,9 @@ _GEMINI = Traits(
     result_media=frozenset({"image", "document"}),
     assistant_media=True,
     image_types=frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}),
+    document_types=_GEMINI_DOCUMENTS,
+    text_types=True,
+    result_types=frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"}),
     media_names=False,
     link_kinds=frozenset({"image", "document", "audio", "video"}),
     link_types=True,
