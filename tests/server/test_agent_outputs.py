@@ -71,6 +71,6 @@ def ways():
         yield pytest.param(*way, id="-".join(way), marks=() if way in quick else pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("output", "upstream"), ways())
+@pytest.mark.parametrize(("output", "upstream"), list(ways()))
 def test_no_output_of_a_tool_ends_a_conversation(gateway, output, upstream):
     assert Client(gateway, "chat", stream=False, model=f"my-{upstream}").ask(output).text == "I go on."
