@@ -10,6 +10,7 @@ import signal
 import struct
 import sys
 from html import unescape
+from typing import TYPE_CHECKING
 
 REQUEST = struct.Struct("<III")
 """Seconds, and the sizes of the page's address and of its HTML."""
@@ -37,8 +38,11 @@ def main() -> None:
     """Convert pages."""
     sys.path += sys.argv[1:]
     from html_to_markdown import ConversionOptions, convert  # noqa: PLC0415  the path is known only now
-    from unseen import marked  # noqa: PLC0415  stands beside this script
 
+    if TYPE_CHECKING:
+        from dragoman.tools.web.unseen import marked  # noqa: PLC0415
+    else:
+        from unseen import marked  # noqa: PLC0415  stands beside this script, which is in no package here
     confine()
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     sink.write(READY)
