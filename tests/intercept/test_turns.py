@@ -105,6 +105,9 @@ def test_an_answered_placeholder_stays_rewritten_and_our_prompt_stays_out(middle
     assert turns_of(last_heard(simulator)) == [*round_of_calls, *round_of_calls, ("user", ["text"])]
     assert "Waiting" not in json.dumps(last_heard(simulator))
     assert "go on" not in json.dumps(last_heard(simulator))
+    first, second = session_of(middle, "me", "later").groups.values()
+    assert not first.before, "only the last conversation is held"
+    assert second.before
 
 
 def test_a_client_that_goes_on_while_calls_wait_is_told_the_same_again_and_its_words_stay(middle, pool, simulator):

@@ -113,9 +113,9 @@ def test_the_clients_own_credentials_go_on_and_the_gateways_never_do(server, mid
         "x-dragoman-key": "ours",
     }
     for name in ("google", "assist", "vertex"):
-        sent(middle.base_url, f"/intercept/{name}{PATH}?key=mine-as-well&x=1", b"{}", headers=own)
+        sent(middle.base_url, f"/intercept/{name}{PATH}?key=mine-as-well&x=1&access_token=mine", b"{}", headers=own)
         heard = server.heard[-1]
-        assert heard.target == PATH + "?key=mine-as-well&x=1"
+        assert heard.target == PATH + "?key=mine-as-well&x=1&access_token=mine"
         told = dict(heard.headers)
         assert {name: told.get(name) for name in list(own)[:4]} == dict(list(own.items())[:4])
         assert not {"cookie", "x-forwarded-for", "x-dragoman-key"} & set(told)

@@ -45,7 +45,7 @@ _UNTOLD = frozenset(
     ]
 )
 _SECRET = re.compile(r"auth|cookie|credential|key|secret|token")
-_KEY = re.compile(r"(?<=[?&])key=[^&]*&?", re.IGNORECASE)
+_KEY = re.compile(r"(?<=[?&])(?:key|(?:access|oauth|bearer)_token)=[^&]*&?", re.IGNORECASE)
 
 
 def going(headers: Headers, rules: Mapping[str, str]) -> Headers:

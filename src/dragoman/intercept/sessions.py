@@ -106,6 +106,10 @@ class Session:
     def add(self, group: Group) -> None:
         """Note calls that were captured; a client that asks twice at once has only the first answered."""
         group.is_given_up = group.is_given_up or self.pending is not None or group.mark in self.groups
+        if not group.is_given_up:
+            # Only the last conversation can be put back, and a long one is large.
+            for other in self.groups.values():
+                other.before = b""
         self.groups.setdefault(group.mark, group)
         while len(self.groups) > _MOST_GROUPS:
             del self.groups[next(iter(self.groups))]
