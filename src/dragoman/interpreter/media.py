@@ -112,6 +112,15 @@ def fit_media(part: Media, message: Message, fitting: Fitting) -> Media | Text |
     return structs.replace(part, **changes) if changes else part
 
 
+def text_of(part: Media) -> str | None:
+    """Return a document that is a text as that, behind its name; None for all else."""
+    part = _typed(_opened(part))
+    source = _plain(part, part.source) if isinstance(part.source, Inline) and _is_text(part) else part.source
+    if not isinstance(source, Plain):
+        return None
+    return f"{part.name}\n\n{source.text}" if part.name else source.text
+
+
 def stands_in_result(part: Media, traits: Traits, *, failed: bool) -> bool:
     """Tell whether a tool result may hold the media; what may not is sent behind it."""
     if part.kind not in traits.result_media or (failed and not traits.failed_media):

@@ -16,6 +16,7 @@ from dragoman.interpreter.fitting import Fitting, Spoken, Undo
 from dragoman.interpreter.foreign import drop_extras, drop_signature
 from dragoman.interpreter.history import retold, wrap_free_text
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.media import text_of
 from dragoman.interpreter.repair import paired
 from dragoman.interpreter.text_calls.reading import Reader
 from dragoman.interpreter.text_calls.wording import (
@@ -232,6 +233,10 @@ class _History:
                     words.append(text)
                 case Data(json=value):
                     words.append(value.decode())
+                case Media() if (told := text_of(item)) is not None:
+                    # Behind the result it would be the user's word, and what it says could be a call.
+                    fitting.ledger.approximated(item.where, "a text document is sent as text")
+                    words.append(told)
                 case Media(kind=kind):
                     fitting.ledger.approximated(item.where, "moved out of the tool result, behind it")
                     words.append(f"[{kind} follows]")
