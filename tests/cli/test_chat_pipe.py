@@ -283,6 +283,16 @@ def test_a_server_of_tools_that_is_down_is_told_of_and_the_rest_goes_on(chat):
     assert "--tools: the server 'gone' is not there" in err
     code, _, err = chat("--once", "hello", "--tools", "web_fetch", more=down)
     assert (code, err) == (0, "")
+    _, _, err = chat("--once", "hello", "--tools", "zzzzzzzz", more=down)
+    assert "there are gone, web_fetch, read_artifact" in err
+
+
+@pytest.mark.parametrize("arguments", [["--once", " "], ["--once", "-"]])
+def test_nothing_is_not_asked(chat, simulator, arguments):
+    code, out, err = chat(*arguments, said="\n")
+    assert (code, out) == (2, "")
+    assert "--once: there is nothing to ask" in err
+    assert not simulator.requests
 
 
 def test_a_real_pipe_is_answered_line_by_line_without_prompts_and_codes(tmp_path):

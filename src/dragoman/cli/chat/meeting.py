@@ -17,6 +17,7 @@ from dragoman.cli.chat.stage import Stage
 from dragoman.cli.chat.talk import Talk, Wants, open_talk
 from dragoman.cli.chat.turns import Turns
 from dragoman.config import Config, load
+from dragoman.core.problems import Problem
 
 _PATIENCE = 5.0
 """Seconds that servers and connections have to end."""
@@ -65,6 +66,9 @@ def _talked(options: argparse.Namespace, stage: Stage[Talk], screen: Screen) -> 
     lines = Keyboard(screen) if screen.pretty else Pipe()
     with interrupts.heard():
         prompt = sys.stdin.read().strip() if options.once == "-" else options.once
+        if prompt is not None and not prompt.strip():
+            # Some vendors refuse an empty text, others make something up.
+            raise Problem("invalid_request", "--once: there is nothing to ask")
         talk = stage.open()
         turns = Turns(stage, talk, screen, lines, interrupts, aloud=prompt is None, verbose=options.verbose)
         _welcome(talk, screen)

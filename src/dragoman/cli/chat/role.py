@@ -1,5 +1,7 @@
 """Who answers in a conversation: a model, or an agent of the configuration with what it brings along."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct, structs
 
 from dragoman.agent import Limits
@@ -77,8 +79,8 @@ def roster_of(bench: Bench) -> Roster:
     return Roster(bench.toolbox.executor.registry, origin=bench.toolbox.origin)
 
 
-def require_known(bench: Bench, words: tuple[str, ...], option: str) -> None:
-    """Raise a `Problem` for a word that means no tool, with what would."""
+def require_known(bench: Bench, words: tuple[str, ...], option: str, servers: Iterable[str]) -> None:
+    """Raise a `Problem` for a word that means no tool, with what would, also of servers that were not started."""
     roster = roster_of(bench)
     down = {status.name: status.error for status in bench.toolbox.status() if not status.connected}
     for word in words:
@@ -88,5 +90,6 @@ def require_known(bench: Bench, words: tuple[str, ...], option: str) -> None:
         if server in down:
             raise Problem("not_found", f"{option}: the server {server!r} is not there: {down[server]}")
         near = roster.registry.nearest(word)
-        known = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(roster.registry.names)}"
+        there = dict.fromkeys((*sorted(servers), *roster.registry.names))
+        known = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(there)}"
         raise Problem("not_found", f"{option}: there is no tool or server {word!r}: {known}")

@@ -193,8 +193,8 @@ async def open_talk(config: Config, wants: Wants) -> AsyncGenerator[Talk]:
     with log.opened(config) as lines:
         asyncio.get_running_loop().set_exception_handler(lines.loop_failed)
         async with open_bench(_needed(config, wants), Watch(config, [lines.ended]).observers) as bench:
-            require_known(bench, wants.tools or (), "--tools")
-            require_known(bench, wants.yes, "--yes")
+            require_known(bench, wants.tools or (), "--tools", config.tools)
+            require_known(bench, wants.yes, "--yes", config.tools)
             talk = Talk(bench, wants)
             await talk.load()
             yield talk
