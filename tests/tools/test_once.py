@@ -77,6 +77,18 @@ def test_other_keys_and_no_key_run_again():
     assert till.runs == 4
 
 
+@pytest.mark.parametrize("id_", ["", "call_0"])
+def test_calls_of_a_turn_that_have_one_id_are_run_each_and_once(id_):
+    till = Till()
+    calls = [call("charge", {"cents": cents}, id_) for cents in (1, 2, 2)]
+
+    async def paid() -> list[str]:
+        runner = executor(till.handler)
+        return [said(result) for _ in range(2) for result in await runner.execute_all(calls, run="r")]
+
+    assert asyncio.run(paid()) == ["receipt 1", "receipt 2", "receipt 3"] * 2
+
+
 def test_a_tool_without_side_effects_runs_whatever_the_key():
     till = Till()
     runner = executor(handler(till.charge, "charge"))

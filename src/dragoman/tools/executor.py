@@ -8,6 +8,7 @@ without what was said in it.
 import asyncio
 import inspect
 import math
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextvars import copy_context
 from copy import copy
@@ -91,16 +92,17 @@ class Executor:
     async def execute_all(self, calls: Sequence[ToolCall], run: str = "") -> tuple[ToolResult, ...]:
         """Run the calls of one turn, many at once; results come in the order of the calls.
 
-        With the id of a run, the key of each call is `run:call_id`.
+        With the id of a run, the key of each call is `run:call_id`; a second one of the same id has `#2` behind it.
         """
         return tuple(execution.result for execution in await self.perform_all(calls, run))
 
     async def perform_all(self, calls: Sequence[ToolCall], run: str = "") -> tuple[Execution, ...]:
         """Do as `execute_all`, and tell of each call what became of it."""
         ended: list[Execution] = []
+        keys = _keys(calls, run)
         for stretch in self.stretches(calls):
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self.perform(call, f"{run}:{call.id}" if run else "")) for call in stretch]
+                tasks = [group.create_task(self.perform(call, next(keys))) for call in stretch]
             ended += [task.result() for task in tasks]
         return tuple(ended)
 
@@ -243,6 +245,15 @@ class Executor:
             return f"there is no tool named {name!r}, and no other. Answer without tools."
         more = f", and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
         return f"there is no tool named {name!r}. There are: {', '.join(names[:_MOST_LISTED])}{more}."
+
+
+def _keys(calls: Sequence[ToolCall], run: str) -> Iterator[str]:
+    """Iterate the idempotency keys of the calls of one turn: some servers give all of them one id, or none."""
+    seen: Counter[str] = Counter()
+    for call in calls:
+        seen[call.id] += 1
+        again = f"#{seen[call.id]}" if seen[call.id] > 1 else ""
+        yield f"{run}:{call.id}{again}" if run else ""
 
 
 def _read(handler: Handler, call: ToolCall) -> Any:
