@@ -7,8 +7,10 @@ import math
 from datetime import date
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 
+import annotated_types
 import msgspec
 import pytest
+from pydantic import Field
 
 from dragoman.tools import FunctionTool, ToolDefinitionError, tool
 from tools.tool_calls import run, said
@@ -355,3 +357,27 @@ def test_a_partial_function_is_described_like_the_function():
     made = tool(name="to_euro")(functools.partial(convert, rate=2.0))
     assert made.definition.description == "Convert money."
     assert schema_of(made)["properties"]["rate"]["default"] == 2.0
+
+
+def test_bounds_that_other_libraries_say_are_bounds():
+    @tool
+    def find(
+        days: Annotated[int, Field(ge=1, le=5, description="how many")],
+        name: Annotated[str, Field(min_length=2, pattern="^a")] = "aa",
+        rates: list[Annotated[float, annotated_types.Gt(0)]] = [],  # noqa: B006
+    ) -> str:
+        return f"{days}"
+
+    properties = schema_of(find)["properties"]
+    assert properties["days"] == {"description": "how many", "type": "integer", "minimum": 1, "maximum": 5}
+    assert properties["name"] == {"type": "string", "minLength": 2, "pattern": "^a", "default": "aa"}
+    assert properties["rates"]["items"] == {"type": "number", "exclusiveMinimum": 0}
+    assert run(find, {"days": 9}).failed
+
+
+def test_bounds_that_contradict_each_other_are_refused_by_the_parameters_name():
+    def find(days: Annotated[int, annotated_types.Gt(1), annotated_types.Ge(2)]) -> int:
+        return days
+
+    with pytest.raises(ToolDefinitionError, match="the bounds of parameter 'days' cannot be said"):
+        tool(find)

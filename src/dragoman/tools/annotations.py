@@ -1,6 +1,7 @@
 """What the annotation of a parameter says: its type in terms of msgspec, and the words in `Annotated`.
 
-Words may be a plain text, or anything with a `description` or a `documentation`: what other libraries put there.
+Words may be a plain text, or anything with a `description` or a `documentation`: what other libraries put there. Bounds
+are read likewise, from whatever has them by the names that annotated-types, pydantic and msgspec share.
 """
 
 import dataclasses
@@ -21,6 +22,7 @@ from typing import (
 from msgspec import Meta, Struct
 
 _UNIONS = (Union, types.UnionType)
+_BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length")
 
 
 class Annotations:
@@ -36,6 +38,7 @@ class Annotations:
             metas = [each for each in arguments[1:] if isinstance(each, Meta)]
             words = _words(arguments[1:])
             metas += [Meta(description=words)] if words and not any(meta.description for meta in metas) else []
+            metas += _bounds(arguments[1:])
             kind = self.said(arguments[0])
             return Annotated[(kind, *metas)] if metas else kind
         if origin is Literal or not arguments:
@@ -88,6 +91,15 @@ def allows_none(kind: Any) -> bool:
     if get_origin(kind) is Literal:
         return None in get_args(kind)
     return kind in (Any, None, type(None)) or (get_origin(kind) in _UNIONS and any(map(allows_none, get_args(kind))))
+
+
+def _bounds(metadata: tuple[Any, ...]) -> list[Meta]:
+    """Return bounds that are said in another library's way; a field of pydantic's has them in its own metadata."""
+    said = [each for each in metadata if not isinstance(each, Meta | str)]
+    said += [inner for each in said for inner in getattr(each, "metadata", None) or ()]
+    values = ((name, getattr(each, name, None)) for each in said for name in _BOUNDS)
+    found = {name: value for name, value in values if isinstance(value, int | float | str)}
+    return [Meta(**found)] if found else []
 
 
 def _words(metadata: tuple[Any, ...]) -> str:

@@ -105,7 +105,10 @@ class _Signature:
         self.run = self._run_async if is_async(function) else self._run
 
     def _field(self, parameter: inspect.Parameter, annotation: Any, description: str) -> tuple[str, Any, Any]:
-        kind: Any = self._annotations.said(annotation)
+        try:
+            kind: Any = self._annotations.said(annotation)
+        except (TypeError, ValueError) as error:
+            raise ToolDefinitionError(f"the bounds of parameter {parameter.name!r} cannot be said: {error}") from None
         if parameter.default is None and not allows_none(kind):
             kind = Union[kind, None]  # noqa: UP007  kinds may be what `|` does not take
         said = self._annotations.description(annotation) or description
