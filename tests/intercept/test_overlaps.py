@@ -145,7 +145,7 @@ def test_the_same_request_twice_at_once_is_one_answer_and_calls_that_come_too_la
     waiting = asked(pool, gated, "me", "", caller.ask, "go")
     first = pool.submit(client.say, "one")
     until(lambda: gates.begun == ["one"])
-    late = Gates(server, {"one": (200, event({"text": ""}), event(call, finishReason="STOP"))})
+    late = Gates(server, {"one": (200, event({"text": "again "}), event(call, finishReason="STOP"))})
     again = pool.submit(retry.say, "one")
     until(lambda: late.begun == ["one"])
     gates.open("one")
@@ -153,3 +153,19 @@ def test_the_same_request_twice_at_once_is_one_answer_and_calls_that_come_too_la
     late.open("one")
     assert "Waiting for tools" in again.result(10)
     assert session_of(gated, "me").pending is None
+
+
+def test_a_retry_is_told_when_what_it_repeats_fails(server, gated, pool):
+    gates = Gates(server, {"one": (503, b"", b'{"error": {"code": 503, "message": "not now"}}')})
+    client, retry = (Client(f"{gated.base_url}/intercept/me", "events") for _ in range(2))
+    caller = Caller(gated, "responses", "me", {"look": CITY})
+    waiting = asked(pool, gated, "me", "", caller.ask, "go")
+    first = pool.submit(client.send, client.request("one"))
+    until(lambda: gates.begun == ["one"])
+    late = Gates(server, {"one": (200, event({"text": "so "}), event({"text": "be it"}, finishReason="STOP"))})
+    again = pool.submit(retry.say, "one")
+    until(lambda: late.begun == ["one"])
+    gates.open("one")
+    first.result(10)
+    late.open("one")
+    assert again.result(10) == waiting.result(10)[0] == "so be it"

@@ -67,6 +67,10 @@ class CallerTurn:
         """Exchanges of the client that are open."""
         return len(self._open)
 
+    def open_as(self, asked: bytes) -> int:
+        """Return how many exchanges with this very request are open."""
+        return self._open.count(asked)
+
     def begin(self, asked: bytes = b"") -> None:
         """The client asks."""
         self._open.append(asked)
@@ -149,6 +153,8 @@ class Telling:
     def __init__(self, turn: CallerTurn, asked: bytes = b"") -> None:
         self._turn = turn
         self._asked = asked
+        self._held: list[Event] | None = [] if turn.open_as(asked) else None
+        """What a retry says while what it repeats is still being told: the caller hears one of them."""
         self._places: dict[int, int | None] = {}
         self._open: set[int] = set()
         self._finish: Finish | None = None
@@ -156,6 +162,9 @@ class Telling:
 
     def feed(self, events: Iterable[Event]) -> None:
         """Take what the model's reply says."""
+        if self._held is not None:
+            self._held += events
+            return
         for event in events:
             self._turn.tell(self._told(event))
 
@@ -191,7 +200,13 @@ class Telling:
 
     def close(self, calls: Iterable[ToolCall], *, goes_on: bool) -> None:
         """The reply is over: tell its calls, and that the turn ends, unless the client goes on by itself."""
-        turn = self._turn
+        turn, calls = self._turn, tuple(calls)
+        if self._held is not None:
+            held, self._held = self._held, None
+            if turn.open_as(self._asked) == 1:
+                self.feed(held)
+            elif not calls:
+                return
         turn.tell([PartEnded(place, complete=False) for place in sorted(self._open)])
         self._open.clear()
         called = False
