@@ -121,7 +121,7 @@ def test_a_client_that_asks_the_same_twice_at_once_gets_the_results_of_the_calls
 
 
 def test_an_answered_placeholder_stays_rewritten_for_a_client_that_comes_back_after_long(simulator, pool, tmp_path):
-    entries = {"me": {"upstream": "google", "idle": 0.3}}
+    entries = {"me": {"upstream": "google", "idle": 3600.0}}
     with between(simulator.base_url, tmp_path, intercept=entries) as middle:
         client = Client(f"{middle.base_url}/intercept/me")
         caller = Caller(middle, "responses", "me", {"look": CITY})
@@ -131,9 +131,15 @@ def test_an_answered_placeholder_stays_rewritten_for_a_client_that_comes_back_af
         waiting = asked(pool, middle, "me", "", caller.answer, [(waiting.result(10)[1][0], "rain")])
         client.say(PROMPT)
         waiting.result(10)
-        session_of(middle, "me").used -= 1
-        client.say("and now?")
-    assert "functionResponse" in json.dumps(last_heard(simulator))
+        # It is written down after the client has its answer, so what is known is forgotten only then.
+        until(lambda: session_of(middle, "me").kept == session_of(middle, "me").state)
+        session_of(middle, "me").used -= 4000
+
+        def is_rewritten():
+            client.send(client.request("and now?"))
+            return "functionResponse" in json.dumps(last_heard(simulator))
+
+        until(is_rewritten)
     assert "Waiting" not in json.dumps(last_heard(simulator))
 
 
@@ -169,3 +175,43 @@ def test_a_retry_is_told_when_what_it_repeats_fails(server, gated, pool):
     first.result(10)
     late.open("one")
     assert again.result(10) == waiting.result(10)[0] == "so be it"
+
+
+@pytest.mark.parametrize("dialect", ["responses", "chat", "messages", "gemini"])
+def test_words_that_were_begun_end_where_calls_of_another_request_end_the_turn(server, gated, pool, dialect):
+    call = {"functionCall": {"name": "look", "args": {"city": "Paris"}, "id": "a"}}
+    answers = {
+        "one": (200, event({"text": "so "}), event({"text": "be it"}, finishReason="STOP")),
+        "two": (200, event({"text": ""}), event(call, finishReason="STOP")),
+    }
+    gates = Gates(server, answers)
+    client, other = (Client(f"{gated.base_url}/intercept/me", "events") for _ in range(2))
+    caller = Caller(gated, dialect, "me", {"look": CITY}, streamed=True)
+    waiting = asked(pool, gated, "me", "", caller.ask, "go")
+    first = pool.submit(client.say, "one")
+    until(lambda: gates.begun == ["one"])
+    second = pool.submit(other.say, "two")
+    until(lambda: gates.begun == ["one", "two"])
+    gates.open("two")
+    second.result(10)
+    words, calls = waiting.result(10)
+    assert (words, [one["id"] for one in calls]) == ("so ", ["a"])
+    gates.open("one")
+    first.result(10)
+
+
+def test_a_retry_that_overtakes_a_reply_which_stands_still_is_the_answer(server, gated, pool):
+    gates = Gates(server, {"one": (200, event({"text": "so "}), event({"text": "be it"}, finishReason="STOP"))})
+    client, retry = (Client(f"{gated.base_url}/intercept/me", "events") for _ in range(2))
+    caller = Caller(gated, "responses", "me", {"look": CITY}, streamed=True)
+    waiting = asked(pool, gated, "me", "", caller.ask, "go")
+    first = pool.submit(client.say, "one")
+    until(lambda: gates.begun == ["one"])
+    late = Gates(server, {"one": (200, event({"text": "thus "}), event({"text": "it is"}, finishReason="STOP"))})
+    again = pool.submit(retry.say, "one")
+    until(lambda: late.begun == ["one"])
+    late.open("one")
+    assert again.result(10) == "thus it is"
+    assert waiting.result(10)[0].endswith("thus it is")
+    gates.open("one")
+    first.result(10)

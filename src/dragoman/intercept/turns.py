@@ -57,6 +57,10 @@ class CallerTurn:
         self._idle.set()
         self._started = False
         self._parts = 0
+        self._begun: set[int] = set()
+        """Parts that have not ended."""
+        self._later: list[tuple[Telling, list[Event]]] = []
+        """What was said while somebody else had the word."""
 
     def is_awaited(self, seconds: float) -> bool:
         """Tell whether somebody waits for an answer, or did not so many seconds ago and may come back."""
@@ -81,17 +85,30 @@ class CallerTurn:
         """An exchange of the client's is over."""
         self._open.remove(asked)
         if not self._open:
-            if self._finish is not None:
-                self.tell([Finished(self._finish)])
+            self._conclude()
             self._idle.set()
         self._news.set()
 
     def finish(self, finish: Finish, asked: bytes) -> None:
         """An exchange has ended, and the turn with it, once no other request is open; a retry is no other."""
-        if any(other != asked for other in self._open):
-            self._finish = finish
-        else:
-            self.tell([Finished(finish)])
+        self._finish = finish
+        if all(other == asked for other in self._open):
+            self._conclude()
+
+    def postpone(self, telling: "Telling", said: list[Event]) -> None:
+        """Keep what an exchange said until nobody else has the word."""
+        self._later.append((telling, said))
+
+    def end_parts(self) -> None:
+        """Let nobody else have the word: what was begun has ended."""
+        self.tell([PartEnded(place, complete=False) for place in sorted(self._begun)])
+
+    def _conclude(self) -> None:
+        later, self._later = self._later, []
+        for telling, said in later:
+            telling.feed(said)
+        if self._finish is not None:
+            self.tell([Finished(self._finish)])
 
     async def settled(self) -> None:
         """Return when no exchange of the client's is open."""
@@ -113,6 +130,10 @@ class CallerTurn:
                     break
                 case _:
                     self._told.append(event)
+                    if isinstance(event, PartStarted):
+                        self._begun.add(event.index)
+                    elif isinstance(event, PartEnded):
+                        self._begun.discard(event.index)
         self._news.set()
 
     def fail(self, problem: Problem) -> None:
@@ -153,8 +174,9 @@ class Telling:
     def __init__(self, turn: CallerTurn, asked: bytes = b"") -> None:
         self._turn = turn
         self._asked = asked
-        self._held: list[Event] | None = [] if turn.open_as(asked) else None
-        """What a retry says while what it repeats is still being told: the caller hears one of them."""
+        self._held: list[Event] = []
+        self._is_held = bool(turn.busy)
+        """Somebody else has the word: one who hears two at once understands neither."""
         self._places: dict[int, int | None] = {}
         self._open: set[int] = set()
         self._finish: Finish | None = None
@@ -162,10 +184,11 @@ class Telling:
 
     def feed(self, events: Iterable[Event]) -> None:
         """Take what the model's reply says."""
-        if self._held is not None:
+        if self._is_held and self._turn.busy > 1:
             self._held += events
             return
-        for event in events:
+        said, self._held, self._is_held = [*self._held, *events], [], False
+        for event in said:
             self._turn.tell(self._told(event))
 
     def _told(self, event: Event) -> list[Event]:
@@ -201,19 +224,12 @@ class Telling:
     def close(self, calls: Iterable[ToolCall], *, goes_on: bool) -> None:
         """The reply is over: tell its calls, and that the turn ends, unless the client goes on by itself."""
         turn, calls = self._turn, tuple(calls)
-        if self._held is not None:
-            held, self._held = self._held, None
-            if turn.open_as(self._asked) == 1:
-                self.feed(held)
-            elif not calls:
-                return
+        self._give_word(is_calling=bool(calls))
         turn.tell([PartEnded(place, complete=False) for place in sorted(self._open)])
         self._open.clear()
-        called = False
         for call in calls:
-            called = True
             turn.tell(replay_part(turn.room(1), call))
-        if called:
+        if calls:
             turn.tell([Finished(Finish("tool_calls"))])
         elif self.problem is not None and not goes_on:
             turn.problem = self.problem
@@ -221,3 +237,17 @@ class Telling:
                 turn.fail(self.problem)
         elif self._finish is not None and not goes_on:
             turn.finish(self._finish, self._asked)
+
+    def _give_word(self, *, is_calling: bool) -> None:
+        """Tell what was held: at once if there are calls, or if it is a retry that has overtaken what it repeats."""
+        turn, held = self._turn, self._held
+        is_busy, self._held, self._is_held = self._is_held and turn.busy > 1, [], False
+        is_retry = turn.open_as(self._asked) > 1
+        if is_calling or (is_busy and is_retry and self.problem is None):
+            turn.end_parts()
+            self.feed(held)
+        elif is_busy and not is_retry:
+            self._finish = next((event.finish for event in held if isinstance(event, Finished)), None)
+            turn.postpone(self, [event for event in held if not isinstance(event, Finished)])
+        elif not is_busy:
+            self.feed(held)
