@@ -92,7 +92,13 @@ class App:
     def _admitted(self, request: Request, path: Path | None) -> Key:
         if path is not None and path.operation == "intercept":
             # What the client shows is for its upstream: we do not look at it.
-            return self._access.admit(shown(request), anybody=self.interception.knows(path))
+            try:
+                return self._access.admit(shown(request), anybody=self.interception.knows(path))
+            except Problem as problem:
+                if problem.kind != "authentication":
+                    raise
+                words = f"{problem.message} in x-dragoman-key: what else is shown is for the upstream"
+                raise Problem(problem.kind, words) from None
         return self._access.admit(request, anybody=path is not None and path.operation == "health")
 
     async def _answer(self, exchange: Exchange, path: Path | None, key: Key, record: Record) -> None:
