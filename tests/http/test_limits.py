@@ -230,7 +230,7 @@ def test_a_bomb_is_refused_before_it_goes_off(run):
     assert told.startswith(b"HTTP/1.1 413")
 
 
-READERS = Limits(write_seconds=0.2)
+READERS = Limits(write_seconds=0.8)
 
 
 async def without_end(exchange: Exchange) -> None:
