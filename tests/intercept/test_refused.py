@@ -43,6 +43,7 @@ def test_a_client_whose_request_takes_no_tools_is_answered_as_without_them(hasty
     assert client.status == 200
     assert simulator.requests[-1].body == body
     assert "is sent on as it came: the upstream refuses it" in caplog.text
+    until(lambda: hasty.passed and hasty.passed[-1].came == body)
     passed = hasty.passed[-1]
     assert (passed.rules, passed.left, passed.captured) == ((), body, ())
     with pytest.raises(openai.BadRequestError, match="rule: gemini"):
