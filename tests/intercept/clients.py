@@ -2,7 +2,9 @@
 
 import http.client
 import json
-from collections.abc import Sequence
+import socket
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -58,6 +60,15 @@ class Client:
             link.close()
         chunks = self._chunks() if self.status == 200 else []
         return [chunk["response"] if self.wrapped else chunk for chunk in chunks]
+
+    @contextmanager
+    def sending(self, body: bytes) -> Generator[socket.socket]:
+        """Send bytes, and hang up with the block, whatever was read by then."""
+        parts = urlsplit(self.base_url)
+        with socket.create_connection((parts.hostname, parts.port), timeout=10) as link:
+            head = f"POST {parts.path}{self.path} HTTP/1.1\r\nhost: localhost\r\nx-goog-api-key: k\r\n"
+            link.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+            yield link
 
     def _chunks(self) -> list[dict[str, Any]]:
         if self.form == "events":

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.simulator import Answer, Call, Received
 from dragoman.simulator.serving import Running, in_thread
-from intercept.surroundings import Between, between
+from intercept.surroundings import Between, Upstream, between, upstream
 
 
 def script(received: Received) -> Answer | None:
@@ -43,6 +43,13 @@ def middle(simulator: Running, tmp_path_factory: Any) -> Generator[Between]:
         "kept": {"upstream": "google", "strip": "none"},
     }
     with between(simulator.base_url, tmp_path_factory.mktemp("between"), intercept=entries) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def server() -> Generator[Upstream]:
+    """An upstream that answers as each test says."""
+    with upstream() as one:
         yield one
 
 

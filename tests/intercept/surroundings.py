@@ -1,7 +1,10 @@
 """What an intercepted client lives among in tests: an upstream that notes what it hears, a simulator, a gateway."""
 
+import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable, Generator
+from concurrent.futures import Executor, Future
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -112,3 +115,40 @@ def is_awaited(middle: Between, entry: str, session: str = "") -> bool:
     """Tell whether a caller waits for a client to ask."""
     found = session_of(middle, entry, session)
     return found is not None and found.turn is not None and found.turn.is_followed and not found.turn.is_over
+
+
+def asked(
+    pool: Executor, middle: Between, entry: str, session: str, work: Callable[..., Any], *given: Any
+) -> Future[Any]:
+    """Begin what a caller waits for, and return once it does."""
+    waiting = pool.submit(work, *given)
+    until(lambda: is_awaited(middle, entry, session) or waiting.done())
+    return waiting
+
+
+class Gates:
+    """An upstream whose answers wait until they are let go, each for its own prompt."""
+
+    def __init__(self, server: Upstream, answers: dict[str, tuple[int, bytes, bytes]]) -> None:
+        self._answers = answers
+        self._gates = {name: asyncio.Event() for name in answers}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.begun: list[str] = []
+        server.answer = self._answer
+
+    async def _answer(self, exchange: Exchange) -> None:
+        self._loop = asyncio.get_running_loop()
+        name = json.loads(exchange.request.body)["contents"][-1]["parts"][0]["text"]
+        status, first, last = self._answers[name]
+        if first:
+            exchange.start(status, {"content-type": "text/event-stream"}, first=first)
+        self.begun.append(name)
+        await self._gates[name].wait()
+        if first:
+            await exchange.end(last)
+        else:
+            await exchange.send(status, {"content-type": "application/json"}, last)
+
+    def open(self, name: str) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._gates[name].set)

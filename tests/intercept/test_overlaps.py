@@ -1,59 +1,16 @@
 """What happens at the same time, or too late: clients that leave, ask twice at once, or come back after long."""
 
-import asyncio
 import json
-import socket
-from urllib.parse import urlsplit
 
 import pytest
 
 from intercept.clients import CITY, PROMPT, Caller, Client, last_heard
-from intercept.surroundings import between, is_awaited, session_of, until, upstream
-
-
-def asked(pool, middle, entry, session, work, *arguments):
-    """Begin what a caller waits for, and return once it does."""
-    waiting = pool.submit(work, *arguments)
-    until(lambda: is_awaited(middle, entry, session) or waiting.done())
-    return waiting
+from intercept.surroundings import Gates, asked, between, session_of, until
 
 
 def event(*parts, **more):
     candidate = {"content": {"role": "model", "parts": list(parts)}, "index": 0, **more}
     return b"data: " + json.dumps({"candidates": [candidate], "usageMetadata": {}}).encode() + b"\r\n\r\n"
-
-
-class Gates:
-    """An upstream whose answers wait until they are let go, each for its own prompt."""
-
-    def __init__(self, server, answers):
-        self._answers = answers
-        self._gates = {name: asyncio.Event() for name in answers}
-        self._loop = None
-        self.begun = []
-        server.answer = self._answer
-
-    async def _answer(self, exchange):
-        self._loop = asyncio.get_running_loop()
-        name = json.loads(exchange.request.body)["contents"][-1]["parts"][0]["text"]
-        status, first, last = self._answers[name]
-        if first:
-            exchange.start(status, {"content-type": "text/event-stream"}, first=first)
-        self.begun.append(name)
-        await self._gates[name].wait()
-        if first:
-            await exchange.end(last)
-        else:
-            await exchange.send(status, {"content-type": "application/json"}, last)
-
-    def open(self, name):
-        self._loop.call_soon_threadsafe(self._gates[name].set)
-
-
-@pytest.fixture
-def server():
-    with upstream() as one:
-        yield one
 
 
 @pytest.fixture
@@ -67,11 +24,7 @@ def test_a_client_that_has_left_when_it_is_refused_leaves_its_caller_a_deadline(
     client = Client(f"{gated.base_url}/intercept/me", "events")
     caller = Caller(gated, "responses", "me", {"look": CITY})
     waiting = asked(pool, gated, "me", "", caller.ask, "go")
-    parts = urlsplit(client.base_url)
-    body = client.request("one")
-    with socket.create_connection((parts.hostname, parts.port)) as link:
-        head = f"POST {parts.path}{client.path} HTTP/1.1\r\nhost: localhost\r\nx-goog-api-key: k\r\n"
-        link.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+    with client.sending(client.request("one")):
         until(lambda: gates.begun)
     gates.open("one")
     assert "not now" in str(waiting.exception(10))

@@ -21,14 +21,7 @@ from dragoman.intercept.settings import InterceptTable
 from dragoman.server.intercepting import Interception
 from dragoman.sessions.urls import open_store
 from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_heard, posted
-from intercept.surroundings import between, is_awaited, session_of, until
-
-
-def asked(pool, middle, entry, session, work, *arguments):
-    """Begin what a caller waits for, and return once it does."""
-    waiting = pool.submit(work, *arguments)
-    until(lambda: is_awaited(middle, entry, session) or waiting.done())
-    return waiting
+from intercept.surroundings import asked, between, is_awaited, session_of, until
 
 
 def captured(pool, middle, session, *, form="whole", text="call look", entry="me", **tools):
@@ -101,11 +94,8 @@ def test_a_client_that_leaves_before_it_heard_of_the_calls_can_come_back_for_the
     client = Client(f"{middle.base_url}/intercept/me@left", "events")
     caller = Caller(middle, "responses", "me:left", {"look": CITY})
     waiting = asked(pool, middle, "me", "left", caller.ask, "go")
-    parts = urlsplit(client.base_url)
     body = client.request("call look")
-    with socket.create_connection((parts.hostname, parts.port)) as link:
-        head = f"POST {parts.path}{client.path} HTTP/1.1\r\nhost: localhost\r\nx-goog-api-key: k\r\n"
-        link.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+    with client.sending(body) as link:
         # Gone before a byte of the reply is read.
         link.shutdown(socket.SHUT_RDWR)
     _, calls = waiting.result(10)

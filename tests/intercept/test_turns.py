@@ -5,14 +5,7 @@ import json
 import pytest
 
 from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_heard
-from intercept.surroundings import is_awaited, session_of, until
-
-
-def asked(pool, middle, entry, session, work, *arguments):
-    """Begin what a caller waits for, and return once it does."""
-    waiting = pool.submit(work, *arguments)
-    until(lambda: is_awaited(middle, entry, session) or waiting.done())
-    return waiting
+from intercept.surroundings import asked, is_awaited, session_of, until
 
 
 def turns_of(body):

@@ -17,12 +17,6 @@ STREAM = "/v1beta/models/gemini-3-flash:streamGenerateContent?alt=sse"
 
 
 @pytest.fixture(scope="module")
-def server():
-    with upstream() as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
 def middle(server, tmp_path_factory):
     with between(server.base_url, tmp_path_factory.mktemp("sessions")) as one:
         yield one

@@ -17,8 +17,7 @@ DIALECTS = ("chat", "responses", "messages", "gemini")
 
 def fitter(source, client, *, single=False):
     here, ledger = dialect_named(source), Ledger(dialect_named(source).reply_pointers)
-    options = {"salt": "s", "source_issuer": here.issuer, "single": single, "field_place": here.field_place}
-    return WholeFitter(dialect_named(client), ledger, whole=True, source=here, **options), ledger
+    return WholeFitter(dialect_named(client), ledger, whole=True, salt="s", single=single, source=here), ledger
 
 
 def outcome(fit, ledger):

@@ -18,9 +18,9 @@ from dragoman.http.server import listening
 from dragoman.server.serving import running
 from dragoman.simulator import Answer, Call, Received
 from dragoman.web_settings import WebTable
+from mcp_hosts import posted
 
 CANARY = "canary-4711"
-TASKS = "io.modelcontextprotocol/tasks"
 
 
 class Stage:
@@ -147,14 +147,7 @@ def test_a_task_waits_for_the_users_word(tmp_path, approved):
 
 
 async def _asked(http: Any, base_url: str, method: str, target: str, **params: Any) -> dict[str, Any]:
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "extensions": {TASKS: {}}},
-    }
-    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2026-07-28"}
-    headers |= {"mcp-method": method, "mcp-name": target}
-    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
-    return (await http.post(f"{base_url}/mcp", json=body, headers=headers)).json()["result"]
+    return (await http.post(f"{base_url}/mcp", **posted(method, target, **params))).json()["result"]
 
 
 async def _until(http: Any, base_url: str, task: str, status: str) -> dict[str, Any]:

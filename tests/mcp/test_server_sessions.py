@@ -15,8 +15,7 @@ from dragoman.server.serving import running
 from dragoman.sessions.urls import open_store
 from dragoman.simulator import Answer, Call, Received, read_fault
 from dragoman.tools import tool
-
-TASKS = "io.modelcontextprotocol/tasks"
+from mcp_hosts import posted
 
 
 class Bank:
@@ -93,15 +92,8 @@ async def query(base_url: str, prompt: str, session: str | None = "bills") -> An
 
 async def asked(base_url: str, method: str, target: str, **params: Any) -> dict[str, Any]:
     """Ask as a host that knows tasks."""
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "extensions": {TASKS: {}}},
-    }
-    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2026-07-28"}
-    headers |= {"mcp-method": method, "mcp-name": target}
-    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
     async with httpx2.AsyncClient(timeout=30) as http:
-        return (await http.post(f"{base_url}/mcp", json=body, headers=headers)).json()["result"]
+        return (await http.post(f"{base_url}/mcp", **posted(method, target, **params))).json()["result"]
 
 
 async def begun(base_url: str, prompt: str, session: str = "bills") -> str:

@@ -23,12 +23,11 @@ from dragoman.sessions.store import Store
 from dragoman.simulator import Answer, Call, Received
 from dragoman.simulator.serving import in_thread
 from dragoman.tools import tool
+from mcp_hosts import posted
 from server.agents import Client
 from server.conftest import Gateway, serving
 from server.processes import until
 from server.test_background import until_done
-
-TASKS = "io.modelcontextprotocol/tasks"
 
 
 class Engine:
@@ -197,11 +196,4 @@ def ended(told: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def asked_of(gateway: Gateway, method: str, target: str, **params: Any) -> dict[str, Any]:
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "extensions": {TASKS: {}}},
-    }
-    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2026-07-28"}
-    headers |= {"mcp-method": method, "mcp-name": target}
-    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
-    return httpx2.post(f"{gateway.base_url}/mcp", json=body, headers=headers, timeout=30).json()["result"]
+    return httpx2.post(f"{gateway.base_url}/mcp", **posted(method, target, **params), timeout=30).json()["result"]

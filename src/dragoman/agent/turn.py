@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from dragoman.agent.admission import KeyedCall
 from dragoman.agent.history import NO_RESULT, answers, calls_of, said, salvaged
-from dragoman.core.events import Event, PartEnded, PartStarted
+from dragoman.core.events import Event
 from dragoman.core.parts import AnyPart, Reasoning, Text, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.response import Response
@@ -23,7 +23,6 @@ class Turn:
     def __init__(self, is_own: Callable[[ToolCall], bool], named: Callable[[ToolCall], str]) -> None:
         self._is_own, self._named = is_own, named
         self._collector = Collector()
-        self._growing: set[int] = set()
         self.is_unheard = True
         """Nothing was told of it yet, not even that it began."""
         self.parts: tuple[AnyPart, ...] = ()
@@ -36,13 +35,6 @@ class Turn:
         """Take in what the model says."""
         self.is_unheard = False
         self._collector.feed(event)
-        match event:
-            case PartStarted(index):
-                self._growing.add(index)
-            case PartEnded(index):
-                self._growing.discard(index)
-            case _:
-                pass
 
     @property
     def is_silent(self) -> bool:
@@ -82,7 +74,7 @@ class Turn:
     def interrupt(self) -> list[tuple[ToolCall, Execution]]:
         """Keep what was said, answer what was called, and return the answers that were made up for it."""
         if not self.parts:
-            self.spoken(salvaged(self._collector.parts, self._growing))
+            self.spoken(salvaged(self._collector.parts, self._collector.growing))
         made_up: list[tuple[ToolCall, Execution]] = []
         for keyed in self.calls:
             if keyed.key not in self._executions:

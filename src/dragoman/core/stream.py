@@ -29,7 +29,7 @@ GROWING = (Text, Reasoning, ToolCall, Refusal)
 class _OpenPart:
     """A part while it grows."""
 
-    __slots__ = ("citations", "complete", "dialect", "fields", "part", "pieces", "signature")
+    __slots__ = ("citations", "complete", "dialect", "fields", "is_over", "part", "pieces", "signature")
 
     def __init__(self, part: AnyPart) -> None:
         self.part = part
@@ -39,6 +39,7 @@ class _OpenPart:
         self.fields: dict[str, bytes] = {}
         self.dialect = ""
         self.complete = True
+        self.is_over = False
 
     def grow(self, text: str, piece: int) -> None:
         while len(self.pieces) <= piece:
@@ -100,7 +101,7 @@ class Collector:
             case PartNative(index):
                 self._parts[index].add_field(event)
             case PartEnded(index, complete):
-                self._parts[index].complete = complete
+                self._parts[index].complete, self._parts[index].is_over = complete, True
             case UsageSeen(usage):
                 self._usage = usage
             case Native(dialect, field, raw):
@@ -122,6 +123,11 @@ class Collector:
     def parts(self) -> tuple[AnyPart, ...]:
         """The parts seen so far."""
         return tuple(part.close() for part in self._parts)
+
+    @property
+    def growing(self) -> frozenset[int]:
+        """The parts that have not ended."""
+        return frozenset(index for index, part in enumerate(self._parts) if not part.is_over)
 
     def response(self) -> Response:
         """Return the whole reply; raise if it failed or never finished."""

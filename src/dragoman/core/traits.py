@@ -1,4 +1,4 @@
-"""What a model behind a dialect accepts: data, not code. `interpreter.traits` has the rows."""
+"""What a model behind a dialect accepts: data, not code. `interpreter.trait_rows` has the rows."""
 
 from typing import Literal
 

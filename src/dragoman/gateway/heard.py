@@ -26,17 +26,7 @@ class Heard:
         self._sequencer = Sequencer()
         self._fitter = None
         if here is not there:
-            self._fitter = ReplyFitter(
-                there,
-                self._ledger,
-                whole=not ask.call.stream,
-                salt=record.id,
-                source_issuer=here.issuer,
-                field_place=here.field_place,
-                repeated=here.repeated,
-                finish_words=here.finish_words,
-                source=here,
-            )
+            self._fitter = ReplyFitter(there, self._ledger, whole=not ask.call.stream, salt=record.id, source=here)
 
     async def events(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
         """Tell what the client can be told."""

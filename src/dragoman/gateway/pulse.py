@@ -6,6 +6,7 @@ wrong is told in the stream.
 """
 
 import asyncio
+from collections.abc import Awaitable
 
 from dragoman.core.events import Failed, Started
 from dragoman.core.problems import Problem
@@ -31,7 +32,6 @@ class Pulse:
         self._loop = asyncio.get_running_loop()
         self.spoke = False
         """Something was sent since somebody looked."""
-        self._timer: asyncio.TimerHandle | None = None
         self.renew()
 
     def renew(self) -> None:
@@ -40,13 +40,19 @@ class Pulse:
         self.held = b""
         """What has come before the first real event."""
 
-    def start(self, hold: float, beat: float) -> None:
-        """Begin the stream after so many seconds if nothing has by then, and keep it alive."""
-        self._timer = self._loop.call_later(hold, self._nudge, beat)
+    async def during(self, work: Awaitable[None], hold: float, beat: float, keeper: Keeper | None = None) -> None:
+        """Begin the stream after so many seconds if `work` has not by then, and keep it alive until that is done.
 
-    def stop(self) -> None:
-        """It is over."""
-        if self._timer is not None:
+        What goes wrong before anything was said is told in a stream that has begun, and raised before that.
+        """
+        self._timer = self._loop.call_later(hold, self._nudge, beat)
+        try:
+            await work
+        except Problem as problem:
+            if not self._exchange.started or self._exchange.ended or self._record.first is not None:
+                raise
+            await self._fail(problem, keeper)
+        finally:
             self._timer.cancel()
 
     def begin(self) -> None:
@@ -58,7 +64,7 @@ class Pulse:
         self.held = b""
         self.spoke = True
 
-    async def fail(self, problem: Problem, keeper: Keeper | None) -> None:
+    async def _fail(self, problem: Problem, keeper: Keeper | None) -> None:
         """End a stream of which the client has heard nothing but that it begins."""
         self._record.problem, self._record.outcome = problem, "failed"
         encoder = dialect_named(self._ask.dialect).encoder(None)

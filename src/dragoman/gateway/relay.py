@@ -100,15 +100,8 @@ class Relay:
             await work(ask, exchange, record, keeper, pulse=None)
             return
         pulse = Pulse(ask, exchange, record)
-        pulse.start(self._manner.hold, self._manner.heartbeat)
-        try:
-            await work(ask, exchange, record, keeper, pulse=pulse)
-        except Problem as problem:
-            if not exchange.started or exchange.ended or record.first is not None:
-                raise
-            await pulse.fail(problem, keeper)
-        finally:
-            pulse.stop()
+        told = work(ask, exchange, record, keeper, pulse=pulse)
+        await pulse.during(told, self._manner.hold, self._manner.heartbeat, keeper)
 
     def _work(self, ask: Ask, runtime: Runtime | None) -> Work:
         """Return who answers: an upstream, or those who run tools of ours beside it."""

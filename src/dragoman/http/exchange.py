@@ -172,18 +172,3 @@ class Exchange:
     def _heard(self) -> None:
         if self.is_gone:
             raise Gone("the client hung up")
-
-
-class Unheard(Exchange):
-    """Nobody listens: an answer that is made all the same."""
-
-    def __init__(self) -> None:
-        self.request = Request("", "", ())
-        self.started = False
-        self.ended = False
-        self.status = 0
-
-    async def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:  # noqa: ARG002
-        """Take a whole answer as sent."""
-        self.started = self.ended = True
-        self.status = status

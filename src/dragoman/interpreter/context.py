@@ -43,11 +43,7 @@ class Context(Struct, frozen=True):
             ledger,
             whole=kind is WholeFitter,
             salt=self.salt,
-            source_issuer=here.issuer,
             single=self.undo.single,
-            field_place=here.field_place,
-            repeated=here.repeated,
-            finish_words=here.finish_words,
             source=here,
         )
 

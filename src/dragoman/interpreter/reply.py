@@ -3,8 +3,6 @@
 One path for whole and streamed replies: a whole one that is not plain is replayed through here (`reply_whole`).
 """
 
-from collections.abc import Callable
-
 from msgspec import structs
 
 from dragoman.core.events import (
@@ -56,17 +54,14 @@ class ReplyFitter:
         salt: str = "",
         source_issuer: str = "",
         single: bool = False,
-        field_place: Callable[[str, str], str] | None = None,
-        repeated: frozenset[str] = frozenset(),
-        finish_words: frozenset[str] | None = None,
         source: Dialect | None = None,
     ) -> None:
         self._source = source
-        self._source_issuer = source_issuer
+        self._source_issuer = source_issuer or (source.issuer if source is not None else "")
         self._whole = whole
-        self._repeated = repeated
-        self._finish_words = finish_words
-        self._field_place = field_place or str.__add__
+        self._repeated = source.repeated if source is not None else frozenset[str]()
+        self._finish_words = source.finish_words if source is not None else None
+        self._field_place = (source.field_place if source is not None else None) or str.__add__
         self._client = client
         self._holds = client.holds
         self._ledger = ledger
@@ -84,7 +79,7 @@ class ReplyFitter:
         self._blocked = b""
         self._said: dict[str, set[str]] = {}
         self._whole_calls = client.holds.object_arguments and (whole or not client.holds.partial_calls)
-        self._marks_unsigned = "reasoning" in client.holds.signatures and source_issuer != client.issuer
+        self._marks_unsigned = "reasoning" in client.holds.signatures and self._source_issuer != client.issuer
         self._carries = "call" not in client.holds.signatures and "reasoning" in client.holds.signatures
 
     def place_of(self, index: int) -> int | None:

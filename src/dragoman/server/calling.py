@@ -58,12 +58,4 @@ async def answer_caller(  # noqa: PLR0913  what is passed on is what a request h
             await spoken.whole(heard.events(events))
             return
         pulse = Pulse(ask, exchange, record)
-        pulse.start(hold, heartbeat)
-        try:
-            await spoken.stream(heard.events(events), pulse)
-        except Problem as problem:
-            if not exchange.started or exchange.ended or record.first is not None:
-                raise
-            await pulse.fail(problem, None)
-        finally:
-            pulse.stop()
+        await pulse.during(spoken.stream(heard.events(events), pulse), hold, heartbeat)

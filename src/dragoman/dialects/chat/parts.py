@@ -32,7 +32,7 @@ from dragoman.core.parts import (
     ToolResult,
 )
 from dragoman.core.value import Extras, own_extras
-from dragoman.dialects.chat import wire, words
+from dragoman.dialects.chat import wire, wire_reply, words
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled, words_of
 from dragoman.wire.json import encode, graft
@@ -46,7 +46,7 @@ _AUDIO_TYPES = {"mp3": "audio/mpeg"}
 _AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _THINKING_TEXT: Decoder[wire.TextPart] = Decoder(wire.TextPart)
-_ANNOTATION: Decoder[wire.Annotation] = Decoder(wire.Annotation)
+_ANNOTATION: Decoder[wire_reply.Annotation] = Decoder(wire_reply.Annotation)
 
 
 def extras_at(unread: Unread | None, where: str) -> Extras | None:

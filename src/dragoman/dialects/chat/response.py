@@ -14,7 +14,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, FinishReason, Response, Usage
 from dragoman.core.value import own_extras
-from dragoman.dialects.chat import wire, words
+from dragoman.dialects.chat import wire, wire_reply, words
 from dragoman.dialects.chat.errors import read_error
 from dragoman.dialects.chat.messages import read_content
 from dragoman.dialects.chat.parts import (
@@ -62,7 +62,7 @@ _MALFORMED_CALL = "the model made a malformed tool call"
 def parse_response(body: bytes) -> Response:
     """Read a whole reply; one that holds an error, or nothing, raises it."""
     try:
-        reply, unread = wire.REPLY.read(body)
+        reply, unread = wire_reply.REPLY.read(body)
         error = wire.present(reply.error)
         if error is not None and not reply.choices:
             raise read_error(error)
@@ -75,7 +75,7 @@ def parse_response(body: bytes) -> Response:
     extras = unread.rest() if unread is not None else {}
     if error is not None:
         extras["/error"] = error
-    parts = _read_message(choice.message or wire.Said(), f"/choices/{position}/message", below, extras)
+    parts = _read_message(choice.message or wire_reply.Said(), f"/choices/{position}/message", below, extras)
     if below is not None:
         extras.update(below.rest())
     for index, raw in enumerate(reply.choices):
@@ -98,7 +98,7 @@ def parse_response(body: bytes) -> Response:
     )
 
 
-def _first_choice(choices: list[Raw]) -> tuple[int, wire.ReplyChoice, Unread | None]:
+def _first_choice(choices: list[Raw]) -> tuple[int, wire_reply.ReplyChoice, Unread | None]:
     first = _read_choice(choices, 0)
     if first[1].index in (0, None):
         return first
@@ -106,8 +106,8 @@ def _first_choice(choices: list[Raw]) -> tuple[int, wire.ReplyChoice, Unread | N
     return next((other for other in others if other[1].index == 0), first)
 
 
-def _read_choice(choices: list[Raw], position: int) -> tuple[int, wire.ReplyChoice, Unread | None]:
-    choice, below = wire.REPLY_CHOICE.read(choices[position])
+def _read_choice(choices: list[Raw], position: int) -> tuple[int, wire_reply.ReplyChoice, Unread | None]:
+    choice, below = wire_reply.REPLY_CHOICE.read(choices[position])
     if below is None:
         return position, choice, None
     unread = Unread()
@@ -116,7 +116,9 @@ def _read_choice(choices: list[Raw], position: int) -> tuple[int, wire.ReplyChoi
     return position, choice, unread
 
 
-def _read_message(message: wire.Said, where: str, unread: Unread | None, extras: dict[str, bytes]) -> list[AnyPart]:
+def _read_message(
+    message: wire_reply.Said, where: str, unread: Unread | None, extras: dict[str, bytes]
+) -> list[AnyPart]:
     parts: list[AnyPart] = []
     for word, text in (("reasoning_content", message.reasoning_content), ("reasoning", message.reasoning)):
         if text and not (word == "reasoning" and text == message.reasoning_content):
@@ -135,7 +137,7 @@ def _read_message(message: wire.Said, where: str, unread: Unread | None, extras:
     return parts
 
 
-def _read_said(message: wire.Said, spelling: str, where: str, unread: Unread | None) -> list[AnyPart]:
+def _read_said(message: wire_reply.Said, spelling: str, where: str, unread: Unread | None) -> list[AnyPart]:
     parts: list[AnyPart] = []
     for part in read_content(message.content, where, unread):
         match part:
@@ -231,12 +233,12 @@ def read_usage(raw: bytes | None) -> Usage | None:
     if raw is None:
         return None
     try:
-        usage, unread = wire.USAGE.read(raw)
+        usage, unread = wire_reply.USAGE.read(raw)
     except Malformed:
         # Odd counts must not spoil a good answer.
         return None
-    prompt = usage.prompt_tokens_details or wire.PromptDetails()
-    completion = usage.completion_tokens_details or wire.CompletionDetails()
+    prompt = usage.prompt_tokens_details or wire_reply.PromptDetails()
+    completion = usage.completion_tokens_details or wire_reply.CompletionDetails()
     extras = unread.rest() if unread is not None else {}
     given, output, thought = usage.prompt_tokens or 0, usage.completion_tokens, completion.reasoning_tokens or 0
     if thought and (thought > (output or 0) or usage.total_tokens == given + (output or 0) + thought):

@@ -27,7 +27,7 @@ from dragoman.core.events import (
 )
 from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
-from dragoman.dialects.chat import wire, words
+from dragoman.dialects.chat import wire, wire_reply, words
 from dragoman.dialects.chat.calls import CallTable, StreamedCall
 from dragoman.dialects.chat.errors import read_error
 from dragoman.dialects.chat.gather import Answers, Fields
@@ -120,7 +120,7 @@ class ChatDecoder(Decoder):
             return
         if self._growing == "text" and not frame.event and self._goes_on(data):
             return
-        chunk, unread = wire.CHUNK.read(data)
+        chunk, unread = wire_reply.CHUNK.read(data)
         if chunk.error is not wire.ABSENT:
             error = wire.present(chunk.error)
             if error is not None and error not in _NO_ERROR:
@@ -147,7 +147,7 @@ class ChatDecoder(Decoder):
     def _goes_on(self, data: bytes) -> bool:
         """Take a chunk in which the open text goes on, without a detour; leave any other."""
         try:
-            more = wire.MORE.decode(data)
+            more = wire_reply.MORE.decode(data)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             return False
         known = self._last_fields
@@ -164,11 +164,11 @@ class ChatDecoder(Decoder):
             self._events.append(PartDelta(self._growing_index, choices[0].delta.content))
         return True
 
-    def _start(self, chunk: wire.Chunk) -> None:
+    def _start(self, chunk: wire_reply.Chunk) -> None:
         self._started = True
         self._events.append(Started(chunk.id or "", chunk.model or "", int(chunk.created) if chunk.created else None))
 
-    def _take_fields(self, chunk: wire.Chunk) -> None:
+    def _take_fields(self, chunk: wire_reply.Chunk) -> None:
         for pointer, given in (
             ("/system_fingerprint", chunk.system_fingerprint),
             ("/service_tier", chunk.service_tier),
@@ -182,7 +182,7 @@ class ChatDecoder(Decoder):
         if raw != b"null":
             self._fields.add(pointer, raw)
 
-    def _keep(self, unread: Unread, choices: "list[wire.ChunkChoice] | tuple[()]") -> None:
+    def _keep(self, unread: Unread, choices: "list[wire_reply.ChunkChoice] | tuple[()]") -> None:
         """Keep fields nobody read, by their pointers in a whole reply."""
         for pointer, raw in unread.rest().items():
             if not pointer.startswith("/choices/"):
@@ -193,7 +193,7 @@ class ChatDecoder(Decoder):
                 below = f"message/{rest.removeprefix('delta/')}" if rest.startswith("delta/") else rest
                 self._add_field(f"/choices/0/{below}", raw)
 
-    def _choice(self, choice: wire.ChunkChoice, position: int, unread: Unread | None) -> None:
+    def _choice(self, choice: wire_reply.ChunkChoice, position: int, unread: Unread | None) -> None:
         if choice.delta is not None:
             self._delta(choice.delta, f"/choices/{position}/delta", unread)
         if choice.finish_reason:
@@ -206,7 +206,7 @@ class ChatDecoder(Decoder):
             if given is not wire.ABSENT and given != wire.NULL:
                 self._add_field(f"/choices/0/{word}", bytes(given))
 
-    def _delta(self, delta: wire.Delta, where: str, unread: Unread | None) -> None:
+    def _delta(self, delta: wire_reply.Delta, where: str, unread: Unread | None) -> None:
         thought = delta.reasoning_content or delta.reasoning
         if thought:
             word = "reasoning_content" if delta.reasoning_content else "reasoning"
@@ -295,7 +295,7 @@ class ChatDecoder(Decoder):
             for field, raw in part.extras.fields.items():
                 self._events.append(PartNative(self._growing_index, NAME, field, raw))
 
-    def _cite(self, delta: wire.Delta) -> None:
+    def _cite(self, delta: wire_reply.Delta) -> None:
         annotations = delta.annotations or []
         if self._growing == "text":
             for raw in annotations:
@@ -368,7 +368,7 @@ class ChatDecoder(Decoder):
             self._fail(Problem("malformed_reply", _CUT_OFF))
             return
         if not self._started:
-            self._start(wire.Chunk())
+            self._start(wire_reply.Chunk())
         calls = self._calls.calls
         for call in calls:
             if not call.name:

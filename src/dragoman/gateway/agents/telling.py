@@ -147,11 +147,7 @@ class Telling:
             self._ledgers[-1],
             whole=self._whole,
             salt=self._run,
-            source_issuer=here.issuer,
             single=choice is not None and choice.parallel is False,
-            field_place=here.field_place,
-            repeated=here.repeated,
-            finish_words=here.finish_words,
             source=here,
         )
 

@@ -1,28 +1,29 @@
 """The answer of a run that goes on while nobody waits: what would be sent to a client is emitted."""
 
+import asyncio
 from collections.abc import Mapping
 
 from dragoman.agent import Runtime
 from dragoman.gateway.sessions.sofar import SoFar
-from dragoman.http.exchange import Unheard
+from dragoman.http.exchange import Exchange
+from dragoman.http.message import Request
 
 
-class Emitting(Unheard):
+class Emitting(Exchange):
     """An exchange in which a stream goes to whoever watches the run; a whole answer goes nowhere."""
 
     def __init__(self, runtime: Runtime, so_far: SoFar, *, started: bool) -> None:
-        super().__init__()
+        super().__init__(Request("", "", ()), asyncio.Transport(), keeps_alive=False, in_chunks=False)
         self.started = started
         """Nothing is held back: what goes wrong is told in the stream."""
-        self.is_gone = False
         self._runtime = runtime
         self._so_far = so_far
         self._first = b""
 
-    @property
-    def is_behind(self) -> bool:
-        """Nobody reads here; who watches the run is waited for by the run."""
-        return False
+    async def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:  # noqa: ARG002
+        """Take a whole answer as sent."""
+        self.started = self.ended = True
+        self.status = status
 
     def start(self, status: int, headers: Mapping[str, str], length: int | None = None, first: bytes = b"") -> None:  # noqa: ARG002
         """Begin a stream."""

@@ -3,7 +3,7 @@
 from msgspec import structs
 
 from dragoman.agent.history import salvaged
-from dragoman.core.events import Failed, Finished, PartEnded, PartStarted
+from dragoman.core.events import Failed, Finished
 from dragoman.core.parts import ToolCall
 from dragoman.core.response import Finish
 from dragoman.core.stream import Collector
@@ -25,26 +25,18 @@ class SoFar:
         self._turn = turn
         self._decoder = dialect_named(turn.dialect).decoder()
         self._collector = Collector()
-        self._growing: set[int] = set()
 
     def feed(self, events: bytes) -> None:
         """Take the next events, in the client's dialect."""
         for event in self._decoder.feed(events):
-            match event:
-                case Failed() | Finished():
-                    continue  # how it ended is said by whoever keeps it
-                case PartStarted(index):
-                    self._growing.add(index)
-                case PartEnded(index):
-                    self._growing.discard(index)
-                case _:
-                    pass
-            self._collector.feed(event)
+            # How it ended is said by whoever keeps it.
+            if not isinstance(event, Failed | Finished):
+                self._collector.feed(event)
 
     def turn(self, status: str, message: str = "") -> Turn:
         """Return the turn with what was said, and how it ended; `message` is for one that failed."""
         turn, dialect = self._turn, dialect_named(self._turn.dialect)
-        parts = salvaged(self._collector.parts, self._growing)
+        parts = salvaged(self._collector.parts, self._collector.growing)
         reply = spliced(turn.reply, "status", json.encode(status))
         if parts:
             self._collector.feed(Finished(Finish("stop")))
