@@ -36,10 +36,10 @@ class Counting(Frames):
 
     found = 0
 
-    def find(self, mark: Any, body: bytes) -> Any:
-        known = super().find(mark, body)
-        self.found += bool(known is not None and known.frame is not None)
-        return known
+    def find(self, around: Any, mark: Any) -> Any:
+        frame = super().find(around, mark)
+        self.found += frame is not None
+        return frame
 
 
 def _translated(body: bytes, source: str, target: str, frames: Frames) -> Translation | tuple[str, ...]:

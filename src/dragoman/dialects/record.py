@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from re import Pattern
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from dragoman.core.events import Event
 from dragoman.core.losses import Loss
@@ -17,6 +17,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, Request, Tool
 from dragoman.core.response import Response
 from dragoman.core.traits import Traits
+from dragoman.wire.outline import Outline
 
 
 class Call(Struct, frozen=True):
@@ -27,6 +28,8 @@ class Call(Struct, frozen=True):
     stream: bool = False
     known: int = 0
     """How many messages at the head of the history were taken out of the body, because they are known."""
+    outline: Outline | None | UnsetType = UNSET
+    """The body taken apart around its history; None where that is not known, UNSET where nobody has looked."""
 
 
 class ErrorReply(Struct, frozen=True):

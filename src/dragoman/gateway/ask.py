@@ -3,12 +3,13 @@
 from typing import Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.http.message import Headers
 from dragoman.wire.json import Malformed
+from dragoman.wire.outline import Outline
 
 Framing = Literal["sse", "array"]
 
@@ -37,6 +38,15 @@ class Ask(Struct, frozen=True, kw_only=True):
     """Patterns of the tools that it may ask for; empty for all."""
 
 
+class Looked(Struct, frozen=True):
+    """A body that was looked at."""
+
+    shorter: bytes
+    """The body without what is known of its history: all else that it says, it says as well."""
+    outline: Outline | None | UnsetType = UNSET
+    """It, taken apart around its history, as a `Call` has it."""
+
+
 def unreadable(error: Malformed) -> Problem:
     """Say of a body that it cannot be read, and where."""
     return Problem("invalid_request", error.message, where=error.where)
@@ -52,10 +62,23 @@ class _Head(Struct):
 _HEAD = msgspec.json.Decoder(_Head)
 
 
-def named_in(body: bytes, shorter: bytes | None = None) -> Call:
-    """Read a body that names its model and whether it is to be streamed; `shorter` says the same in fewer words."""
+def named_in(body: bytes, looked: Looked | None = None) -> Call:
+    """Read a body that names its model and whether it is to be streamed."""
+    if looked is None:
+        return Call(body, *_named(body))
+    outline = looked.outline
+    if outline is None or outline is UNSET:
+        return Call(body, *_named(looked.shorter), outline=outline)
+    named = outline.around.made.get(_Head)
+    if named is None:
+        named = _named(body)
+        outline.around.keep(_Head, named)
+    return Call(body, *named, outline=outline)
+
+
+def _named(body: bytes) -> tuple[str, bool]:
     try:
-        head = _HEAD.decode(body if shorter is None else shorter)
+        head = _HEAD.decode(body)
     except msgspec.ValidationError as error:
         words, _, where = str(error).partition(" - at `$")
         pointer = where.rstrip("`").replace(".", "/")
@@ -64,4 +87,4 @@ def named_in(body: bytes, shorter: bytes | None = None) -> Call:
         raise Problem("invalid_request", f"the body is no JSON: {error}") from None
     if not head.model:
         raise Problem("invalid_request", "you must provide a model parameter", where="/model")
-    return Call(body, head.model, bool(head.stream))
+    return head.model, bool(head.stream)

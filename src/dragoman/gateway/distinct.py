@@ -1,17 +1,20 @@
 """Refuse a body in which a name stands twice in one object: two readers of it could do two different things.
 
-A conversation is sent whole with every turn. What of a long one was looked at before is known again by its bytes, and
-only the rest is looked at. The last messages are not remembered: clients change their cache marks with every turn.
+A conversation is sent whole with every turn, so what was looked at before is known again by its bytes, and only the
+rest is looked at: of a short one message by message, of a long one its beginning. The last messages of that are not
+remembered: clients change their cache marks with every turn.
 """
 
 from collections import OrderedDict
+from collections.abc import Collection
 
 from msgspec import Raw, Struct
 
 from dragoman.core.problems import Problem
-from dragoman.gateway.ask import unreadable
+from dragoman.gateway.ask import Looked, unreadable
 from dragoman.wire import array, json
 from dragoman.wire.duplicates import duplicate
+from dragoman.wire.outline import Outlines
 from dragoman.wire.pointer import escape, split
 
 CODE = "duplicate_key"
@@ -37,32 +40,63 @@ class _Part(Struct, frozen=True):
 
 
 class Distinct:
-    """Looks at bodies, and remembers the beginnings of long ones: `most` bytes of them."""
+    """Looks at bodies, and remembers the beginnings of those of `least` bytes or more: `most` bytes of them."""
 
-    def __init__(self, *, least: int = 32 << 10, most: int = 32 << 20) -> None:
+    def __init__(self, outlines: Outlines | None = None, *, least: int = 32 << 10, most: int = 32 << 20) -> None:
+        self._outlines = outlines or Outlines()
         self._least = least
         self._most = most
+        self._items: set[bytes] = set()
+        """Messages of short bodies that were looked at."""
+        self._items_size = 0
         self._size = 0
         self._known: OrderedDict[int, tuple[bytes, int]] = OrderedDict()
         """By how a history begins, as much of it as was looked at, and how many items that is."""
         self._clean: set[bytes] = set()
         """Members that were looked at, whole: the same tools come with every turn."""
 
-    def require(self, body: bytes, history: str) -> bytes:
-        """Raise a `Problem` that names the key and its place; `history` is the member that holds the conversation.
-
-        Returns the body without what is known of its history: all else that it says, it says as well.
-        """
+    def require(self, body: bytes, history: str) -> Looked:
+        """Raise a `Problem` that names the key and its place; `history` is the member that holds the conversation."""
+        if len(body) >= self._least:
+            return self._require_long(body, history)
+        outline = self._outlines.of(body, history) if history else None
         try:
-            part = self._new(body, history) if len(body) >= self._least else _Part(body)
+            if outline is None:
+                self._refuse(self._duplicate(body, history))
+            elif CODE not in outline.around.made:
+                self._refuse(self._duplicate(body, history))
+                outline.around.keep(CODE, None)
+                self._remember(outline.items)
+            elif not self._items.issuperset(outline.items):
+                new = [item for item in outline.items if item not in self._items]
+                if duplicate(b"[%b]" % b",".join(new)) is not None:
+                    self._refuse(duplicate(body))
+                self._remember(new)
+        except json.Malformed as error:
+            raise unreadable(error) from None
+        return Looked(body, outline)
+
+    def _require_long(self, body: bytes, history: str) -> Looked:
+        try:
+            part = self._new(body, history)
             where = self._duplicate(part.body, history)
         except json.Malformed as error:
             raise unreadable(error) from None
-        if where is not None:
-            raise _twice(_moved(where, history, part.items))
+        self._refuse(where and _moved(where, history, part.items))
         if part.start >= 0:
             self._keep(body, history, part)
-        return part.body
+        return Looked(part.body)
+
+    def _refuse(self, where: str | None) -> None:
+        if where is not None:
+            raise _twice(where)
+
+    def _remember(self, items: Collection[bytes]) -> None:
+        """Remember messages that were looked at; a full memory forgets everything, which is rare and cheap."""
+        self._items_size += sum(map(len, items))
+        if self._items_size > self._most // 4:
+            self._items, self._items_size = set(), 0
+        self._items.update(items)
 
     def _duplicate(self, body: bytes, history: str) -> str | None:
         """Find a name that stands twice; large members beside the history, as tools are, are looked at once."""

@@ -8,7 +8,7 @@ is settled of the frame before it.
 from collections.abc import Iterator
 from typing import Any, SupportsIndex, overload
 
-from msgspec import Raw, Struct, structs
+from msgspec import Struct, structs
 
 from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
@@ -23,7 +23,7 @@ from dragoman.interpreter.signing import signed_again
 from dragoman.interpreter.talk import NUMBERS, Talk, joined
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translation import Asked, Translation
-from dragoman.wire import json
+from dragoman.wire.outline import Outline
 
 
 class _Seen(Exception):  # noqa: N818  it says what happened
@@ -77,12 +77,12 @@ class Frame(Struct, frozen=True, eq=False):
     number: int
     """What the talk in it is known by."""
 
-    def say(self, asked: Asked, array: bytes, talk: Talk) -> Translation | None:
-        """Translate a request of this frame, `array` its history; None if it must be translated whole."""
-        if self.takes_talk and (told := self._talked(asked, array, talk)) is not None:
+    def say(self, asked: Asked, outline: Outline, talk: Talk) -> Translation | None:
+        """Translate a request of this frame; None if it must be translated whole."""
+        if self.takes_talk and (told := self._talked(asked, outline, talk)) is not None:
             return told
         here = asked.here
-        history = here.read_history(array, 0) if here.read_history is not None else None
+        history = here.read_history(outline.array(asked.call.body), 0) if here.read_history is not None else None
         if not history or (here.declared is not None and here.declared(history)):
             return None
         messages = (*self.outer, *history) if self.outer else history
@@ -109,16 +109,12 @@ class Frame(Struct, frozen=True, eq=False):
             undo = structs.replace(undo, names=fitting.names)
         return Translation(call=self._written(turns, asked.there), losses=losses, undo=undo, request=request)
 
-    def _talked(self, asked: Asked, array: bytes, talk: Talk) -> Translation | None:
+    def _talked(self, asked: Asked, outline: Outline, talk: Talk) -> Translation | None:
         """Translate a history that is plain talk, of which only what is new is read; None for any other."""
         read, write = asked.here.read_history, asked.there.write_history
         if read is None or write is None or self.rest is None or self.losses is None:
             return None
-        try:
-            raws = json.decode_array(Raw(array))
-        except json.Malformed:
-            return None
-        turns = talk.told(self.number, raws, read, write)
+        turns = talk.told(self.number, outline.items, read, write)
         if not turns or turns[-1].message.role != "user":
             return None
         if asked.strict:
@@ -151,10 +147,10 @@ class Frame(Struct, frozen=True, eq=False):
         return Call(there.write_history(turns)[:-1] + self.rest, self.adapted.model, self.adapted.stream)
 
 
-def framed(asked: Asked, told: Translation, array: bytes) -> Frame | None:
+def framed(asked: Asked, told: Translation, outline: Outline) -> Frame | None:
     """Make of one request what all that have its frame share; None if there is no such thing."""
     here, there, request = asked.here, asked.there, told.request
-    history = here.read_history(array, 0) if here.read_history is not None else None
+    history = here.read_history(outline.array(asked.call.body), 0) if here.read_history is not None else None
     if not history or request is None:
         return None
     outer = request.messages[: -len(history)]
@@ -193,7 +189,7 @@ def framed(asked: Asked, told: Translation, array: bytes) -> Frame | None:
         and traits.turns == "alternating",
         number=next(NUMBERS),
     )
-    return frame if _is_same(frame.say(asked, array, Talk()), told) else None
+    return frame if _is_same(frame.say(asked, outline, Talk()), told) else None
 
 
 def _rest(adapted: Request, there: Dialect, traits: Traits) -> bytes | None:

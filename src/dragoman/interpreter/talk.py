@@ -7,7 +7,7 @@ turns it came after, and found again by its bytes; a full memory forgets everyth
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from dragoman.core.parts import Text
 from dragoman.core.request import Message
@@ -40,19 +40,19 @@ class Talk:
         self._others: dict[tuple[int, bytes], None] = {}
         """Turns that are something else, behind those that are talk."""
 
-    def told(self, frame: int, raws: Sequence[Raw], read: Read, write: Write) -> list[Turn] | None:
+    def told(self, frame: int, raws: Sequence[bytes], read: Read, write: Write) -> list[Turn] | None:
         """Return the turns of a history, of which only those that are new are read; None if not all are plain talk."""
         turns = self._turns
         found: list[Turn] = []
         for raw in raws:
-            turn = turns.get((frame, bytes(raw)))
+            turn = turns.get((frame, raw))
             if turn is None:
-                return self._learned(found, frame, [bytes(raw) for raw in raws[len(found) :]], read, write)
+                return self._learned(found, frame, raws[len(found) :], read, write)
             found.append(turn)
             frame = turn.number
         return found
 
-    def _learned(self, found: list[Turn], before: int, new: list[bytes], read: Read, write: Write) -> list[Turn] | None:
+    def _learned(self, found: list[Turn], before: int, new: Sequence[bytes], read: Read, write: Write) -> list[Turn] | None:
         """Add the turns that are new, and remember them."""
         if (before, new[0]) in self._others:
             return None

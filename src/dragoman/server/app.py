@@ -24,6 +24,7 @@ from dragoman.gateway.sessions.wanted import Wanted
 from dragoman.gateway.telling import headers_of, signed
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.message import JSON, Headers, Request
+from dragoman.interpreter.translate import FRAMES
 from dragoman.server.access import Access, Key
 from dragoman.server.connected import Connected
 from dragoman.server.endpoints import code_assist, mcp, models, passing, stored_paths
@@ -58,7 +59,7 @@ class App:
         self._background = Background(self._desk.store, self._relay, watch.observers, upstreams.carrier)
         self._strict = strict
         self._watch = watch
-        self._distinct = Distinct()
+        self._distinct = Distinct(FRAMES.outlines)
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -230,15 +231,15 @@ class App:
 
     def _asked(self, request: Request, path: Path, key: Key) -> tuple[Ask, Wanted | None]:
         wanted = None
-        shorter = self._distinct.require(request.body, dialect_named(path.dialect).history)
+        looked = self._distinct.require(request.body, dialect_named(path.dialect).history)
         if path.in_session:
             call, wanted = native_call(request.body)
         elif path.in_url:
-            call = Call(request.body, path.model, path.stream)
+            call = Call(request.body, path.model, path.stream, outline=looked.outline)
         elif path.wrapped and path.operation == "count":
             call = wrapped_count(request.body)
         else:
-            call = named_in(request.body, shorter)
+            call = named_in(request.body, looked)
             if path.wrapped:
                 call = Call(request.body, call.model, path.stream)
             elif path.flat:
