@@ -17,7 +17,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, Request, Tool
 from dragoman.core.response import Response
 from dragoman.core.traits import Traits
-from dragoman.wire.outline import Outline
+from dragoman.wire.outline import Around, Outline
 
 
 class Call(Struct, frozen=True):
@@ -28,8 +28,14 @@ class Call(Struct, frozen=True):
     stream: bool = False
     known: int = 0
     """How many messages at the head of the history were taken out of the body, because they are known."""
-    outline: Outline | None | UnsetType = UNSET
+    outline: Outline | UnsetType | None = UNSET
     """The body taken apart around its history; None where that is not known, UNSET where nobody has looked."""
+
+    @property
+    def around(self) -> Around | None:
+        """What stands around its history, if that is known."""
+        outline = self.outline
+        return outline.around if outline else None
 
 
 class ErrorReply(Struct, frozen=True):

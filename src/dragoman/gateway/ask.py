@@ -43,7 +43,7 @@ class Looked(Struct, frozen=True):
 
     shorter: bytes
     """The body without what is known of its history: all else that it says, it says as well."""
-    outline: Outline | None | UnsetType = UNSET
+    outline: Outline | UnsetType | None = UNSET
     """It, taken apart around its history, as a `Call` has it."""
 
 
@@ -69,7 +69,7 @@ def named_in(body: bytes, looked: Looked | None = None) -> Call:
     outline = looked.outline
     if outline is None or outline is UNSET:
         return Call(body, *_named(looked.shorter), outline=outline)
-    named = outline.around.made.get(_Head)
+    named: tuple[str, bool] | None = outline.around.made.get(_Head)
     if named is None:
         named = _named(body)
         outline.around.keep(_Head, named)

@@ -17,7 +17,7 @@ from dragoman.gateway.record import Record
 from dragoman.gateway.redact import credentials_of, without
 from dragoman.gateway.route import Target
 from dragoman.gateway.vault import Vault
-from dragoman.gateway.vetting import explained, require_meaningful, require_readable
+from dragoman.gateway.vetting import explained, is_known_to_mean, require_meaningful, require_readable
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.link import Failure, TooSlow, Untrusted
 from dragoman.http.message import Headers
@@ -26,7 +26,7 @@ from dragoman.interpreter.faults import as_fault
 from dragoman.interpreter.links import Links, Unfetched
 from dragoman.interpreter.mending import NO_LOSSES, mended
 from dragoman.interpreter.rejections import Sent, named, placed
-from dragoman.interpreter.signing import Missing
+from dragoman.interpreter.signing import Missing, Signer
 from dragoman.interpreter.translate import Translation, translate_request
 
 _REFUSED_KEY = frozenset({401, 403})
@@ -125,10 +125,20 @@ async def translated(ask: Ask, target: Target, vault: Vault | None = None) -> Tr
         require_readable(call, dialect_named(ask.dialect))
         if ask.is_kept:
             call, repairs = mended(call, dialect_named(ask.dialect), target.model)
-    way = (call, ask.dialect, upstream.dialect)
-    say = partial(translate_request, *way, model=renamed, strict=ask.strict, form=upstream.form)
-    if target.text_calls:
-        say = partial(say, text_calls=target.text_calls)
+
+    def say(*, signer: Signer | None = None, links: Links | None = None) -> Translation:
+        return translate_request(
+            call,
+            ask.dialect,
+            upstream.dialect,
+            model=renamed,
+            strict=ask.strict,
+            form=upstream.form,
+            signer=signer,
+            links=links,
+            text_calls=target.text_calls,
+        )
+
     signer = vault.signer(ask.owner) if vault is not None else None
     links = Links(taken=target.links) if target.library is not None else None
     try:
@@ -138,8 +148,10 @@ async def translated(ask: Ask, target: Target, vault: Vault | None = None) -> Tr
             translation = await _with_all_it_needs(say, ask.owner, vault, target)
     except Problem as problem:
         raise explained(problem, call, dialect_named(ask.dialect)) from None
-    if translation.request is not None and (target.text_calls or upstream.dialect != ask.dialect):
-        await require_meaningful(call, dialect_named(ask.dialect), translation.request)
+    here, request = dialect_named(ask.dialect), translation.request
+    is_translated = bool(target.text_calls) or upstream.dialect != ask.dialect
+    if request is not None and is_translated and not is_known_to_mean(call, here):
+        await require_meaningful(call, here, request)
     return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
 
 

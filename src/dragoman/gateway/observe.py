@@ -21,19 +21,18 @@ class Observers:
 
     def begin(self, record: Record) -> None:
         """An exchange has come in; nothing is known of it yet but its dialect and what it asks for."""
-        for observer in self._begun:
-            _tell(observer, record)
+        _tell(self._begun, record)
 
     def end(self, record: Record) -> None:
         """An exchange is over; whoever keeps its record keeps no error that was raised."""
-        for observer in self._ended:
-            _tell(observer, record)
+        _tell(self._ended, record)
         record.settle()
 
 
-def _tell(observer: Observer, record: Record) -> None:
-    try:
-        observer(record)
-    except Exception as error:  # noqa: BLE001  whoever looks on must not be able to do harm
-        report = {"message": f"an observer failed on {record.id}", "exception": error}
-        asyncio.get_running_loop().call_exception_handler(report)
+def _tell(observers: Iterable[Observer], record: Record) -> None:
+    for observer in observers:
+        try:
+            observer(record)
+        except Exception as error:  # noqa: BLE001  whoever looks on must not be able to do harm
+            report = {"message": f"an observer failed on {record.id}", "exception": error}
+            asyncio.get_running_loop().call_exception_handler(report)

@@ -19,6 +19,7 @@ from dragoman.interpreter.tools_apart import all_faults, unreadable
 _LARGE = 16 << 10
 """Bytes of schemas above which they are looked at beside the event loop."""
 _MOST_KNOWN = 4096
+_MEANINGFUL = "meaningful tools"
 _READABLE: dict[int, None] = {}
 """How tools hash, with their dialect, that could be read: what one dialect reads another may not."""
 
@@ -56,6 +57,12 @@ def require_readable(call: Call, dialect: Dialect) -> None:
     _READABLE[mark] = None
 
 
+def is_known_to_mean(call: Call, dialect: Dialect) -> bool:
+    """Tell whether the tools of a request came before, among the same settings, and were found to mean something."""
+    around = call.around
+    return around is not None and (_MEANINGFUL, dialect.name) in around.made
+
+
 async def require_meaningful(call: Call, dialect: Dialect, request: Request) -> None:
     """Refuse tools that mean nothing to anybody, in a request that is translated."""
     tools = request.tools
@@ -65,6 +72,8 @@ async def require_meaningful(call: Call, dialect: Dialect, request: Request) -> 
     faults += wrong_choice(request)
     if faults:
         raise tools_problem(faults)
+    if call.around is not None:
+        call.around.keep((_MEANINGFUL, dialect.name), None)
 
 
 def explained(problem: Problem, call: Call, dialect: Dialect) -> Problem:

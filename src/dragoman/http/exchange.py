@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dragoman.http.message import Request, status_line
 
 _LAST_CHUNK = b"0\r\n\r\n"
+_LINE = "%s: %s\r\n".__mod__
 _NO_BODY = frozenset({204, 304})
 _LARGE = 64 << 10
 _RESET = struct.pack("ii", 1, 0)
@@ -56,12 +57,10 @@ class Exchange:
 
     async def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Answer with a whole body."""
-        fields = dict(headers)
-        if status not in _NO_BODY:
-            fields["content-length"] = str(len(body))
+        length = "" if status in _NO_BODY else f"content-length: {len(body)}\r\n"
         if self._is_mute:
             body = b""
-        head = self._head(status, fields)
+        head = self._head(status, headers, length)
         # One write is one packet and one call of the system; a large body is not copied for that.
         self._transport.write(head + body if len(body) < _LARGE else head)
         if len(body) >= _LARGE:
@@ -71,15 +70,15 @@ class Exchange:
 
     def start(self, status: int, headers: Mapping[str, str], length: int | None = None, first: bytes = b"") -> None:
         """Begin an answer that comes piece by piece, in chunks unless its length is known; `first` goes at once."""
-        fields = dict(headers)
+        more = ""
         if length is not None:
-            fields["content-length"] = str(length)
+            more = f"content-length: {length}\r\n"
         elif self._in_chunks:
             self._chunked = True
-            fields["transfer-encoding"] = "chunked"
+            more = "transfer-encoding: chunked\r\n"
         else:
             self.keeps_alive = False
-        self._transport.write(self._head(status, fields) + self._framed(first))
+        self._transport.write(self._head(status, headers, more) + self._framed(first))
 
     async def write(self, data: bytes) -> None:
         """Send the next piece; raises `Gone` when nobody listens."""
@@ -156,13 +155,13 @@ class Exchange:
         self.ended = True
         self.keeps_alive = False
 
-    def _head(self, status: int, fields: Mapping[str, str]) -> bytes:
+    def _head(self, status: int, headers: Mapping[str, str], more: str) -> bytes:
         self._heard()
         self.started = True
         self.status = status
-        lines = "\r\n".join(map(": ".join, fields.items()))
-        ending = "\r\n\r\n" if self.keeps_alive else "\r\nconnection: close\r\n\r\n"
-        return status_line(status) + f"{lines}{ending}".encode("latin-1", "replace")
+        lines = "".join(map(_LINE, headers.items()))
+        ending = "\r\n" if self.keeps_alive else "connection: close\r\n\r\n"
+        return status_line(status) + f"{lines}{more}{ending}".encode("latin-1", "replace")
 
     async def _drained(self) -> None:
         if self._waited is not None:

@@ -6,7 +6,7 @@ meet and the same history is translated to the same bytes on every turn.
 
 import re
 from functools import lru_cache
-from hashlib import sha256
+from hashlib import blake2b, sha256
 
 from dragoman.core.traits import Traits
 
@@ -53,4 +53,4 @@ def plain_id(call_id: str, longest: int = 64) -> str:
 def minted_id(prefix: str, *seed: object) -> str:
     """Make an id in a client's own style from what identifies the call."""
     text = "\x00".join(map(str, seed))
-    return prefix + sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+    return prefix + blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

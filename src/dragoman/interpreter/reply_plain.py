@@ -17,6 +17,7 @@ from dragoman.interpreter.schemas.arguments import restore
 from dragoman.wire import json
 
 _COUNTED = re.compile(rb'":\s*[1-9][0-9]*')
+_DIGITS = b"0123456789"
 _MOST = 1024
 Shape = tuple[str, str, Finish, bool, tuple[object, ...], tuple[object, ...]]
 """The dialects of vendor and client, and what a reply says beside its texts and calls, without the counts."""
@@ -104,5 +105,6 @@ def _shape(raw: bytes) -> bytes:
     if first == b'"':
         return raw[:2] if raw == b'""' else first
     if first in b"[{":
-        return raw if b"\\" in raw else _COUNTED.sub(b'":1', raw)
+        is_counted = len(raw.translate(None, _DIGITS)) < len(raw)
+        return _COUNTED.sub(b'":1', raw) if is_counted and b"\\" not in raw else raw
     return b"1" if first in b"-123456789" else raw

@@ -52,7 +52,9 @@ class Talk:
             frame = turn.number
         return found
 
-    def _learned(self, found: list[Turn], before: int, new: Sequence[bytes], read: Read, write: Write) -> list[Turn] | None:
+    def _learned(
+        self, found: list[Turn], before: int, new: Sequence[bytes], read: Read, write: Write
+    ) -> list[Turn] | None:
         """Add the turns that are new, and remember them."""
         if (before, new[0]) in self._others:
             return None

@@ -116,13 +116,13 @@ class App:
                 return
             raise Problem("not_found", f"there is no {request.method} {request.path} here", code="unknown_url")
         match path.operation:
+            case "generate":
+                await self._generate(exchange, path, key, record)
             case "health":
                 await exchange.send(200, JSON, self._door.health(known=self._access.knows(request)))
             case "metrics":
                 kind, text = await asyncio.to_thread(self._watch.metrics.text)
                 await exchange.send(200, {"content-type": kind}, text)
-            case "generate":
-                await self._generate(exchange, path, key, record)
             case "count":
                 await self._count(exchange, path, key, record)
             case "models" | "model":
@@ -162,11 +162,13 @@ class App:
         give_back = partial(self._watch.quotas.give_back, key)
         goes_on = False
         try:
-            bound = await self.interception.bound(ask, exchange.request, wanted)
-            if bound is not None:
-                await self.interception.answer_caller(bound, ask, exchange, record)
-                return
-            opened = await self._desk.open(ask, exchange.request.headers, wanted)
+            if self.interception.has_callers:
+                bound = await self.interception.bound(ask, exchange.request, wanted)
+                if bound is not None:
+                    await self.interception.answer_caller(bound, ask, exchange, record)
+                    return
+            wanted = wanted or self._desk.wanted(ask, exchange.request.headers)
+            opened = await self._desk.open(ask, wanted) if wanted is not None else None
             if opened is not None and opened.question.is_background and opened.again is None:
                 turn = await self._background.begin(opened, give_back)
                 goes_on = True
@@ -215,7 +217,8 @@ class App:
         ask, _ = self._asked(exchange.request, path, key)
         if path.google and not path.wrapped:
             ask = structs.replace(ask, call=unwrapped(ask.call))
-        opened = await self._desk.open(ask, exchange.request.headers)
+        wanted = self._desk.wanted(ask, exchange.request.headers)
+        opened = await self._desk.open(ask, wanted) if wanted is not None else None
         ask = opened.ask if opened is not None else ask
         record.model = ask.call.model
         if not key.allows(ask.call.model):

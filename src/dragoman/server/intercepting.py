@@ -92,10 +92,13 @@ class Interception:
             if session is not None:
                 await self._remembering.keep(session)
 
+    @property
+    def has_callers(self) -> bool:
+        """Tell whether a request may be a caller's."""
+        return bool(self._config.intercept)
+
     async def bound(self, ask: Ask, request: Request, wanted: Wanted | None) -> Bound | None:
         """Return the session that a request of a caller names as its conversation; None for any other request."""
-        if not self._config.intercept:
-            return None
         name = wanted.conversation if wanted is not None else conversation_of(ask, request)
         entry, _, session = name.partition(":")
         table = self._config.intercept.get(entry)

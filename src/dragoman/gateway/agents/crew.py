@@ -130,8 +130,10 @@ class Roster:
 
     def crew(self, ask: Ask) -> Crew | None:
         """Return who works on a request; None if it asks for none of our tools."""
-        dialect = dialect_named(ask.dialect)
         agent = self.agents.get(ask.call.model)
+        if agent is None and not ask.tools and not self.servers:
+            return None
+        dialect = dialect_named(ask.dialect)
         remote = dialect.remote if self.servers else None
         is_marked = remote is not None and remote.mark in ask.call.body
         if agent is None and not ask.tools and not is_marked:

@@ -3,6 +3,7 @@
 from msgspec import Raw, structs
 
 from dragoman.core.problems import Problem
+from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.ask import Ask, unreadable
 from dragoman.gateway.sessions.before import REFERENCE
@@ -21,13 +22,19 @@ class Desk:
         self.store = store
         self._keeps_responses = keeps_responses
 
-    async def open(self, ask: Ask, headers: Headers, wanted: Wanted | None = None) -> Opened | None:
+    def wanted(self, ask: Ask, headers: Headers) -> Wanted | None:
+        """Return what the headers ask for; None if a request has nothing to do with what is kept."""
+        wanted = asked_by_headers(headers)
+        return wanted if wanted.conversation or self._states(dialect_named(ask.dialect)) else None
+
+    def _states(self, dialect: Dialect) -> bool:
+        """Tell whether requests of a dialect say themselves what is to be kept, and we keep it."""
+        return dialect.turns.keeps and self._keeps_responses
+
+    async def open(self, ask: Ask, wanted: Wanted) -> Opened | None:
         """Make a request whole; None for one that has nothing to do with what is kept."""
-        wanted = wanted or asked_by_headers(headers)
         dialect = dialect_named(ask.dialect)
-        states = dialect.turns.keeps and self._keeps_responses
-        if not states and not wanted.conversation:
-            return None
+        states = self._states(dialect)
         members = _members(ask.call.body)
         if states:
             wanted = asked_by_body(members, wanted)

@@ -1,6 +1,6 @@
 """The last exchanges, for whoever wants to know what happened to a request of theirs."""
 
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -18,20 +18,18 @@ class Exchanges:
     """The last exchanges of this process."""
 
     def __init__(self, elsewhere: Elsewhere | None = None) -> None:
-        self._records: OrderedDict[str, Record] = OrderedDict()
+        self._records: deque[Record] = deque(maxlen=_MOST)
         self._elsewhere = elsewhere
 
     def add(self, record: Record) -> None:
         """Keep an exchange that is over, if it asked for a model."""
         if record.model:
-            self._records[record.id] = record
-            if len(self._records) > _MOST:
-                self._records.popitem(last=False)
+            self._records.append(record)
 
     def find(self, name: str, owner: str) -> bytes:
         """Return what happened to an exchange of this owner; nothing if it is not here."""
-        record = self._records.get(name)
-        return b"" if record is None or record.owner != owner else _shown(record)
+        record = next((record for record in self._records if record.id == name and record.owner == owner), None)
+        return b"" if record is None else _shown(record)
 
     async def tell(self, name: str, owner: str) -> tuple[int, dict[str, str], bytes]:
         """Show what happened to an exchange, here or at another worker, to who asked for it."""

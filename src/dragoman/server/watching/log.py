@@ -125,17 +125,19 @@ class Log:
 
     def _line(self, record: Record) -> Line:
         problem, usage = record.problem, record.usage
-        # A name that was answered to is no secret; any other is a client's word.
-        clean = _as_it_is if record.outcome == "answered" else self._clean
+        model, asked = record.model, record.upstream_model
+        if record.outcome != "answered":
+            # A name that was answered to is no secret; any other is a client's word.
+            model, asked = self._clean(model), self._clean(asked)
         return Line(
             _moment(record.began),
             record.id,
             record.owner,
             record.operation,
             record.dialect,
-            clean(record.model),
+            model,
             record.upstream,
-            clean(record.upstream_model),
+            asked,
             record.status,
             record.outcome,
             record.tries,
@@ -168,10 +170,6 @@ def _second(whole: int) -> str:
 
 def _milliseconds(seconds: float | None) -> float | None:
     return None if seconds is None else int(seconds * 10_000) / 10
-
-
-def _as_it_is(text: str) -> str:
-    return text
 
 
 def _plain(line: Line) -> bytes:
