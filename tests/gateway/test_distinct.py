@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman.core.problems import Problem
 from dragoman.gateway import distinct
@@ -124,3 +126,72 @@ def test_what_is_said_beside_known_tools_is_looked_at(looked_at):
         watch.require(body.replace(b'"role":"user"', b'"role":"user","role":"user"'), "messages")
     with pytest.raises(Problem, match='the key "user" stands twice in the object at the root'):
         watch.require(body.replace(b'"user":"u"', b'"user":"u","user":"v"'), "messages")
+
+
+def short(*texts: str, **members: Any) -> bytes:
+    return compact(messages=[{"role": "user", "content": text} for text in texts], **members)
+
+
+def test_of_a_short_conversation_among_known_settings_only_new_messages_are_looked_at(looked_at):
+    watch = Distinct()
+    for texts in (["a"], ["a", "b"], ["a", "b"], ["a", "b", "c" * 50, "d"]):
+        watch.require(short(*texts, tools=TOOLS[:5]), "messages")
+    *whole, last = looked_at
+    assert len(whole) == 2, "the third has nothing new"
+    assert min(whole) > 1_000
+    assert last < 150
+
+
+def test_a_new_message_in_which_a_name_stands_twice_is_found_with_its_place_and_not_remembered():
+    watch = Distinct()
+    for _ in range(3):
+        watch.require(short("a", user="u"), "messages")
+    wrong = short("a", "b", user="u").replace(b'"content":"b"', b'"content":"b","content":"c"')
+    for _ in range(2):
+        with pytest.raises(Problem) as told:
+            watch.require(wrong, "messages")
+        assert (told.value.where, told.value.code) == ("/messages/1/content", "duplicate_key")
+
+
+def test_settings_that_were_refused_are_refused_again_however_often_they_come():
+    watch = Distinct()
+    wrong = short("a", user="u").replace(b'"user":"u"', b'"user":{"a":1,"a":2}')
+    for _ in range(4):
+        with pytest.raises(Problem) as told:
+            watch.require(wrong, "messages")
+        assert told.value.where == "/user/a"
+
+
+def test_messages_of_short_conversations_are_remembered_up_to_a_bound(looked_at):
+    watch = Distinct(most=40_000)
+    bodies = [short(f"{number}" + "x" * 1_000) for number in range(20)]
+    for body in [*bodies, bodies[-1]]:
+        watch.require(body, "messages")
+    assert len(looked_at) == 20
+    watch.require(bodies[0], "messages")
+    assert len(looked_at) == 21
+
+
+def broken(data: st.DataObject, text: str) -> str:
+    """A body in which some names may stand twice."""
+    marks = [f'"{name}":' for name in ("model", "role", "content", "user", "x") if f'"{name}":' in text]
+    for mark in data.draw(st.lists(st.sampled_from(marks), max_size=1)):
+        text = text.replace(mark, f"{mark}1,{mark}", 1)
+    return text
+
+
+@given(data=st.data())
+def test_whatever_came_before_a_body_is_refused_as_if_it_were_the_first(data):
+    watch = Distinct()
+    settings = st.dictionaries(st.sampled_from(["user", "x"]), st.sampled_from([1, {"x": 1}, [{"x": 2}]]), max_size=2)
+    some = [data.draw(settings) for _ in range(2)]
+    for _ in range(8):
+        texts = data.draw(st.lists(st.sampled_from(["a", "b", '],"x":[1]}']), max_size=3))
+        body = broken(data, short(*texts, **data.draw(st.sampled_from(some))).decode()).encode()
+        where = distinct.duplicate(body)
+        if where is None:
+            assert watch.require(body, "messages").shorter == body
+            continue
+        with pytest.raises(Problem) as told:
+            watch.require(body, "messages")
+        assert told.value.where == where

@@ -12,7 +12,6 @@ from dragoman.interpreter.translate import translate_request
 
 PARAMETERS = {"type": "object", "properties": {"place": {"type": "string"}}}
 TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": PARAMETERS}}]
-MARK = ("chat", "gemini", "", "", False, b"[")
 
 
 class Watched(Frames):
@@ -21,11 +20,18 @@ class Watched(Frames):
     def __init__(self) -> None:
         super().__init__()
         self.used = []
+        look = self.outlines.of
 
-    def find(self, mark, body):
-        known = super().find(mark, body)
-        self.used.append(known is not None and known.frame is not None)
-        return known
+        def of(body, name):
+            self.used.append(False)
+            return look(body, name)
+
+        self.outlines.of = of
+
+    def find(self, around, mark):
+        frame = super().find(around, mark)
+        self.used[-1] = frame is not None
+        return frame
 
 
 @pytest.fixture
@@ -158,7 +164,6 @@ def test_what_is_wrong_with_a_history_is_told_as_ever(frames, items):
     document = with_items(items)
     with pytest.raises(Problem) as known:
         told(document)
-    assert frames.used[-1]
     Frames.__init__(frames)
     with pytest.raises(Problem) as new:
         told(document)
@@ -172,39 +177,14 @@ def test_what_is_wrong_with_a_history_is_told_as_ever(frames, items):
 def test_of_two_histories_the_last_counts_as_ever(frames):
     document = with_items(b'{"role":"user","content":"a"}],"messages":[{"role":"user","content":"b"}')
     assert contents(told(document))[0]["parts"] == [{"text": "b"}]
-    assert frames.used[-1]
 
 
-def test_frames_not_used_for_longest_are_forgotten():
-    frames = Frames(most=1000)
-    tails = [f'],"tools":[{number}]}}'.encode() + b" " * 280 for number in range(4)]
-    for tail in tails[:3]:
-        frames.keep(MARK, tail, None)
-    assert frames.find(MARK, b"[" + tails[0]) is not None
-    frames.keep(MARK, tails[3], None)
-    assert [frames.find(MARK, b"[" + tail) is not None for tail in tails] == [True, False, False, True]
-
-
-def test_what_stands_before_and_behind_a_history_does_not_overlap():
-    frames = Frames()
-    frames.keep(MARK, b"]}", None)
-    assert frames.find(MARK, b"[]}") is not None
-    assert frames.find((*MARK[:-1], b"[]"), b"[]}") is None
-
-
-def test_marks_of_frames_that_came_once_are_bounded():
-    frames = Frames(marks=2)
-    assert [frames.is_new(MARK, tail) for tail in (b"a", b"a", b"b", b"c", b"a")] == [True, False, True, True, True]
-
-
-def test_frames_are_looked_for_less_often_where_each_is_another(frames):
-    for number in range(200):
-        told(body(said("a"), user=str(number)))
-    looked = []
-    frames.is_new = lambda mark, tail: looked.append(tail) or True
-    for number in range(70):
-        told(body(said("a"), user=str(number)))
-    assert len(looked) == 10
+def test_what_is_made_of_one_body_for_ever_new_models_is_bounded(frames):
+    document = body(said("a"), tools=TOOLS)
+    for number in range(300):
+        told(document, model=f"gemini-2.5-flash-{number}")
+    outline = frames.outlines.of(document, "messages")
+    assert 0 < len(outline.around.made) <= 64
 
 
 @pytest.mark.parametrize("before", [100, 101])

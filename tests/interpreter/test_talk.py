@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from msgspec import Raw
 
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.talk import NUMBERS, Talk, joined
@@ -38,8 +37,8 @@ def write(messages: Any) -> bytes:
     return GEMINI.write_history(messages)
 
 
-def raws(*messages: dict[str, Any]) -> list[Raw]:
-    return [Raw(json.dumps(message).encode()) for message in messages]
+def raws(*messages: dict[str, Any]) -> list[bytes]:
+    return [json.dumps(message).encode() for message in messages]
 
 
 def told(talk: Talk, frame: int, reader: Reader, *messages: dict[str, Any]) -> bytes | None:

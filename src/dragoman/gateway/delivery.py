@@ -29,8 +29,8 @@ async def send_whole(
     response = rendered.response or _read(body, source)
     record.reply_losses = rendered.losses
     record.usage, record.finish = response.usage, response.finish.reason
-    if reached.vault is not None:
-        await reached.vault.keep(ask.owner, calls_in(response))
+    if reached.vault is not None and (calls := calls_in(response)):
+        await reached.vault.keep(ask.owner, calls)
     sent = rendered.body if keeper is None else await keeper.whole(rendered.body, response)
     record.status = 200
     record.note_first()

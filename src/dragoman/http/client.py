@@ -7,7 +7,7 @@ server had given it up before the request. Nothing else is sent twice here.
 import asyncio
 import ssl
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 
 from msgspec import Struct
 
@@ -171,13 +171,20 @@ class Client:
 
     async def ask(self, request: Outgoing, deadlines: Deadlines) -> Incoming:
         """Send a request and return its reply as soon as the head is there."""
-        link = self._take(request.origin)
-        if link is not None:
+        origin = request.origin
+        kept = self._take(origin)
+        while True:
+            link = kept or await self._connected(origin, deadlines.connect)
             try:
-                return await self._asked(link, request, deadlines)
-            except Stale:
-                pass
-        return await self._asked(await self._connected(request.origin, deadlines.connect), request, deadlines)
+                link.ask(self._head(request), request.body, deadlines.first_byte)
+                await link.answered(deadlines.idle)
+            except BaseException as error:
+                link.abort()
+                if kept is None or not isinstance(error, Stale):
+                    raise
+                kept = None
+            else:
+                return Incoming(link, partial(self._keep, origin))
 
     async def close(self) -> None:
         """Give up all connections."""
@@ -185,15 +192,6 @@ class Client:
             link.abort()
         self._kept.clear()
         await asyncio.sleep(0)  # they are closed when the loop comes round
-
-    async def _asked(self, link: Link, request: Outgoing, deadlines: Deadlines) -> Incoming:
-        try:
-            link.ask(self._head(request), request.body, deadlines.first_byte)
-            await link.answered(deadlines.idle)
-        except BaseException:
-            link.abort()
-            raise
-        return Incoming(link, lambda link: self._keep(request.origin, link))
 
     def _head(self, request: Outgoing) -> bytes:
         # All but the length of a head is alike for every request to the same place.

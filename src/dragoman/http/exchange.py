@@ -66,7 +66,8 @@ class Exchange:
         if len(body) >= _LARGE:
             self._transport.write(body)
         self.ended = True
-        await self._drained()
+        if self._waited is not None:
+            await self._drained()
 
     def start(self, status: int, headers: Mapping[str, str], length: int | None = None, first: bytes = b"") -> None:
         """Begin an answer that comes piece by piece, in chunks unless its length is known; `first` goes at once."""
@@ -106,7 +107,8 @@ class Exchange:
         if framed:
             self._transport.write(framed)
         self.ended = True
-        await self._drained()
+        if self._waited is not None:
+            await self._drained()
 
     def _framed(self, data: bytes) -> bytes:
         if not data or self._is_mute:

@@ -54,3 +54,13 @@ def minted_id(prefix: str, *seed: object) -> str:
     """Make an id in a client's own style from what identifies the call."""
     text = "\x00".join(map(str, seed))
     return prefix + blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def minted_call_id(prefix: str, reply_id: str, salt: str, number: int) -> str:
+    """Make an id for the call of that number in a reply: all of one reply have the same stem."""
+    return f"{prefix}{_stem(reply_id, salt)}{number:04x}"
+
+
+@lru_cache(maxsize=256)
+def _stem(reply_id: str, salt: str) -> str:
+    return minted_id("", reply_id, salt)[:20]

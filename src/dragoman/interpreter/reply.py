@@ -22,7 +22,7 @@ from dragoman.core.events import (
 from dragoman.core.parts import AnyPart, Media, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.response import Finish
 from dragoman.dialects.record import Dialect
-from dragoman.interpreter.aliases import minted_id, plain_id
+from dragoman.interpreter.aliases import minted_call_id, minted_id, plain_id
 from dragoman.interpreter.carry import UNSIGNED, carried_item, sealed
 from dragoman.interpreter.faults import retold
 from dragoman.interpreter.history import wrap_free_text
@@ -230,7 +230,7 @@ class ReplyFitter:
 
     def _call_id(self, call: ToolCall) -> str:
         """Return a call's id at the client, unlike all others; book what of its name the client does not hear."""
-        call_id = call.id or minted_id(self._client.call_prefix, self._reply_id, self._salt, self._calls, call.name)
+        call_id = call.id or minted_call_id(self._client.call_prefix, self._reply_id, self._salt, self._calls)
         if self._holds.plain_ids:
             call_id = plain_id(call_id)
         if call_id in self._call_ids:

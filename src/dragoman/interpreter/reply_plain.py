@@ -11,7 +11,7 @@ from dragoman.core.parts import AnyPart, Signature, Text, ToolCall
 from dragoman.core.response import Finish, Response
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Dialect
-from dragoman.interpreter.aliases import minted_id
+from dragoman.interpreter.aliases import minted_call_id
 from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.schemas.arguments import restore
 from dragoman.wire import json
@@ -74,7 +74,7 @@ def told_parts(response: Response, there: Dialect, undo: Undo, salt: str) -> tup
             if holds.object_arguments and not json.is_object(arguments):
                 return None
             if not call_id:
-                call_id = minted_id(there.call_prefix, response.id, salt, len(ids) + 1, name)
+                call_id = minted_call_id(there.call_prefix, response.id, salt, len(ids) + 1)
             elif holds.plain_ids or call_id in ids:
                 return None
             ids.append(call_id)
