@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dragoman.http.message import Request, status_line
 
 _LAST_CHUNK = b"0\r\n\r\n"
-_LINE = "%s: %s\r\n".__mod__
 _NO_BODY = frozenset({204, 304})
 _LARGE = 64 << 10
 _RESET = struct.pack("ii", 1, 0)
@@ -57,7 +56,7 @@ class Exchange:
 
     async def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Answer with a whole body."""
-        length = "" if status in _NO_BODY else f"content-length: {len(body)}\r\n"
+        length = "" if status in _NO_BODY else f"content-length: {len(body)}"
         if self._is_mute:
             body = b""
         head = self._head(status, headers, length)
@@ -73,10 +72,10 @@ class Exchange:
         """Begin an answer that comes piece by piece, in chunks unless its length is known; `first` goes at once."""
         more = ""
         if length is not None:
-            more = f"content-length: {length}\r\n"
+            more = f"content-length: {length}"
         elif self._in_chunks:
             self._chunked = True
-            more = "transfer-encoding: chunked\r\n"
+            more = "transfer-encoding: chunked"
         else:
             self.keeps_alive = False
         self._transport.write(self._head(status, headers, more) + self._framed(first))
@@ -161,9 +160,13 @@ class Exchange:
         self._heard()
         self.started = True
         self.status = status
-        lines = "".join(map(_LINE, headers.items()))
-        ending = "\r\n" if self.keeps_alive else "connection: close\r\n\r\n"
-        return status_line(status) + f"{lines}{more}{ending}".encode("latin-1", "replace")
+        lines = [*map(": ".join, headers.items())]
+        if more:
+            lines.append(more)
+        if not self.keeps_alive:
+            lines.append("connection: close")
+        lines.append("\r\n")
+        return status_line(status) + "\r\n".join(lines).encode("latin-1", "replace")
 
     async def _drained(self) -> None:
         if self._waited is not None:

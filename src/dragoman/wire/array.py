@@ -19,6 +19,8 @@ def first(body: bytes, name: str) -> int | None:
     at = body.find(quoted)
     while at >= 0:
         end = at + len(quoted)
+        if body.startswith(b":[", end):
+            return end + 2
         opens = _OPENS.match(body, end)
         if opens is not None:
             return opens.end()
