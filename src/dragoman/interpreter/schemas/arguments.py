@@ -12,13 +12,11 @@ from operator import is_not
 from msgspec import Raw, Struct
 
 from dragoman.wire.json import Malformed, decode, decode_array, decode_object, first_byte, is_json, with_members
-from dragoman.wire.memory import Memory
 
 _WHOLE = re.compile(rb"(-?[0-9]+)\.0+")
 _SCIENTIFIC = re.compile(rb"-?[0-9]+(\.[0-9]+)?[eE][+-]?[0-9]+")
 _FRACTION = re.compile(r"[0-9](?:\.[0-9]|[eE][-+0-9])")
 """Text without this holds no number that is not written as an integer."""
-_CHANGES_ONLY_INTEGERS: Memory[bool] = Memory()
 DEEPEST = 100
 MOST_STEPS = 100_000
 
@@ -59,6 +57,8 @@ class ArgumentUndo(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The kinds of value that are put there; empty means any."""
     retold: bool = False
     """Said of the outermost: calls in a history are said this way too. Integers need nothing there."""
+    only_integers: bool = False
+    """Said of the outermost: nothing but how integers are written is changed, as most undo no more."""
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -80,10 +80,7 @@ _KINDS = {b'"': "string", b"{": "object", b"[": "array", b"t": "boolean", b"f": 
 
 def restore(arguments: str, undo: ArgumentUndo) -> str:
     """Return `arguments` as the caller's schema wants them."""
-    only_integers = _CHANGES_ONLY_INTEGERS.get(undo)
-    if only_integers is None:
-        only_integers = _CHANGES_ONLY_INTEGERS.keep(_only_integers(undo), undo)
-    if only_integers and _FRACTION.search(arguments) is None:
+    if undo.only_integers and _FRACTION.search(arguments) is None:
         return arguments
     text = arguments.encode("utf-8", "surrogatepass")
     try:
@@ -91,13 +88,6 @@ def restore(arguments: str, undo: ArgumentUndo) -> str:
     except Malformed:
         return arguments
     return arguments if restored is text else restored.decode("utf-8", "surrogatepass")
-
-
-def _only_integers(undo: ArgumentUndo) -> bool:
-    """Tell whether an undo changes nothing but how integers are written: most do no more."""
-    return not any(
-        part.values or part.parse or part.optional or part.renamed or part.wrapped for part in parts_of(undo)
-    )
 
 
 def parts_of(undo: ArgumentUndo) -> Iterator[ArgumentUndo]:

@@ -36,9 +36,10 @@ def remembered(convert: Callable[Concatenate[bytes, P], Converted]) -> Callable[
     def converted_whole(*args: Any, **options: Any) -> Converted:
         converted = convert(*args, **options)
         undo = converted.undo
-        if undo is None or not is_retold(undo):
+        if undo is None:
             return converted
-        return structs.replace(converted, undo=structs.replace(undo, retold=True))
+        retold = is_retold(undo)
+        return structs.replace(converted, undo=structs.replace(undo, retold=retold, only_integers=not retold))
 
     remember: Callable[..., Converted] = lru_cache(maxsize=REMEMBERED)(converted_whole)
 
