@@ -8,6 +8,8 @@ from msgspec import structs
 import shelf
 from dialects.gemini.recordings import replies
 from dragoman.core.problems import Problem
+from dragoman.dialects.chat import DIALECT as CHAT
+from dragoman.dialects.chat.response import read_any
 from dragoman.dialects.gemini.plain_reply import read_plain
 from dragoman.dialects.record import no_plain_reply
 from dragoman.dialects.registry import DIALECTS
@@ -65,6 +67,34 @@ def test_a_reply_that_is_not_plain_is_looked_up(monkeypatch, id_of_reply):
     body = json.dumps({**snake, "responseId": id_of_reply}).encode()
     assert read_plain(body) is None
     assert_told_alike(body, monkeypatch)
+
+
+CHAT_CLIENTS = ("responses", "messages", "gemini")
+
+
+def chat_outcomes(body):
+    told = []
+    for client in CHAT_CLIENTS:
+        try:
+            rendered = translate_response(body, "chat", client)
+        except Problem as problem:
+            told.append((problem.kind, problem.message))
+        else:
+            told.append((rendered.body, rendered.losses, rendered.response))
+    return told
+
+
+@shelf.needs_shelf
+def test_every_recorded_reply_of_chat_is_told_alike_whether_it_is_read_straight_or_not(monkeypatch):
+    straight = {row["id"]: chat_outcomes(json.dumps(row["response"]).encode()) for row in whole_chat_replies()}
+    assert straight
+    monkeypatch.setitem(DIALECTS, "chat", structs.replace(CHAT, read_plain=no_plain_reply, parse_response=read_any))
+    for row in whole_chat_replies():
+        assert chat_outcomes(json.dumps(row["response"]).encode()) == straight[row["id"]], row["id"]
+
+
+def whole_chat_replies():
+    return [row for row in shelf.exchanges("chat") if row["status"] == 200 and isinstance(row.get("response"), dict)]
 
 
 @shelf.needs_shelf

@@ -11,7 +11,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.value import Extras
 from dragoman.dialects.chat import DIALECT
-from dragoman.dialects.chat.response import finish_word, read_finish, read_usage, write_usage
+from dragoman.dialects.chat.finish import finish_word, read_finish, read_usage, write_usage
 
 
 def reply(*choices: Any, **fields: Any) -> dict[str, Any]:
@@ -296,7 +296,7 @@ def test_a_malformed_call_is_an_error():
                 "cost": 1,
                 "none": None,
             },
-            "Usage input=9 cached=1 cache_written=2 extras=chat{'/prompt_tokens_details/audio_tokens': '3', '/cost': '1'}",
+            "Usage input=9 cached=1 cache_written=2 extras=chat{'/cost': '1', '/prompt_tokens_details/audio_tokens': '3'}",
         ),
     ],
 )

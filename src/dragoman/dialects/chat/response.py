@@ -1,8 +1,8 @@
 """A whole reply, parsed and built.
 
 Rules: answer 0 is the reply, any other stays whole in extras. The parts stand in the order reasoning, text, refusal,
-calls. What decides the finish is what was seen, not the vendor's word alone; the words and usage are read here for
-streams too.
+calls. What decides the finish is what was seen, not the vendor's word alone. Replies that are nothing but text and
+calls are read straight, by `plain_reply`.
 """
 
 from typing import Any
@@ -12,10 +12,11 @@ from msgspec import Raw
 from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
-from dragoman.core.response import Finish, FinishReason, Response, Usage
+from dragoman.core.response import Finish, Response
 from dragoman.core.value import own_extras
 from dragoman.dialects.chat import wire, wire_reply, words
 from dragoman.dialects.chat.errors import read_error
+from dragoman.dialects.chat.finish import finish_word, is_whole, read_finish, read_usage, write_counts, write_usage
 from dragoman.dialects.chat.messages import read_content
 from dragoman.dialects.chat.parts import (
     is_legacy,
@@ -28,39 +29,20 @@ from dragoman.dialects.chat.parts import (
     write_citation,
     write_part,
 )
+from dragoman.dialects.chat.plain_reply import read_plain
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled
-from dragoman.wire.json import Malformed, encode, graft, is_json, peek
+from dragoman.wire.json import Malformed, encode, graft
 from dragoman.wire.shape import Unread
-
-_REASONS: dict[str, FinishReason] = {
-    "stop": "stop",
-    "length": "length",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "content_filter": "filtered",
-    # Words of compatible servers: Together, Mistral, several local ones.
-    "eos": "stop",
-    "stop_sequence": "stop",
-    "model_length": "length",
-    "max_tokens": "length",
-}
-_WORDS: dict[FinishReason, str] = {
-    "stop": "stop",
-    "length": "length",
-    "tool_calls": "tool_calls",
-    "filtered": "content_filter",
-    "refused": "content_filter",
-    "paused": "stop",
-    # The vendor has no word for "ended for a reason of its own"; "stop" would call the answer complete.
-    "other": "content_filter",
-}
-_CUT = frozenset({"length", "filtered", "malformed_call"})
-_MALFORMED_CALL = "the model made a malformed tool call"
 
 
 def parse_response(body: bytes) -> Response:
     """Read a whole reply; one that holds an error, or nothing, raises it."""
+    return read_plain(body) or read_any(body)
+
+
+def read_any(body: bytes) -> Response:
+    """Read a reply with whatever it may hold."""
     try:
         reply, unread = wire_reply.REPLY.read(body)
         error = wire.present(reply.error)
@@ -175,25 +157,6 @@ def _cite(parts: list[AnyPart], annotations: list[Raw], where: str, extras: dict
     extras[f"{where}/annotations"] = encode(annotations)
 
 
-def read_finish(word: str | None, *, called: bool, refused: bool, stopped_by: bytes | None = None) -> Finish:
-    """Say why the model stopped: a call that was seen makes "stop" a "tool_calls".
-
-    vLLM tells in `stopped_by` which stop sequence was hit; a number there is a token of the model's own.
-    """
-    raw = word or ""
-    reason: FinishReason = _REASONS.get(raw, "other") if raw else "stop"
-    if reason in _CUT:
-        return Finish(reason, raw)
-    if called:
-        return Finish("tool_calls", raw)
-    if reason == "tool_calls":
-        reason = "stop"
-    if reason != "stop" or refused:
-        return Finish("refused" if reason == "stop" else reason, raw)
-    sequence = peek(stopped_by) if stopped_by is not None else None
-    return Finish(reason, raw, sequence if isinstance(sequence, str) and sequence else None)
-
-
 def judged(parts: list[AnyPart], finish: Finish) -> tuple[AnyPart, ...]:
     """Fill in absent arguments, and mark the calls that the limit cut off."""
     calls = [part for part in parts if isinstance(part, ToolCall)]
@@ -221,74 +184,6 @@ def _judge(call: ToolCall, finish: Finish, last: bool) -> ToolCall:
     )
 
 
-def is_whole(form: str, arguments: str, finish: Finish, last: bool) -> bool:
-    """Tell whether a call was not cut off; free text that a limit ends cannot be trusted to be whole."""
-    if finish.reason != "length":
-        return True
-    return is_json(arguments) if form == "json" else not last
-
-
-def read_usage(raw: bytes | None) -> Usage | None:
-    """Read token counts."""
-    if raw is None:
-        return None
-    try:
-        usage, unread = wire_reply.USAGE.read(raw)
-    except Malformed:
-        # Odd counts must not spoil a good answer.
-        return None
-    prompt = usage.prompt_tokens_details or wire_reply.PromptDetails()
-    completion = usage.completion_tokens_details or wire_reply.CompletionDetails()
-    extras = unread.rest() if unread is not None else {}
-    given, output, thought = usage.prompt_tokens or 0, usage.completion_tokens, completion.reasoning_tokens or 0
-    if thought and (thought > (output or 0) or usage.total_tokens == given + (output or 0) + thought):
-        # xAI and Vercel's gateway count reasoning beside the completion, not in it.
-        extras["/completion_tokens"] = encode(output or 0)
-        output = (output or 0) + thought
-    if usage.total_tokens is not None and usage.total_tokens != given + (output or 0):
-        extras["/total_tokens"] = encode(usage.total_tokens)
-    return Usage(
-        input=usage.prompt_tokens,
-        output=output,
-        cached=prompt.cached_tokens,
-        cache_written=prompt.cache_write_tokens,
-        reasoning=completion.reasoning_tokens,
-        extras=known_extras(extras),
-    )
-
-
-def write_usage(usage: Usage) -> bytes:
-    """Write token counts."""
-    fields = own_extras(usage, NAME) or {}
-    value = _write_counts(usage, fields)
-    return graft(encode(value), fields) if fields else encode(value)
-
-
-def _write_counts(usage: Usage, fields: dict[str, bytes]) -> dict[str, Any]:
-    value: dict[str, Any] = {"prompt_tokens": usage.input or 0}
-    if "/completion_tokens" not in fields:
-        value["completion_tokens"] = usage.output or 0
-    if "/total_tokens" not in fields:
-        value["total_tokens"] = (usage.input or 0) + (usage.output or 0)
-    if usage.cached is not None or usage.cache_written is not None:
-        prompt = {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written}
-        value["prompt_tokens_details"] = {name: count for name, count in prompt.items() if count is not None}
-    if usage.reasoning is not None:
-        value["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
-    return value
-
-
-def finish_word(finish: Finish, *, refusal: bool, legacy: bool) -> str:
-    """Choose the vendor's word for the finish; a malformed call has none and is an error."""
-    if finish.reason == "malformed_call":
-        raise Problem("malformed_reply", _MALFORMED_CALL, code="malformed_function_call")
-    if finish.reason == "refused" and refusal:
-        return "stop"
-    if finish.reason == "tool_calls" and legacy:
-        return "function_call"
-    return _WORDS[finish.reason]
-
-
 def build_response(response: Response, _request: Request | None) -> bytes:
     """Write a whole reply."""
     fields = (own_extras(response, NAME) or {}) if response.extras is not None else {}
@@ -314,7 +209,7 @@ def build_response(response: Response, _request: Request | None) -> bytes:
     }
     if response.usage is not None:
         usage = response.usage
-        body["usage"] = _write_counts(usage, {}) if usage.extras is None else Raw(write_usage(usage))
+        body["usage"] = write_counts(usage, {}) if usage.extras is None else Raw(write_usage(usage))
     return graft(encode(body), fields) if fields else encode(body)
 
 

@@ -30,9 +30,9 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.chat import wire, wire_reply, words
 from dragoman.dialects.chat.calls import CallTable, StreamedCall
 from dragoman.dialects.chat.errors import read_error
+from dragoman.dialects.chat.finish import is_whole, read_finish, read_usage
 from dragoman.dialects.chat.gather import Answers, Fields
 from dragoman.dialects.chat.parts import GOOGLE, read_arguments, read_citation, read_part
-from dragoman.dialects.chat.response import is_whole, read_finish, read_usage
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled
 from dragoman.dialects.record import Decoder

@@ -31,8 +31,8 @@ from dragoman.core.response import Finish, Usage
 from dragoman.core.value import own_extras
 from dragoman.dialects.chat import words
 from dragoman.dialects.chat.errors import error_body
+from dragoman.dialects.chat.finish import finish_word, write_usage
 from dragoman.dialects.chat.parts import GOOGLE, is_legacy, write_citation
-from dragoman.dialects.chat.response import finish_word, write_usage
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Encoder
 from dragoman.wire.json import Malformed, decode_object, encode, first_byte, graft, one_line, with_members

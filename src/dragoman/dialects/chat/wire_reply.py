@@ -8,16 +8,20 @@ from dragoman.wire.shape import Shape, Wire
 
 
 class PromptDetails(Wire):
-    """What the prompt's tokens were."""
+    """What the prompt's tokens were. What comes with every reply and is nobody's else is declared, but only carried."""
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
+    audio_tokens: Raw = ABSENT
 
 
 class CompletionDetails(Wire):
-    """What the answer's tokens were."""
+    """What the answer's tokens were, by the same rule."""
 
     reasoning_tokens: int | None = None
+    audio_tokens: Raw = ABSENT
+    accepted_prediction_tokens: Raw = ABSENT
+    rejected_prediction_tokens: Raw = ABSENT
 
 
 class Usage(Wire):
