@@ -40,3 +40,11 @@ def test_tools_are_known_to_mean_something_only_among_the_settings_in_which_they
         assert not is_known_to_mean(call, chat)
         with pytest.raises(Problem, match="is not among the tools"):
             asyncio.run(require_meaningful(call, chat, chat.parse_request(call)))
+
+
+def test_tools_that_nobody_could_read_are_refused_however_often_they_come():
+    responses, outlines = dialect_named("responses"), Outlines()
+    for text in ("a", "b", "c", "d"):
+        body = BODY.replace(b'"input":""', b'"input":[{"role":"user","content":"%b"}]' % text.encode())
+        with pytest.raises(Problem):
+            require_readable(Call(body, "m", outline=outlines.of(body, "input")), responses)

@@ -19,7 +19,8 @@ from dragoman.interpreter.tools_apart import all_faults, unreadable
 _LARGE = 16 << 10
 """Bytes of schemas above which they are looked at beside the event loop."""
 _MOST_KNOWN = 4096
-_MEANINGFUL = "meaningful tools"
+_READABLE_TOOLS = "readable tools"
+_MEANINGFUL_TOOLS = "meaningful tools"
 _READABLE: dict[int, None] = {}
 """How tools hash, with their dialect, that could be read: what one dialect reads another may not."""
 
@@ -41,26 +42,27 @@ _HELD = msgspec.json.Decoder(_Held)
 
 def require_readable(call: Call, dialect: Dialect) -> None:
     """Refuse tools that nobody could read, in a request that passes in its own dialect."""
+    if _is_known(call, _READABLE_TOOLS, dialect):
+        return
     try:
         held = _HELD.decode(call.body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return  # what is wrong with all of it is told where it is read
     found = bytes(held.tools) or (bytes(held.request.tools) if held.request is not None else b"")
     mark = hash((dialect.name, found))
-    if not found or mark in _READABLE:
-        return
-    if unreadable(call, dialect):
-        # Once it is refused here, the vendor has no say: all is told that it would have found as well.
-        raise tools_problem(all_faults(call, dialect))
-    if len(_READABLE) >= _MOST_KNOWN:
-        _READABLE.clear()
-    _READABLE[mark] = None
+    if found and mark not in _READABLE:
+        if unreadable(call, dialect):
+            # Once it is refused here, the vendor has no say: all is told that it would have found as well.
+            raise tools_problem(all_faults(call, dialect))
+        if len(_READABLE) >= _MOST_KNOWN:
+            _READABLE.clear()
+        _READABLE[mark] = None
+    _know(call, _READABLE_TOOLS, dialect)
 
 
 def is_known_to_mean(call: Call, dialect: Dialect) -> bool:
     """Tell whether the tools of a request came before, among the same settings, and were found to mean something."""
-    around = call.around
-    return around is not None and (_MEANINGFUL, dialect.name) in around.made
+    return _is_known(call, _MEANINGFUL_TOOLS, dialect)
 
 
 async def require_meaningful(call: Call, dialect: Dialect, request: Request) -> None:
@@ -72,8 +74,18 @@ async def require_meaningful(call: Call, dialect: Dialect, request: Request) -> 
     faults += wrong_choice(request)
     if faults:
         raise tools_problem(faults)
+    _know(call, _MEANINGFUL_TOOLS, dialect)
+
+
+def _is_known(call: Call, what: str, dialect: Dialect) -> bool:
+    """Tell whether something was found of what stands around the history of a request, when it came before."""
+    around = call.around
+    return around is not None and (what, dialect.name) in around.made
+
+
+def _know(call: Call, what: str, dialect: Dialect) -> None:
     if call.around is not None:
-        call.around.keep((_MEANINGFUL, dialect.name), None)
+        call.around.keep((what, dialect.name), None)
 
 
 def explained(problem: Problem, call: Call, dialect: Dialect) -> Problem:
