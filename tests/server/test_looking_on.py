@@ -39,12 +39,15 @@ def test_one_who_looks_on_sees_what_passes_every_worker_and_leaves_nothing_behin
             cwd=tmp_path,
             env=environment(tmp_path),
         ) as looking:
-            assert "looking on" in looking.stderr.readline()
-            for number in range(1, 7):
-                ask(gateway.base_url, number)
-            until(lambda: len([*(tmp_path / "kept").iterdir()]) == 6)
-            looking.send_signal(signal.SIGINT)
-            shown, _ = looking.communicate(timeout=20)
-            assert looking.returncode == 0
+            try:
+                assert "looking on" in looking.stderr.readline()
+                for number in range(1, 7):
+                    ask(gateway.base_url, number)
+                until(lambda: len([*(tmp_path / "kept").iterdir()]) == 6)
+                looking.send_signal(signal.SIGINT)
+                shown, _ = looking.communicate(timeout=20)
+                assert looking.returncode == 0
+            finally:
+                looking.kill()
     assert [f"number {number}" in shown for number in range(7)] == [False, *[True] * 6]
     assert [*(tmp_path / "dragoman" / "onlookers").iterdir()] == []
