@@ -15,7 +15,9 @@ TABLES = {
     "end_to_end/test_text_calls.py": 3,
     "http/test_limits.py": 2,
     "interpreter/schemas/test_corpus.py": 2,
+    "laws/test_accepted.py": 2,
     "laws/test_accepted_schemas.py": 3,
+    "laws/test_canary.py": 2,
     "laws/test_conversations.py": 3,
     "laws/test_pieces.py": 3,
     "laws/test_replies.py": 4,
@@ -30,12 +32,14 @@ TABLES = {
     "simulator/chat/test_stream.py": 3,
     "simulator/gemini/test_replies.py": 5,
     "simulator/gemini/test_rules.py": 4,
+    "simulator/gemini/test_sdk.py": 2,
     "simulator/messages/test_replies.py": 5,
     "simulator/messages/test_rules.py": 4,
     "simulator/responses/test_replies.py": 5,
     "simulator/responses/test_rules.py": 3,
     "simulator/test_any_body_is_judged.py": 3,
     "simulator/test_sockets_and_keys.py": 2,
+    "tools/web/test_limits.py": 2,
 }
 """Long tables of rows that are much alike: the fast tests take one row of so many, always the same; the slow ones all."""
 
