@@ -19,6 +19,7 @@ TABLES = {
     "laws/test_accepted_schemas.py": 3,
     "laws/test_canary.py": 2,
     "laws/test_conversations.py": 3,
+    "laws/test_frames.py": 2,
     "laws/test_pieces.py": 3,
     "laws/test_replies.py": 4,
     "laws/test_requests.py": 2,
