@@ -117,3 +117,15 @@ def test_where_each_body_is_another_only_some_are_looked_at(monkeypatch):
     for number in range(70):
         outlines.of(body([1], user=1000 + number), "a")
     assert len(looked) == 10
+
+
+def test_what_is_kept_again_makes_nothing_else_forgotten():
+    outlines = Outlines()
+    outlines.of(body([1]), "a")
+    around = outlines.of(body([1]), "a").around
+    for number in range(64):
+        around.keep(number, None)
+    around.keep(5, "again")
+    assert len(around.made) == 64
+    around.keep(64, None)
+    assert around.made == {64: None}

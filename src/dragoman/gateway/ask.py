@@ -60,6 +60,7 @@ class _Head(Struct):
 
 
 _HEAD = msgspec.json.Decoder(_Head)
+_NAMED = "model and stream"
 
 
 def named_in(body: bytes, looked: Looked | None = None) -> Call:
@@ -69,10 +70,10 @@ def named_in(body: bytes, looked: Looked | None = None) -> Call:
     outline = looked.outline
     if outline is None or outline is UNSET:
         return Call(body, *_named(looked.shorter), outline=outline)
-    named: tuple[str, bool] | None = outline.around.made.get(_Head)
+    named: tuple[str, bool] | None = outline.around.made.get(_NAMED)
     if named is None:
         named = _named(body)
-        outline.around.keep(_Head, named)
+        outline.around.keep(_NAMED, named)
     return Call(body, *named, outline=outline)
 
 

@@ -117,14 +117,15 @@ def _is_signed_elsewhere(ask: Ask, target: Target) -> bool:
 
 async def translated(ask: Ask, target: Target, vault: Vault | None = None) -> Translation:
     """Say a request in the upstream's dialect; every attempt begins with the client's own bytes."""
-    upstream = target.upstream
+    upstream, here = target.upstream, dialect_named(ask.dialect)
+    is_home = upstream.dialect == ask.dialect
     renamed = target.model if target.model != ask.call.model else ""
-    call = ask.native if ask.native is not None and upstream.dialect == ask.dialect else ask.call
+    call = ask.native if ask.native is not None and is_home else ask.call
     repairs = NO_LOSSES
-    if upstream.dialect == ask.dialect:
-        require_readable(call, dialect_named(ask.dialect))
+    if is_home:
+        require_readable(call, here)
         if ask.is_kept:
-            call, repairs = mended(call, dialect_named(ask.dialect), target.model)
+            call, repairs = mended(call, here, target.model)
 
     def say(*, signer: Signer | None = None, links: Links | None = None) -> Translation:
         return translate_request(
@@ -147,10 +148,9 @@ async def translated(ask: Ask, target: Target, vault: Vault | None = None) -> Tr
         except (Missing, Unfetched):
             translation = await _with_all_it_needs(say, ask.owner, vault, target)
     except Problem as problem:
-        raise explained(problem, call, dialect_named(ask.dialect)) from None
-    here, request = dialect_named(ask.dialect), translation.request
-    is_translated = bool(target.text_calls) or upstream.dialect != ask.dialect
-    if request is not None and is_translated and not is_known_to_mean(call, here):
+        raise explained(problem, call, here) from None
+    request = translation.request
+    if request is not None and (target.text_calls or not is_home) and not is_known_to_mean(call, here):
         await require_meaningful(call, here, request)
     return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
 

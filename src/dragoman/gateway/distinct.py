@@ -18,6 +18,7 @@ from dragoman.wire.outline import Outlines
 from dragoman.wire.pointer import escape, split
 
 CODE = "duplicate_key"
+_DISTINCT = "distinct"
 _HEAD = 1024
 _WORTH_KNOWING = 4 << 10
 _MOST_CLEAN = 128
@@ -61,20 +62,25 @@ class Distinct:
             return self._require_long(body, history)
         outline = self._outlines.of(body, history) if history else None
         try:
-            if outline is None:
-                self._refuse(self._duplicate(body, history))
-            elif CODE not in outline.around.made:
-                self._refuse(self._duplicate(body, history))
-                outline.around.keep(CODE, None)
-                self._remember(outline.items)
-            elif not self._items.issuperset(outline.items):
-                new = [item for item in outline.items if item not in self._items]
-                if duplicate(b"[%b]" % b",".join(new)) is not None:
-                    self._refuse(duplicate(body))
-                self._remember(new)
+            if outline is not None and _DISTINCT in outline.around.made:
+                self._require_new(outline.items, body)
+            else:
+                _refuse(self._duplicate(body, history))
         except json.Malformed as error:
             raise unreadable(error) from None
+        if outline is not None:
+            outline.around.keep(_DISTINCT, None)
+            self._remember(outline.items)
         return Looked(body, outline)
+
+    def _require_new(self, items: Collection[bytes], body: bytes) -> None:
+        """Look at the messages of a short body that are new; all else in it is known to be distinct."""
+        new = self._unknown(items)
+        if new and duplicate(b"[%b]" % b",".join(new)) is not None:
+            _refuse(duplicate(body))
+
+    def _unknown(self, items: Collection[bytes]) -> list[bytes]:
+        return [] if self._items.issuperset(items) else [item for item in items if item not in self._items]
 
     def _require_long(self, body: bytes, history: str) -> Looked:
         try:
@@ -82,21 +88,18 @@ class Distinct:
             where = self._duplicate(part.body, history)
         except json.Malformed as error:
             raise unreadable(error) from None
-        self._refuse(where and _moved(where, history, part.items))
+        _refuse(where and _moved(where, history, part.items))
         if part.start >= 0:
             self._keep(body, history, part)
         return Looked(part.body)
 
-    def _refuse(self, where: str | None) -> None:
-        if where is not None:
-            raise _twice(where)
-
     def _remember(self, items: Collection[bytes]) -> None:
         """Remember messages that were looked at; a full memory forgets everything, which is rare and cheap."""
-        self._items_size += sum(map(len, items))
+        new = self._unknown(items)
+        self._items_size += sum(map(len, new))
         if self._items_size > self._most // 4:
             self._items, self._items_size = set(), 0
-        self._items.update(items)
+        self._items.update(new)
 
     def _duplicate(self, body: bytes, history: str) -> str | None:
         """Find a name that stands twice; large members beside the history, as tools are, are looked at once."""
@@ -148,9 +151,12 @@ class Distinct:
 def require_distinct(body: bytes) -> None:
     """Raise a `Problem` that names a key that stands twice, in a body that nobody remembers."""
     try:
-        where = duplicate(body)
+        _refuse(duplicate(body))
     except json.Malformed as error:
         raise unreadable(error) from None
+
+
+def _refuse(where: str | None) -> None:
     if where is not None:
         raise _twice(where)
 

@@ -66,7 +66,7 @@ class Exchange:
             self._transport.write(body)
         self.ended = True
         if self._waited is not None:
-            await self._drained()
+            await self._drained(self._waited)
 
     def start(self, status: int, headers: Mapping[str, str], length: int | None = None, first: bytes = b"") -> None:
         """Begin an answer that comes piece by piece, in chunks unless its length is known; `first` goes at once."""
@@ -85,7 +85,7 @@ class Exchange:
         self._heard()
         self.push(data)
         if self._waited is not None:
-            await self._drained()
+            await self._drained(self._waited)
 
     @property
     def is_behind(self) -> bool:
@@ -107,7 +107,7 @@ class Exchange:
             self._transport.write(framed)
         self.ended = True
         if self._waited is not None:
-            await self._drained()
+            await self._drained(self._waited)
 
     def _framed(self, data: bytes) -> bytes:
         if not data or self._is_mute:
@@ -168,9 +168,8 @@ class Exchange:
         lines.append("\r\n")
         return status_line(status) + "\r\n".join(lines).encode("latin-1", "replace")
 
-    async def _drained(self) -> None:
-        if self._waited is not None:
-            await self._waited.wait()
+    async def _drained(self, waited: asyncio.Event) -> None:
+        await waited.wait()
         self._heard()
 
     def _heard(self) -> None:

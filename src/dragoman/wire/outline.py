@@ -32,7 +32,7 @@ class Around(Struct, eq=False):
 
     def keep(self, name: object, made: object) -> None:
         """Remember what was made of it; when that is too much, all else is forgotten."""
-        if len(self.made) >= _MOST_MADE:
+        if len(self.made) >= _MOST_MADE and name not in self.made:
             self.made.clear()
         self.made[name] = made
 

@@ -21,14 +21,15 @@ FAILS = {
 
 
 @needs_shelf
-def test_every_recorded_stream_is_whole_at_any_byte_boundary(streams: list[Any]):
+@pytest.mark.parametrize("longest", [4_000, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_every_recorded_stream_is_whole_at_any_byte_boundary(streams: list[Any], longest: int):
     assert len(streams) > 370
     for name, stream in streams:
         if name in FAILS:
             assert isinstance(decode(stream)[-1], Failed), name
             continue
         response = collect(decode(stream))
-        for size in (1, 7, 64) if len(stream) < 4_000 else (64,):
+        for size in (1, 7, 64) if len(stream) < longest else (64,):
             assert collect(decode(stream, size)) == response, name
 
 

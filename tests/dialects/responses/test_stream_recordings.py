@@ -1,5 +1,6 @@
 import json
 
+import pytest
 from msgspec import structs
 
 from dialects.responses.streams import decode, encode, frames, outcome, recorded, terminal
@@ -48,11 +49,12 @@ def comparable(response):
 
 
 @needs_shelf
-def test_every_recorded_stream_is_told_the_same_at_any_chunk_size():
+@pytest.mark.parametrize("longest", [4_000, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_every_recorded_stream_is_told_the_same_at_any_chunk_size(longest):
     assert len(recorded()) > 255
     for name, data in recorded().items():
         whole = outcome(decode(data))
-        for size in (1, 7, 64) if len(data) < 4_000 else (64,):
+        for size in (1, 7, 64) if len(data) < longest else (64,):
             assert outcome(decode(data, size)) == whole, name
         if name in FAILED:
             assert whole.kind == FAILED[name]

@@ -101,9 +101,9 @@ def read_plain(body: bytes) -> Response | None:
         if raw:
             fields[f"/choices/0/{name}"] = bytes(raw)
     usage = usage_of(reply.usage, {}) if reply.usage is not None else None
-    counts = usage.extras.fields.values() if usage is not None and usage.extras is not None else ()
-    # What was not looked into may not be UTF-8, unless it is ASCII.
-    if not b"".join([*fields.values(), *counts]).isascii():
+    extras = known_extras(fields)
+    counts = usage.extras if usage is not None else None
+    if (extras is not None and not extras.is_ascii) or (counts is not None and not counts.is_ascii):
         return None
     return Response(
         id=reply.id or "",
@@ -112,7 +112,7 @@ def read_plain(body: bytes) -> Response | None:
         finish=finish,
         usage=usage,
         created=reply.created or None,
-        extras=known_extras(fields),
+        extras=extras,
     )
 
 

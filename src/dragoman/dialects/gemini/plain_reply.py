@@ -76,9 +76,9 @@ def read_plain(body: bytes) -> Response | None:
     if candidate.finish_message:
         fields["/candidates/0/finishMessage"] = bytes(candidate.finish_message)
     usage = usage_of(reply.usage_metadata, {}) if reply.usage_metadata is not None else None
-    counts = usage.extras.fields.values() if usage is not None and usage.extras is not None else ()
-    # What was not looked into may not be UTF-8, unless it is ASCII.
-    if not b"".join([*fields.values(), *counts]).isascii():
+    extras = Extras(NAME, fields) if fields else None
+    counts = usage.extras if usage is not None else None
+    if (extras is not None and not extras.is_ascii) or (counts is not None and not counts.is_ascii):
         return None
     return Response(
         id=reply.response_id or "",
@@ -86,7 +86,7 @@ def read_plain(body: bytes) -> Response | None:
         parts=tuple(parts),
         finish=read_finish(candidate.finish_reason, called=ToolCall in map(type, parts)),
         usage=usage,
-        extras=Extras(NAME, fields) if fields else None,
+        extras=extras,
     )
 
 
