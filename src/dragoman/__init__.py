@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from dragoman.dialects.record import Call
     from dragoman.interpreter.chunks import Chunk, ChunkReader, read_chunks
     from dragoman.interpreter.context import Context
+    from dragoman.interpreter.response import translate_response
     from dragoman.interpreter.schemas.definition import check_definition
     from dragoman.interpreter.schemas.validation import check_arguments
-    from dragoman.interpreter.translate import StreamTranslator, translate_error, translate_request, translate_response
+    from dragoman.interpreter.stream import StreamTranslator
+    from dragoman.interpreter.translate import translate_error, translate_request
     from dragoman.interpreter.vocabulary import (
         choice_from,
         choice_to,
@@ -42,7 +44,7 @@ _HOMES = {
     "Reasoning": "core.parts",
     "Request": "core.request",
     "Response": "core.response",
-    "StreamTranslator": "interpreter.translate",
+    "StreamTranslator": "interpreter.stream",
     "Text": "core.parts",
     "Tool": "core.request",
     "ToolCall": "core.parts",
@@ -59,7 +61,7 @@ _HOMES = {
     "tools_to": "interpreter.vocabulary",
     "translate_error": "interpreter.translate",
     "translate_request": "interpreter.translate",
-    "translate_response": "interpreter.translate",
+    "translate_response": "interpreter.response",
 }
 
 __all__ = [  # noqa: RUF022  grouped by what they are for

@@ -27,7 +27,7 @@ from cases.documents import (
 )
 from cases.through import DONE, answer, ask, encoded, flow, flow_bytes, streamed
 from dragoman.interpreter.context import Context
-from dragoman.interpreter.translate import StreamTranslator
+from dragoman.interpreter.stream import StreamTranslator
 
 CALL = {"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"x":1}'}}
 

@@ -9,7 +9,9 @@ from msgspec import Struct
 from dragoman.core.losses import Loss
 from dragoman.dialects.record import Call
 from dragoman.interpreter.context import Context
-from dragoman.interpreter.translate import StreamTranslator, Translation, translate_request, translate_response
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.stream import StreamTranslator
+from dragoman.interpreter.translate import Translation, translate_request
 
 DONE = "[DONE]"
 

@@ -5,7 +5,8 @@ from dragoman.core.problems import Problem
 from dragoman.core.response import Response
 from dragoman.core.stream import checked, collect
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.translate import StreamTranslator, translate_response
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.stream import StreamTranslator
 from oracles import Call, Reading, Usage
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from conformance.recordings import DIALECTS
-from dragoman.interpreter.translate import StreamTranslator
+from dragoman.interpreter.stream import StreamTranslator
 from oracles import read_live, read_stream, read_stream_error
 from shelf import needs_shelf, samples
 

@@ -23,7 +23,9 @@ from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.context import Context
-from dragoman.interpreter.translate import StreamTranslator, translate_error, translate_request, translate_response
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.stream import StreamTranslator
+from dragoman.interpreter.translate import translate_error, translate_request
 from dragoman.wire.json import Malformed
 from dragoman.wire.json_stream import JsonStreamReader
 from dragoman.wire.sse import SseReader

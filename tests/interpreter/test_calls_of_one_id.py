@@ -5,7 +5,8 @@ import json
 import pytest
 
 from dragoman.core.losses import Loss
-from dragoman.interpreter.translate import StreamTranslator, translate_response
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.stream import StreamTranslator
 from interpreter.workbench import encoded
 
 SHARED = Loss(

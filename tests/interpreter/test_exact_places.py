@@ -13,7 +13,7 @@ from dragoman.dialects.chat.response import read_any
 from dragoman.dialects.gemini.plain_reply import read_plain
 from dragoman.dialects.record import no_plain_reply
 from dragoman.dialects.registry import DIALECTS
-from dragoman.interpreter.translate import translate_response
+from dragoman.interpreter.response import translate_response
 
 CLIENTS = ("chat", "responses", "messages")
 REPLY = {

@@ -6,7 +6,9 @@ import pytest
 
 from dragoman.dialects.record import Call
 from dragoman.interpreter.context import Context
-from dragoman.interpreter.translate import StreamTranslator, translate_request, translate_response
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.stream import StreamTranslator
+from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import encoded
 
 STYLES = {"chat": "chatcmpl-", "responses": "resp_", "messages": "msg_"}

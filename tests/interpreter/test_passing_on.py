@@ -13,13 +13,9 @@ from dragoman.interpreter import translate
 from dragoman.interpreter.arrange import SKIP_SIGNATURE
 from dragoman.interpreter.carry import sealed
 from dragoman.interpreter.context import Context
-from dragoman.interpreter.translate import (
-    Rendered,
-    StreamTranslator,
-    Translation,
-    translate_request,
-    translate_response,
-)
+from dragoman.interpreter.response import Rendered, translate_response
+from dragoman.interpreter.stream import StreamTranslator
+from dragoman.interpreter.translate import Translation, translate_request
 from interpreter.workbench import encoded
 
 HELLO = b'data: {"id":"r","model":"m","choices":[{"index":0,"delta":{"content":"hi"}}]}\n\n'

@@ -5,7 +5,8 @@ import pytest
 from dragoman.core.events import PartStarted
 from dragoman.dialects.registry import dialect_named
 from dragoman.dialects.responses.parts import field_place
-from dragoman.interpreter.translate import StreamTranslator, translate_response
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.stream import StreamTranslator
 from dragoman.wire.lookup import lookup
 from interpreter.workbench import encoded
 

@@ -7,7 +7,8 @@ import pytest
 from dragoman.dialects.record import Call
 from dragoman.interpreter.carry import MARK
 from dragoman.interpreter.context import Context
-from dragoman.interpreter.translate import translate_error, translate_request, translate_response
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.translate import translate_error, translate_request
 
 ASK = {"role": "user", "content": "q"}
 TOOL = {"type": "function", "function": {"name": "a"}}

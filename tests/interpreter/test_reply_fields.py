@@ -14,7 +14,8 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.carry import opened
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import ReplyFitter
-from dragoman.interpreter.translate import translate_error, translate_response
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.translate import translate_error
 
 COUNTS = {
     "input_tokens": 5,

@@ -7,10 +7,10 @@ import pytest
 
 import shelf
 from dragoman.core.problems import Problem
-from dragoman.interpreter import translate
+from dragoman.interpreter import response
 from dragoman.interpreter.context import Context
 from dragoman.interpreter.reply_plain import PlainReplies
-from dragoman.interpreter.translate import translate_response
+from dragoman.interpreter.response import translate_response
 
 CLIENTS = ("chat", "responses", "messages")
 CONTEXT = Context(now=1)
@@ -20,7 +20,7 @@ CONTEXT = Context(now=1)
 def plain(monkeypatch) -> PlainReplies:
     """An empty memory."""
     found = PlainReplies()
-    monkeypatch.setattr(translate, "PLAIN", found)
+    monkeypatch.setattr(response, "PLAIN", found)
     return found
 
 
@@ -73,7 +73,7 @@ def test_a_reply_is_told_alike_whatever_came_before(plain, monkeypatch, name, cl
     for other in REPLIES.values():
         told(other, client)
     assert told(REPLIES[name], client) == new
-    monkeypatch.setattr(translate, "PLAIN", PlainReplies())
+    monkeypatch.setattr(response, "PLAIN", PlainReplies())
     assert told(REPLIES[name], client) == new
 
 
@@ -103,5 +103,5 @@ def test_every_recorded_reply_is_told_alike_with_memory_and_without(plain, monke
         told(body, client)
     known = [told(body, client) for body in recorded]
     for body, with_memory in zip(recorded, known, strict=True):
-        monkeypatch.setattr(translate, "PLAIN", PlainReplies())
+        monkeypatch.setattr(response, "PLAIN", PlainReplies())
         assert told(body, client) == with_memory

@@ -9,7 +9,8 @@ from dragoman.core.parts import Signature
 from dragoman.dialects.record import Call
 from dragoman.interpreter.carry import opened, sealed
 from dragoman.interpreter.context import Context
-from dragoman.interpreter.translate import translate_request, translate_response
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import booked, encoded
 from oracles import check_request
 

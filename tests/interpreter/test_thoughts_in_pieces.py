@@ -11,7 +11,8 @@ from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.interpreter.carry import UNSIGNED, native, rejoined, sealed
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.translate import StreamTranslator, translate_request
+from dragoman.interpreter.stream import StreamTranslator
+from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import booked, encoded, fitting_for, said
 
 MODELS = {"messages": "claude-opus-5", "responses": "gpt-5.6"}

@@ -9,7 +9,8 @@ from dragoman.dialects.record import Call
 from dragoman.interpreter import translate
 from dragoman.interpreter.context import Context
 from dragoman.interpreter.recall import Recall
-from dragoman.interpreter.translate import Translation, translate_request, translate_response
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.translate import Translation, translate_request
 
 ARRAY = {"type": "array", "items": {"type": "integer"}}
 ODD_NAMES = {"type": "object", "properties": {"$top": {"type": "integer"}}}

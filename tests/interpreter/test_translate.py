@@ -12,14 +12,9 @@ from dragoman.dialects.record import Call
 from dragoman.interpreter.carry import UNSIGNED, sealed
 from dragoman.interpreter.context import Context
 from dragoman.interpreter.fitting import Undo
-from dragoman.interpreter.translate import (
-    Rendered,
-    StreamTranslator,
-    Translation,
-    translate_error,
-    translate_request,
-    translate_response,
-)
+from dragoman.interpreter.response import Rendered, translate_response
+from dragoman.interpreter.stream import StreamTranslator
+from dragoman.interpreter.translate import Translation, translate_error, translate_request
 from interpreter.workbench import encoded, said
 
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50}

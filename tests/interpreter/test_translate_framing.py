@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.interpreter.translate import StreamTranslator
+from dragoman.interpreter.stream import StreamTranslator
 
 HEAD = b'{"id":"r","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":'
 FIRST = b"data: " + HEAD + b'{"role":"assistant","content":"hi"},"finish_reason":null}]}'

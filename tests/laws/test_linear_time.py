@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from dragoman.interpreter.translate import StreamTranslator
+from dragoman.interpreter.stream import StreamTranslator
 from laws.documents import DIALECTS
 from laws.streams import STREAMS
 

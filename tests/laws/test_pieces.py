@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.interpreter.context import Context
 from dragoman.interpreter.signing import CallWatch
-from dragoman.interpreter.translate import StreamTranslator
+from dragoman.interpreter.stream import StreamTranslator
 from dragoman.wire.sse import whole_frames
 from laws.documents import DIALECTS
 from laws.streams import STREAMS

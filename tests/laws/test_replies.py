@@ -10,7 +10,8 @@ import pytest
 from dragoman.core.problems import Problem
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.translate import StreamTranslator, translate_response
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.stream import StreamTranslator
 from laws.documents import DIALECTS
 from laws.replies import COUNTED_TOGETHER, INCIDENTAL, RARE, canaries, distinct_replies, shape, survives
 from shelf import needs_shelf

@@ -3,7 +3,9 @@
 import pytest
 
 from dragoman.dialects.record import Call
-from dragoman.interpreter.translate import StreamTranslator, translate_request, translate_response
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.stream import StreamTranslator
+from dragoman.interpreter.translate import translate_request
 from laws.documents import DIALECTS, requests
 from shelf import needs_shelf, samples
 

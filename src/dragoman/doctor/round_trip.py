@@ -13,7 +13,7 @@ from dragoman.gateway.record import Record
 from dragoman.gateway.route import Target
 from dragoman.http.client import Client
 from dragoman.http.link import Failure
-from dragoman.interpreter.translate import translate_response
+from dragoman.interpreter.response import translate_response
 from dragoman.wire import json
 
 _DIALECT = "messages"

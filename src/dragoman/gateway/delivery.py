@@ -12,8 +12,9 @@ from dragoman.gateway.telling import headers_of, signed_event
 from dragoman.http.exchange import Exchange
 from dragoman.http.link import Failure
 from dragoman.http.message import JSON
+from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.signing import CallWatch, calls_in
-from dragoman.interpreter.translate import StreamTranslator, translate_response
+from dragoman.interpreter.stream import StreamTranslator
 
 
 async def send_whole(

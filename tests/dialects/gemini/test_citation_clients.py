@@ -10,7 +10,8 @@ from dialects.gemini.grounded import decode, streams_with_sources, with_sources
 from dialects.messages import official as anthropic
 from dragoman.core.stream import collect
 from dragoman.dialects.gemini import DIALECT
-from dragoman.interpreter.translate import StreamTranslator, translate_response
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.stream import StreamTranslator
 
 
 def sources_of(response):

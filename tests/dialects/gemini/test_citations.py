@@ -24,7 +24,8 @@ from dragoman.core.events import Native, PartCited, PartEnded, PartStarted
 from dragoman.core.parts import Citation, Text, ToolCall
 from dragoman.core.stream import collect, replay
 from dragoman.dialects.gemini import DIALECT
-from dragoman.interpreter.translate import StreamTranslator, translate_response
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.stream import StreamTranslator
 
 
 def test_supports_are_citations_on_the_text_they_are_about():

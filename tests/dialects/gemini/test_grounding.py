@@ -10,7 +10,8 @@ from dragoman.core.response import Finish, Response
 from dragoman.core.stream import collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.gemini import DIALECT
-from dragoman.interpreter.translate import StreamTranslator, translate_response
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.stream import StreamTranslator
 
 
 def source(url="https://a.org", title="A", *, start=None, end=None, dialect="chat"):

@@ -16,8 +16,10 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.context import Context
 from dragoman.interpreter.fitting import Spoken
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.text_calls.hearing import Hearing, heard
-from dragoman.interpreter.translate import StreamTranslator, translate_request, translate_response
+from dragoman.interpreter.translate import translate_request
 
 DIALECTS = ["chat", "responses", "messages", "gemini"]
 ASKED = {

@@ -1,0 +1,206 @@
+"""Translate a streamed reply from one dialect to another, as its bytes come."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from dragoman.core.events import Event, Failed, Finished, PartDelta, Started, UsageSeen
+from dragoman.core.losses import Loss
+from dragoman.core.problems import Problem
+from dragoman.core.stream import Sequencer
+from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.context import NO_CONTEXT, Context, is_wrapped_otherwise
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.signing import CallWatch
+from dragoman.interpreter.undo import Restorer
+from dragoman.wire.sse import MAX_EVENT_BYTES, whole_frames
+
+if TYPE_CHECKING:
+    from dragoman.core.response import Finish, Usage
+
+_FIRST_NAME = re.compile(rb'"[^"]*"|\n\r?\n')
+"""From here on an envelope can be told from what it holds."""
+_LONGEST_HEAD = 4096
+
+
+class StreamTranslator:
+    """Upstream bytes in, bytes for the client out, as they come.
+
+    The same dialect on both sides means the same bytes; the decoder only watches, so that a stream that is cut or
+    broken still ends in an error the client sees.
+    """
+
+    def __init__(self, source: str, target: str, context: Context = NO_CONTEXT, watch: CallWatch | None = None) -> None:
+        here, there = dialect_named(source), dialect_named(target)
+        self._dialect = here
+        self._watch = watch
+        self._context = context
+        self._same: bool | None = None if here is there and context.passes else False
+        self._decoder = here.decoder()
+        self._restorer = Restorer(context.undo)
+        self._sequencer = Sequencer()
+        self._ledger = Ledger(here.reply_pointers)
+        self._fitter = None if here is there else context.fitter(ReplyFitter, here, there, self._ledger)
+        self._hearing = context.hearing(there, self._ledger)
+        self._encoder = there.encoder(context.client_request())
+        self._flowing = -1
+        """The part that text came for last, with nothing else told since, and its place at the client, if it passes."""
+        self._place: int | None = None
+        self._grow: Callable[[str], bytes] | None = None
+        """Writes what that text goes on with, if nobody else has to know of it."""
+        self._begun = bytearray()
+        """What has come of a frame that is not whole."""
+        self._framed = True
+        self.over = False
+        """The client has heard the end; nothing of what still comes is told."""
+        self.begun = False
+        """The reply has said something, not only that it begins."""
+        self.usage: Usage | None = None
+        self.finish: Finish | None = None
+        self.problem: Problem | None = None
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Take the next bytes of the upstream."""
+        if self.over:
+            return b""
+        if self._same is False:
+            return self._told(self._decoder.feed(chunk))
+        if self._same is None:
+            self._begun += chunk
+            if len(self._begun) < _LONGEST_HEAD and _FIRST_NAME.search(self._begun) is None:
+                return b""
+            chunk = bytes(self._begun)
+            self._begun.clear()
+            self._same = not is_wrapped_otherwise(self._dialect, chunk, self._context)
+            self._framed = not chunk.lstrip().startswith((b"[", b"{"))
+        return self._passed(chunk) if self._same else self._told(self._decoder.feed(chunk))
+
+    def flow(self, chunk: bytes) -> bytes | None:
+        """Take bytes in which nothing is said but that the last text goes on; None, and nothing taken, for any others.
+
+        Most of a stream is that, and it costs half of what `feed` does.
+        """
+        grow = self._grow
+        if grow is None:
+            return None
+        text = self._decoder.more(chunk)
+        return None if text is None else grow(text)
+
+    def close(self) -> bytes:
+        """The upstream is done: tell the end, or that it never came."""
+        if self.over:
+            return b""
+        self._grow = None
+        if self._same is False:
+            last = self._told(self._decoder.close())
+            self.over = True
+            return last
+        self.over = True
+        held = bytes(self._begun)
+        events = [*(self._decoder.feed(held) if held else ()), *self._decoder.close()]
+        self._note(events)
+        return self._broken(events) or held
+
+    def fail(self, problem: Problem) -> bytes:
+        """End the stream with an error that the upstream did not tell: it fell silent, or cannot be heard any more."""
+        if self.over:
+            return b""
+        events: list[Event] = [Failed(problem)]
+        if self._same is False:
+            return self._told(events)
+        self._note(events)
+        return self._encoder.feed(events[0])
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """What could not be said so far."""
+        return self._ledger.losses()
+
+    def _passed(self, chunk: bytes) -> bytes:
+        """Pass whole frames on as they are, up to the end of the reply or to what breaks it."""
+        passed: list[bytes] = []
+        # A frame that breaks must not have been begun: the error would be glued to what there was of it.
+        for frame in whole_frames(self._begun, chunk) if self._framed else (chunk,):
+            if self.over:
+                break
+            events = self._decoder.feed(frame)
+            self._note(events)
+            passed.append(self._broken(events) or frame)
+        if len(self._begun) > MAX_EVENT_BYTES and not self.over:
+            passed.append(self.fail(Problem("malformed_reply", f"an event is larger than {MAX_EVENT_BYTES} bytes")))
+        if self.over:
+            self._begun.clear()
+        return b"".join(passed)
+
+    def _broken(self, events: list[Event]) -> bytes:
+        """Return the error to send where a stream ends in nothing the client would take for one."""
+        for event in events:
+            if isinstance(event, Failed) and event.problem.kind == "malformed_reply":
+                return self._encoder.feed(event)
+        return b""
+
+    def _told(self, events: list[Event]) -> bytes:
+        if self._hearing is not None:
+            events = self._hearing.feed(events)
+        # Most events are text that goes on in an open part: those take the straight way.
+        if len(events) == 1 and type(event := events[0]) is PartDelta:
+            place = self._place if event.index == self._flowing else self._flow(event.index)
+            if place is not None:
+                return self._grown(event, place)
+        return self._told_all(events)
+
+    def _grown(self, event: PartDelta, place: int) -> bytes:
+        if self._watch is not None:
+            self._watch.grow(place, event.text)
+        return self._encoder.feed(event if place == event.index else PartDelta(place, event.text, event.piece))
+
+    def _told_all(self, events: list[Event]) -> bytes:
+        told: list[bytes] = []
+        encode = self._encoder.feed
+        fitter = self._fitter
+        for event in events:
+            if type(event) is PartDelta:
+                place = self._place if event.index == self._flowing else self._flow(event.index)
+                if place is not None:
+                    told.append(self._grown(event, place))
+                    continue
+            self._flowing, self._grow = -1, None
+            if type(event) is Started and event.created is None:
+                event = structs.replace(event, created=self._context.now)  # noqa: PLW2901  the same, made at a time
+            for restored in self._restorer.feed(event):
+                for ordered in self._sequencer.feed(restored):
+                    fitted = fitter.feed(ordered) if fitter is not None else (ordered,)
+                    self._note(fitted)
+                    if self._watch is not None:
+                        self._watch.note(fitted)
+                    told.extend(map(encode, fitted))
+        return told[0] if len(told) == 1 else b"".join(told)
+
+    def _flow(self, index: int) -> int | None:
+        """Return the client's index of a part whose text passes as it is, until any other event is told."""
+        passes = self._fitter is not None and self._restorer.passes(index) and self._sequencer.passes(index)
+        self._place = self._fitter.place_of(index) if passes and self._fitter is not None else None
+        self._flowing = index
+        is_heard = self._hearing is not None or (self._watch is not None and self._watch.minds(self._place))
+        self._grow = None if self._place is None or is_heard else self._encoder.grower(self._place)
+        return self._place
+
+    def _note(self, events: Iterable[Event]) -> None:
+        """Remember what is asked of a stream later: whether it has begun and how it ended."""
+        for event in events:
+            match event:
+                case Started():
+                    pass
+                case UsageSeen(usage):
+                    self.usage = usage
+                case Finished(finish):
+                    self.begun = self.over = True
+                    self.finish = finish
+                case Failed(problem):
+                    self.over = True
+                    self.problem = problem
+                case _:
+                    self.begun = True
