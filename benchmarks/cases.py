@@ -12,7 +12,7 @@ from benchmarks.clock import Work
 from benchmarks.streams import STREAMS, Stream
 from dragoman import Call, StreamTranslator, translate_request
 from dragoman.interpreter import translate
-from dragoman.interpreter.recall import Recall
+from dragoman.interpreter.prefix_cache import Recall
 
 MODELS = {"chat": "gpt-4.1", "responses": "gpt-4.1", "messages": "claude-opus-4-8", "gemini": "gemini-3-flash"}
 TARGETS = {"small": 8.0, "medium": 1.5, "large": 2.0}

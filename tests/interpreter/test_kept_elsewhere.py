@@ -8,8 +8,10 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter import translate
-from dragoman.interpreter.recall import Recall
+from dragoman.interpreter.prefix_cache import PrefixCache
+from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.translate import translate_request
+from dragoman.interpreter.translation import Caches
 from interpreter.workbench import encoded
 
 MODELS = {"chat": "gpt-4.1", "responses": "gpt-4.1", "messages": "claude-opus-5-5", "gemini": "gemini-3.8-flash"}
@@ -91,7 +93,7 @@ def test_what_says_everything_itself_or_refers_to_nothing_of_use_is_translated(s
 
 
 def test_a_refusal_is_the_same_however_often_the_conversation_came_before(monkeypatch):
-    monkeypatch.setattr(translate, "RECALL", Recall(least=10))
+    monkeypatch.setattr(translate, "CACHES", Caches(ToolsCache(), PrefixCache(least=10)))
     turns = [ASKED, {"role": "assistant", "content": "a"}] * 20
     body = {"input": [*turns, {"type": "item_reference", "id": "fc_1"}, *turns, ASKED], "previous_response_id": "r"}
     places = [refused(body, "responses", "chat").where for _ in range(3)]

@@ -8,9 +8,11 @@ import pytest
 from dragoman.dialects.record import Call
 from dragoman.interpreter import translate
 from dragoman.interpreter.context import Context
-from dragoman.interpreter.recall import Recall
+from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.response import translate_response
-from dragoman.interpreter.translate import Translation, translate_request
+from dragoman.interpreter.tools_cache import ToolsCache
+from dragoman.interpreter.translate import translate_request
+from dragoman.interpreter.translation import Caches, Translation
 
 ARRAY = {"type": "array", "items": {"type": "integer"}}
 ODD_NAMES = {"type": "object", "properties": {"$top": {"type": "integer"}}}
@@ -126,22 +128,22 @@ TURNS = [message for number in range(4) for message in called(f"[{number}]", cal
 
 
 @pytest.fixture
-def recall(monkeypatch: pytest.MonkeyPatch) -> Recall:
-    kept = Recall(least=64)
-    monkeypatch.setattr(translate, "RECALL", kept)
+def prefixes(monkeypatch: pytest.MonkeyPatch) -> PrefixCache:
+    kept = PrefixCache(least=64)
+    monkeypatch.setattr(translate, "CACHES", Caches(ToolsCache(), kept))
     return kept
 
 
 @pytest.mark.parametrize(("target", "model"), [("messages", "claude-opus-5"), ("gemini", "gemini-3-flash")])
-def test_a_remembered_beginning_tells_its_calls_as_the_model_wrote_them(recall, target, model):
+def test_a_cached_prefix_tells_its_calls_as_the_model_wrote_them(prefixes, target, model):
     for length in (2, 2, 4, 6, 8):
         told = sent([*LONG, *TURNS[:length]], [tool(ARRAY)], target, model)
         assert calls_in(told, target) == [{"value": [number]} for number in range(length // 2)]
-    known = [beginning for alike in recall._known.values() for beginning in alike]
-    assert [len(beginning.messages) for beginning in known] == [7]
+    known = [prefix for alike in prefixes._known.values() for prefix in alike]
+    assert [len(prefix.messages) for prefix in known] == [7]
 
 
-def test_a_remembered_beginning_is_not_used_when_its_tools_are_others(recall):
+def test_a_cached_prefix_is_not_used_when_its_tools_are_others(prefixes):
     for _ in range(3):
         assert calls_in(sent([*LONG, *TURNS], [tool(ARRAY)], "responses", "gpt-5.2"), "responses")[0] == {"value": [0]}
     plain = tool({"type": "object", "properties": {}})
@@ -149,11 +151,11 @@ def test_a_remembered_beginning_is_not_used_when_its_tools_are_others(recall):
     assert calls_in(sent([*LONG, *TURNS], [], "responses", "gpt-5.2"), "responses") == [[n] for n in range(4)]
 
 
-def test_a_remembered_beginning_serves_though_a_tool_has_integers(recall):
+def test_a_cached_prefix_serves_though_a_tool_has_integers(prefixes):
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     turns = [message for number in range(4) for message in called(f'{{"n":{number}}}', call_id=f"c{number}")]
     for length in (2, 2, 4, 6):
         sent([*LONG, *turns[:length]], [tool(schema)], "gemini", "gemini-3-flash")
     sent([*LONG, *turns], [tool(schema), tool(schema, "g")], "gemini", "gemini-3-flash")
-    known = [beginning for alike in recall._known.values() for beginning in alike]
-    assert [(len(beginning.messages), beginning.retold) for beginning in known] == [(7, {})]
+    known = [prefix for alike in prefixes._known.values() for prefix in alike]
+    assert [(len(prefix.messages), prefix.retold) for prefix in known] == [(7, {})]

@@ -7,8 +7,8 @@ import pytest
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.schemas.faults import schema_faults
-from dragoman.interpreter.tool_faults import are_fine, wrong_choice
-from dragoman.interpreter.tools_apart import all_faults, unreadable
+from dragoman.interpreter.tool_faults import are_valid, wrong_choice
+from dragoman.interpreter.tools_apart import all_faults
 from shelf import CORPUS_FILES, ROOT, exchanges, needs_shelf
 
 
@@ -28,8 +28,8 @@ def test_nothing_is_wrong_with_the_tools_of_a_request_that_was_answered(name):
     assert answered(name)
     for exchange, call in answered(name):
         request = dialect.parse_request(call)
-        found = [*all_faults(call, dialect), *unreadable(call, dialect), *wrong_choice(request)]
-        if found or not are_fine(request.tools):
+        found = [*all_faults(call, dialect), *wrong_choice(request)]
+        if found or not are_valid(request.tools):
             refused[exchange] = found
     assert not refused
 

@@ -123,6 +123,8 @@ class Request(Struct, frozen=True, kw_only=True):
     """Words the source dialect used where it has several (`max_tokens` for `max_completion_tokens`, …)."""
     written: bytes = b""
     """Turns that the target's dialect wrote before, as items of its history; instructions stand before them."""
+    written_tools: bytes = b""
+    """The tools as the target's dialect wrote them before; empty if they must be written."""
 
 
 def leading_systems(messages: Sequence[Message]) -> int:

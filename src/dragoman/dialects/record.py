@@ -6,9 +6,9 @@ on a value adapted to the dialect; nothing here knows another dialect.
 
 from collections.abc import Callable, Container, Iterable, Mapping
 from re import Pattern
-from typing import Protocol
+from typing import Any, Protocol
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from dragoman.core.events import Event
 from dragoman.core.losses import Loss
@@ -17,7 +17,6 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, Request, Tool
 from dragoman.core.response import Response
 from dragoman.core.traits import Traits
-from dragoman.wire.outline import Around, Outline
 
 
 class Call(Struct, frozen=True):
@@ -26,16 +25,22 @@ class Call(Struct, frozen=True):
     body: bytes
     model: str = ""
     stream: bool = False
-    known: int = 0
-    """How many messages at the head of the history were taken out of the body, because they are known."""
-    outline: Outline | UnsetType | None = UNSET
-    """The body taken apart around its history; None where that is not known, UNSET where nobody has looked."""
 
-    @property
-    def around(self) -> Around | None:
-        """What stands around its history, if that is known."""
-        outline = self.outline
-        return outline.around if outline else None
+
+Tools = tuple[Tool | NativeTool, ...]
+ReadTools = Callable[[bytes, str], Tools]
+"""Read the tools of a request from their raw JSON, which stands at a pointer."""
+
+
+class ParseRequest(Protocol):
+    """Read a request."""
+
+    def __call__(self, call: Call, /, *, first: int = 0, read_tools: ReadTools = ...) -> Request:
+        """Return the request of `call`.
+
+        Messages before number `first` were taken out of its history. `read_tools` stands in for the dialect's own.
+        """
+        ...
 
 
 class ErrorReply(Struct, frozen=True):
@@ -200,13 +205,11 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """Where a core field stands in this dialect's request (`"sampling.seed": ("/seed",)`)."""
     reply_pointers: Mapping[str, tuple[str, ...]]
     """The same for its reply; what is under "usage.counted" is counted in with the core's numbers."""
-    parse_request: Callable[[Call], Request]
+    parse_request: ParseRequest
     render_request: Callable[[Request, Traits], Call]
-    read_history: Callable[[bytes, int], tuple[Message, ...] | None] | None = None
-    """Read the conversation alone, from the message of that number on, as `parse_request` does; None where that takes
-    the whole request."""
-    write_history: Callable[[tuple[Message, ...]], bytes] | None = None
-    """Write the conversation alone, where `render_request` writes all else behind it."""
+    read_tools: ReadTools
+    write_tools: Callable[[Tools], list[Any]]
+    """Write tools as items of the array in which a request has them."""
     parse_response: Callable[[bytes], Response]
     read_plain: Callable[[bytes], Response | None] = no_plain_reply
     """Read a whole reply of nothing but texts, thoughts and whole calls, bare but for their signatures, in which every

@@ -3,13 +3,12 @@
 from typing import Literal
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.http.message import Headers
 from dragoman.wire.json import Malformed
-from dragoman.wire.outline import Outline
 
 Framing = Literal["sse", "array"]
 
@@ -38,15 +37,6 @@ class Ask(Struct, frozen=True, kw_only=True):
     """Patterns of the tools that it may ask for; empty for all."""
 
 
-class Looked(Struct, frozen=True):
-    """A body that was looked at."""
-
-    shorter: bytes
-    """The body without what is known of its history: all else that it says, it says as well."""
-    outline: Outline | UnsetType | None = UNSET
-    """It, taken apart around its history, as a `Call` has it."""
-
-
 def unreadable(error: Malformed) -> Problem:
     """Say of a body that it cannot be read, and where."""
     return Problem("invalid_request", error.message, where=error.where)
@@ -60,24 +50,10 @@ class _Head(Struct):
 
 
 _HEAD = msgspec.json.Decoder(_Head)
-_NAMED = "model and stream"
 
 
-def named_in(body: bytes, looked: Looked | None = None) -> Call:
+def named_in(body: bytes) -> Call:
     """Read a body that names its model and whether it is to be streamed."""
-    if looked is None:
-        return Call(body, *_named(body))
-    outline = looked.outline
-    if outline is None or outline is UNSET:
-        return Call(body, *_named(looked.shorter), outline=outline)
-    named: tuple[str, bool] | None = outline.around.made.get(_NAMED)
-    if named is None:
-        named = _named(body)
-        outline.around.keep(_NAMED, named)
-    return Call(body, *named, outline=outline)
-
-
-def _named(body: bytes) -> tuple[str, bool]:
     try:
         head = _HEAD.decode(body)
     except msgspec.ValidationError as error:
@@ -88,4 +64,4 @@ def _named(body: bytes) -> tuple[str, bool]:
         raise Problem("invalid_request", f"the body is no JSON: {error}") from None
     if not head.model:
         raise Problem("invalid_request", "you must provide a model parameter", where="/model")
-    return head.model, bool(head.stream)
+    return Call(body, head.model, bool(head.stream))

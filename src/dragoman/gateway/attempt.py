@@ -5,7 +5,6 @@ is told of a bad gateway, never that its own key is wrong.
 """
 
 from collections.abc import Callable
-from functools import partial
 from time import time
 
 from msgspec import Struct, structs
@@ -17,17 +16,17 @@ from dragoman.gateway.record import Record
 from dragoman.gateway.redact import credentials_of, without
 from dragoman.gateway.route import Target
 from dragoman.gateway.vault import Vault
-from dragoman.gateway.vetting import explained, is_known_to_mean, require_meaningful, require_readable
+from dragoman.gateway.vetting import explained, require_readable, require_valid_tools
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.link import Failure, TooSlow, Untrusted
 from dragoman.http.message import Headers
 from dragoman.interpreter.context import Context
 from dragoman.interpreter.faults import as_fault
-from dragoman.interpreter.links import Links, Unfetched
+from dragoman.interpreter.links import Links
 from dragoman.interpreter.mending import NO_LOSSES, mended
 from dragoman.interpreter.rejections import Sent, named, placed
-from dragoman.interpreter.signing import Missing, Signer
-from dragoman.interpreter.translate import Translation, translate_request
+from dragoman.interpreter.translate import PendingRequest, parse_request
+from dragoman.interpreter.translation import Asked, Translation
 
 _REFUSED_KEY = frozenset({401, 403})
 
@@ -116,69 +115,57 @@ def _is_signed_elsewhere(ask: Ask, target: Target) -> bool:
 
 
 async def translated(ask: Ask, target: Target, vault: Vault | None = None) -> Translation:
-    """Say a request in the upstream's dialect; every attempt begins with the client's own bytes."""
+    """Translate a request for an upstream; every attempt begins with the client's own bytes."""
     upstream, here = target.upstream, dialect_named(ask.dialect)
-    is_home = upstream.dialect == ask.dialect
-    renamed = target.model if target.model != ask.call.model else ""
-    call = ask.native if ask.native is not None and is_home else ask.call
+    there = dialect_named(upstream.dialect)
+    call = ask.native if ask.native is not None and here is there else ask.call
     repairs = NO_LOSSES
-    if is_home:
+    if here is there:
         require_readable(call, here)
         if ask.is_kept:
             call, repairs = mended(call, here, target.model)
-
-    def say(*, signer: Signer | None = None, links: Links | None = None) -> Translation:
-        return translate_request(
-            call,
-            ask.dialect,
-            upstream.dialect,
-            model=renamed,
-            strict=ask.strict,
-            form=upstream.form,
-            signer=signer,
-            links=links,
-            text_calls=target.text_calls,
-        )
-
-    signer = vault.signer(ask.owner) if vault is not None else None
-    links = Links(taken=target.links) if target.library is not None else None
+    asked = Asked(
+        call,
+        here,
+        there,
+        target.model if target.model != ask.call.model else "",
+        upstream.form,
+        ask.strict,
+        vault.signer(ask.owner) if vault is not None else None,
+        Links(taken=target.links) if target.library is not None else None,
+        target.text_calls,
+    )
     try:
-        try:
-            translation = say(signer=signer, links=links)
-        except (Missing, Unfetched):
-            translation = await _with_all_it_needs(say, ask.owner, vault, target)
+        translation = await _translated(asked, target, vault, ask.owner)
     except Problem as problem:
         raise explained(problem, call, here) from None
     request = translation.request
-    if request is not None and (target.text_calls or not is_home) and not is_known_to_mean(call, here):
-        await require_meaningful(call, here, request)
+    if request is not None and (target.text_calls or here is not there):
+        await require_valid_tools(call, here, request, translation.tool_set)
     return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
 
 
-async def _with_all_it_needs(
-    say: Callable[..., Translation], owner: str, vault: Vault | None, target: Target
-) -> Translation:
-    """Translate a request for which signatures must be looked up, or links fetched."""
-    if target.library is None:
-        return await with_signatures(say, owner, vault)
-    return await target.library.translated(
-        lambda links: with_signatures(partial(say, links=links), owner, vault), taken=target.links
-    )
+async def _translated(asked: Asked, target: Target, vault: Vault | None, owner: str) -> Translation:
+    """Translate a request with the signatures that are kept for its calls.
+
+    Most calls that come without a signature never had one. So a request is translated first and its unknown calls are
+    looked up afterwards; only if one is signed it is translated again. A strict one is not, for want of a signature
+    may be the loss for which it would be refused.
+    """
+    pending = parse_request(asked)
+    looked_up = pending.unknown_ids if vault is not None else ()
+    translation = await _with_media(pending, asked.links, target) if not (looked_up and asked.strict) else None
+    is_signed = bool(looked_up) and vault is not None and await vault.look_up(owner, looked_up)
+    if translation is None or is_signed:
+        translation = await _with_media(parse_request(asked), asked.links, target)
+    return translation
 
 
-async def with_signatures(say: Callable[..., Translation], owner: str, vault: Vault | None) -> Translation:
-    """Translate a request with the signatures that are kept for it."""
-    if vault is None:
-        return say()
-    try:
-        return say(signer=vault.signer(owner))
-    except Missing as missing:
-        await vault.look_up(owner, missing.ids)
-    try:
-        return say(signer=vault.signer(owner))
-    except Missing:
-        # Nobody could be asked, or for more than can be remembered: what is missing is told as lost.
-        return say()
+async def _with_media(pending: PendingRequest, links: Links | None, target: Target) -> Translation:
+    """Translate a request with the media that must be fetched for it."""
+    if target.library is None or links is None:
+        return pending.translate(None)
+    return await target.library.translate(pending.translate, links)
 
 
 def passed(ask: Ask, target: Target) -> Headers:

@@ -6,7 +6,7 @@ minutes: a conversation sends its links with every turn.
 
 import asyncio
 from base64 import b64encode
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -17,7 +17,7 @@ from dragoman.http.lately import Lately
 from dragoman.http.locations import Refused
 from dragoman.interpreter.links import Fetched, Links, Unfetched, Wanted
 from dragoman.interpreter.media import NOT_FETCHED
-from dragoman.interpreter.translate import Translation
+from dragoman.interpreter.translation import Translation
 
 _KEPT_SECONDS = 300.0
 _MOST_KEPT = 64 << 20
@@ -41,18 +41,18 @@ class Library:
         self._limits = limits or MediaLimits()
         self._lately: Lately[Fetched] = Lately(_KEPT_SECONDS, _MOST_KEPT)
 
-    async def translated(self, translate: Callable[[Links], Awaitable[Translation]], *, taken: bool) -> Translation:
-        """Translate a request, with what must be fetched for it; `taken` if the upstream fetches links itself."""
+    async def translate(self, translate: Callable[[Links | None], Translation], links: Links) -> Translation:
+        """Translate a request, with what must be fetched for it."""
         try:
-            return await translate(Links(taken=taken))
+            return translate(links)
         except Unfetched as missing:
-            known = await self._all(missing.links)
+            fetched = await self._fetch(missing.links)
         try:
-            return await translate(Links(known, taken=taken))
+            return translate(Links(fetched, taken=links.taken))
         except Unfetched as missing:
             raise _refused(*next(iter(missing.links.items())), "it is not fetched") from None
 
-    async def _all(self, links: dict[str, Wanted]) -> dict[str, Fetched]:
+    async def _fetch(self, links: dict[str, Wanted]) -> dict[str, Fetched]:
         limits = self._limits
         first = next(iter(links.items()))
         if not limits.fetch:

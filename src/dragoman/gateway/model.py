@@ -7,7 +7,6 @@ like the relay. What goes wrong is a `Failed` event, the first one if nothing wa
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
-from functools import partial
 
 from msgspec import Struct, structs
 
@@ -19,7 +18,7 @@ from dragoman.core.request import Request
 from dragoman.core.stream import Sequencer, replay
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.attempt import is_refused_key, refused_key, sent, told, with_signatures
+from dragoman.gateway.attempt import is_refused_key, refused_key, sent, told
 from dragoman.gateway.record import Record
 from dragoman.gateway.retries import Budget, Patience, may_pass_elsewhere, wait_before
 from dragoman.gateway.route import Routes, Target
@@ -30,8 +29,10 @@ from dragoman.http.message import Headers
 from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.faults import as_fault
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.links import Links
 from dragoman.interpreter.neutral import Wish, say_request
 from dragoman.interpreter.rejections import Sent, named, placed
+from dragoman.interpreter.signing import unknown_ids
 from dragoman.interpreter.text_calls.hearing import Hearing
 from dragoman.interpreter.translation import Translation
 from dragoman.interpreter.undo import Restorer
@@ -156,24 +157,26 @@ class UpstreamModel:
     async def _translated(self, request: Request, target: Target) -> Translation:
         upstream, asker = target.upstream, self._asker
         there = dialect_named(upstream.dialect)
+        signs = "call" in there.holds.signatures and there.name != asker.dialect and not target.text_calls
+        vault = self._means.vault if signs else None
+        signer = vault.signer(asker.owner) if vault is not None else None
+        if vault is not None and signer is not None and (ids := unknown_ids(request.messages, signer)):
+            await vault.look_up(asker.owner, ids)
         wish = Wish(
             source=asker.dialect,
             document=asker.document,
             strict=asker.strict,
             form=upstream.form,
+            signer=signer,
             text_calls=target.text_calls,
         )
 
-        def say(**beside: object) -> Translation:
-            return say_request(request, there.name, target.model, structs.replace(wish, **beside))
+        def translate(links: Links | None) -> Translation:
+            return say_request(request, there.name, target.model, structs.replace(wish, links=links))
 
-        signs = "call" in there.holds.signatures and there.name != asker.dialect and not target.text_calls
-        vault = self._means.vault if signs else None
         if target.library is None:
-            return await with_signatures(say, asker.owner, vault)
-        return await target.library.translated(
-            lambda links: with_signatures(partial(say, links=links), asker.owner, vault), taken=target.links
-        )
+            return translate(None)
+        return await target.library.translate(translate, Links(taken=target.links))
 
     def _refused(self, incoming: Incoming, body: bytes, target: Target, translation: Translation) -> Problem:
         """Return an upstream's error in the asker's terms."""

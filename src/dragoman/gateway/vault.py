@@ -40,16 +40,17 @@ class Vault:
         """Return who knows the signatures of an owner's calls."""
         return OwnersSigner(owner, self._known)
 
-    async def look_up(self, owner: str, ids: Sequence[str]) -> None:
-        """Look up what is kept of calls, so that the signer knows."""
+    async def look_up(self, owner: str, ids: Sequence[str]) -> bool:
+        """Look up what is kept of calls, so that the signer knows; tell whether any of them is signed."""
         try:
             found = await self._store.signatures(owner, ids)
         except Unavailable:
             # Without them the request can still be made: the skip value takes their place, and is booked.
-            return
+            return False
         for name in ids:
             kept = {digest: Signature(issuer, value) for digest, (issuer, value) in found.get(name, {}).items()}
             self._remember(owner, name, kept or _NONE)
+        return bool(found)
 
     async def keep(self, owner: str, calls: Sequence[SignedCall]) -> None:
         """Keep the signatures of calls that a client is about to be told of."""

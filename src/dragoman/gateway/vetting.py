@@ -13,16 +13,14 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.rejections import CALL_CODE, is_about_call
-from dragoman.interpreter.tool_faults import are_fine, tools_problem, unseen, wrong_choice
-from dragoman.interpreter.tools_apart import all_faults, unreadable
+from dragoman.interpreter.tool_faults import are_valid, schema_bytes, tools_problem, wrong_choice
+from dragoman.interpreter.tools_apart import all_faults
+from dragoman.interpreter.tools_cache import ToolSet
+from dragoman.interpreter.translate import CACHES
+from dragoman.wire import json
 
 _LARGE = 16 << 10
-"""Bytes of schemas above which they are looked at beside the event loop."""
-_MOST_KNOWN = 4096
-_READABLE_TOOLS = "readable tools"
-_MEANINGFUL_TOOLS = "meaningful tools"
-_READABLE: dict[int, None] = {}
-"""How tools hash, with their dialect, that could be read: what one dialect reads another may not."""
+"""Bytes of schemas above which they are validated beside the event loop."""
 
 
 class _Inner(Struct):
@@ -42,50 +40,39 @@ _HELD = msgspec.json.Decoder(_Held)
 
 def require_readable(call: Call, dialect: Dialect) -> None:
     """Refuse tools that nobody could read, in a request that passes in its own dialect."""
-    if _is_known(call, _READABLE_TOOLS, dialect):
-        return
     try:
         held = _HELD.decode(call.body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return  # what is wrong with all of it is told where it is read
-    found = bytes(held.tools) or (bytes(held.request.tools) if held.request is not None else b"")
-    mark = hash((dialect.name, found))
-    if found and mark not in _READABLE:
-        if unreadable(call, dialect):
+    raw, where = held.tools, "/tools"
+    if not raw and held.request is not None:
+        raw, where = held.request.tools, "/request/tools"
+    tools = bytes(raw)
+    if not tools or tools == b"null":
+        return
+    try:
+        CACHES.tools.read(dialect, tools, where)
+    except (json.Malformed, Problem):
+        faults = all_faults(call, dialect)
+        if faults:
             # Once it is refused here, the vendor has no say: all is told that it would have found as well.
-            raise tools_problem(all_faults(call, dialect))
-        if len(_READABLE) >= _MOST_KNOWN:
-            _READABLE.clear()
-        _READABLE[mark] = None
-    _know(call, _READABLE_TOOLS, dialect)
+            raise tools_problem(faults) from None
 
 
-def is_known_to_mean(call: Call, dialect: Dialect) -> bool:
-    """Tell whether the tools of a request came before, among the same settings, and were found to mean something."""
-    return _is_known(call, _MEANINGFUL_TOOLS, dialect)
-
-
-async def require_meaningful(call: Call, dialect: Dialect, request: Request) -> None:
+async def require_valid_tools(call: Call, dialect: Dialect, request: Request, tool_set: ToolSet | None = None) -> None:
     """Refuse tools that mean nothing to anybody, in a request that is translated."""
     tools = request.tools
-    beside = len(call.body) > _LARGE and unseen(tools) > _LARGE
-    fine = await asyncio.to_thread(are_fine, tools) if beside else are_fine(tools)
-    faults = [] if fine else await asyncio.to_thread(all_faults, call, dialect)
+    known = tool_set if tool_set is not None and tool_set.tools is tools else None
+    valid = not tools or (known is not None and known.is_valid)
+    if not valid:
+        beside = len(call.body) > _LARGE and schema_bytes(tools) > _LARGE
+        valid = await asyncio.to_thread(are_valid, tools) if beside else are_valid(tools)
+        if known is not None:
+            known.is_valid = valid
+    faults = [] if valid else await asyncio.to_thread(all_faults, call, dialect)
     faults += wrong_choice(request)
     if faults:
         raise tools_problem(faults)
-    _know(call, _MEANINGFUL_TOOLS, dialect)
-
-
-def _is_known(call: Call, what: str, dialect: Dialect) -> bool:
-    """Tell whether something was found of what stands around the history of a request, when it came before."""
-    around = call.around
-    return around is not None and (what, dialect.name) in around.made
-
-
-def _know(call: Call, what: str, dialect: Dialect) -> None:
-    if call.around is not None:
-        call.around.keep((what, dialect.name), None)
 
 
 def explained(problem: Problem, call: Call, dialect: Dialect) -> Problem:

@@ -4,38 +4,29 @@ What leaves this function can be said in the target's dialect without loss; `Und
 """
 
 from collections.abc import Callable
-from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from dragoman.core.parts import Reasoning, Text, ToolResult
 from dragoman.core.problems import Problem
-from dragoman.core.request import (
-    Message,
-    NativeTool,
-    OutputFormat,
-    Request,
-    Thinking,
-    Tool,
-    ToolChoice,
-    leading_systems,
-)
+from dragoman.core.request import Message, NativeTool, Request, Thinking, Tool, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.interpreter import carry
 from dragoman.interpreter.arrange import answered, arranged
 from dragoman.interpreter.cache_marks import fit_marks
-from dragoman.interpreter.fitting import Arguments, Fitting, Undo
+from dragoman.interpreter.fitting import Fitting, Undo
 from dragoman.interpreter.heeded import book_unsaid
 from dragoman.interpreter.history import fit_messages
 from dragoman.interpreter.kin import shared_fields, shared_value
 from dragoman.interpreter.knobs import fit_identity, fit_output, fit_sampling, fit_thinking, most_tokens
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.links import Links
-from dragoman.interpreter.recall import NOTHING, Beginning
+from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.repair import paired
 from dragoman.interpreter.text_calls.saying import in_words
 from dragoman.interpreter.tools import fit_tools
+from dragoman.interpreter.tools_cache import Arguments, ToolsCache, ToolSet
 
 
 def adapt(  # noqa: PLR0913, PLR0917  a request, its target, and what is known beside both
@@ -43,43 +34,26 @@ def adapt(  # noqa: PLR0913, PLR0917  a request, its target, and what is known b
     source_issuer: str,
     traits: Traits,
     ledger: Ledger,
-    recalled: Callable[[Arguments], Beginning] = lambda _: NOTHING,
+    prefix_of: Callable[[Arguments], Prefix] = lambda _: NO_PREFIX,
     links: Links | None = None,
+    tool_set: ToolSet | None = None,
+    tools_cache: ToolsCache | None = None,
 ) -> tuple[Request, Undo]:
     """Return `request` as `traits` can take it, and how to undo that in the reply.
 
-    A beginning of its history that was translated by itself is `recalled`, and not looked at again.
+    `prefix_of` returns the beginning of its history that is translated already; that is not looked at again.
     """
     said = in_words(request, source_issuer, traits, ledger) if traits.text_calls else None
     request = said.request if said is not None else request
-    fitting = Fitting(traits, ledger, source_issuer, most_tokens(request.sampling, traits), links=links)
-    settled = settle(request, fitting)
-    messages = request.messages
-    beginning = recalled(fitting.retold())
-    if beginning.messages:
-        ledger.go_on(beginning.once, beginning.losses)
-        fitting.names.update(beginning.names)
-        messages = (*messages[: leading_systems(messages)], *messages[beginning.end_in(messages) :])
-    turns = history_fitted(messages, settled, fitting, begins=not beginning.messages)
-    thinking = thinking_in(turns, settled.thinking, request, ledger)
-    asked = structs.replace(request, messages=turns, written=beginning.written)
-    undo = said.undo if said is not None else None
-    return frame_fitted(asked, settled, thinking, fitting), undo or fitting.undo()
-
-
-class Settled(Struct, frozen=True):
-    """What is settled of a request before its history is looked at."""
-
-    identity: dict[str, Any]
-    thinking: Thinking | None
-    tools: tuple[Tool | NativeTool, ...]
-    choice: ToolChoice | None
-    output: OutputFormat | None
-
-
-def settle(request: Request, fitting: Fitting) -> Settled:
-    """Fit what has a say in how the history is fitted."""
-    traits, ledger = fitting.traits, fitting.ledger
+    fitting = Fitting(
+        traits,
+        ledger,
+        source_issuer,
+        most_tokens(request.sampling, traits),
+        links=links,
+        tool_set=tool_set,
+        tools_cache=tools_cache,
+    )
     if not traits.function_tools and any(isinstance(tool, Tool) for tool in request.tools):
         raise Problem("unsupported", "this model takes tools only on OpenAI's Responses", where=ledger.place("tools"))
     identity = fit_identity(request, fitting)
@@ -87,35 +61,43 @@ def settle(request: Request, fitting: Fitting) -> Settled:
     # Claude's manual thinking and a forced tool exclude each other.
     fitting.forced = traits.forced_choice and not (thinking is not None and thinking.mode == "enabled")
     tools, choice = fit_tools(request, fitting)
-    return Settled(identity, thinking, tools, choice, fit_output(request, fitting))
-
-
-def history_fitted(
-    messages: tuple[Message, ...], settled: Settled, fitting: Fitting, *, begins: bool
-) -> tuple[Message, ...]:
-    """Return the history, or what is not known of it, as the target takes it beside what is settled."""
-    traits, ledger = fitting.traits, fitting.ledger
-    turns = fitted_turns(messages, fitting, begins=begins)
-    if fitting.links is not None:
-        fitting.links.require()
-    if settled.output is not None and not traits.prefill_formatted:
+    output = fit_output(request, fitting)
+    messages = request.messages
+    prefix = prefix_of(fitting.retold() if fitting.arguments else fitting.arguments)
+    if prefix.messages:
+        ledger.go_on(prefix.once, prefix.losses)
+        fitting.names.update(prefix.names)
+        fitting.runs, fitting.unnamed = prefix.runs, prefix.unnamed
+        messages = (*messages[: leading_systems(messages)], *messages[prefix.end_in(messages) :])
+    turns = fitted_turns(messages, fitting, begins=not prefix.messages)
+    if links is not None:
+        links.require()
+    if output is not None and not traits.prefill_formatted:
         turns = tuple(answered(list(turns), ledger))
-    return fit_marks(turns, traits, ledger) if fitting.marked else turns
-
-
-def frame_fitted(request: Request, settled: Settled, thinking: Thinking | None, fitting: Fitting) -> Request:
-    """Return all but the history as the target takes it, thinking as the history lets it stand."""
-    return structs.replace(
-        request,
-        tools=settled.tools,
-        tool_choice=settled.choice,
+    if fitting.marked:
+        turns = fit_marks(turns, traits, ledger)
+    thinking = thinking_in(turns, thinking, request, ledger)
+    adapted = Request(
+        model=request.model,
+        messages=turns,
+        tools=tools,
+        tool_choice=choice,
         sampling=fit_sampling(request.sampling, fitting, thinking),
         thinking=thinking,
-        output=settled.output,
-        extras=_extras(request, settled.tools, fitting),
-        spelling=frozenset(),
-        **settled.identity,
+        output=output,
+        verbosity=request.verbosity,
+        stream=request.stream,
+        candidates=request.candidates,
+        continues=request.continues,
+        references=request.references,
+        user=request.user,
+        metadata=request.metadata,
+        extras=_extras(request, tools, fitting),
+        written=prefix.written,
+        written_tools=fitting.written_tools,
     )
+    undo = said.undo if said is not None else None
+    return structs.replace(adapted, **identity) if identity else adapted, undo or fitting.undo()
 
 
 def fitted_turns(messages: tuple[Message, ...], fitting: Fitting, *, begins: bool) -> tuple[Message, ...]:
@@ -123,7 +105,7 @@ def fitted_turns(messages: tuple[Message, ...], fitting: Fitting, *, begins: boo
     traits, ledger = fitting.traits, fitting.ledger
     if carry.has_envelope(messages):
         messages = carry.restored(carry.rejoined(messages, fitting))
-    fitted = paired(fit_messages(messages, fitting), traits, ledger)
+    fitted = paired(fit_messages(messages, fitting), traits, ledger, runs=fitting.runs, unnamed=fitting.unnamed)
     return arranged(_instructed(fitted, fitting), traits, ledger, begins=begins)
 
 

@@ -60,6 +60,8 @@ def _system_in_place(messages: list[Message], traits: Traits, ledger: Ledger) ->
     if traits.later_system and not traits.system_before_answer:
         return messages
     leading = end = leading_systems(messages)
+    if not any(message.role == "system" for message in messages[leading:]):
+        return messages
     placed = messages[:leading]
     for is_system, run in groupby(messages[leading:], key=lambda message: message.role == "system"):
         group = list(run)

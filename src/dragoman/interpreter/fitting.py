@@ -9,11 +9,9 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.links import Links
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.notes import Note
+from dragoman.interpreter.tools_cache import Arguments, ToolsCache, ToolSet
 
 NO_LIMIT = 1 << 30
-Arguments = dict[str, tuple[ArgumentUndo, ...]]
-"""How values were changed to fit the tools' schemas, by the tools' full names, in the order they were changed."""
-
 KEPT_ELSEWHERE = "only the server of its own vendor keeps what this refers to: send that itself"
 """Why a request is refused that is not whole without what it refers to."""
 
@@ -74,6 +72,14 @@ class Fitting(Struct):
     """What was fetched for links; None where nobody fetches."""
     instructions: list[str] = field(default_factory=list[str])
     """What the target has no field for and is asked for in words."""
+    tool_set: ToolSet | None = None
+    """The request's tools as the cache has them; None for those that did not come as one array."""
+    tools_cache: ToolsCache | None = None
+    written_tools: bytes = b""
+    """The adapted tools as the target's dialect writes them, if the cache knows that."""
+    runs: int = 0
+    unnamed: int = 0
+    """How many runs of the model's messages, and calls without an id, came before these messages."""
 
     def name(self, name: str, namespace: str = "") -> str:
         """Return what the target calls the tool, and remember it for the way back."""

@@ -34,8 +34,8 @@ class _Entry(Struct, frozen=True, gc=False):
     below: bool
 
 
-Booked = dict[_Entry, None]
-"""Losses as they were booked, before their places are worked out."""
+Entries = tuple[_Entry, ...]
+"""Losses whose places are worked out, ready for another ledger over the same document."""
 
 
 class Ledger:
@@ -56,7 +56,7 @@ class Ledger:
         """Places are booked as they stand in the document, or there is none: what is known need not be looked up."""
         self.once = once
         """What is told once for a whole document, and was."""
-        self._entries: Booked = {}
+        self._entries: dict[_Entry, None] = {}
         self._before: tuple[Loss, ...] = ()
 
     def __len__(self) -> int:
@@ -67,20 +67,20 @@ class Ledger:
         self.once |= once
         self._before = losses
 
-    def booked(self) -> Booked:
-        """Return what was booked so far, in its order."""
-        return self._entries.copy()
+    def fork(self) -> "Ledger":
+        """Return an empty ledger over the same document."""
+        return Ledger(self.pointers, self._text, exact=self._exact)
 
-    def put_amid(self, before: Booked, after: Booked) -> None:
-        """Let what was booked so far stand between what was booked elsewhere of the same document."""
-        self._entries = {**before, **self._entries, **after}
-
-    def looks_into(self, member: str) -> bool:
-        """Tell whether something was booked of which the top-level `member` of the document may be a part."""
-        places = ("", f"/{member}")
-        return any(
-            place in places or place.startswith(f"/{member}/") for entry in self._entries for place in entry.candidates
+    def entries(self) -> Entries:
+        """Return what was reported so far, with the places it has in the document."""
+        return tuple(
+            _Entry(tuple(self._resolve(entry)), entry.what, entry.dropped, below=False) if entry.below else entry
+            for entry in self._entries
         )
+
+    def add(self, entries: Entries) -> None:
+        """Report what another ledger has reported."""
+        self._entries.update(dict.fromkeys(entries))
 
     def dropped(self, where: str, what: str) -> None:
         """Everything at and below `where` is gone."""

@@ -42,7 +42,7 @@ class Links:
 
     def __init__(self, known: Mapping[str, Fetched] | None = None, *, taken: bool = True) -> None:
         self._known = known or {}
-        self._taken = taken
+        self.taken = taken
         self.missing: dict[str, Wanted] = {}
 
     def of(self, part: Media, traits: Traits) -> Fetched | None:
@@ -51,7 +51,7 @@ class Links:
         if not isinstance(source, Link) or not source.url.lower().startswith(_WEB) or part.kind not in traits.media:
             return None
         scheme = source.url.partition(":")[0].lower()
-        if self._taken and part.kind in traits.link_kinds and scheme in traits.link_schemes:
+        if self.taken and part.kind in traits.link_kinds and scheme in traits.link_schemes:
             return None
         found = self._known.get(source.url)
         if found is None:

@@ -18,9 +18,14 @@ from dragoman.interpreter.ledger import Ledger
 MISSING = "no result: the call was interrupted"
 
 
-def paired(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
-    """Return the history with calls and results in pairs; book every repair."""
-    return messages if _in_order(messages) else _Repair(traits, ledger).run(messages)
+def paired(
+    messages: list[Message], traits: Traits, ledger: Ledger, *, runs: int = 0, unnamed: int = 0
+) -> list[Message]:
+    """Return the history with calls and results in pairs; book every repair.
+
+    Runs of the model's messages, and calls without an id, are counted on from those that came before.
+    """
+    return messages if _in_order(messages) else _Repair(traits, ledger, runs, unnamed).run(messages)
 
 
 def with_ids(messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -102,13 +107,14 @@ class _Slot(Struct):
 
 
 class _Repair:
-    def __init__(self, traits: Traits, ledger: Ledger) -> None:
+    def __init__(self, traits: Traits, ledger: Ledger, runs: int = 0, unnamed: int = 0) -> None:
+        self._runs = runs
         self._can_fail = traits.failed_results
         self._ledger = ledger
         self.slots: list[_Slot] = []
         self._by_run: dict[int, list[_Slot]] = {}
         self._by_id: dict[str, list[_Slot]] = {}
-        self._uses: dict[str, int] = {}
+        self._uses: dict[str, int] = {"": unnamed}
         self._orphans: set[int] = set()
 
     def run(self, messages: list[Message]) -> list[Message]:
@@ -127,7 +133,7 @@ class _Repair:
 
     def index(self, messages: Sequence[Message]) -> list[int]:
         """Find the slots and their results; return the run number of each message."""
-        run = 0
+        run = self._runs
         before = ""
         runs: list[int] = []
         for message in messages:

@@ -41,44 +41,47 @@ class Signer(Protocol):
         ...
 
 
-class Missing(Exception):  # noqa: N818  it says what they are
-    """Calls whose signatures must be looked up before a request can be translated."""
-
-    def __init__(self, ids: Sequence[str]) -> None:
-        super().__init__(ids)
-        self.ids = tuple(ids)
-
-
 def digest_of(name: str, arguments: str) -> str:
     """Return what a call says, in short: however its client lays the arguments out."""
     said = json.encode_sorted(json.decode(arguments)) if json.is_json(arguments) else arguments.encode()
     return sha256(name.encode() + b"\0" + said).hexdigest()[:32]
 
 
-def signed_again(messages: Sequence[Message], signer: Signer) -> dict[int, Message]:
-    """Return the messages, by their places, that get the signatures they came without."""
-    changed: dict[int, Message] = {}
-    missing: list[str] = []
+def unknown_ids(messages: Sequence[Message], signer: Signer) -> list[str]:
+    """Return the ids of calls without a signature that the signer must look up first."""
+    return [call.id for _, _, call in _unsigned(messages) if call.id and signer.of(call.id) is None]
+
+
+def sign_again(messages: tuple[Message, ...], signer: Signer) -> tuple[Message, ...]:
+    """Give calls the signatures that they came without, as far as the signer knows them."""
+    signed: dict[int, list[AnyPart]] = {}
+    for at, index, call in _unsigned(messages):
+        known = signer.of(call.id)
+        if known and (signature := known.get(digest_of(call.name, call.arguments))) is not None:
+            parts = signed.setdefault(at, list(messages[at].parts))
+            parts[index] = structs.replace(call, signature=signature)
+    if not signed:
+        return messages
+    return tuple(
+        [structs.replace(one, parts=tuple(signed[at])) if at in signed else one for at, one in enumerate(messages)]
+    )
+
+
+def _unsigned(messages: Sequence[Message]) -> list[tuple[int, int, ToolCall]]:
+    """Find the calls whose signature is neither on them nor carried by a thought before them."""
+    found: list[tuple[int, int, ToolCall]] = []
     is_carried = False
     for at, message in enumerate(messages):
         if message.role != "assistant":
             is_carried = False
             continue
-        parts = list(message.parts)
-        for index, part in enumerate(parts):
+        for index, part in enumerate(message.parts):
             if isinstance(part, Reasoning):
-                found = opened(part.signature) if part.signature is not None else None
-                is_carried = is_carried or (found is not None and found[1] == "call")
+                opened_signature = opened(part.signature) if part.signature is not None else None
+                is_carried = is_carried or (opened_signature is not None and opened_signature[1] == "call")
             elif isinstance(part, ToolCall) and part.signature is None and not is_carried:
-                known = signer.of(part.id)
-                if known is None:
-                    missing.append(part.id)
-                elif known and (signature := known.get(digest_of(part.name, part.arguments))) is not None:
-                    parts[index] = structs.replace(part, signature=signature)
-                    changed[at] = structs.replace(message, parts=tuple(parts))
-    if missing:
-        raise Missing(missing)
-    return changed
+                found.append((at, index, part))
+    return found
 
 
 class CallWatch:

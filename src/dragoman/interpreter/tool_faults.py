@@ -12,38 +12,22 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.native_tools import is_called
 from dragoman.interpreter.schemas.faults import Fault, schema_faults
 from dragoman.wire import json
-from dragoman.wire.memory import Memory
 
 CODE = "invalid_tool"
 _DESCRIBED = frozenset({"function", "parameters", "input_schema"})
 """Members by which a caller describes a tool of its own."""
 _MOST_LISTED = 100
-_MOST_KNOWN = 16384
-_FINE: Memory[bool] = Memory(64)
-_FINE_SCHEMAS: dict[int, None] = {}
-"""How schemas hash in which nothing is wrong: a conversation sends the same ones with every request."""
 AnyTool = Tool | NativeTool
 
 
-def are_fine(tools: tuple[AnyTool, ...]) -> bool:
-    """Tell whether nothing is wrong with the tools; the same ones, sent again, are not looked at again."""
-    if not tools or _FINE.get(tools):
-        return True
-    fine = not any(_of_tool(tool) for tool in tools) and not any(twice(tools))
-    return fine and _FINE.keep(fine, tools)
+def are_valid(tools: tuple[AnyTool, ...]) -> bool:
+    """Tell whether nothing is wrong with the tools."""
+    return not any(_of_tool(tool) for tool in tools) and not any(twice(tools))
 
 
-def unseen(tools: tuple[AnyTool, ...]) -> int:
-    """Count the bytes of schemas that must be looked at."""
-    if _FINE.get(tools):
-        return 0
-    return sum(
-        len(tool.parameters) for tool in tools if isinstance(tool, Tool) and tool.parameters and not _known(tool)
-    )
-
-
-def _known(tool: Tool) -> bool:
-    return hash((tool.parameters, tool.openapi)) in _FINE_SCHEMAS
+def schema_bytes(tools: tuple[AnyTool, ...]) -> int:
+    """Count the bytes of all schemas."""
+    return sum(len(tool.parameters) for tool in tools if isinstance(tool, Tool) and tool.parameters)
 
 
 def faults_in(tool: AnyTool, ledger: Ledger) -> list[Fault]:
@@ -57,12 +41,8 @@ def _of_tool(tool: AnyTool) -> list[tuple[str, str, bool]]:
     if isinstance(tool, NativeTool):
         return [("", "a tool of the caller's must be described as one", False)] if _is_halfway(tool) else []
     found = [] if tool.name.strip() else [("", "a tool has no name", False)]
-    if tool.parameters is not None and not _known(tool):
+    if tool.parameters is not None:
         wrong = schema_faults(tool.parameters, openapi=tool.openapi)
-        if not wrong:
-            if len(_FINE_SCHEMAS) >= _MOST_KNOWN:
-                _FINE_SCHEMAS.clear()
-            _FINE_SCHEMAS[hash((tool.parameters, tool.openapi))] = None
         found += [(at, words, True) for at, words in wrong]
     return found
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from dragoman.core.parts import ToolCall
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
-from dragoman.interpreter.fitting import Arguments, Fitting, full_name
+from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.fitting import Fitting, full_name
 from dragoman.interpreter.foreign import drop_extras
 from dragoman.interpreter.native_tools import counterpart, settings_of
-from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.from_openapi import to_json_schema
 from dragoman.interpreter.schemas.gemini_json import fit_gemini
 from dragoman.interpreter.schemas.openapi import to_openapi
@@ -19,8 +19,8 @@ from dragoman.interpreter.schemas.strict_subset import is_openai_strict
 from dragoman.interpreter.schemas.structured import to_anthropic_output, to_openai_strict
 from dragoman.interpreter.strict_room import StrictRoom
 from dragoman.interpreter.tool_choice import allowed, fit_choice, validated
+from dragoman.interpreter.tools_cache import AdaptedTools
 from dragoman.wire import json
-from dragoman.wire.memory import Memory
 
 AnyTool = Tool | NativeTool
 _SAYS_NOTHING = frozenset({"type", "properties", "required", "additionalProperties", "$schema"})
@@ -32,33 +32,45 @@ _FREE_TEXT = b'{"type":"object","properties":{"input":{"type":"string"}},"requir
 def fit_tools(request: Request, fitting: Fitting) -> tuple[tuple[AnyTool, ...], ToolChoice | None]:
     """Return the tools and the choice as the target takes them."""
     tools = _held_to_schemas(allowed(request, fitting), request.tool_choice, fitting)
-    fitted = _fit_all(tools, fitting)
-    if fitting.traits.strict_by_mode and any(isinstance(tool, Tool) and _is_held(tool) for tool in tools):
-        fitting.validated = True
-        _book_mode(tools, fitting)
-    choice = validated(fit_choice(request, fitted, fitting), fitting)
-    if not fitted and fitting.traits.stub_tools:
+    adapted = _adapted(tools, fitting)
+    fitting.names.update(adapted.names)
+    fitting.arguments.update(adapted.arguments)
+    fitting.custom.update(adapted.custom)
+    fitting.validated = fitting.validated or adapted.validated
+    fitting.ledger.add(adapted.losses)
+    choice = validated(fit_choice(request, adapted.tools, fitting), fitting)
+    if not adapted.tools and fitting.traits.stub_tools:
         stubs = tuple(_stubs(request.messages, fitting))
         return stubs, ToolChoice(mode="none") if stubs else None
-    return fitted, choice
+    fitting.written_tools = adapted.written
+    return adapted.tools, choice
 
 
-def _fit_all(tools: tuple[AnyTool, ...], fitting: Fitting) -> tuple[AnyTool, ...]:
-    """Fit every tool; the same ones, sent again, are not looked at again."""
-    known = _MADE_OF_ALL.get(tools, fitting.traits)
-    if known is not None and known.source_issuer == fitting.source_issuer:
-        fitting.names.update(known.names)
-        fitting.arguments.update(known.arguments)
-        return known.tools
-    booked, names, arguments = len(fitting.ledger), fitting.names, fitting.arguments
-    fitting.names, fitting.arguments = {}, {}
-    distinct = _once_each(tools, fitting)
-    fitted = tuple(_once_each(_beside_native(_fit_each(distinct, fitting), fitting), fitting))
-    if len(fitting.ledger) == booked and not fitting.custom:
-        made = _MadeOfAll(fitted, fitting.source_issuer, fitting.names, fitting.arguments)
-        _MADE_OF_ALL.keep(made, tools, fitting.traits)
-    fitting.names, fitting.arguments = {**names, **fitting.names}, {**arguments, **fitting.arguments}
-    return fitted
+def _adapted(tools: tuple[AnyTool, ...], fitting: Fitting) -> AdaptedTools:
+    """Return the tools as the target takes them: from the cache, if they are all the tools of the request."""
+    tool_set, cache = fitting.tool_set, fitting.tools_cache
+    if tool_set is None or cache is None or tools is not tool_set.tools:
+        return adapt_tools(tools, fitting)
+    found = tool_set.find(fitting.traits)
+    if found is None:
+        found = adapt_tools(tools, fitting)
+        written = json.encode(dialect_named(fitting.traits.dialect).write_tools(found.tools)) if found.tools else b""
+        found = structs.replace(found, written=written)
+        cache.keep(tool_set, found)
+    return found
+
+
+def adapt_tools(tools: tuple[AnyTool, ...], fitting: Fitting) -> AdaptedTools:
+    """Adapt tools to a target, whatever the rest of the request says."""
+    traits = fitting.traits
+    own = Fitting(traits, fitting.ledger.fork(), fitting.source_issuer)
+    distinct = _once_each(tools, own)
+    adapted = tuple(_once_each(_beside_native(_fit_each(distinct, own), own), own))
+    held = traits.strict_by_mode and any(isinstance(tool, Tool) and _is_held(tool) for tool in tools)
+    if held:
+        _book_mode(tools, own)
+    custom = frozenset(own.custom)
+    return AdaptedTools(traits, adapted, own.names, own.arguments, custom, held, own.ledger.entries())
 
 
 def _fit_each(tools: Iterable[AnyTool], fitting: Fitting) -> list[AnyTool]:
@@ -166,47 +178,8 @@ def _once_each(tools: Iterable[AnyTool], fitting: Fitting) -> list[AnyTool]:
     return kept
 
 
-class _Made(Struct, frozen=True):
-    """What became of a tool for one target, from one vendor, where nothing had to be booked."""
-
-    tool: Tool
-    source_issuer: str
-    name: tuple[str, str] | None
-    arguments: tuple[ArgumentUndo, ...]
-
-
-class _MadeOfAll(Struct, frozen=True):
-    """What became of all tools of a request, where nothing had to be booked."""
-
-    tools: tuple[AnyTool, ...]
-    source_issuer: str
-    names: dict[str, tuple[str, str]]
-    arguments: Arguments
-
-
-_MADE: Memory[_Made] = Memory()
-_MADE_OF_ALL: Memory[_MadeOfAll] = Memory(64)
-
-
 def _fit_tool(tool: Tool, fitting: Fitting, strict_allowed: bool) -> Tool:
-    """Fit one tool; one that was fitted before is the same object, and is not fitted again."""
-    made = _MADE.get(tool, fitting.traits) if strict_allowed else None
-    if made is not None and made.source_issuer == fitting.source_issuer:
-        if made.name is not None:
-            fitting.names[made.tool.name] = made.name
-        if made.arguments:
-            fitting.arguments[full_name(tool.name, tool.namespace)] = made.arguments
-        return made.tool
-    booked = len(fitting.ledger)
-    fitted = _fit_tool_anew(tool, fitting, strict_allowed)
-    if strict_allowed and len(fitting.ledger) == booked and fitted.form == tool.form:
-        name = fitting.names.get(fitted.name)
-        arguments = fitting.arguments.get(full_name(tool.name, tool.namespace), ())
-        _MADE.keep(_Made(fitted, fitting.source_issuer, name, arguments), tool, fitting.traits)
-    return fitted
-
-
-def _fit_tool_anew(tool: Tool, fitting: Fitting, strict_allowed: bool) -> Tool:
+    """Adapt one tool; it may be strict if there is room for that."""
     traits = fitting.traits
     drop_extras(tool, fitting)
     if tool.cache is not None:

@@ -57,11 +57,6 @@ def all_faults(call: Call, dialect: Dialect) -> list[Fault]:
     return [*((found[0] if found else where, words) for found, where, words in exact), *twice(tuple(tools))]
 
 
-def unreadable(call: Call, dialect: Dialect) -> list[Fault]:
-    """Return what of the tools of a request cannot be read at all."""
-    return [(alone.place(at), words) for alone in _each(call.body, dialect) for at, words in _read(alone, dialect)[0]]
-
-
 def _each(body: bytes, dialect: Dialect) -> Iterator[_Alone]:
     for candidate in dialect.pointers["tools"]:
         found = lookup(body, candidate)

@@ -3,9 +3,10 @@
 The same dialect on both sides means the same bytes. Otherwise: parse, fit (losses are booked there), write.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from dragoman.core.problems import Problem
 from dragoman.core.traits import TextCalls
@@ -13,24 +14,32 @@ from dragoman.dialects.record import Call, Dialect, ErrorReply
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.cleaned import cleaned
 from dragoman.interpreter.faults import as_fault, is_envelope, losses_of
-from dragoman.interpreter.frames import Frames, translated_in_frame
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.links import Links
-from dragoman.interpreter.recall import Recall
+from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.signing import Signer
 from dragoman.interpreter.text_calls.translation import translated_in_words
-from dragoman.interpreter.translation import Asked, Translation, translated
+from dragoman.interpreter.tools_cache import ToolsCache
+from dragoman.interpreter.translation import Asked, Caches, ParsedRequest, Translation
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import spliced
 
-RECALL = Recall()
-"""What this process remembers of the long conversations that went through it."""
-FRAMES = Frames()
-"""What it remembers of what stands around the others."""
+CACHES = Caches(ToolsCache(), PrefixCache())
+"""What this process keeps of the requests that went through it."""
 
 
-def translate_request(  # noqa: PLR0913  a call, two dialects, and three independent wishes
+class PendingRequest(Struct, frozen=True):
+    """A request that is parsed, and can be translated when media is fetched for it."""
+
+    translate: Callable[[Links | None], Translation]
+    """Translate it, with the links that were fetched for it; raises `Unfetched` for those that must be fetched."""
+    unknown_ids: Sequence[str] = ()
+    """Calls that it takes for unsigned, and whose signatures nobody has looked up: if there are some, it must be parsed
+    anew."""
+
+
+def translate_request(  # noqa: PLR0913  a call, two dialects, and independent options
     call: Call,
     source: str,
     target: str,
@@ -45,21 +54,34 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and three indepen
     """Say a request of `source` in `target`, for `model` there (the caller's own name for it when empty).
 
     `form` names a variant of the target's envelope, such as Gemini's "code_assist". Strict refuses any loss. `signer`
-    is asked for signatures that the target demands and the caller did not bring; `Missing` if it must look them up.
-    With `links` media that the target does not fetch is replaced by what was fetched for it; `Unfetched` if it must be.
-    With `text_calls` the target has no tools of its own: they are told to it in words, and it calls them in its text.
+    is asked for signatures that the target demands and the caller did not bring. With `links` media that the target
+    does not fetch is replaced by what was fetched for it; `Unfetched` if it must be. With `text_calls` the target has
+    no tools of its own: they are told to it in words, and it calls them in its text.
     """
     here, there = dialect_named(source), dialect_named(target)
-    if text_calls:
-        told = translated_in_words(Asked(call, here, there, model, form, strict, None, links, text_calls))
-        if told is not None:
-            return told
-    if here is there and not form:
-        return _passed(call, here, model, strict=strict)
-    asked = Asked(call, here, there, model, form, strict, signer, links)
-    if here is there or form or len(call.body) >= 2 * RECALL.least:
-        return translated(asked, RECALL)
-    return translated_in_frame(asked, FRAMES, RECALL)
+    asked = Asked(call, here, there, model, form, strict, signer, links, text_calls)
+    return parse_request(asked).translate(links)
+
+
+def parse_request(asked: Asked, caches: Caches | None = None) -> PendingRequest:
+    """Parse a request, so that it can be translated as soon as all it needs is known."""
+    if asked.text_calls:
+        return PendingRequest(partial(_translate_in_words, asked))
+    if asked.here is asked.there and not asked.form:
+        return PendingRequest(partial(_pass_on, asked))
+    parsed = ParsedRequest(asked, caches or CACHES)
+    return PendingRequest(parsed.translate, parsed.unknown_ids)
+
+
+def _translate_in_words(asked: Asked, links: Links | None) -> Translation:
+    translation = translated_in_words(structs.replace(asked, links=links))
+    if translation is not None:
+        return translation
+    return parse_request(structs.replace(asked, text_calls="")).translate(links)
+
+
+def _pass_on(asked: Asked, _links: Links | None) -> Translation:
+    return _passed(asked.call, asked.here, asked.model, strict=asked.strict)
 
 
 def _passed(call: Call, dialect: Dialect, model: str, *, strict: bool) -> Translation:

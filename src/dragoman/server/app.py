@@ -12,7 +12,7 @@ from dragoman.gateway import passage
 from dragoman.gateway.agents.crew import HEADER
 from dragoman.gateway.ask import Ask, named_in
 from dragoman.gateway.counting import unwrapped, wrapped_count
-from dragoman.gateway.distinct import Distinct
+from dragoman.gateway.distinct import DistinctKeys, require_distinct
 from dragoman.gateway.flatten import flattened
 from dragoman.gateway.record import Record
 from dragoman.gateway.retries import client_may_retry
@@ -24,7 +24,7 @@ from dragoman.gateway.sessions.wanted import Wanted
 from dragoman.gateway.telling import headers_of, signed
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.message import JSON, Headers, Request
-from dragoman.interpreter.translate import FRAMES
+from dragoman.interpreter.translate import CACHES
 from dragoman.server.access import Access, Key
 from dragoman.server.connected import Connected
 from dragoman.server.endpoints import code_assist, mcp, models, passing, stored_paths
@@ -59,7 +59,7 @@ class App:
         self._background = Background(self._desk.store, self._relay, watch.observers, upstreams.carrier)
         self._strict = strict
         self._watch = watch
-        self._distinct = Distinct(FRAMES.outlines)
+        self._distinct = DistinctKeys(CACHES)
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -129,10 +129,10 @@ class App:
                 told = await models.told(self._relay.catalogue, path.model, key.allows, record.dialect, request.query)
                 await exchange.send(200, headers_of(record, JSON), told)
             case "kept":
-                self._distinct.require(request.body, "")
+                require_distinct(request.body)
                 await stored_paths.answer(self._background, path, key.name, exchange)
             case "assist":
-                self._distinct.require(request.body, "")
+                require_distinct(request.body)
                 told = await code_assist.told(path.name, request.body, self._relay.catalogue, key.allows)
                 await exchange.send(200, headers_of(record, JSON), told)
             case "other" if path.other is not None:
@@ -234,15 +234,15 @@ class App:
 
     def _asked(self, request: Request, path: Path, key: Key) -> tuple[Ask, Wanted | None]:
         wanted = None
-        looked = self._distinct.require(request.body, dialect_named(path.dialect).history)
+        self._distinct.require(request.body, dialect_named(path.dialect))
         if path.in_session:
             call, wanted = native_call(request.body)
         elif path.in_url:
-            call = Call(request.body, path.model, path.stream, outline=looked.outline)
+            call = Call(request.body, path.model, path.stream)
         elif path.wrapped and path.operation == "count":
             call = wrapped_count(request.body)
         else:
-            call = named_in(request.body, looked)
+            call = named_in(request.body)
             if path.wrapped:
                 call = Call(request.body, call.model, path.stream)
             elif path.flat:

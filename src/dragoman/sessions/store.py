@@ -29,6 +29,11 @@ from dragoman.sessions.values import Conversation, History, Turn
 _AT_ONCE = 64
 """Names that are looked up with one statement."""
 _ASIDES = "SELECT call, body FROM asides WHERE owner = ? AND call IN (" + ", ".join("?" * _AT_ONCE) + ")"  # noqa: S608
+_SIGNATURES = (
+    "SELECT call, digest, issuer, value FROM signatures WHERE owner = ? AND call IN ("  # noqa: S608
+    + ", ".join("?" * _AT_ONCE)
+    + ")"
+)
 _OLD = (
     "SELECT key FROM turns WHERE created < ? "
     "AND NOT EXISTS (SELECT 1 FROM turns AS later WHERE later.parent = turns.key) LIMIT 200"
@@ -214,13 +219,11 @@ class Store:
         """Return what is known of calls by their ids: issuer and value, by the digest of what the call says."""
 
         def look(cursor: Cursor) -> dict[str, dict[str, tuple[str, str]]]:
-            statement = "SELECT digest, issuer, value FROM signatures WHERE owner = ? AND call = ?"
-            found = {call: cursor.rows(statement, owner, call) for call in calls}
-            return {
-                call: {digest: (issuer, value) for digest, issuer, value in rows}
-                for call, rows in found.items()
-                if rows
-            }
+            found: dict[str, dict[str, tuple[str, str]]] = {}
+            for some in _groups(calls):
+                for call, digest, issuer, value in cursor.rows(_SIGNATURES, owner, *some):
+                    found.setdefault(call, {})[digest] = (issuer, value)
+            return found
 
         return await self._engine.read(look)
 
@@ -238,14 +241,15 @@ class Store:
         """Return what is kept under the ids of calls."""
 
         def look(cursor: Cursor) -> dict[str, bytes]:
-            found: dict[str, bytes] = {}
-            for at in range(0, len(calls), _AT_ONCE):
-                some = calls[at : at + _AT_ONCE]
-                filled = (*some, *[""] * (_AT_ONCE - len(some)))
-                found |= {call: bytes(body) for call, body in cursor.rows(_ASIDES, owner, *filled)}
-            return found
+            return {call: bytes(body) for some in _groups(calls) for call, body in cursor.rows(_ASIDES, owner, *some)}
 
         return await self._engine.read(look)
+
+
+def _groups(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return names in groups of one size, so that one prepared statement serves them all; no name is empty."""
+    filled = [*names, *[""] * (-len(names) % _AT_ONCE)]
+    return [tuple(filled[at : at + _AT_ONCE]) for at in range(0, len(filled), _AT_ONCE)]
 
 
 def _forget_old(cursor: Cursor, limit: int) -> int:

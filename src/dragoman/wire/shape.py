@@ -166,6 +166,14 @@ class Shape(Generic[T]):
         sifted = _sift(bytes(body), self._plan, where, unread)
         return json.decode_with(self._fast, sifted), unread or None
 
+    def read_at(self, raw: bytes | Raw, where: str) -> tuple[T, dict[str, bytes]]:
+        """Decode a value that stands alone at `where`; its unread members come by pointer relative to it."""
+        try:
+            value, unread = self.read(raw)
+        except json.Malformed as error:
+            raise json.Malformed(error.message, where + error.where) from None
+        return value, {} if unread is None else unread.rest()
+
 
 def _sift(raw: bytes, plan: _Plan, where: str, unread: Unread) -> bytes:
     """Return `raw` without the members nobody reads; note those in `unread`."""

@@ -2,10 +2,11 @@
 
 from dragoman.dialects.chat.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.chat.plain_reply import read_plain
-from dragoman.dialects.chat.request import parse_request, read_history, render_request, write_history
+from dragoman.dialects.chat.request import parse_request, render_request
 from dragoman.dialects.chat.response import build_response, parse_response
 from dragoman.dialects.chat.stream_decode import ChatDecoder
 from dragoman.dialects.chat.stream_encode import ChatEncoder
+from dragoman.dialects.chat.tools import read_tools, write_tools
 from dragoman.dialects.chat.turns import TURNS
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Dialect, Holds
@@ -79,9 +80,9 @@ DIALECT = Dialect(
     },
     finish_words=frozenset({"stop", "length", "tool_calls", "function_call", "content_filter"}),
     parse_request=parse_request,
-    read_history=read_history,
     render_request=render_request,
-    write_history=write_history,
+    read_tools=read_tools,
+    write_tools=write_tools,
     parse_response=parse_response,
     read_plain=read_plain,
     build_response=build_response,

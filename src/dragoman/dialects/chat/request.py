@@ -11,21 +11,20 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from dragoman.core.problems import Problem
-from dragoman.core.request import EFFORTS, Message, OutputFormat, Request, Sampling, Thinking, leading_systems
+from dragoman.core.request import EFFORTS, OutputFormat, Request, Sampling, Thinking, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import own_extras
 from dragoman.dialects.chat import wire
 from dragoman.dialects.chat.messages import Written, read_messages, write_message
 from dragoman.dialects.chat.parts import extras_at, known_extras, whole_again
 from dragoman.dialects.chat.tools import (
-    is_legacy_tool,
     read_choice,
     read_legacy_function,
     read_tools,
     write_choice,
-    write_tool,
+    write_tools,
 )
-from dragoman.dialects.record import Call
+from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire.json import Malformed, encode, graft
 from dragoman.wire.shape import Unread
 
@@ -38,17 +37,17 @@ _USER_WORDS = ("safety_identifier", "user")
 MODEL_IN_URL = "model in url"
 
 
-def parse_request(call: Call) -> Request:
+def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_tools) -> Request:
     """Read a request."""
     try:
         body, unread = wire.REQUEST.read(call.body)
         raw_tools = wire.present(body.tools)
-        tools = read_tools(raw_tools) if raw_tools is not None else ()
+        tools = read_tools(raw_tools, "/tools") if raw_tools is not None else ()
     except Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
     spelling: set[str] = set()
     extras: dict[str, bytes] = {}
-    messages = read_messages(body.messages, unread, call.known)
+    messages = read_messages(body.messages, unread, first)
     legacy = [
         read_legacy_function(function, f"/functions/{index}", unread)
         for index, function in enumerate(body.functions or ())
@@ -85,16 +84,6 @@ def parse_request(call: Call) -> Request:
         extras=known_extras(extras),
         spelling=frozenset(spelling),
     )
-
-
-def read_history(array: bytes, known: int) -> tuple[Message, ...] | None:
-    """Read messages alone, the first of which is number `known`; None if something is wrong with them, or nobody's."""
-    try:
-        messages, unread = wire.MESSAGES.read(array, "/messages")
-        read = read_messages(messages, unread, known)
-    except (Malformed, Problem):
-        return None
-    return None if unread is not None and unread.rest() else read
 
 
 def _read_sampling(body: wire.Request, spelling: set[str], extras: dict[str, bytes]) -> Sampling:
@@ -209,11 +198,6 @@ def render_request(request: Request, traits: Traits) -> Call:
     return Call(encoded, request.model, request.stream)
 
 
-def write_history(messages: tuple[Message, ...]) -> bytes:
-    """Write the messages alone."""
-    return encode({"messages": [item for message in messages for item in write_message(message)]})
-
-
 def _write_messages(request: Request) -> list[Written]:
     split = leading_systems(request.messages)
     messages = [item for message in request.messages[:split] for item in write_message(message)]
@@ -224,13 +208,15 @@ def _write_messages(request: Request) -> list[Written]:
 
 
 def _write_tools(request: Request, body: dict[str, Any]) -> None:
+    if request.written_tools:
+        body["tools"] = Raw(request.written_tools)
+        return
     if not request.tools and not request.spelling:
         return
     for word, legacy in (("tools", False), ("functions", True)):
-        written = [write_tool(tool) for tool in request.tools if is_legacy_tool(tool) is legacy]
-        told = [tool for tool in written if tool is not None]
-        if told or f"{word} []" in request.spelling:
-            body[word] = told
+        written = write_tools(request.tools, legacy=legacy)
+        if written or f"{word} []" in request.spelling:
+            body[word] = written
 
 
 def _write_sampling(request: Request, traits: Traits, body: dict[str, Any]) -> None:

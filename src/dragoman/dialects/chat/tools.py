@@ -5,7 +5,7 @@ for an empty description, "format" for a custom tool that says its text is free.
 (Mistral's word for required), "custom", "untyped" or "function_call" (the legacy field).
 """
 
-from functools import lru_cache
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Raw
@@ -19,29 +19,21 @@ from dragoman.dialects.chat.words import spelled, words_of
 from dragoman.wire.json import Malformed, decode, encode
 from dragoman.wire.shape import Unread
 
-_LARGEST_REMEMBERED = 1024 * 1024
 _MODES = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
 
 
-def read_tools(raw: bytes) -> tuple[Tool | NativeTool, ...]:
-    """Read all tools. A conversation sends the same ones with every request: the same bytes are read once."""
-    return _remembered_tools(raw) if len(raw) <= _LARGEST_REMEMBERED else _read_tools(raw)
-
-
-def _read_tools(raw: bytes) -> tuple[Tool | NativeTool, ...]:
+def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
+    """Read the array of tools that stands at `where`."""
     try:
         tools, unread = wire.TOOLS.read(raw)
     except Malformed as error:
-        raise Malformed(error.message, f"/tools{error.where}") from None
-    return tuple([_read_tool(tool, index, unread) for index, tool in enumerate(tools or ())])
+        raise Malformed(error.message, where + error.where) from None
+    return tuple([_read_tool(tool, index, where, unread) for index, tool in enumerate(tools or ())])
 
 
-_remembered_tools = lru_cache(maxsize=64)(_read_tools)
-
-
-def _read_tool(tool: wire.Tool, index: int, unread: Unread | None) -> Tool | NativeTool:
+def _read_tool(tool: wire.Tool, index: int, above: str, unread: Unread | None) -> Tool | NativeTool:
     """Read one tool; a kind nobody knows is the vendor's own."""
-    where = f"/tools/{index}"
+    where = f"{above}/{index}"
     extras = extras_at(unread, f"/{index}")
     if tool.function is not None and tool.type in (None, "function"):
         return _read_function(tool.function, where, "" if tool.type else "untyped", extras)
@@ -87,8 +79,13 @@ def _read_custom(custom: wire.Custom, where: str, extras: Any) -> Tool:
     )
 
 
-def write_tool(tool: Tool | NativeTool) -> dict[str, Any] | Raw | None:
-    """Write one tool; None for another vendor's own."""
+def write_tools(tools: Iterable[Tool | NativeTool], *, legacy: bool = False) -> list[dict[str, Any] | Raw]:
+    """Write the tools of the array `tools`, or those of the legacy array `functions`; none of another vendor's own."""
+    written = [_write_tool(tool) for tool in tools if _is_legacy(tool) is legacy]
+    return [tool for tool in written if tool is not None]
+
+
+def _write_tool(tool: Tool | NativeTool) -> dict[str, Any] | Raw | None:
     if isinstance(tool, NativeTool):
         return Raw(tool.raw) if tool.dialect == NAME else None
     about: dict[str, Any] = {"name": tool.name}
@@ -217,6 +214,6 @@ def _named(name: str, kind: str) -> dict[str, Any]:
     return {"type": kind, kind: {"name": name}}
 
 
-def is_legacy_tool(tool: Tool | NativeTool) -> bool:
+def _is_legacy(tool: Tool | NativeTool) -> bool:
     """Tell whether a tool came in the legacy field."""
     return isinstance(tool, Tool) and "functions" in words_of(tool.spelling)

@@ -323,5 +323,4 @@ class Request(Wire):
 
 
 REQUEST: Shape[Request] = Shape(Request)
-MESSAGES: Shape[list[Message]] = Shape(list[Message])
 TOOLS: Shape[list[Tool] | None] = Shape(list[Tool] | None)

@@ -3,9 +3,10 @@
 from dragoman.dialects.gemini.code_assist import is_wrapped, unwrap_request
 from dragoman.dialects.gemini.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.gemini.plain_reply import read_plain
-from dragoman.dialects.gemini.request import parse_request, render_request, write_history
+from dragoman.dialects.gemini.request import parse_request, render_request
 from dragoman.dialects.gemini.response import build_response, parse_response
 from dragoman.dialects.gemini.stream import decoder, encoder
+from dragoman.dialects.gemini.tools import read_tools, write_tools
 from dragoman.dialects.gemini.turns import TURNS
 from dragoman.dialects.gemini.wire import ISSUER, NAME
 from dragoman.dialects.record import Count, Dialect, Holds
@@ -80,7 +81,8 @@ DIALECT = Dialect(
     finish_words=frozenset({"STOP", "MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL"}),
     parse_request=parse_request,
     render_request=render_request,
-    write_history=write_history,
+    read_tools=read_tools,
+    write_tools=write_tools,
     parse_response=parse_response,
     read_plain=read_plain,
     build_response=build_response,

@@ -188,19 +188,8 @@ def _kind(mime_type: str, source: Inline | Link | Stored) -> MediaKind:
 
 def write_part(part: AnyPart) -> Written | None:
     """Return what stands for `part` on the wire, or None for what cannot be said."""
-    if part.extras is None and not part.spelling:
-        # The forms that make up a long history, without a detour.
-        match part:
-            case Text(text=text, signature=None):
-                return {"text": text}
-            case ToolCall(id=call_id, name=name, arguments=arguments, signature=signature) if call_id and arguments:
-                call = {"functionCall": {"id": call_id, "name": name, "args": Raw(arguments.encode())}}
-                return call if signature is None else {**call, "thoughtSignature": signature.value}
-            case ToolResult(call_id=call_id, name=name, content=(Text(text=text),), signature=None) if call_id:
-                word = "error" if part.failed else "output"
-                return {"functionResponse": {"id": call_id, "name": name, "response": {word: _structured(text)}}}
-            case _:
-                pass
+    if part.extras is None and not part.spelling and (written := _write_common(part)) is not None:
+        return written
     if isinstance(part, Opaque):
         return Raw(part.raw) if part.dialect == NAME else None
     written = _write_content(part)
@@ -212,6 +201,25 @@ def write_part(part: AnyPart) -> Written | None:
         written.thought = False
     fields = own_extras(part, NAME)
     return Raw(json.graft(json.encode(written), fields)) if fields else written
+
+
+def _write_common(part: AnyPart) -> dict[str, Any] | None:
+    """Write the forms that make up a long history: text, calls, results that are one text; None for any other."""
+    signature = part.signature
+    if isinstance(part, Text):
+        return {"text": part.text} if signature is None else None
+    if isinstance(part, ToolCall) and part.arguments:
+        call: dict[str, Any] = {"id": part.id} if part.id else {}
+        call["name"], call["args"] = part.name, Raw(part.arguments.encode())
+        return {"functionCall": call, **({} if signature is None else {"thoughtSignature": signature.value})}
+    if isinstance(part, ToolResult) and len(part.content) == 1 and signature is None:
+        only = part.content[0]
+        if isinstance(only, Text):
+            result: dict[str, Any] = {"id": part.call_id} if part.call_id else {}
+            result["name"] = part.name
+            result["response"] = {"error" if part.failed else "output": _structured(only.text)}
+            return {"functionResponse": result}
+    return None
 
 
 def _write_content(part: AnyPart) -> Part | None:

@@ -8,7 +8,7 @@ restored; the legacy roles `function` and `tool`, and `MODE_UNSPECIFIED`, are re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from dragoman.core.parts import AnyPart, Text, ToolResult
 from dragoman.core.problems import Problem
@@ -19,7 +19,7 @@ from dragoman.dialects.gemini import code_assist, settings, wire
 from dragoman.dialects.gemini.parts import read_part, write_part
 from dragoman.dialects.gemini.tools import read_choice, read_tools, write_choice, write_tools
 from dragoman.dialects.gemini.wire import NAME, REQUEST, GenerateContentRequest, Leftovers, Part, given
-from dragoman.dialects.record import Call
+from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire import json
 from dragoman.wire.shape import Unread
 
@@ -45,23 +45,36 @@ _ROLES: dict[str | None, Role] = {
 }
 
 
-def parse_request(call: Call) -> Request:
+def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_tools) -> Request:
     """Read a request, in Code Assist's envelope or without it."""
     try:
         body, unread = REQUEST.read(call.body)
         inner = given(body.request)
-        if inner is None:
-            return _read_request(body, unread, call)
-        if body.contents is None:
-            return _read_enveloped(inner, unread, call)
+        if inner is not None and body.contents is None:
+            return _read_enveloped(inner, unread, call, read_tools)
+        if inner is not None:
+            unread = unread or Unread()
+            unread.add("/request", inner)
+        return _read_request(_Read(body, unread, call, first=first), read_tools)
     except json.Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
-    unread = unread or Unread()
-    unread.add("/request", inner)
-    return _read_request(body, unread, call)
 
 
-def _read_enveloped(inner: bytes, envelope: Unread | None, call: Call) -> Request:
+class _Read(Struct, frozen=True):
+    """A request that is decoded, and where it stood."""
+
+    body: GenerateContentRequest
+    unread: Unread | None
+    call: Call
+    first: int = 0
+    """The number of the first message that the body holds."""
+    prefix: str = ""
+    """Where the request stands in the document, if that is Code Assist's envelope."""
+    outer: dict[str, bytes] | None = None
+    """The members of the envelope."""
+
+
+def _read_enveloped(inner: bytes, envelope: Unread | None, call: Call, read_tools: ReadTools) -> Request:
     try:
         body, unread = REQUEST.read(inner)
     except json.Malformed as error:
@@ -69,25 +82,23 @@ def _read_enveloped(inner: bytes, envelope: Unread | None, call: Call) -> Reques
     outer = envelope.rest() if envelope else {}
     model = _bare_model(outer.pop("/model", b'""'))
     enveloped = Call(body=b"", model=model or call.model, stream=call.stream)
-    return _read_request(body, unread, enveloped, code_assist.INNER, outer)
+    return _read_request(_Read(body, unread, enveloped, prefix=code_assist.INNER, outer=outer), read_tools)
 
 
-def _read_request(
-    body: GenerateContentRequest,
-    unread: Unread | None,
-    call: Call,
-    prefix: str = "",
-    outer: dict[str, bytes] | None = None,
-) -> Request:
+def _read_request(read: _Read, read_tools: ReadTools) -> Request:
+    body, unread, call, prefix, outer = read.body, read.unread, read.call, read.prefix, read.outer
     if body.contents is None:
         raise Problem("invalid_request", "contents is missing", where=f"{prefix}/contents")
     if unread is not None:
-        unread.renumber("contents", call.known)
+        unread.renumber("contents", read.first)
     leftovers = Leftovers(unread or Unread(), prefix)
     below = leftovers if unread else None
     words: set[str] = set() if outer is None else {code_assist.WORD}
-    messages = tuple(_read_messages(body, prefix, below, words, call.known))
-    tools = read_tools(_tool_objects(body, prefix, words), below) if body.tools is not None else ()
+    messages = tuple(_read_messages(body, prefix, below, words, read.first))
+    raw_tools = given(body.tools)
+    tools = read_tools(raw_tools, f"{prefix}/tools") if raw_tools is not None else ()
+    if raw_tools is not None and (word := _tools_word(raw_tools)):
+        words.add(word)
     choice = None
     if body.tool_config is not None:
         words.add(CONFIG)
@@ -190,17 +201,11 @@ def _read_parts(content: wire.Content, where: str, leftovers: Leftovers | None) 
     return tuple(read), ""
 
 
-def _tool_objects(body: GenerateContentRequest, prefix: str, words: set[str]) -> Iterable[tuple[str, wire.Tool]]:
-    match body.tools:
-        case list() as tools:
-            if not tools:
-                words.add(NO_TOOLS)
-            return [(f"{prefix}/tools/{index}", tool) for index, tool in enumerate(tools)]
-        case wire.Tool() as tool:
-            words.add(ONE_TOOL)
-            return [(f"{prefix}/tools", tool)]
-        case None:
-            return []
+def _tools_word(raw: bytes) -> str:
+    """Return how tools were written, where it was not as a list of some."""
+    if raw.startswith(b"{"):
+        return ONE_TOOL
+    return NO_TOOLS if not raw[1:-1].strip() else ""
 
 
 def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - what a model accepts was settled before
@@ -212,8 +217,10 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
         contents.insert(0, Raw(request.written))
     if ONE_CONTENT in words and len(contents) == 1:
         body["contents"] = contents[0]
-    tools = write_tools(request.tools)
-    if tools or NO_TOOLS in words:
+    tools = write_tools(request.tools) if not request.written_tools else ()
+    if request.written_tools:
+        body["tools"] = Raw(request.written_tools)
+    elif tools or NO_TOOLS in words:
         body["tools"] = tools[0] if ONE_TOOL in words and len(tools) == 1 else tools
     calling = write_choice(request.tool_choice) if request.tool_choice is not None else None
     if calling is not None or CALLING_CONFIG in words:
@@ -236,11 +243,6 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
     if fields and came_wrapped:
         encoded = json.graft(encoded, fields)
     return Call(body=encoded, model=request.model, stream=request.stream)
-
-
-def write_history(messages: tuple[Message, ...]) -> bytes:
-    """Write the contents and the system instruction alone."""
-    return json.encode(_write_messages(messages))
 
 
 def _write_messages(messages: tuple[Message, ...]) -> dict[str, Any]:

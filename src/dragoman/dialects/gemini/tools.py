@@ -14,9 +14,8 @@ from msgspec import Raw
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import wire
-from dragoman.dialects.gemini.wire import NAME, FunctionCallingConfig, Leftovers, given
+from dragoman.dialects.gemini.wire import NAME, FunctionCallingConfig, given
 from dragoman.wire import json
-from dragoman.wire.memory import Memory
 
 GROUP = "tool:"
 DESCRIBED = "described"
@@ -25,23 +24,37 @@ _MODES = {"AUTO": "auto", "ANY": "required", "NONE": "none", "VALIDATED": "auto"
 _WIRE_MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 
 
-def read_tools(tools: Iterable[tuple[str, wire.Tool]], leftovers: Leftovers | None) -> tuple[Tool | NativeTool, ...]:
-    """Return the tools; each Tool object comes with its pointer."""
+def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
+    """Read the Tool objects, or the only one, that stand at `where`."""
+    try:
+        tools, unread = wire.TOOLS.read(raw)
+    except json.Malformed as error:
+        raise json.Malformed(error.message, where + error.where) from None
     found: list[Tool | NativeTool] = []
-    for position, (where, group) in enumerate(tools):
-        word = f"{GROUP}{position}"
-        for index, declaration in enumerate(group.function_declarations or ()):
-            pointer = f"{where}/functionDeclarations/{index}"
-            fields = leftovers.take(pointer) if leftovers is not None else None
-            found.append(_read_tool(declaration, pointer, word, fields))
-        fields = leftovers.take(where) if leftovers is not None else None
-        members = {name: raw for name, raw in (fields or {}).items() if raw != b"null"}
-        if members or not group.function_declarations:
-            empty = b"{}" if group.function_declarations is None else b'{"functionDeclarations":[]}'
-            raw = json.graft(b"{}" if group.function_declarations else empty, members)
-            if raw != b"{}" or not fields:
-                found.append(NativeTool(dialect=NAME, raw=raw, where=where, spelling=word))
+    if isinstance(tools, wire.Tool):
+        _read_group(tools, where, f"{GROUP}0", unread.rest() if unread is not None else {}, found)
+    for index, group in enumerate(tools if isinstance(tools, list) else ()):
+        fields = (unread.take(f"/{index}") if unread is not None else None) or {}
+        _read_group(group, f"{where}/{index}", f"{GROUP}{index}", fields, found)
     return tuple(found)
+
+
+def _read_group(
+    group: wire.Tool, where: str, word: str, fields: dict[str, bytes], found: list[Tool | NativeTool]
+) -> None:
+    """Read one Tool object; `fields` are its unread members."""
+    declarations = group.function_declarations
+    for index, declaration in enumerate(declarations or ()):
+        below = f"/functionDeclarations/{index}"
+        own = {name: fields.pop(name) for name in list(fields) if name.startswith(f"{below}/")} if fields else None
+        taken = {name[len(below) :]: raw for name, raw in own.items()} if own else None
+        found.append(_read_tool(declaration, where + below, word, taken))
+    members = {name: raw for name, raw in fields.items() if raw != b"null"}
+    if members or not declarations:
+        empty = b"{}" if declarations is None else b'{"functionDeclarations":[]}'
+        native = json.graft(b"{}" if declarations else empty, members)
+        if native != b"{}" or not fields:
+            found.append(NativeTool(dialect=NAME, raw=native, where=where, spelling=word))
 
 
 def _read_tool(declaration: wire.FunctionDeclaration, where: str, word: str, fields: dict[str, bytes] | None) -> Tool:
@@ -76,14 +89,8 @@ def read_choice(config: FunctionCallingConfig, where: str) -> ToolChoice:
     )
 
 
-def write_tools(tools: tuple[Tool | NativeTool, ...]) -> list[Any]:
-    """Return the list of Tool objects; the same tools, sent again, are written once."""
-    if not tools:
-        return []
-    return _WRITTEN_TOGETHER.get(tools) or _WRITTEN_TOGETHER.keep(_write_together(tools), tools)
-
-
-def _write_together(tools: tuple[Tool | NativeTool, ...]) -> list[Any]:
+def write_tools(tools: Iterable[Tool | NativeTool]) -> list[Any]:
+    """Write tools as the list of Tool objects."""
     groups: dict[str, dict[str, Any]] = {}
     natives: dict[str, list[bytes]] = {}
     for tool in tools:
@@ -105,24 +112,15 @@ def _write_group(group: dict[str, Any], natives: list[bytes]) -> Any:
     return Raw(json.with_members(json.encode(group), members))
 
 
-_WRITTEN: Memory[Raw] = Memory()
-_WRITTEN_TOGETHER: Memory[list[Any]] = Memory(64)
-
-
-def _write_tool(tool: Tool) -> Raw:
-    """Write one declaration; the same tool is written once."""
-    return _WRITTEN.get(tool) or _WRITTEN.keep(_write_declaration(tool), tool)
-
-
-def _write_declaration(tool: Tool) -> Raw:
+def _write_tool(tool: Tool) -> dict[str, Any] | Raw:
+    """Write one declaration."""
     written: dict[str, Any] = {"name": tool.name}
     if tool.description or DESCRIBED in tool.spelling.split():
         written["description"] = tool.description
     if tool.parameters is not None:
         written["parameters" if tool.openapi else "parametersJsonSchema"] = Raw(tool.parameters)
     fields = own_extras(tool, NAME)
-    encoded = json.encode(written)
-    return Raw(json.graft(encoded, fields) if fields else encoded)
+    return Raw(json.graft(json.encode(written), fields)) if fields else written
 
 
 def write_choice(choice: ToolChoice) -> dict[str, Any] | None:

@@ -141,7 +141,7 @@ class GenerateContentRequest(Camel):
 
     contents: list[Content] | Content | None = None
     system_instruction: Content | str | None = None
-    tools: list[Tool] | Tool | None = None
+    tools: Raw = ABSENT
     tool_config: ToolConfig | None = None
     generation_config: GenerationConfig | None = None
     labels: dict[str, str] | None = None
@@ -293,6 +293,7 @@ class PartialArg(Camel):
 
 
 REQUEST: Shape[GenerateContentRequest] = Shape(GenerateContentRequest, snake=True)
+TOOLS: Shape[list[Tool] | Tool | None] = Shape(list[Tool] | Tool | None, snake=True)
 REPLY: Shape[GenerateContentResponse] = Shape(GenerateContentResponse, snake=True)
 USAGE: Shape[UsageMetadata] = Shape(UsageMetadata, snake=True)
 PROMPT_FEEDBACK: Shape[PromptFeedback] = Shape(PromptFeedback, snake=True)

@@ -5,6 +5,7 @@ from dragoman.dialects.messages.remote import REMOTE
 from dragoman.dialects.messages.request import parse_request, render_request
 from dragoman.dialects.messages.response import build_response, parse_response
 from dragoman.dialects.messages.stream import MessagesDecoder, MessagesEncoder
+from dragoman.dialects.messages.tools import read_tools, write_tools
 from dragoman.dialects.messages.turns import TURNS
 from dragoman.dialects.messages.wire import ISSUER, NAME
 from dragoman.dialects.record import Count, Dialect, Holds
@@ -72,6 +73,8 @@ DIALECT = Dialect(
     finish_words=frozenset({"end_turn", "stop_sequence", "max_tokens", "tool_use", "refusal", "pause_turn"}),
     parse_request=parse_request,
     render_request=render_request,
+    read_tools=read_tools,
+    write_tools=write_tools,
     parse_response=parse_response,
     build_response=build_response,
     decoder=MessagesDecoder,

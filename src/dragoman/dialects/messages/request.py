@@ -16,19 +16,14 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import (
     EFFORTS,
     Message,
-    NativeTool,
     OutputFormat,
     Request,
     Sampling,
     Thinking,
-    Tool,
-    ToolChoice,
 )
 from dragoman.core.traits import Traits
 from dragoman.core.value import own_extras
 from dragoman.dialects.messages.parts import (
-    cache_control,
-    cache_mark,
     carried,
     extras_of,
     is_plain,
@@ -36,31 +31,26 @@ from dragoman.dialects.messages.parts import (
     write_parts,
 )
 from dragoman.dialects.messages.threads import thread_references
+from dragoman.dialects.messages.tools import read_choice, read_tools, write_choice, write_tools
 from dragoman.dialects.messages.wire import (
     ABSENT,
     NAME,
     REQUEST_CARRIED,
-    TOOL_CARRIED,
     Block,
-    ChoiceShape,
     FormatShape,
     RequestShape,
     ThinkingShape,
-    ToolShape,
 )
-from dragoman.dialects.record import Call
+from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire.json import Malformed, encode, graft
 from dragoman.wire.shape import Shape, Unread
 
 T = TypeVar("T")
 
 _REQUEST: Shape[RequestShape] = Shape(RequestShape)
-_TOOL: Shape[ToolShape] = Shape(ToolShape)
-_CHOICE: Shape[ChoiceShape] = Shape(ChoiceShape)
 _THINKING: Shape[ThinkingShape] = Shape(ThinkingShape)
 _FORMAT: Shape[FormatShape] = Shape(FormatShape)
 
-_CHOICE_MODES: dict[str, Any] = {"auto": "auto", "any": "required", "tool": "required", "none": "none"}
 _THINKING_MODES: dict[str, Any] = {
     "adaptive": "adaptive",
     "enabled": "enabled",
@@ -69,26 +59,27 @@ _THINKING_MODES: dict[str, Any] = {
 }
 _VISIBLE = {"summarized": True, "omitted": False}
 _DISPLAY = {True: "summarized", False: "omitted"}
-_NO_PARAMETERS = Raw(b'{"type":"object","properties":{}}')
 
 
-def parse_request(call: Call) -> Request:
+def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_tools) -> Request:
     """Read a request; what nobody reads stays in extras."""
     try:
         shape, unread = _REQUEST.read(call.body)
-        return _read_request(call, shape, unread)
+        return _read_request(call, shape, unread, first, read_tools)
     except Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
     except UnicodeDecodeError:
         raise Problem("invalid_request", "the body is not UTF-8") from None
 
 
-def _read_request(call: Call, shape: RequestShape, unread: Unread | None) -> Request:
+def _read_request(call: Call, shape: RequestShape, unread: Unread | None, first: int, read_tools: ReadTools) -> Request:
     fields = carried(shape, REQUEST_CARRIED)
+    tools = read_tools(bytes(shape.tools), "/tools") if shape.tools else ()
     words = _empty_words(shape, call)
-    messages = tuple(_read_messages(shape, unread, call.known))
-    tools = tuple(_read_tool(raw, f"/tools/{index}") for index, raw in enumerate(shape.tools or ()))
-    choice = _read_choice(shape.tool_choice, fields)
+    if shape.tools and not tools and bytes(shape.tools) != b"null":
+        words.add("tools")
+    messages = tuple(_read_messages(shape, unread, first))
+    choice = read_choice(shape.tool_choice, fields)
     thinking = _read_thinking(shape, fields, words)
     output = _read_output(shape, fields, words)
     if unread is not None:
@@ -123,8 +114,6 @@ def _empty_words(shape: RequestShape, call: Call) -> set[str]:
         words.add("stream")
     elif shape.stream is None and call.stream:
         words.add("no stream")
-    if shape.tools == []:
-        words.add("tools")
     if shape.stop_sequences == []:
         words.add("stop_sequences")
     if shape.metadata is not None:
@@ -155,60 +144,6 @@ def _read_content(content: str | list[Block], where: str, unread: Unread | None)
     return "blocks", tuple([read_part(block, f"{where}/{index}", unread) for index, block in enumerate(content)])
 
 
-def _read_at(shape: Shape[T], raw: Raw, where: str) -> tuple[T, dict[str, bytes]]:
-    """Read a value that stands alone at `where`; its unread members come by pointer relative to it."""
-    try:
-        value, unread = shape.read(raw)
-    except Malformed as error:
-        raise Malformed(error.message, where + error.where) from None
-    return value, {} if unread is None else unread.rest()
-
-
-def _read_tool(raw: Raw, where: str) -> Tool | NativeTool:
-    shape, fields = _read_at(_TOOL, raw, where)
-    if shape.type not in (None, "custom"):
-        return NativeTool(where=where, dialect=NAME, raw=bytes(raw))
-    if not shape.name:
-        raise Malformed("a tool needs a name", where + "/name")
-    fields.update(carried(shape, TOOL_CARRIED))
-    spelling = "custom" if shape.type else ""
-    if shape.description == "":
-        spelling += " description"
-    if shape.input_schema is ABSENT:
-        spelling += " bare"
-    return Tool(
-        where=where,
-        spelling=spelling,
-        extras=extras_of(fields),
-        name=shape.name,
-        description=shape.description or "",
-        parameters=None if shape.input_schema is ABSENT else bytes(shape.input_schema),
-        strict=shape.strict,
-        cache=cache_mark(shape.cache_control),
-    )
-
-
-def _read_choice(raw: Raw, fields: dict[str, bytes]) -> ToolChoice | None:
-    if raw is ABSENT or bytes(raw) == b"null":
-        return None
-    shape, below = _read_at(_CHOICE, raw, "/tool_choice")
-    if shape.type not in _CHOICE_MODES:
-        fields["/tool_choice"] = bytes(raw)
-        return None
-    if shape.type == "tool" and not shape.name:
-        raise Malformed("a forced tool needs a name", "/tool_choice/name")
-    if shape.type != "tool" and shape.name is not None:
-        below["/name"] = encode(shape.name)
-    disabled = shape.disable_parallel_tool_use
-    return ToolChoice(
-        where="/tool_choice",
-        extras=extras_of(below),
-        mode=_CHOICE_MODES[shape.type],
-        names=(shape.name,) if shape.name and shape.type == "tool" else (),
-        parallel=None if disabled is None else not disabled,
-    )
-
-
 def _read_thinking(shape: RequestShape, fields: dict[str, bytes], words: set[str]) -> Thinking | None:
     config = shape.output_config
     effort: Any = config.effort if config is not None else None
@@ -218,7 +153,7 @@ def _read_thinking(shape: RequestShape, fields: dict[str, bytes], words: set[str
     raw = shape.thinking
     if raw is ABSENT or bytes(raw) == b"null":
         return Thinking(effort=effort) if effort else None
-    thinking, below = _read_at(_THINKING, raw, "/thinking")
+    thinking, below = _THINKING.read_at(raw, "/thinking")
     mode = _THINKING_MODES.get(thinking.type)
     if mode is None:
         fields["/thinking"] = bytes(raw)
@@ -252,7 +187,7 @@ def _read_output(shape: RequestShape, fields: dict[str, bytes], words: set[str])
 def _read_format(raw: Raw, where: str, fields: dict[str, bytes]) -> OutputFormat | None:
     if raw is ABSENT or bytes(raw) == b"null":
         return None
-    shape, below = _read_at(_FORMAT, raw, where)
+    shape, below = _FORMAT.read_at(raw, where)
     if shape.type != "json_schema":
         fields[where] = bytes(raw)
         return None
@@ -276,8 +211,8 @@ def _write_request(request: Request, traits: Traits) -> dict[str, Any]:
         "model": None if "no model" in words else request.model,
         "max_tokens": sampling.max_tokens,
         "system": _write_system(leading) if leading else None,
-        "tools": [_write_tool(tool) for tool in request.tools] if request.tools or "tools" in words else None,
-        "tool_choice": _write_choice(request.tool_choice, tools=bool(request.tools)),
+        "tools": _write_tools(request),
+        "tool_choice": write_choice(request.tool_choice, tools=bool(request.tools)),
         "thinking": _write_thinking(request, traits),
         "output_config": _write_output_config(request),
         "output_format": _write_format(request.output) if "output_format" in words else None,
@@ -290,6 +225,12 @@ def _write_request(request: Request, traits: Traits) -> dict[str, Any]:
         "messages": [*written, *(_write_message(message) for message in request.messages[len(leading) :])],
     }
     return {name: value for name, value in body.items() if value is not None}
+
+
+def _write_tools(request: Request) -> Any:
+    if request.written_tools:
+        return Raw(request.written_tools)
+    return write_tools(request.tools) if request.tools or "tools" in request.spelling else None
 
 
 def _is_leading(message: Message) -> bool:
@@ -315,46 +256,6 @@ def _write_message(message: Message) -> Any:
     written = {"role": message.role, "content": content}
     fields = own_extras(message, NAME)
     return Raw(graft(encode(written), fields)) if fields else written
-
-
-def _write_tool(tool: Tool | NativeTool) -> Any:
-    if isinstance(tool, NativeTool):
-        return Raw(tool.raw)
-    shape = ToolShape(
-        name=tool.name,
-        type="custom" if "custom" in tool.spelling else None,
-        description=tool.description or ("" if "description" in tool.spelling else None),
-        input_schema=_write_schema(tool),
-        strict=tool.strict,
-        cache_control=cache_control(tool.cache),
-    )
-    fields = own_extras(tool, NAME)
-    return Raw(graft(encode(shape), fields)) if fields else shape
-
-
-def _write_schema(tool: Tool) -> Raw:
-    if tool.parameters is not None:
-        return Raw(tool.parameters)
-    return ABSENT if "bare" in tool.spelling else _NO_PARAMETERS
-
-
-def _write_choice(choice: ToolChoice | None, *, tools: bool) -> Any:
-    if choice is None:
-        return None
-    if choice.mode is None and (choice.parallel is not False or not tools):
-        return None
-    flag = None if choice.parallel is None else not choice.parallel
-    match choice.mode:
-        case "none":
-            shape = ChoiceShape("none")
-        case "required" if len(choice.names) == 1:
-            shape = ChoiceShape("tool", choice.names[0], flag)
-        case "required":
-            shape = ChoiceShape("any", None, flag)
-        case _:
-            shape = ChoiceShape("auto", None, flag)
-    fields = own_extras(choice, NAME)
-    return Raw(graft(encode(shape), fields)) if fields else shape
 
 
 def _write_thinking(request: Request, traits: Traits) -> ThinkingShape | None:

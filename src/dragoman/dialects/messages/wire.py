@@ -187,7 +187,7 @@ class RequestShape(Wire):
     messages: list[MessageShape]
     model: str | None = None
     system: str | list[Block] | None = None
-    tools: list[Raw] | None = None
+    tools: Raw = ABSENT
     tool_choice: Raw = ABSENT
     max_tokens: int | None = None
     temperature: int | float | None = None

@@ -8,7 +8,7 @@ from dragoman.dialects.responses.request import POINTERS, parse_request, render_
 from dragoman.dialects.responses.response import REPEATED, STATUSES, build_response, parse_response
 from dragoman.dialects.responses.stream_decode import ResponsesDecoder
 from dragoman.dialects.responses.stream_encode import ResponsesEncoder
-from dragoman.dialects.responses.tools import declared_tools
+from dragoman.dialects.responses.tools import declared_tools, read_tools, write_tools
 from dragoman.dialects.responses.turns import TURNS
 from dragoman.dialects.responses.wire import ISSUER, NAME
 
@@ -46,6 +46,8 @@ DIALECT = Dialect(
     finish_words=STATUSES | {"max_output_tokens", "content_filter"},
     parse_request=parse_request,
     render_request=render_request,
+    read_tools=read_tools,
+    write_tools=write_tools,
     parse_response=parse_response,
     build_response=build_response,
     decoder=ResponsesDecoder,

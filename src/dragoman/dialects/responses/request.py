@@ -24,7 +24,7 @@ from dragoman.core.request import (
     leading_systems,
 )
 from dragoman.core.traits import Traits
-from dragoman.dialects.record import Call
+from dragoman.dialects.record import Call, ReadTools
 from dragoman.dialects.responses.items import INSTRUCTIONS, plain_text, read_items, write_message
 from dragoman.dialects.responses.parts import extras_of
 from dragoman.dialects.responses.tools import read_choice, read_tools, write_choice, write_tools
@@ -92,18 +92,18 @@ POINTERS = {
 }
 
 
-def parse_request(call: Call) -> Request:
+def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_tools) -> Request:
     """Read a request."""
     try:
-        return _parse(json.decode_object(call.body), call)
+        return _parse(json.decode_object(call.body), call, first, read_tools)
     except json.Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
 
 
-def _parse(members: dict[str, Raw], call: Call) -> Request:
+def _parse(members: dict[str, Raw], call: Call, first: int, read_tools: ReadTools) -> Request:
     words: set[str] = set()
     extras: dict[str, bytes] = {}
-    messages = _read_messages(members, words, call.known)
+    messages = _read_messages(members, words, first)
     stream = optional(members, "stream", _BOOLEAN)
     if stream is False:
         words.add(_SAID_FALSE)
@@ -127,7 +127,7 @@ def _parse(members: dict[str, Raw], call: Call) -> Request:
     return Request(
         model=model,
         messages=messages,
-        tools=() if tools is None or absent(tools) else read_tools(tools),
+        tools=() if tools is None or absent(tools) else read_tools(bytes(tools), "/tools"),
         tool_choice=choice,
         sampling=sampling,
         thinking=thinking,
@@ -328,7 +328,9 @@ def _write_input(messages: tuple[Message, ...], written: bytes) -> Any:
 def write_settings(request: Request, *, explicit: bool = False) -> dict[str, Any]:
     """Write everything but the conversation, as a reply echoes it when `explicit`."""
     body: dict[str, Any] = {}
-    if request.tools or "tools:[]" in request.spelling:
+    if request.written_tools:
+        body["tools"] = Raw(request.written_tools)
+    elif request.tools or "tools:[]" in request.spelling:
         body["tools"] = write_tools(request.tools, explicit=explicit)
     if request.tool_choice is not None:
         choice = write_choice(request.tool_choice, request.tools)

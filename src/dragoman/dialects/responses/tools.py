@@ -67,12 +67,12 @@ def _read_declared(item: Opaque) -> tuple[Tool | NativeTool, ...]:
         return ()
     place = f"{item.where}/tools"
     try:
-        return read_tools(raw, place)
+        return read_tools(bytes(raw), place)
     except json.Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where or place) from None
 
 
-def read_tools(raw: Raw, place: str = "/tools") -> tuple[Tool | NativeTool, ...]:
+def read_tools(raw: bytes, place: str) -> tuple[Tool | NativeTool, ...]:
     """Read the `tools` member of a request, or of an item that declares some."""
     tools: list[Tool | NativeTool] = []
     known = decode_known(_FAST, raw)

@@ -26,7 +26,7 @@ from dragoman.gateway.record import Record
 from dragoman.gateway.sessions.claimed import held
 from dragoman.gateway.sessions.keeping import Keeper
 from dragoman.gateway.sessions.runs import RunBook
-from dragoman.gateway.vetting import require_meaningful
+from dragoman.gateway.vetting import require_valid_tools
 from dragoman.http.exchange import Exchange
 from dragoman.interpreter.ledger import refuse
 from dragoman.sessions.store import Store
@@ -63,7 +63,7 @@ class Agents:
         dialect = dialect_named(ask.dialect)
         # A choice may name a tool of ours.
         tools = (*crew.request.tools, *crew.registry.definitions, *crew.waiting.definitions)
-        await require_meaningful(ask.call, dialect, structs.replace(crew.request, tools=tools))
+        await require_valid_tools(ask.call, dialect, structs.replace(crew.request, tools=tools))
         if ask.strict:
             refuse(crew.losses)
         record.losses = (*record.losses, *crew.losses)

@@ -1,4 +1,4 @@
-"""A conversation that goes on is read, fitted and written only where it is new."""
+"""A conversation that goes on is parsed, adapted and rendered only where it is new."""
 
 import json
 from typing import Any
@@ -7,10 +7,11 @@ import pytest
 
 from dragoman.core.problems import Problem
 from dragoman.core.request import leading_systems
+from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.conversation import Conversation
-from dragoman.interpreter.recall import NOTHING, Recall
+from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix, PrefixCache
+from dragoman.interpreter.request_history import RequestHistory
 from dragoman.interpreter.traits import traits_for
 
 GEMINI = traits_for("gemini", "gemini-3-flash")
@@ -39,13 +40,25 @@ class Talk:
     """One conversation from Chat to Gemini, turn by turn."""
 
     def __init__(self) -> None:
-        self.recall = Recall(least=64)
+        self.cache = PrefixCache(least=64)
 
-    def at(self, messages: list[dict[str, Any]], **others: Any) -> Conversation:
+    def at(self, messages: list[dict[str, Any]], **others: Any) -> RequestHistory:
         return self.body(json.dumps({"model": "m", "messages": messages, **others}).encode())
 
-    def body(self, body: bytes) -> Conversation:
-        return Conversation(Call(body), dialect_named("chat"), dialect_named("gemini"), "", self.recall)
+    def body(self, body: bytes) -> RequestHistory:
+        return history_of(body, "chat", self.cache)
+
+    def prefix(self, messages: list[dict[str, Any]]) -> Prefix:
+        return prefix_of(self.at(messages))
+
+
+def history_of(body: bytes, source: str, cache: PrefixCache) -> RequestHistory:
+    here = dialect_named(source)
+    return RequestHistory(Call(body), here, cache, (source, "gemini"), here.read_tools)
+
+
+def prefix_of(history: RequestHistory, traits: Traits = GEMINI) -> Prefix:
+    return history.translate_prefix(history.request.messages, dialect_named("gemini"), traits, {}, None)
 
 
 @pytest.fixture
@@ -53,26 +66,25 @@ def talk() -> Talk:
     """A conversation that has come before, and whose beginning was remembered when it came again."""
     begun = Talk()
     begun.at(LOOP)
-    begun.at(LOOP).beginning(GEMINI, {})
+    begun.prefix(LOOP)
     return begun
 
 
 def test_a_history_that_comes_for_the_first_time_is_translated_as_one():
-    assert Talk().at(LOOP).beginning(GEMINI, {}) is NOTHING
+    assert Talk().prefix(LOOP) is NO_PREFIX
 
 
 def test_a_small_request_is_not_looked_at():
-    recall = Recall(least=1 << 20)
+    cache = PrefixCache(least=1 << 20)
     for _ in range(3):
         body = json.dumps({"model": "m", "messages": LOOP}).encode()
-        conversation = Conversation(Call(body), dialect_named("chat"), dialect_named("gemini"), "", recall)
-        assert conversation.beginning(GEMINI, {}) is NOTHING
+        assert prefix_of(history_of(body, "chat", cache)) is NO_PREFIX
 
 
-def test_a_beginning_ends_where_the_model_began_its_last_answer():
+def test_a_prefix_ends_where_the_model_began_its_last_answer():
     begun = Talk()
     begun.at(LOOP)
-    beginning = begun.at(LOOP).beginning(GEMINI, {})
+    beginning = begun.prefix(LOOP)
     assert [message.where for message in beginning.messages] == [f"/messages/{number}" for number in range(4)]
     assert beginning.ids == {"a"}
     turns = json.loads(b"[" + beginning.written + b"]")
@@ -87,39 +99,39 @@ def test_what_is_known_is_not_read_again(talk):
     assert [message.where for message in second.messages] == [f"/messages/{number}" for number in range(8)]
 
 
-def test_a_beginning_grows_with_the_conversation(talk):
-    longer = talk.at([*LOOP, call("c"), result("c"), DONE, USER]).beginning(GEMINI, {})
+def test_a_prefix_grows_with_the_conversation(talk):
+    longer = talk.prefix([*LOOP, call("c"), result("c"), DONE, USER])
     assert len(longer.messages) == 8
     assert longer.ids == {"a", "b", "c"}
-    again = talk.at([*LOOP, call("c"), result("c"), DONE, USER]).beginning(GEMINI, {})
+    again = talk.prefix([*LOOP, call("c"), result("c"), DONE, USER])
     assert again is longer
 
 
-def test_losses_of_what_is_known_are_remembered(talk):
+def test_losses_of_what_is_known_are_kept(talk):
     odd = [SYSTEM, USER | {"name": "bob"}, call("a"), result("a"), DONE | {"audio": {"id": "x"}}, USER]
     talk.at(odd)
-    beginning = talk.at(odd).beginning(GEMINI, {})
+    beginning = talk.prefix(odd)
     assert [(loss.kind, loss.where) for loss in beginning.losses] == [
         ("dropped", "/messages/1/name"),
         ("approximated", "/messages/2/tool_calls/0"),
     ]
-    longer = talk.at([*odd, DONE, USER]).beginning(GEMINI, {})
+    longer = talk.prefix([*odd, DONE, USER])
     assert longer.losses[:2] == beginning.losses
     assert [loss.where for loss in longer.losses[2:]] == ["/messages/4/audio/id"]
 
 
-def test_a_stand_in_for_a_name_is_remembered(talk):
+def test_a_stand_in_for_a_name_is_kept(talk):
     strange = call("a")
     strange["tool_calls"][0]["function"]["name"] = "f g"
     talk.at([SYSTEM, USER, strange, result("a"), DONE, USER])
-    beginning = talk.at([SYSTEM, USER, strange, result("a"), DONE, USER]).beginning(GEMINI, {})
+    beginning = talk.prefix([SYSTEM, USER, strange, result("a"), DONE, USER])
     assert list(beginning.names.values()) == [("", "f g")]
-    longer = talk.at([SYSTEM, USER, strange, result("a"), DONE, USER, DONE, USER]).beginning(GEMINI, {})
+    longer = talk.prefix([SYSTEM, USER, strange, result("a"), DONE, USER, DONE, USER])
     assert longer.names == beginning.names
 
 
-def test_system_messages_at_the_head_are_fitted_anew_each_time(talk):
-    beginning = talk.at(LOOP).beginning(GEMINI, {})
+def test_system_messages_at_the_head_are_adapted_anew_each_time(talk):
+    beginning = talk.prefix(LOOP)
     assert leading_systems(beginning.messages) == 1
     assert b"Be brief" not in beginning.written
 
@@ -129,37 +141,36 @@ def test_system_messages_at_the_head_are_fitted_anew_each_time(talk):
     [
         pytest.param([call("a"), result("a")], id="an id is used again"),
         pytest.param([DONE, result("a")], id="a call is answered again"),
-        pytest.param([call(""), result("")], id="a call has no id"),
     ],
 )
 def test_a_rest_that_touches_what_is_known_is_translated_with_it(talk, rest):
     conversation = talk.at([*LOOP[:4], *rest])
-    assert conversation.beginning(GEMINI, {}) is NOTHING
+    assert prefix_of(conversation) is NO_PREFIX
     assert len(conversation.request.messages) == 6
 
 
 def test_a_rest_in_which_the_user_goes_on_is_read_and_translated_with_what_was_known(talk):
     conversation = talk.at([*LOOP[:4], USER, DONE])
     assert len(conversation.request.messages) == 6
-    assert len(conversation.beginning(GEMINI, {}).messages) == 5
+    assert len(prefix_of(conversation).messages) == 5
 
 
-def test_a_beginning_without_all_its_results_is_not_remembered():
+def test_a_prefix_without_all_its_results_is_not_kept():
     begun = Talk()
     history = [SYSTEM, USER, call("a"), USER, DONE, USER]
     begun.at(history)
-    assert begun.at(history).beginning(GEMINI, {}) is NOTHING
+    assert begun.prefix(history) is NO_PREFIX
 
 
-def test_a_beginning_without_ids_is_not_remembered():
+def test_a_prefix_without_ids_is_not_kept():
     begun = Talk()
     history = [SYSTEM, USER, call(""), result(""), DONE, USER]
     begun.at(history)
-    assert begun.at(history).beginning(GEMINI, {}) is NOTHING
+    assert begun.prefix(history) is NO_PREFIX
 
 
-def test_a_beginning_is_not_used_for_another_row_of_traits(talk):
-    assert talk.at(LOOP).beginning(traits_for("gemini", "gemini-2.5-flash"), {}) is NOTHING
+def test_a_prefix_is_not_used_for_another_row_of_traits(talk):
+    assert prefix_of(talk.at(LOOP), traits_for("gemini", "gemini-2.5-flash")) is NO_PREFIX
 
 
 def test_a_request_that_ends_with_what_is_known_is_read_whole(talk):
@@ -187,17 +198,48 @@ def test_extras_behind_the_known_are_found_at_their_places(talk):
 
 
 def test_system_instructions_outside_the_history_may_change():
-    recall = Recall(least=64)
+    cache = PrefixCache(least=64)
     turns = [{"role": role, "content": "y" * 64} for role in ("user", "assistant", "user", "assistant", "user")]
     bodies = [{"system": "one"}, {"system": "one"}, {}, {"system": "two"}]
     told = []
     for others in bodies:
         body = json.dumps({"model": "m", "max_tokens": 9, "messages": turns, **others}).encode()
-        conversation = Conversation(Call(body), dialect_named("messages"), dialect_named("gemini"), "", recall)
-        told.append((conversation.beginning(GEMINI, {}), conversation.request.messages))
-    assert told[0][0] is NOTHING
+        conversation = history_of(body, "messages", cache)
+        told.append((prefix_of(conversation), conversation.request.messages))
+    assert told[0][0] is NO_PREFIX
     assert len(told[1][0].messages) == 3
     assert told[2][0] is told[3][0] is told[1][0]
     assert [len(messages) for _, messages in told] == [6, 6, 5, 6]
     assert told[3][1][0].parts[0].text == "two"
     assert told[1][0].end_in(told[3][1]) == 4
+
+
+def test_calls_without_ids_are_kept_where_each_is_answered_in_the_next_turn():
+    cache = PrefixCache(least=64)
+    asked = {"role": "user", "parts": [{"text": "y" * 80}]}
+    rounds = [
+        {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}, {"functionCall": {"name": "g"}}]},
+        {"role": "user", "parts": [answer("g"), answer("f")]},
+        {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+    ]
+    bodies = [json.dumps({"contents": [asked, *rounds]}).encode() for _ in range(2)]
+    _, prefix = [prefix_to_chat(history_of(body, "gemini", cache)) for body in bodies]
+    assert (prefix.length, prefix.runs, prefix.unnamed) == (3, 1, 2)
+
+
+def test_calls_without_ids_are_not_kept_where_one_is_not_answered():
+    cache = PrefixCache(least=64)
+    asked = {"role": "user", "parts": [{"text": "y" * 80}]}
+    called = {"role": "model", "parts": [{"functionCall": {"name": "f"}}, {"functionCall": {"name": "g"}}]}
+    contents = [asked, called, {"role": "user", "parts": [answer("f")]}, called, asked]
+    bodies = [json.dumps({"contents": contents}).encode() for _ in range(2)]
+    assert [prefix_to_chat(history_of(body, "gemini", cache)) for body in bodies] == [NO_PREFIX, NO_PREFIX]
+
+
+def answer(name: str) -> dict[str, Any]:
+    return {"functionResponse": {"name": name, "response": {"output": "x"}}}
+
+
+def prefix_to_chat(history: RequestHistory) -> Prefix:
+    traits = traits_for("chat", "gpt-4.1")
+    return history.translate_prefix(history.request.messages, dialect_named("chat"), traits, {}, None)

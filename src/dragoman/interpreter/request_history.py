@@ -1,0 +1,244 @@
+"""A conversation that goes on: only what is new in it is parsed, adapted and rendered.
+
+A history is cut where the user has spoken and the model answers. What stands before such a cut, with a result for every
+call, is translated alike whatever follows it. So it is translated by itself and kept in the prefix cache; the rest is
+the open turn. Anything unusual (an id used on both sides of the cut, a call without its result) is translated whole.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from msgspec import Raw, structs
+
+from dragoman.core.parts import ToolCall, ToolResult
+from dragoman.core.problems import Problem
+from dragoman.core.request import Message, Request, leading_systems
+from dragoman.core.traits import Traits
+from dragoman.dialects.record import Call, Dialect, ReadTools
+from dragoman.interpreter.adapt import fitted_turns
+from dragoman.interpreter.cache_marks import marks_agree
+from dragoman.interpreter.carry import has_envelope, restored
+from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.links import Links
+from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix, PrefixCache, Scope
+from dragoman.interpreter.signing import Signer, unknown_ids
+from dragoman.interpreter.tools_cache import Arguments
+from dragoman.wire import array, json
+
+_MARKS = (b"prompt_cache_breakpoint", b"cache_control")
+"""What a body holds that has cache marks, in anybody's words."""
+
+
+class RequestHistory:
+    """A parsed request, and what the prefix cache knows of its history."""
+
+    _known = NO_PREFIX
+    _start = 0
+    """Where the items of the history begin in the body."""
+    _new: Sequence[Raw] = ()
+    """The items behind what is known; none if nothing shall be kept."""
+    _tail = 0
+    """How many bytes the body has from the end of the history on."""
+
+    unconfirmed: frozenset[str] = frozenset()
+    """Calls in what is known that were taken for unsigned, and that the signer still has to look up."""
+
+    def __init__(  # noqa: PLR0913, PLR0917  a call, and what it is read with
+        self,
+        call: Call,
+        here: Dialect,
+        cache: PrefixCache,
+        scope: Scope,
+        read_tools: ReadTools,
+        signer: Signer | None = None,
+    ) -> None:
+        self._signer = signer
+        self._call = call
+        self._here = here
+        self._cache = cache
+        self._scope = scope
+        self._read_tools = read_tools
+        self.request = self._parse()
+
+    @property
+    def known(self) -> int:
+        """How many messages of the request stand before what is new in it."""
+        return self._known.end_in(self.request.messages) if self._known is not NO_PREFIX else 0
+
+    def _parse(self) -> Request:
+        call, here, cache = self._call, self._here, self._cache
+        start = array.opening(call.body, here.history) if len(call.body) >= 2 * cache.least else None
+        if start is None:
+            return here.parse_request(call, read_tools=self._read_tools)
+        self._start = start
+        known = cache.find(self._scope, call.body, start)
+        if known is not None and known.unconfirmed:
+            known = self._confirm(known)
+        request = self._parse_new(known) if known is not None and known is not NO_PREFIX else None
+        if request is None:
+            request = here.parse_request(call, read_tools=self._read_tools)
+            if known is not None:
+                self._new, self._tail = array.items(call.body, here.history, start) or ([], 0)
+        return request
+
+    def _confirm(self, known: Prefix) -> Prefix:
+        """Return a prefix unless one of its calls turned out to be signed."""
+        signer = self._signer
+        if signer is None or any(signer.of(call_id) for call_id in known.unconfirmed):
+            return NO_PREFIX
+        self.unconfirmed = frozenset([call_id for call_id in known.unconfirmed if signer.of(call_id) is None])
+        return known
+
+    def _parse_new(self, known: Prefix) -> Request | None:
+        """Parse the request without what is known of it and put that back; None if it must be parsed whole."""
+        call, here, start = self._call, self._here, self._start
+        following = array.after(call.body, start + len(known.items))
+        if following is None:
+            return None
+        shorter = call.body[:start] + call.body[following:]
+        try:
+            found = array.items(shorter, here.history, start)
+            request = here.parse_request(
+                Call(shorter, call.model, call.stream), first=known.length, read_tools=self._read_tools
+            )
+        except (Problem, json.Malformed):
+            return None  # an error names places of the whole document
+        new, tail = found or ([], 0)
+        outer = len(request.messages) - len(new)
+        answer = restored(request.messages[outer : outer + 1])
+        if not answer or answer[0].role != "assistant":
+            return None
+        self._known, self._new, self._tail = known, new, tail
+        messages = (*request.messages[:outer], *known.messages, *request.messages[outer:])
+        return structs.replace(request, messages=messages)
+
+    def translate_prefix(
+        self, messages: tuple[Message, ...], there: Dialect, traits: Traits, retold: Arguments, links: Links | None
+    ) -> Prefix:
+        """Return all but the open turn, translated, and keep it; `NO_PREFIX` if all must be translated as one.
+
+        `messages` are those of the request, with their signatures. `retold` tells how the arguments of calls are said
+        in another way, to fit the tools that there are now.
+        """
+        known = self._known
+        is_alike = known.traits is traits and known.retold == retold
+        if not self._new or (known is not NO_PREFIX and not is_alike):
+            return NO_PREFIX
+        first = len(messages) - len(self._new)
+        begin = max(first, leading_systems(messages))
+        cut = next((at for at in range(len(messages) - 1, begin, -1) if _is_cut(messages, at)), begin)
+        segment = messages[begin:cut]
+        ids = _answered(segment, known.ids)
+        if ids is None or not _is_apart(messages[cut:], ids) or not self._marks_agree(messages, traits):
+            return NO_PREFIX
+        if not segment:
+            return known
+        if has_envelope(segment) and _count_unnamed(segment):
+            return NO_PREFIX  # calls may move to other messages, and their generated ids with them
+        body, start = self._call.body, self._start
+        end = array.end_before(body, len(body) - self._tail, self._new[cut - first :])
+        read = messages[first - len(known.messages) : cut]
+        longer = structs.replace(
+            known,
+            items=body[start:end],
+            length=len(read),
+            messages=read,
+            traits=traits,
+            retold=retold,
+            ids=ids,
+            unconfirmed=self.unconfirmed | self._unconfirmed_in(segment),
+        )
+        try:
+            prefix = self._translate(segment, longer, there, links)
+        except Problem:
+            return NO_PREFIX  # an error is about the whole request, in the order of all there is
+        if links is not None and links.missing:
+            return NO_PREFIX
+        self._cache.keep(self._scope, prefix, known)
+        return prefix
+
+    def _unconfirmed_in(self, segment: tuple[Message, ...]) -> frozenset[str]:
+        return frozenset(unknown_ids(segment, self._signer)) if self._signer is not None else frozenset()
+
+    def _marks_agree(self, messages: tuple[Message, ...], traits: Traits) -> bool:
+        """Tell whether no cache mark of one side of a cut has a say in those of the other."""
+        if traits.cache_marks_max is None:
+            return True
+        body = self._call.body
+        return not any(word in body for word in _MARKS) or marks_agree(messages, traits.cache_marks_max)
+
+    def _translate(self, segment: tuple[Message, ...], longer: Prefix, there: Dialect, links: Links | None) -> Prefix:
+        """Translate the messages by which a prefix is longer than what was known."""
+        traits = longer.traits
+        assert traits is not None  # noqa: S101  it is set where a prefix is made longer
+        ledger = Ledger(self._here.pointers, self._call.body, longer.once)
+        fitting = Fitting(traits, ledger, self._here.issuer, arguments=longer.retold, links=links)
+        fitting.runs, fitting.unnamed = longer.runs, longer.unnamed
+        turns = fitted_turns(segment, fitting, begins=self._known is NO_PREFIX)
+        body = there.render_request(Request(model="", messages=turns), traits).body
+        # A request of nothing but messages ends with its history.
+        history = body[array.opening(body, there.history) : -len(b"]}")]
+        return structs.replace(
+            longer,
+            written=b",".join([items for items in (longer.written, history) if items]),
+            names={**longer.names, **fitting.names},
+            losses=(*longer.losses, *ledger.losses()),
+            once=ledger.once,
+            runs=longer.runs + _count_runs(segment),
+            unnamed=longer.unnamed + _count_unnamed(segment),
+        )
+
+
+def _is_cut(messages: tuple[Message, ...], at: int) -> bool:
+    return messages[at].role == "assistant" and messages[at - 1].role == "user"
+
+
+def _count_runs(messages: tuple[Message, ...]) -> int:
+    """Count the runs of messages in which the model speaks."""
+    roles = [message.role for message in messages]
+    return sum(role == "assistant" != before for before, role in zip(["", *roles], roles, strict=False))
+
+
+def _count_unnamed(messages: tuple[Message, ...]) -> int:
+    """Count the calls without an id."""
+    return sum(isinstance(part, ToolCall) and not part.id for part in _calls_and_results(messages))
+
+
+def _answered(messages: tuple[Message, ...], known: frozenset[str]) -> frozenset[str] | None:
+    """Add the ids of calls to those known; None unless each is new and every call has its result here.
+
+    Calls without an id, as Gemini's clients send them, are answered in the turn behind them, by name.
+    """
+    calls: list[str] = []
+    results: set[str] = set()
+    unnamed: Counter[str] = Counter()
+    for message in messages:
+        if message.role == "assistant" and any(unnamed.values()):
+            return None
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                if part.id:
+                    calls.append(part.id)
+                else:
+                    unnamed[part.name] += 1
+            elif isinstance(part, ToolResult):
+                if part.call_id:
+                    results.add(part.call_id)
+                elif unnamed[part.name] < 1:
+                    return None
+                else:
+                    unnamed[part.name] -= 1
+    ids = set(calls)
+    is_whole = len(ids) == len(calls) and ids == results and ids.isdisjoint(known) and not any(unnamed.values())
+    return known | ids if is_whole else None
+
+
+def _is_apart(messages: tuple[Message, ...], known: frozenset[str]) -> bool:
+    """Tell whether an open turn has nothing to do with the calls before it."""
+    ids = [part.id if isinstance(part, ToolCall) else part.call_id for part in _calls_and_results(messages)]
+    return known.isdisjoint(ids)
+
+
+def _calls_and_results(messages: tuple[Message, ...]) -> Iterable[ToolCall | ToolResult]:
+    return [part for message in messages for part in message.parts if isinstance(part, ToolCall | ToolResult)]
