@@ -11,6 +11,7 @@ from dragoman.core.request import NativeTool, Request, Tool, ToolChoice
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.native_tools import is_called
 from dragoman.interpreter.schemas.faults import Fault, schema_faults
+from dragoman.interpreter.schemas.plain import PlainProof
 from dragoman.wire import json
 from dragoman.wire.memory import Memory
 
@@ -52,13 +53,16 @@ def faults_in(tool: AnyTool, ledger: Ledger) -> list[Fault]:
     return [(base + at if in_schema else tool.where + at, words) for at, words, in_schema in _of_tool(tool)]
 
 
-def _of_tool(tool: AnyTool) -> list[tuple[str, str, bool]]:
-    """Return what is wrong with one tool: places in it or, if that is said, in its schema."""
+def _of_tool(tool: AnyTool, proof: PlainProof | None = None) -> list[tuple[str, str, bool]]:
+    """Return what is wrong with one tool: places in it or, if that is said, in its schema.
+
+    `proof` is what `prove_plain` found of the tool's parameters, if it has read them before.
+    """
     if isinstance(tool, NativeTool):
         return [("", "a tool of the caller's must be described as one", False)] if _is_halfway(tool) else []
     found = [] if tool.name.strip() else [("", "a tool has no name", False)]
     if tool.parameters is not None and not _known(tool):
-        wrong = schema_faults(tool.parameters, openapi=tool.openapi)
+        wrong = schema_faults(tool.parameters, openapi=tool.openapi, proof=proof)
         if not wrong:
             if len(_FINE_SCHEMAS) >= _MOST_KNOWN:
                 _FINE_SCHEMAS.clear()
