@@ -40,7 +40,7 @@ def validated(monkeypatch):
     """The tools that were validated."""
     seen = []
     are_valid = vetting.are_valid
-    monkeypatch.setattr(vetting, "are_valid", lambda tools: (seen.append(tools), are_valid(tools))[1])
+    monkeypatch.setattr(vetting, "are_valid", lambda tools, proofs: (seen.append(tools), are_valid(tools, proofs))[1])
     return seen
 
 

@@ -119,9 +119,9 @@ def test_many_tools_are_looked_at_beside_the_event_loop_and_once(serve, monkeypa
     looked_at = []
     whole = tool_faults.schema_faults
 
-    def watched(schema, *, openapi):
+    def watched(schema, **options):
         looked_at.append(threading.current_thread().name)
-        return whole(schema, openapi=openapi)
+        return whole(schema, **options)
 
     monkeypatch.setattr(tool_faults, "schema_faults", watched)
     schemas = {

@@ -13,9 +13,9 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.rejections import CALL_CODE, is_about_call
-from dragoman.interpreter.tool_faults import are_valid, schema_bytes, tools_problem, wrong_choice
+from dragoman.interpreter.tool_faults import are_valid, tools_problem, unproven_bytes, wrong_choice
 from dragoman.interpreter.tools_apart import all_faults
-from dragoman.interpreter.tools_cache import ToolSet
+from dragoman.interpreter.tools_cache import NO_PROOFS, ToolSet
 from dragoman.interpreter.translate import CACHES
 from dragoman.wire import json
 
@@ -65,8 +65,9 @@ async def require_valid_tools(call: Call, dialect: Dialect, request: Request, to
     known = tool_set if tool_set is not None and tool_set.tools is tools else None
     valid = not tools or (known is not None and known.is_valid)
     if not valid:
-        beside = len(call.body) > _LARGE and schema_bytes(tools) > _LARGE
-        valid = await asyncio.to_thread(are_valid, tools) if beside else are_valid(tools)
+        proofs = known.proofs if known is not None else NO_PROOFS
+        beside = len(call.body) > _LARGE and unproven_bytes(tools, proofs) > _LARGE
+        valid = await asyncio.to_thread(are_valid, tools, proofs) if beside else are_valid(tools, proofs)
         if known is not None:
             known.is_valid = valid
     faults = [] if valid else await asyncio.to_thread(all_faults, call, dialect)

@@ -4,13 +4,15 @@ That is a tool without a name, two of one name that are not the same, a schema t
 is not there. What only some target cannot take is not wrong: it is fitted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool, Request, Tool, ToolChoice
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.native_tools import is_called
 from dragoman.interpreter.schemas.faults import Fault, schema_faults
+from dragoman.interpreter.schemas.plain import UNPROVEN, PlainProof
+from dragoman.interpreter.tools_cache import NO_PROOFS
 from dragoman.wire import json
 
 CODE = "invalid_tool"
@@ -20,14 +22,15 @@ _MOST_LISTED = 100
 AnyTool = Tool | NativeTool
 
 
-def are_valid(tools: tuple[AnyTool, ...]) -> bool:
-    """Tell whether nothing is wrong with the tools."""
-    return not any(_of_tool(tool) for tool in tools) and not any(twice(tools))
+def are_valid(tools: tuple[AnyTool, ...], proofs: Mapping[str, PlainProof] = NO_PROOFS) -> bool:
+    """Tell whether nothing is wrong with the tools, of whose schemas some are proven to be plain."""
+    return not any(_of_tool(tool, proofs.get(tool.where)) for tool in tools) and not any(twice(tools))
 
 
-def schema_bytes(tools: tuple[AnyTool, ...]) -> int:
-    """Count the bytes of all schemas."""
-    return sum(len(tool.parameters) for tool in tools if isinstance(tool, Tool) and tool.parameters)
+def unproven_bytes(tools: tuple[AnyTool, ...], proofs: Mapping[str, PlainProof] = NO_PROOFS) -> int:
+    """Count the bytes of the schemas that are not proven to be plain."""
+    schemas = [tool for tool in tools if isinstance(tool, Tool) and tool.parameters]
+    return sum(len(tool.parameters or b"") for tool in schemas if not proofs.get(tool.where, UNPROVEN).valid)
 
 
 def faults_in(tool: AnyTool, ledger: Ledger) -> list[Fault]:
@@ -36,13 +39,16 @@ def faults_in(tool: AnyTool, ledger: Ledger) -> list[Fault]:
     return [(base + at if in_schema else tool.where + at, words) for at, words, in_schema in _of_tool(tool)]
 
 
-def _of_tool(tool: AnyTool) -> list[tuple[str, str, bool]]:
-    """Return what is wrong with one tool: places in it or, if that is said, in its schema."""
+def _of_tool(tool: AnyTool, proof: PlainProof | None = None) -> list[tuple[str, str, bool]]:
+    """Return what is wrong with one tool: places in it or, if that is said, in its schema.
+
+    `proof` is what `prove_plain` found of the tool's parameters, if it has read them before.
+    """
     if isinstance(tool, NativeTool):
         return [("", "a tool of the caller's must be described as one", False)] if _is_halfway(tool) else []
     found = [] if tool.name.strip() else [("", "a tool has no name", False)]
     if tool.parameters is not None:
-        wrong = schema_faults(tool.parameters, openapi=tool.openapi)
+        wrong = schema_faults(tool.parameters, openapi=tool.openapi, proof=proof)
         found += [(at, words, True) for at, words in wrong]
     return found
 

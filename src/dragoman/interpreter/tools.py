@@ -14,6 +14,7 @@ from dragoman.interpreter.schemas.from_openapi import to_json_schema
 from dragoman.interpreter.schemas.gemini_json import fit_gemini
 from dragoman.interpreter.schemas.openapi import to_openapi
 from dragoman.interpreter.schemas.outcome import Converted
+from dragoman.interpreter.schemas.plain import PlainProof
 from dragoman.interpreter.schemas.roots import fit_root
 from dragoman.interpreter.schemas.strict_subset import is_openai_strict
 from dragoman.interpreter.schemas.structured import to_anthropic_output, to_openai_strict
@@ -63,7 +64,7 @@ def _adapted(tools: tuple[AnyTool, ...], fitting: Fitting) -> AdaptedTools:
 def adapt_tools(tools: tuple[AnyTool, ...], fitting: Fitting) -> AdaptedTools:
     """Adapt tools to a target, whatever the rest of the request says."""
     traits = fitting.traits
-    own = Fitting(traits, fitting.ledger.fork(), fitting.source_issuer)
+    own = Fitting(traits, fitting.ledger.fork(), fitting.source_issuer, tool_set=fitting.tool_set)
     distinct = _once_each(tools, own)
     adapted = tuple(_once_each(_beside_native(_fit_each(distinct, own), own), own))
     held = traits.strict_by_mode and any(isinstance(tool, Tool) and _is_held(tool) for tool in tools)
@@ -198,7 +199,8 @@ def _fit_tool(tool: Tool, fitting: Fitting, strict_allowed: bool) -> Tool:
     if strict and not (traits.strict_tools and strict_allowed):
         fitting.ledger.field_dropped("tool.strict", "the target cannot be held to the schema", tool)
         strict = None
-    parameters, held = _fit_parameters(tool, strict is True, fitting)
+    proof = fitting.tool_set.proofs.get(tool.where) if fitting.tool_set is not None else None
+    parameters, held = _fit_parameters(tool, strict is True, fitting, proof)
     if strict and not held:
         strict = None
     openapi = traits.schema == "openapi"
@@ -237,18 +239,21 @@ def _fit_custom(tool: Tool, name: str, namespace: str, fitting: Fitting) -> Tool
     )
 
 
-def _fit_parameters(tool: Tool, strict: bool, fitting: Fitting) -> tuple[bytes | None, bool]:
-    """Return the parameters as the target takes them, and whether calls can be held to them as was asked."""
+def _fit_parameters(
+    tool: Tool, strict: bool, fitting: Fitting, proof: PlainProof | None = None
+) -> tuple[bytes | None, bool]:
+    """Return the parameters as the target takes them, and whether calls can be held to them as was asked.
+
+    `proof` is what `prove_plain` found of the tool's parameters, if it has read them before.
+    """
     traits = fitting.traits
     schema = tool.parameters
     if schema is None:
         nothing = _NO_PARAMETERS_STRICT if strict else NO_PARAMETERS
         return nothing if traits.needs_parameters else None, strict
     if tool.openapi:
-        schema = _booked(to_json_schema(schema), tool, fitting) or schema
-    # A schema that OpenAI takes as strict stands as it is; one for a compatible server may have to be closed.
-    needs_all = traits.strict_needs_all and not (fitting.source_issuer == traits.issuer and is_openai_strict(schema))
-    if strict and (traits.output_strict_only or needs_all):
+        schema = _booked(to_json_schema(schema, proof), tool, fitting) or schema
+    if strict and (traits.output_strict_only or _must_be_closed(schema, fitting)):
         closed = _strict(schema, fitting)
         if closed.narrowed:
             why = "strict would narrow the schema: it is sent as it is, and calls are not held to it"
@@ -256,13 +261,20 @@ def _fit_parameters(tool: Tool, strict: bool, fitting: Fitting) -> tuple[bytes |
             strict = False
         else:
             schema = _booked(closed, tool, fitting) or schema
+    proof = proof if schema is tool.parameters else None
     if traits.schema == "openapi":
         fitted = _booked(to_openapi(schema), tool, fitting)
     elif traits.result_names:
-        fitted = _booked(fit_gemini(schema), tool, fitting)
+        fitted = _booked(fit_gemini(schema, proof), tool, fitting)
     else:
-        fitted = _booked(fit_root(schema, property_keys=traits.property_keys), tool, fitting)
+        fitted = _booked(fit_root(schema, property_keys=traits.property_keys, proof=proof), tool, fitting)
     return NO_PARAMETERS if fitted is None and traits.needs_parameters else fitted, strict
+
+
+def _must_be_closed(schema: bytes, fitting: Fitting) -> bool:
+    """Tell whether a strict schema has to change: OpenAI's own stay, those for a compatible server may be open."""
+    traits = fitting.traits
+    return traits.strict_needs_all and not (fitting.source_issuer == traits.issuer and is_openai_strict(schema))
 
 
 def _booked(converted: Converted, tool: Tool, fitting: Fitting) -> bytes | None:

@@ -6,15 +6,20 @@ the choice among tools, the history and the settings are applied afterwards. The
 not used for longest goes first. There is no lock: a race can lose an entry, and nothing else.
 """
 
+from collections.abc import Mapping
+
 from msgspec import Struct, field
 
+from dragoman.core.request import Tool
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Dialect, Tools
 from dragoman.interpreter.ledger import Entries
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
+from dragoman.interpreter.schemas.plain import PlainProof, prove_plain
 
 Arguments = dict[str, tuple[ArgumentUndo, ...]]
 """How values were changed to fit the tools' schemas, by the tools' full names, in the order they were changed."""
+NO_PROOFS: Mapping[str, PlainProof] = {}
 _TOOL_COST = 2 << 10
 """Bytes that a tool takes beside its JSON: the values that were read and adapted."""
 _MOST_TARGETS = 8
@@ -48,6 +53,15 @@ class ToolSet(Struct, eq=False):
     is_kept: bool = False
     """It is in the cache, and its size counts there."""
     adapted: list[AdaptedTools] = field(default_factory=list[AdaptedTools])
+    _proofs: Mapping[str, PlainProof] | None = None
+
+    @property
+    def proofs(self) -> Mapping[str, PlainProof]:
+        """What one read of each schema proves, by where its tool stands: adapting and validating rest on it."""
+        if self._proofs is None:
+            functions = [tool for tool in self.tools if isinstance(tool, Tool) and tool.parameters is not None]
+            self._proofs = {tool.where: prove_plain(tool.parameters or b"") for tool in functions}
+        return self._proofs
 
     def find(self, traits: Traits) -> AdaptedTools | None:
         """Return the tools adapted to a row of traits, if they were before."""

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from dragoman.interpreter.schemas.arguments import ArgumentUndo, restore
 from dragoman.interpreter.schemas.from_openapi import to_json_schema
-from dragoman.interpreter.schemas.gemini_json import fit_gemini
+from dragoman.interpreter.schemas.gemini_json import convert_gemini, fit_gemini
 from dragoman.interpreter.schemas.openapi import to_openapi
 from dragoman.interpreter.schemas.retelling import retell
-from dragoman.interpreter.schemas.roots import fit_root
+from dragoman.interpreter.schemas.roots import convert_root, fit_root
 from dragoman.interpreter.schemas.structured import to_openai_strict
 from dragoman.interpreter.schemas.validation import check_arguments
 from interpreter.schemas.test_corpus import FILES, rows
@@ -171,7 +171,7 @@ def test_what_fits_a_recorded_schema_comes_back_whole_whatever_schema_it_is_told
 @given(root=ROOTS)
 def test_conversions_are_functions_of_the_bytes(root):
     schema = json.dumps(root).encode()
-    for convert in (to_openapi, fit_gemini, fit_root, to_openai_strict):
+    for convert in (to_openapi, convert_gemini, convert_root, to_openai_strict):
         assert convert.__wrapped__(schema) == convert.__wrapped__(bytes(bytearray(schema)))
 
 

@@ -155,17 +155,6 @@ def test_property_names_stay_where_they_may():
     assert fit_root(text).schema is text
 
 
-def test_a_remembered_outcome_costs_little():
-    import timeit
-
-    text = json.dumps(
-        {"type": "object", "properties": {f"p{i}": {"type": "string", "description": "d" * 40} for i in range(20)}}
-    ).encode()
-    fit_root(text)
-    each = min(timeit.repeat(lambda: fit_root(bytes(bytearray(text))), number=200, repeat=5)) / 200
-    assert each < 50e-6
-
-
 @pytest.mark.parametrize("branch", ["anyOf/0", "oneOf/1", "allOf/0", "not", "if", "then", "else"])
 def test_a_branch_may_require_what_the_schema_around_it_declares(branch):
     keyword, _, index = branch.partition("/")

@@ -21,8 +21,11 @@ DEEPEST = 100
 MOST_STEPS = 100_000
 
 
-class ArgumentUndo(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How to change back one value of the arguments, and the values inside it."""
+class ArgumentUndo(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """How to change back one value of the arguments, and the values inside it.
+
+    An undo is a tree, so the garbage collector need not visit it: every tool keeps one.
+    """
 
     properties: dict[str, "ArgumentUndo"] = {}
     """Members of an object, by the name the target saw."""

@@ -10,6 +10,7 @@ from typing import Any
 from dragoman.interpreter.schemas.drafts import modernised
 from dragoman.interpreter.schemas.metaschema import is_list
 from dragoman.interpreter.schemas.nodes import as_list, as_node, children
+from dragoman.interpreter.schemas.plain import PlainProof, prove_plain
 from dragoman.interpreter.schemas.references import REFERENCES, References
 from dragoman.wire import json
 from dragoman.wire.pointer import split
@@ -26,8 +27,17 @@ _MEANINGLESS = {
 _LONGEST_SHOWN = 60
 
 
-def schema_faults(schema: bytes, *, openapi: bool = False) -> tuple[Fault, ...]:
-    """Return all that is wrong, by places in the schema."""
+def schema_faults(schema: bytes, *, openapi: bool = False, proof: PlainProof | None = None) -> tuple[Fault, ...]:
+    """Return all that is wrong, by places in the schema.
+
+    `proof` is what `prove_plain` found of these bytes, if it has read them before.
+    """
+    proof = prove_plain(schema) if proof is None else proof
+    return () if proof.valid else find_faults(schema, openapi=openapi)
+
+
+def find_faults(schema: bytes, *, openapi: bool = False) -> tuple[Fault, ...]:
+    """Return all that is wrong with a schema that is not proven plain."""
     document = json.peek(schema)
     if isinstance(document, bool):
         return ()

@@ -17,7 +17,8 @@ from dragoman.interpreter.schemas.nodes import (
     rewrite,
     text_of,
 )
-from dragoman.interpreter.schemas.outcome import Converted, remembered, unchanged
+from dragoman.interpreter.schemas.outcome import Converted, conversion, unchanged
+from dragoman.interpreter.schemas.plain import PlainProof, prove_plain
 from dragoman.wire.json import Malformed, decode, encode
 
 _COUNTS = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties", "minimum", "maximum")
@@ -26,9 +27,18 @@ _NUMBERED = ("TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRA
 """Some clients write the numbers of Google's enum."""
 
 
-@remembered
-def to_json_schema(schema: bytes) -> Converted:
-    """Convert a `Schema` of Google's to JSON Schema."""
+def to_json_schema(schema: bytes, proof: PlainProof | None = None) -> Converted:
+    """Convert a `Schema` of Google's to JSON Schema.
+
+    `proof` is what `prove_plain` found of these bytes, if it has read them before.
+    """
+    proof = prove_plain(schema) if proof is None else proof
+    return unchanged(schema) if proof.valid else convert_google(schema)
+
+
+@conversion
+def convert_google(schema: bytes) -> Converted:
+    """Convert a `Schema` that is not proven to be plain JSON Schema."""
     try:
         document = read_document(schema)
     except Malformed:

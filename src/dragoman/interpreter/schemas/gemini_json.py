@@ -26,7 +26,8 @@ from dragoman.interpreter.schemas.nodes import (
 )
 from dragoman.interpreter.schemas.notes import Note
 from dragoman.interpreter.schemas.object_root import object_root, placed
-from dragoman.interpreter.schemas.outcome import Converted, remembered, unchanged
+from dragoman.interpreter.schemas.outcome import Converted, conversion, unchanged
+from dragoman.interpreter.schemas.plain import PlainProof, prove_plain
 from dragoman.interpreter.schemas.references import References, reference_of, severed, without_reference
 from dragoman.interpreter.schemas.required_cycles import without_required_cycles
 from dragoman.interpreter.schemas.roots import declared_only
@@ -42,9 +43,18 @@ _MOST_NODES = 20_000
 _LONGEST_TRAIL = 30
 
 
-@remembered
-def fit_gemini(schema: bytes) -> Converted:
-    """Fit a JSON Schema to `parametersJsonSchema`; None where the tool takes no arguments."""
+def fit_gemini(schema: bytes, proof: PlainProof | None = None) -> Converted:
+    """Fit a JSON Schema to `parametersJsonSchema`; None where the tool takes no arguments.
+
+    `proof` is what `prove_plain` found of these bytes, if it has read them before.
+    """
+    proof = prove_plain(schema) if proof is None else proof
+    return unchanged(schema, proof.integers) if proof.fits_gemini else convert_gemini(schema)
+
+
+@conversion
+def convert_gemini(schema: bytes) -> Converted:
+    """Fit a JSON Schema that is not proven plain."""
     try:
         document = read_document(schema)
     except Malformed as error:

@@ -7,7 +7,7 @@ from dragoman.interpreter.schemas.nodes import DEEPEST_SCHEMA, Node, as_list, as
 from dragoman.interpreter.schemas.references import References, reference_of
 
 _IN_PLACE = ("anyOf", "oneOf", "allOf")
-_NOTHING = ArgumentUndo()
+NO_INTEGER = ArgumentUndo()
 
 
 def integers_in(root: Node) -> ArgumentUndo | None:
@@ -46,8 +46,8 @@ class _Search:
         items = self.search(node.get("items"), depth)
         others = self.search(node.get("additionalProperties"), depth)
         # A declared member is none of the others, so it is named even where nothing is to be done.
-        named = {name: _NOTHING if undo is None else undo for name, undo in inner.items()}
-        properties = {name: undo for name, undo in named.items() if undo is not _NOTHING or others is not None}
+        named = {name: NO_INTEGER if undo is None else undo for name, undo in inner.items()}
+        properties = {name: undo for name, undo in named.items() if undo is not NO_INTEGER or others is not None}
         if not properties and not any(prefix) and items is None and others is None:
             return None
         return ArgumentUndo(properties=properties, prefix=prefix, items=items, others=others)

@@ -67,7 +67,7 @@ def _number(value: Any) -> Any:
         except Malformed:
             return UNSAYABLE
     number = as_number(value)
-    return value if number is not None and isfinite(number) else UNSAYABLE
+    return value if isinstance(number, int) or (number is not None and isfinite(number)) else UNSAYABLE
 
 
 def _positive(value: Any) -> Any:

@@ -26,7 +26,7 @@ from dragoman.interpreter.schemas.openapi_words import (
     with_annotations,
     worded_constraints,
 )
-from dragoman.interpreter.schemas.outcome import Converted, remembered
+from dragoman.interpreter.schemas.outcome import Converted, conversion
 from dragoman.interpreter.schemas.references import References, name_of, reference_of, severed, without_reference
 from dragoman.interpreter.schemas.sentences import alternatives, with_sentences
 from dragoman.wire.json import Malformed, encode
@@ -39,7 +39,7 @@ _UNIONS = ("anyOf", "oneOf")
 _DEMANDS = frozenset({"required", "not", "title", "description"})
 
 
-@remembered
+@conversion
 def to_openapi(schema: bytes, *, vertex: bool = False) -> Converted:
     """Convert JSON Schema to the `Schema` of AI Studio, or of Vertex; None where no parameters are left."""
     try:

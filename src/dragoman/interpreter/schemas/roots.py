@@ -24,7 +24,8 @@ from dragoman.interpreter.schemas.nodes import (
 )
 from dragoman.interpreter.schemas.notes import Note
 from dragoman.interpreter.schemas.object_root import object_root, placed
-from dragoman.interpreter.schemas.outcome import Converted, remembered, unchanged
+from dragoman.interpreter.schemas.outcome import Converted, conversion, unchanged
+from dragoman.interpreter.schemas.plain import LEGAL_KEY, PlainProof, prove_plain
 from dragoman.interpreter.schemas.references import References, reference_of, severed
 from dragoman.wire.json import Malformed, encode
 from dragoman.wire.pointer import escape
@@ -32,14 +33,26 @@ from dragoman.wire.pointer import escape
 EMPTY = b'{"type":"object","properties":{}}'
 
 _OF_ITEMS = ("items", "$ref")
-_LEGAL_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _BRANCHES = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "then", "else"})
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_.-]")
 
 
-@remembered
-def fit_root(schema: bytes, *, property_keys: bool = False, add_properties: bool = True) -> Converted:
-    """Make a JSON Schema acceptable as tool parameters for targets that demand an object root."""
+def fit_root(
+    schema: bytes, *, property_keys: bool = False, add_properties: bool = True, proof: PlainProof | None = None
+) -> Converted:
+    """Make a JSON Schema acceptable as tool parameters for targets that demand an object root.
+
+    `proof` is what `prove_plain` found of these bytes, if it has read them before.
+    """
+    proof = prove_plain(schema) if proof is None else proof
+    if proof.fits_root and (proof.legal_keys or not property_keys):
+        return unchanged(schema)
+    return convert_root(schema, property_keys=property_keys, add_properties=add_properties)
+
+
+@conversion
+def convert_root(schema: bytes, *, property_keys: bool = False, add_properties: bool = True) -> Converted:
+    """Fit a JSON Schema that is not proven plain."""
     try:
         document = read_document(schema)
     except Malformed as error:
@@ -113,7 +126,7 @@ def _illegal_keys(properties: Node) -> dict[str, str]:
     renamed: dict[str, str] = {}
     taken = set(properties)
     for name in properties:
-        if _LEGAL_KEY.fullmatch(name):
+        if LEGAL_KEY.fullmatch(name):
             continue
         legal = _ILLEGAL.sub("_", name)[:64] or "_"
         if legal in taken:

@@ -8,7 +8,7 @@ from dragoman.interpreter.schemas.nodes import as_node, read_document
 from dragoman.interpreter.schemas.notes import Note
 from dragoman.interpreter.schemas.object_root import object_root, placed
 from dragoman.interpreter.schemas.openapi_words import Piece
-from dragoman.interpreter.schemas.outcome import Converted, remembered
+from dragoman.interpreter.schemas.outcome import Converted, conversion
 from dragoman.wire.json import Malformed, encode
 
 _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
@@ -33,13 +33,13 @@ OPENAI_STRICT = Subset(
 )
 
 
-@remembered
+@conversion
 def to_anthropic_output(schema: bytes) -> Converted:
     """Fit a schema to Anthropic's structured output."""
     return _closed(schema, ANTHROPIC)
 
 
-@remembered
+@conversion
 def to_openai_strict(schema: bytes) -> Converted:
     """Fit a schema to OpenAI's strict mode; members that were optional come back without their nulls."""
     return _closed(schema, OPENAI_STRICT)
