@@ -54,7 +54,7 @@ def test_no_notes_book_nothing():
 def test_the_way_back_has_names_free_form_tools_and_arguments():
     fitting = fitting_for("chat")
     step = ArgumentUndo(parse=True)
-    fitting.custom.add("shell")
+    fitting.custom = frozenset({"shell"})
     fitting.arguments["find"] = (step,)
     assert fitting.undo() == Undo({}, frozenset({"shell"}), {"find": (step,)})
 

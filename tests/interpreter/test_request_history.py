@@ -10,9 +10,12 @@ from dragoman.core.request import leading_systems
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter import translate
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix, PrefixCache
 from dragoman.interpreter.request_history import RequestHistory
+from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.translation import Caches
 
 GEMINI = traits_for("gemini", "gemini-3-flash")
 SYSTEM = {"role": "system", "content": "Be brief. " + "x" * 64}
@@ -74,11 +77,13 @@ def test_a_history_that_comes_for_the_first_time_is_translated_as_one():
     assert Talk().prefix(LOOP) is NO_PREFIX
 
 
-def test_a_small_request_is_not_looked_at():
+def test_a_small_request_is_not_looked_at(monkeypatch):
     cache = PrefixCache(least=1 << 20)
+    monkeypatch.setattr(translate, "CACHES", Caches(ToolsCache(), cache))
+    body = json.dumps({"model": "m", "messages": LOOP}).encode()
     for _ in range(3):
-        body = json.dumps({"model": "m", "messages": LOOP}).encode()
-        assert prefix_of(history_of(body, "chat", cache)) is NO_PREFIX
+        translate.translate_request(Call(body), "chat", "gemini")
+    assert not cache._known
 
 
 def test_a_prefix_ends_where_the_model_began_its_last_answer():

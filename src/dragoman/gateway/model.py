@@ -32,7 +32,7 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.links import Links
 from dragoman.interpreter.neutral import Wish, say_request
 from dragoman.interpreter.rejections import Sent, named, placed
-from dragoman.interpreter.signing import unknown_ids
+from dragoman.interpreter.signing import unknown_ids, unsigned_calls
 from dragoman.interpreter.text_calls.hearing import Hearing
 from dragoman.interpreter.translation import Translation
 from dragoman.interpreter.undo import Restorer
@@ -160,8 +160,10 @@ class UpstreamModel:
         signs = "call" in there.holds.signatures and there.name != asker.dialect and not target.text_calls
         vault = self._means.vault if signs else None
         signer = vault.signer(asker.owner) if vault is not None else None
-        if vault is not None and signer is not None and (ids := unknown_ids(request.messages, signer)):
-            await vault.look_up(asker.owner, ids)
+        if vault is not None and signer is not None:
+            unknown = unknown_ids(unsigned_calls(request.messages), signer)
+            if unknown:
+                await vault.look_up(asker.owner, unknown)
         wish = Wish(
             source=asker.dialect,
             document=asker.document,

@@ -34,7 +34,7 @@ def adapt(  # noqa: PLR0913, PLR0917  a request, its target, and what is known b
     source_issuer: str,
     traits: Traits,
     ledger: Ledger,
-    prefix_of: Callable[[Arguments], Prefix] = lambda _: NO_PREFIX,
+    prefix_of: Callable[[Arguments], Prefix] | None = None,
     links: Links | None = None,
     tool_set: ToolSet | None = None,
     tools_cache: ToolsCache | None = None,
@@ -63,7 +63,7 @@ def adapt(  # noqa: PLR0913, PLR0917  a request, its target, and what is known b
     tools, choice = fit_tools(request, fitting)
     output = fit_output(request, fitting)
     messages = request.messages
-    prefix = prefix_of(fitting.retold() if fitting.arguments else fitting.arguments)
+    prefix = prefix_of(fitting.retold) if prefix_of is not None else NO_PREFIX
     if prefix.messages:
         ledger.go_on(prefix.once, prefix.losses)
         fitting.names.update(prefix.names)

@@ -62,8 +62,10 @@ class Fitting(Struct):
     forced: bool = True
     """The model can be forced to call a tool."""
     names: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
-    custom: set[str] = field(default_factory=set[str])
+    custom: frozenset[str] = frozenset()
     arguments: Arguments = field(default_factory=dict[str, tuple[ArgumentUndo, ...]])
+    retold: Arguments = {}
+    """Those of them that have to be done to the arguments of calls in the history as well."""
     single: bool = False
     """One call at a time is wanted, and the target has no switch for it."""
     marked: bool = False
@@ -97,10 +99,6 @@ class Fitting(Struct):
             book = self.ledger.dropped if note.kind == "dropped" else self.ledger.approximated
             book(place + note.where, note.what)
 
-    def retold(self) -> Arguments:
-        """Return what has to be done to the arguments of calls in the history as well."""
-        return {name: steps for name, steps in self.arguments.items() if any(step.retold for step in steps)}
-
     def undo(self) -> Undo:
         """Return the way back."""
-        return Undo(self.names, frozenset(self.custom), self.arguments, self.single)
+        return Undo(self.names, self.custom, self.arguments, self.single)

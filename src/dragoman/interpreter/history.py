@@ -138,7 +138,7 @@ def _fit_call(part: ToolCall, message: Message, fitting: Fitting) -> Fitted:
         changes["form"] = "json"
         changes["arguments"] = wrap_free_text(part.arguments)
     elif part.form == "json":
-        arguments = retold(part, fitting) if fitting.arguments else part.arguments
+        arguments = retold(part, fitting) if fitting.retold else part.arguments
         arguments = _object_text(arguments, part, fitting) if traits.object_arguments else arguments or "{}"
         if arguments is not part.arguments:
             changes["arguments"] = arguments
@@ -153,7 +153,7 @@ def wrap_free_text(text: str) -> str:
 def retold(call: ToolCall, fitting: Fitting) -> str:
     """Return the arguments as the model says them under the schema that it is given, which the tool has booked."""
     arguments = call.arguments
-    for step in fitting.arguments.get(full_name(call.name, call.namespace), ()):
+    for step in fitting.retold.get(full_name(call.name, call.namespace), ()):
         if step.retold:
             arguments = retell(arguments, step)
     return arguments

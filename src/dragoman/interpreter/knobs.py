@@ -378,6 +378,8 @@ def fit_identity(request: Request, fitting: Fitting) -> dict[str, Any]:
         )
     for reference in request.references:
         raise Problem("unsupported", KEPT_ELSEWHERE, where=reference.where, code=reference.code)
+    if request.user is request.metadata is request.verbosity is None:
+        return changes
     for name in ("user", "metadata", "verbosity"):
         value = getattr(request, name)
         if value is not None and not getattr(traits, name):

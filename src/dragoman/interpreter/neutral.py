@@ -24,7 +24,7 @@ from dragoman.interpreter.knobs import most_tokens
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.links import Links
 from dragoman.interpreter.repair import paired
-from dragoman.interpreter.signing import Signer, sign_again
+from dragoman.interpreter.signing import Signer, sign_again, unsigned_calls
 from dragoman.interpreter.text_calls.saying import in_words
 from dragoman.interpreter.text_calls.translation import ENVELOPES
 from dragoman.interpreter.tools import fit_tools
@@ -102,7 +102,9 @@ def _part_with_place(part: AnyPart, where: str) -> AnyPart:
 
 
 def _signed(request: Request, signer: Signer | None) -> Request:
-    messages = sign_again(request.messages, signer) if signer is not None else request.messages
+    if signer is None:
+        return request
+    messages = sign_again(request.messages, unsigned_calls(request.messages), signer)
     return request if messages is request.messages else structs.replace(request, messages=messages)
 
 

@@ -22,7 +22,7 @@ from dragoman.interpreter.fitting import Fitting
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.links import Links
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix, PrefixCache, Scope
-from dragoman.interpreter.signing import Signer, unknown_ids
+from dragoman.interpreter.signing import Signer, unknown_ids, unsigned_calls
 from dragoman.interpreter.tools_cache import Arguments
 from dragoman.wire import array, json
 
@@ -68,7 +68,7 @@ class RequestHistory:
 
     def _parse(self) -> Request:
         call, here, cache = self._call, self._here, self._cache
-        start = array.opening(call.body, here.history) if len(call.body) >= 2 * cache.least else None
+        start = array.opening(call.body, here.history)
         if start is None:
             return here.parse_request(call, read_tools=self._read_tools)
         self._start = start
@@ -159,7 +159,8 @@ class RequestHistory:
         return prefix
 
     def _unconfirmed_in(self, segment: tuple[Message, ...]) -> frozenset[str]:
-        return frozenset(unknown_ids(segment, self._signer)) if self._signer is not None else frozenset()
+        signer = self._signer
+        return frozenset(unknown_ids(unsigned_calls(segment), signer)) if signer is not None else frozenset()
 
     def _marks_agree(self, messages: tuple[Message, ...], traits: Traits) -> bool:
         """Tell whether no cache mark of one side of a cut has a say in those of the other."""
@@ -173,7 +174,7 @@ class RequestHistory:
         traits = longer.traits
         assert traits is not None  # noqa: S101  it is set where a prefix is made longer
         ledger = Ledger(self._here.pointers, self._call.body, longer.once)
-        fitting = Fitting(traits, ledger, self._here.issuer, arguments=longer.retold, links=links)
+        fitting = Fitting(traits, ledger, self._here.issuer, retold=longer.retold, links=links)
         fitting.runs, fitting.unnamed = longer.runs, longer.unnamed
         turns = fitted_turns(segment, fitting, begins=self._known is NO_PREFIX)
         body = there.render_request(Request(model="", messages=turns), traits).body

@@ -47,41 +47,50 @@ def digest_of(name: str, arguments: str) -> str:
     return sha256(name.encode() + b"\0" + said).hexdigest()[:32]
 
 
-def unknown_ids(messages: Sequence[Message], signer: Signer) -> list[str]:
-    """Return the ids of calls without a signature that the signer must look up first."""
-    return [call.id for _, _, call in _unsigned(messages) if call.id and signer.of(call.id) is None]
+class UnsignedCall(Struct, frozen=True):
+    """A call whose signature is neither on it nor carried by a thought before it, and its place in a history."""
+
+    message: int
+    part: int
+    call: ToolCall
 
 
-def sign_again(messages: tuple[Message, ...], signer: Signer) -> tuple[Message, ...]:
-    """Give calls the signatures that they came without, as far as the signer knows them."""
-    signed: dict[int, list[AnyPart]] = {}
-    for at, index, call in _unsigned(messages):
-        known = signer.of(call.id)
-        if known and (signature := known.get(digest_of(call.name, call.arguments))) is not None:
-            parts = signed.setdefault(at, list(messages[at].parts))
-            parts[index] = structs.replace(call, signature=signature)
-    if not signed:
-        return messages
-    return tuple(
-        [structs.replace(one, parts=tuple(signed[at])) if at in signed else one for at, one in enumerate(messages)]
-    )
-
-
-def _unsigned(messages: Sequence[Message]) -> list[tuple[int, int, ToolCall]]:
-    """Find the calls whose signature is neither on them nor carried by a thought before them."""
-    found: list[tuple[int, int, ToolCall]] = []
+def unsigned_calls(messages: Sequence[Message]) -> list[UnsignedCall]:
+    """Find the calls that came without their signatures."""
+    found: list[UnsignedCall] = []
     is_carried = False
     for at, message in enumerate(messages):
         if message.role != "assistant":
             is_carried = False
             continue
         for index, part in enumerate(message.parts):
-            if isinstance(part, Reasoning):
-                opened_signature = opened(part.signature) if part.signature is not None else None
-                is_carried = is_carried or (opened_signature is not None and opened_signature[1] == "call")
-            elif isinstance(part, ToolCall) and part.signature is None and not is_carried:
-                found.append((at, index, part))
+            if isinstance(part, ToolCall):
+                if part.signature is None and part.id and not is_carried:
+                    found.append(UnsignedCall(at, index, part))
+            elif isinstance(part, Reasoning):
+                carried = opened(part.signature) if part.signature is not None else None
+                is_carried = is_carried or (carried is not None and carried[1] == "call")
     return found
+
+
+def unknown_ids(calls: Iterable[UnsignedCall], signer: Signer) -> list[str]:
+    """Return the ids of calls that the signer must look up first."""
+    return [unsigned.call.id for unsigned in calls if signer.of(unsigned.call.id) is None]
+
+
+def sign_again(messages: tuple[Message, ...], calls: Iterable[UnsignedCall], signer: Signer) -> tuple[Message, ...]:
+    """Give calls of a history the signatures that they came without, as far as the signer knows them."""
+    signed: dict[int, list[AnyPart]] = {}
+    for unsigned in calls:
+        call, known = unsigned.call, signer.of(unsigned.call.id)
+        if known and (signature := known.get(digest_of(call.name, call.arguments))) is not None:
+            parts = signed.setdefault(unsigned.message, list(messages[unsigned.message].parts))
+            parts[unsigned.part] = structs.replace(call, signature=signature)
+    if not signed:
+        return messages
+    return tuple(
+        [structs.replace(one, parts=tuple(signed[at])) if at in signed else one for at, one in enumerate(messages)]
+    )
 
 
 class CallWatch:

@@ -92,10 +92,10 @@ def _listed_natives(tools: Tools, place: int, dialect: str) -> Extras | None:
 
 def _drop_unsaid(choice: ToolChoice, asked: Tools, sent: Tools, fitting: Fitting) -> None:
     """Book what only another dialect says of a choice, but for the vendor's own tools that it allows and are sent."""
-    places = {tool.where for tool in sent}
-    natives = [tool for tool in asked if isinstance(tool, NativeTool) and tool.where in places]
     if choice.extras is None:
         return
+    places = {tool.where for tool in sent}
+    natives = [tool for tool in asked if isinstance(tool, NativeTool) and tool.where in places]
     for pointer, raw in choice.extras.fields.items():
         if not (choice.listed and any(_names(raw, tool) for tool in natives)):
             book_unsaid(choice.where + pointer, raw, choice.extras.dialect, fitting.traits.dialect, fitting.ledger)

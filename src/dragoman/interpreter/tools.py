@@ -34,11 +34,11 @@ def fit_tools(request: Request, fitting: Fitting) -> tuple[tuple[AnyTool, ...], 
     """Return the tools and the choice as the target takes them."""
     tools = _held_to_schemas(allowed(request, fitting), request.tool_choice, fitting)
     adapted = _adapted(tools, fitting)
-    fitting.names.update(adapted.names)
-    fitting.arguments.update(adapted.arguments)
-    fitting.custom.update(adapted.custom)
-    fitting.validated = fitting.validated or adapted.validated
-    fitting.ledger.add(adapted.losses)
+    fitting.names = {**fitting.names, **adapted.names}
+    fitting.arguments, fitting.retold = adapted.arguments, adapted.retold
+    fitting.custom, fitting.validated = adapted.custom, adapted.validated
+    if adapted.losses:
+        fitting.ledger.add(adapted.losses)
     choice = validated(fit_choice(request, adapted.tools, fitting), fitting)
     if not adapted.tools and fitting.traits.stub_tools:
         stubs = tuple(_stubs(request.messages, fitting))
@@ -70,8 +70,10 @@ def adapt_tools(tools: tuple[AnyTool, ...], fitting: Fitting) -> AdaptedTools:
     held = traits.strict_by_mode and any(isinstance(tool, Tool) and _is_held(tool) for tool in tools)
     if held:
         _book_mode(tools, own)
-    custom = frozenset(own.custom)
-    return AdaptedTools(traits, adapted, own.names, own.arguments, custom, held, own.ledger.entries())
+    arguments = own.arguments
+    retold = {name: steps for name, steps in arguments.items() if any(step.retold for step in steps)}
+    losses = own.ledger.entries() if len(own.ledger) else ()
+    return AdaptedTools(traits, adapted, own.names, arguments, retold, own.custom, held, losses)
 
 
 def _fit_each(tools: Iterable[AnyTool], fitting: Fitting) -> list[AnyTool]:
@@ -218,7 +220,7 @@ def _fit_tool(tool: Tool, fitting: Fitting, strict_allowed: bool) -> Tool:
 def _fit_custom(tool: Tool, name: str, namespace: str, fitting: Fitting) -> Tool:
     if fitting.traits.custom_tools:
         return structs.replace(tool, name=name, namespace=namespace, extras=None, cache=None)
-    fitting.custom.add(tool.name)
+    fitting.custom |= {tool.name}
     fitting.ledger.approximated(tool.where, "a free-form tool is a function with one text argument")
     description = tool.description
     if tool.grammar is not None:

@@ -33,6 +33,8 @@ class AdaptedTools(Struct, frozen=True, eq=False):
     tools: Tools
     names: dict[str, tuple[str, str]]
     arguments: Arguments
+    retold: Arguments
+    """Those of the arguments that have to be changed in calls of the history as well."""
     custom: frozenset[str]
     validated: bool
     """Some tool wants its calls held to its schema, and the target says so for all."""

@@ -15,9 +15,9 @@ from dragoman.interpreter.arrange import CONTINUED
 from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.links import Links
-from dragoman.interpreter.prefix_cache import Prefix, PrefixCache
+from dragoman.interpreter.prefix_cache import Prefix, PrefixCache, Scope
 from dragoman.interpreter.request_history import RequestHistory
-from dragoman.interpreter.signing import Signer, sign_again, unknown_ids
+from dragoman.interpreter.signing import Signer, UnsignedCall, sign_again, unknown_ids, unsigned_calls
 from dragoman.interpreter.tools_cache import Arguments, ToolsCache, ToolSet
 from dragoman.interpreter.traits import traits_for
 
@@ -63,29 +63,41 @@ class ParsedRequest:
     tool_set: ToolSet | None = None
     unknown_ids: Sequence[str] = ()
     """Calls taken for unsigned whose signatures nobody has looked up yet."""
+    _history: RequestHistory | None = None
+    _known = 0
+    """How many messages stand before what is new in the request."""
+    _unsigned: Sequence[UnsignedCall] = ()
+    """Calls among the new messages that came without a signature."""
 
     def __init__(self, asked: Asked, caches: Caches) -> None:
         self._asked = asked
         self._caches = caches
-        here, there = asked.here, asked.there
-        self._signer = asked.signer if here is not there else None
-        scope = (
-            here.name,
-            there.name,
-            asked.model,
-            # Signatures are an owner's own; and where links are fetched, other parts are made of them.
-            "" if self._signer is None else f"signed for {self._signer.scope}",
-            "" if asked.links is None else f"links taken: {asked.links.taken}",
-        )
-        history = RequestHistory(asked.call, here, caches.prefixes, scope, self._read_tools, self._signer)
-        self._history = history
+        call, here = asked.call, asked.here
+        self._signer = asked.signer if here is not asked.there else None
+        if len(call.body) < 2 * caches.prefixes.least:
+            self._request = here.parse_request(call, read_tools=self._read_tools)
+        else:
+            history = RequestHistory(call, here, caches.prefixes, self._scope(), self._read_tools, self._signer)
+            self._history, self._request, self._known = history, history.request, history.known
+            self.unknown_ids = list(history.unconfirmed)
         if self._signer is not None:
-            new = unknown_ids(history.request.messages[history.known :], self._signer)
-            self.unknown_ids = [*history.unconfirmed, *new]
+            self._unsigned = unsigned_calls(self._new_messages())
+            self.unknown_ids = [*self.unknown_ids, *unknown_ids(self._unsigned, self._signer)]
+
+    def _scope(self) -> Scope:
+        asked, signer = self._asked, self._signer
+        # Signatures are an owner's own; and where links are fetched, other parts are made of them.
+        owner = "" if signer is None else f"signed for {signer.scope}"
+        links = "" if asked.links is None else f"links taken: {asked.links.taken}"
+        return asked.here.name, asked.there.name, asked.model, owner, links
 
     def _read_tools(self, raw: bytes, where: str) -> Tools:
         self.tool_set = self._caches.tools.read(self._asked.here, raw, where)
         return self.tool_set.tools
+
+    def _new_messages(self) -> tuple[Message, ...]:
+        messages = self._request.messages
+        return messages[self._known :] if self._known else messages
 
     def translate(self, links: Links | None) -> Translation:
         """Translate the request; `links` are those that were fetched for it."""
@@ -103,7 +115,7 @@ class ParsedRequest:
                 here.issuer,
                 traits,
                 ledger,
-                partial(self._prefix, whole.messages, links),
+                None if self._history is None else partial(self._prefix, self._history, whole.messages, links),
                 links,
                 self.tool_set,
                 self._caches.tools,
@@ -119,17 +131,21 @@ class ParsedRequest:
 
     def _signed(self) -> Request:
         """Give new calls the signatures they came without; what the prefix cache knows has them already."""
-        request, known = self._history.request, self._history.known
-        if self._signer is None:
+        request = self._request
+        if self._signer is None or not self._unsigned:
             return request
-        new = request.messages[known:] if known else request.messages
-        signed = sign_again(new, self._signer)
-        return request if signed is new else structs.replace(request, messages=(*request.messages[:known], *signed))
+        new = self._new_messages()
+        signed = sign_again(new, self._unsigned, self._signer)
+        if signed is new:
+            return request
+        return structs.replace(request, messages=(*request.messages[: self._known], *signed))
 
-    def _prefix(self, messages: tuple[Message, ...], links: Links | None, retold: Arguments) -> Prefix:
-        asked = self._asked
-        traits = traits_for(asked.there.name, asked.model or self._history.request.model)
-        return self._history.translate_prefix(messages, asked.there, traits, retold, links)
+    def _prefix(
+        self, history: RequestHistory, messages: tuple[Message, ...], links: Links | None, retold: Arguments
+    ) -> Prefix:
+        there = self._asked.there
+        traits = traits_for(there.name, self._asked.model or self._request.model)
+        return history.translate_prefix(messages, there, traits, retold, links)
 
 
 def spoken(request: Request, ledger: Ledger) -> Request:

@@ -60,10 +60,11 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
         spelling.add("functions []")
     choice = read_choice(body, unread, extras)
     sampling = _read_sampling(body, spelling, extras)
-    thinking = _read_thinking(body, extras)
-    output = _read_output(body.response_format, unread, spelling, extras)
+    thinking = _read_thinking(body.reasoning_effort, extras) if body.reasoning_effort is not None else None
+    form = body.response_format
+    output = _read_output(form, unread, spelling, extras) if form is not None else None
     user = _read_user(body, spelling, extras)
-    metadata = _read_metadata(body.metadata, extras)
+    metadata = _read_metadata(body.metadata, extras) if body.metadata else None
     if body.stream is False:
         spelling.add("stream false")
     if unread is not None:
@@ -116,10 +117,7 @@ def _read_sampling(body: wire.Request, spelling: set[str], extras: dict[str, byt
     )
 
 
-def _read_thinking(body: wire.Request, extras: dict[str, bytes]) -> Thinking | None:
-    effort: Any = body.reasoning_effort
-    if effort is None:
-        return None
+def _read_thinking(effort: Any, extras: dict[str, bytes]) -> Thinking | None:
     if effort not in EFFORTS:
         extras["/reasoning_effort"] = encode(effort)
         return None
@@ -127,10 +125,8 @@ def _read_thinking(body: wire.Request, extras: dict[str, bytes]) -> Thinking | N
 
 
 def _read_output(
-    form: wire.ResponseFormat | None, unread: Unread | None, spelling: set[str], extras: dict[str, bytes]
+    form: wire.ResponseFormat, unread: Unread | None, spelling: set[str], extras: dict[str, bytes]
 ) -> OutputFormat | None:
-    if form is None:
-        return None
     kind: Any = _FORMAT_KINDS.get(form.type)
     if kind is None or (kind == "json_schema") != (form.json_schema is not None):
         extras["/response_format"] = whole_again(form, extras_at(unread, "/response_format"))

@@ -83,7 +83,7 @@ def in_words(request: Request, source_issuer: str, traits: Traits, ledger: Ledge
         sampling=_stopped(request.sampling, traits),
     )
     spoken = Spoken(tuple(tool.name for tool in told), single=fitting.single, stop=RESULT)
-    return Said(said, Undo(fitting.names, frozenset(fitting.custom), fitting.arguments, spoken=spoken))
+    return Said(said, Undo(fitting.names, fitting.custom, fitting.arguments, spoken=spoken))
 
 
 def _is_of_calls(part: AnyPart) -> bool:
