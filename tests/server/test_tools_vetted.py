@@ -125,7 +125,11 @@ def test_many_tools_are_looked_at_beside_the_event_loop_and_once(serve, monkeypa
 
     monkeypatch.setattr(tool_faults, "schema_faults", watched)
     schemas = {
-        f"tool_{at}": {"type": "object", "properties": {"a": {"type": "string", "description": f"{at} " * 2000}}}
+        f"tool_{at}": {
+            "type": "object",
+            "properties": {"a": {"$ref": "#/$defs/a"}},
+            "$defs": {"a": {"type": "string", "description": f"{at} " * 2000}},
+        }
         for at in range(50)
     }
     for _ in range(2):

@@ -153,9 +153,11 @@ async def _translated(asked: Asked, target: Target, vault: Vault | None, owner: 
     may be the loss for which it would be refused.
     """
     pending = parse_request(asked)
-    looked_up = pending.unknown_ids if vault is not None else ()
-    translation = await _with_media(pending, asked.links, target) if not (looked_up and asked.strict) else None
-    is_signed = bool(looked_up) and vault is not None and await vault.look_up(owner, looked_up)
+    unknown = pending.unknown_ids
+    if vault is None or not unknown:
+        return await _with_media(pending, asked.links, target)
+    translation = None if asked.strict else await _with_media(pending, asked.links, target)
+    is_signed = await vault.look_up(owner, unknown)
     if translation is None or is_signed:
         translation = await _with_media(parse_request(asked), asked.links, target)
     return translation

@@ -4,6 +4,7 @@ They are kept before the client sees the call they sign, and shared by all proce
 once is remembered here, also that there was nothing: a signature never comes after its call.
 """
 
+import asyncio
 import contextlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -35,32 +36,49 @@ class Vault:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: _Known = OrderedDict()
+        self._waiting: dict[str, dict[str, None]] = {}
+        """Ids that wait to be looked up, by their owners."""
+        self._lock = asyncio.Lock()
 
     def signer(self, owner: str) -> OwnersSigner:
         """Return who knows the signatures of an owner's calls."""
         return OwnersSigner(owner, self._known)
 
     async def look_up(self, owner: str, ids: Sequence[str]) -> bool:
-        """Look up what is kept of calls, so that the signer knows; tell whether any of them is signed."""
+        """Look up what is kept of calls, so that the signer knows; tell whether any of them is signed.
+
+        What comes while a lookup is under way is looked up together, by the first that gets the lock afterwards.
+        """
+        self._waiting.setdefault(owner, {}).update(dict.fromkeys(ids))
+        async with self._lock:
+            waiting = self._waiting.pop(owner, None)
+            if waiting:
+                try:
+                    await self._read(owner, tuple(waiting))
+                except asyncio.CancelledError:
+                    self._waiting.setdefault(owner, {}).update(waiting)  # others wait for some of them
+                    raise
+        return any(self._known.get((owner, name)) for name in ids)
+
+    async def _read(self, owner: str, ids: Sequence[str]) -> None:
         try:
             found = await self._store.signatures(owner, ids)
         except Unavailable:
             # Without them the request can still be made: the skip value takes their place, and is booked.
-            return False
+            return
         for name in ids:
             kept = {digest: Signature(issuer, value) for digest, (issuer, value) in found.get(name, {}).items()}
             self._remember(owner, name, kept or _NONE)
-        return bool(found)
 
     async def keep(self, owner: str, calls: Sequence[SignedCall]) -> None:
-        """Keep the signatures of calls that a client is about to be told of."""
-        signed = {(call.id, call.digest): call.signature for call in calls if call.signature is not None}
-        if not signed:
-            return
+        """Keep the signatures of calls that a client is about to be told of, and that the others have none."""
         for call in calls:
             before = self._known.get((owner, call.id), _NONE)
             now = {call.digest: call.signature} if call.signature is not None else {}
             self._remember(owner, call.id, {**before, **now} or _NONE)
+        signed = {(call.id, call.digest): call.signature for call in calls if call.signature is not None}
+        if not signed:
+            return
         # Most clients bring the signature back themselves: without the store the answer is good all the same.
         with contextlib.suppress(Unavailable):
             await self._store.keep_signatures(

@@ -149,10 +149,9 @@ class CallWatch:
 
 
 def calls_in(response: Response) -> list[SignedCall]:
-    """Return the calls of a whole reply in which something is signed; none of any other."""
-    for part in response.parts:
-        if part.signature is not None:
-            watch = CallWatch()
-            watch.note(replay(response))
-            return watch.take()
-    return []
+    """Return the calls of a whole reply, each with its signature if it has one."""
+    if any(part.signature is not None for part in response.parts):
+        watch = CallWatch()
+        watch.note(replay(response))
+        return watch.take()
+    return [SignedCall(part.id, "", None) for part in response.parts if isinstance(part, ToolCall)]

@@ -37,6 +37,10 @@ class Engine(Protocol):
         """Look at what is kept."""
         ...
 
+    async def look_up(self, work: Work[T]) -> T:
+        """Find a few rows by their key, outside a transaction."""
+        ...
+
     async def write(self, work: Work[T], *, lasting: bool = True) -> T:
         """Change it, all or nothing; lasting means it survives the machine as soon as this returns."""
         ...

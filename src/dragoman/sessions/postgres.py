@@ -57,6 +57,9 @@ class Postgres:
     async def read(self, work: Work[T]) -> T:
         return await self._in_thread(work, lasting=True)
 
+    async def look_up(self, work: Work[T]) -> T:
+        return await self.read(work)
+
     async def write(self, work: Work[T], *, lasting: bool = True) -> T:
         return await self._in_thread(work, lasting=lasting)
 

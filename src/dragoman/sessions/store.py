@@ -26,14 +26,17 @@ from dragoman.sessions.rows import (
 from dragoman.sessions.runs import Runs, forget_runs
 from dragoman.sessions.values import Conversation, History, Turn
 
-_AT_ONCE = 64
-"""Names that are looked up with one statement."""
-_ASIDES = "SELECT call, body FROM asides WHERE owner = ? AND call IN (" + ", ".join("?" * _AT_ONCE) + ")"  # noqa: S608
-_SIGNATURES = (
-    "SELECT call, digest, issuer, value FROM signatures WHERE owner = ? AND call IN ("  # noqa: S608
-    + ", ".join("?" * _AT_ONCE)
-    + ")"
-)
+_SIZES = (4, 64)
+"""How many names are looked up with one statement: two sizes, so that statements are prepared once."""
+
+
+def _by_names(columns: str, table: str) -> dict[int, str]:
+    statement = f"SELECT {columns} FROM {table} WHERE owner = ? AND call IN "  # noqa: S608  all names are ours
+    return {size: f"{statement}({', '.join('?' * size)})" for size in _SIZES}
+
+
+_ASIDES = _by_names("call, body", "asides")
+_SIGNATURES = _by_names("call, digest, issuer, value", "signatures")
 _OLD = (
     "SELECT key FROM turns WHERE created < ? "
     "AND NOT EXISTS (SELECT 1 FROM turns AS later WHERE later.parent = turns.key) LIMIT 200"
@@ -221,11 +224,11 @@ class Store:
         def look(cursor: Cursor) -> dict[str, dict[str, tuple[str, str]]]:
             found: dict[str, dict[str, tuple[str, str]]] = {}
             for some in _groups(calls):
-                for call, digest, issuer, value in cursor.rows(_SIGNATURES, owner, *some):
+                for call, digest, issuer, value in cursor.rows(_SIGNATURES[len(some)], owner, *some):
                     found.setdefault(call, {})[digest] = (issuer, value)
             return found
 
-        return await self._engine.read(look)
+        return await self._engine.look_up(look)
 
     async def keep_asides(self, owner: str, asides: Mapping[str, bytes]) -> None:
         """Keep what a client was not told of, by the ids of calls that it was told of."""
@@ -241,15 +244,17 @@ class Store:
         """Return what is kept under the ids of calls."""
 
         def look(cursor: Cursor) -> dict[str, bytes]:
-            return {call: bytes(body) for some in _groups(calls) for call, body in cursor.rows(_ASIDES, owner, *some)}
+            rows = [row for some in _groups(calls) for row in cursor.rows(_ASIDES[len(some)], owner, *some)]
+            return {call: bytes(body) for call, body in rows}
 
         return await self._engine.read(look)
 
 
 def _groups(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return names in groups of one size, so that one prepared statement serves them all; no name is empty."""
-    filled = [*names, *[""] * (-len(names) % _AT_ONCE)]
-    return [tuple(filled[at : at + _AT_ONCE]) for at in range(0, len(filled), _AT_ONCE)]
+    """Return names in groups of one size, the last filled up: no name is empty."""
+    size = next((size for size in _SIZES if len(names) <= size), _SIZES[-1])
+    filled = [*names, *[""] * (-len(names) % size)]
+    return [tuple(filled[at : at + size]) for at in range(0, len(filled), size)]
 
 
 def _forget_old(cursor: Cursor, limit: int) -> int:
