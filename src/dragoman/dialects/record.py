@@ -59,13 +59,6 @@ class Decoder(Protocol):
         """The stream is over: `Failed` if the dialect's terminal event has not been seen."""
         ...
 
-    def more(self, chunk: bytes) -> str | None:
-        """Take bytes that are one event in which the last text goes on, and return that text.
-
-        None for any others, which are not taken: they are for `feed`.
-        """
-        del chunk
-
 
 class Encoder(Protocol):
     """Events in, bytes for the client out."""
@@ -73,10 +66,6 @@ class Encoder(Protocol):
     def feed(self, event: Event) -> bytes:
         """Take the next event."""
         ...
-
-    def grower(self, index: int) -> Callable[[str], bytes] | None:
-        """Return what writes text that goes on in an open part as `feed` would; None if that takes more each time."""
-        del index
 
 
 class Holds(Struct, frozen=True, kw_only=True):
