@@ -50,8 +50,8 @@ class StreamTranslator:
         """The part that the last delta was for, if nothing but its deltas came since."""
         self._open_index: int | None = None
         """Its index at the client; None if its deltas have to be adapted."""
-        self._is_watched = False
-        """The watch notes its deltas."""
+        self._delta_watch: CallWatch | None = None
+        """The watch, if it notes the deltas of that part."""
         self._begun = bytearray()
         """What has come of a frame that is not whole."""
         self._framed = True
@@ -148,16 +148,16 @@ class StreamTranslator:
 
     def _open_part(self, index: int) -> int | None:
         """Return the client's index of a part whose deltas pass as they are, until any other event comes."""
-        fitter = self._fitter
-        passes = fitter is not None and self._restorer.passes(index) and self._sequencer.passes(index)
-        self._open_index = fitter.place_of(index) if passes and fitter is not None else None
-        self._open = index
-        self._is_watched = self._watch is not None and self._watch.minds(self._open_index)
+        self._open, self._open_index = index, None
+        if self._fitter is not None and self._restorer.passes(index) and self._sequencer.passes(index):
+            self._open_index = self._fitter.place_of(index)
+        is_noted = self._watch is not None and self._watch.minds(self._open_index)
+        self._delta_watch = self._watch if is_noted else None
         return self._open_index
 
     def _append_delta(self, event: PartDelta, index: int) -> bytes:
-        if self._is_watched and self._watch is not None:
-            self._watch.grow(index, event.text)
+        if self._delta_watch is not None:
+            self._delta_watch.grow(index, event.text)
         return self._encoder.feed(event if index == event.index else PartDelta(index, event.text, event.piece))
 
     def _render_event(self, event: Event) -> Iterator[bytes]:

@@ -33,7 +33,7 @@ from dragoman.dialects.chat.gather import Answers, Fields
 from dragoman.dialects.chat.parts import GOOGLE, read_arguments, read_citation, read_part
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled
-from dragoman.dialects.decoder import FrameDecoder
+from dragoman.dialects.record import FrameDecoder
 from dragoman.wire.json import Malformed, encode
 from dragoman.wire.shape import Unread
 from dragoman.wire.sse import Frame
@@ -82,7 +82,9 @@ class ChatDecoder(FrameDecoder):
         if not self._started and (chunk.id or choices):
             self._start(chunk)
         if chunk.system_fingerprint or chunk.service_tier or chunk.provider:
-            self._take_fields(chunk)
+            for pointer, given in self._new_fields(chunk):
+                self._last_fields[pointer] = given
+                self._add_field(pointer, bytes(given))
         if chunk.usage and chunk.usage != wire.NULL:
             self._usage = bytes(chunk.usage)
         has_others = False
@@ -102,10 +104,7 @@ class ChatDecoder(FrameDecoder):
             chunk = wire_reply.TEXT_CHUNK.decode(data)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             return False
-        known = self._last_fields
-        if (chunk.system_fingerprint and chunk.system_fingerprint != known.get("/system_fingerprint")) or (
-            chunk.service_tier and chunk.service_tier != known.get("/service_tier")
-        ):
+        if (chunk.system_fingerprint or chunk.service_tier or chunk.provider) and self._new_fields(chunk):
             return False
         self._events.append(PartDelta(self._growing_index, chunk.choices[0].delta.content))
         return True
@@ -122,15 +121,17 @@ class ChatDecoder(FrameDecoder):
         self._started = True
         self._events.append(Started(chunk.id or "", chunk.model or "", int(chunk.created) if chunk.created else None))
 
-    def _take_fields(self, chunk: wire_reply.Chunk) -> None:
-        for pointer, given in (
-            ("/system_fingerprint", chunk.system_fingerprint),
-            ("/service_tier", chunk.service_tier),
-            ("/provider", chunk.provider),
-        ):
-            if given is not wire.ABSENT and given != self._last_fields.get(pointer, wire.NULL):
-                self._last_fields[pointer] = given
-                self._add_field(pointer, bytes(given))
+    def _new_fields(self, chunk: wire_reply.Chunk | wire_reply.TextChunk) -> "list[tuple[str, Raw]]":
+        """Return the fields of the reply that say something else than the last time."""
+        return [
+            (pointer, given)
+            for pointer, given in (
+                ("/system_fingerprint", chunk.system_fingerprint),
+                ("/service_tier", chunk.service_tier),
+                ("/provider", chunk.provider),
+            )
+            if given and given != self._last_fields.get(pointer, wire.NULL)
+        ]
 
     def _add_field(self, pointer: str, raw: bytes) -> None:
         if raw != b"null":

@@ -123,6 +123,12 @@ class TextDelta(Wire):
     """A piece of text and nothing else."""
 
     content: Annotated[str, Meta(min_length=1)]
+    role: str | None = None
+    reasoning_content: None = None
+    reasoning: None = None
+    refusal: None = None
+    tool_calls: None = None
+    function_call: None = None
 
 
 class TextChoice(Wire):
@@ -132,6 +138,7 @@ class TextChoice(Wire):
     index: Literal[0] = 0
     finish_reason: None = None
     logprobs: None = None
+    native_finish_reason: None = None
 
 
 class TextChunk(Wire):
@@ -145,6 +152,7 @@ class TextChunk(Wire):
     usage: None = None
     system_fingerprint: Raw = ABSENT
     service_tier: Raw = ABSENT
+    provider: Raw = ABSENT
     obfuscation: Raw = ABSENT
 
 

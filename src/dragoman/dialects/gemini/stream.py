@@ -30,14 +30,13 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
 from dragoman.core.value import Extras, own_extras
-from dragoman.dialects.decoder import FrameDecoder
 from dragoman.dialects.gemini import code_assist
 from dragoman.dialects.gemini.chunks import ChunkReader
 from dragoman.dialects.gemini.errors import build_error
 from dragoman.dialects.gemini.grounding import joined, write_grounding
 from dragoman.dialects.gemini.response import identity, wrap, write_reply, write_reply_part
 from dragoman.dialects.gemini.wire import NAME
-from dragoman.dialects.record import Encoder
+from dragoman.dialects.record import Encoder, FrameDecoder
 from dragoman.wire import json
 from dragoman.wire.json_stream import JsonStreamReader
 from dragoman.wire.sse import Frame, SseReader

@@ -16,7 +16,7 @@ from msgspec.json import Decoder
 from dragoman.core.events import Event, Finished, Native, Started, UsageSeen
 from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
-from dragoman.dialects.decoder import FrameDecoder
+from dragoman.dialects.record import FrameDecoder
 from dragoman.dialects.responses.errors import read_error
 from dragoman.dialects.responses.items import CONTENT, decode_item
 from dragoman.dialects.responses.output import FIRST, ITEM_FIELDS, SAME
