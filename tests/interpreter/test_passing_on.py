@@ -9,7 +9,7 @@ from dragoman.core.losses import Loss
 from dragoman.core.parts import Signature
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
-from dragoman.interpreter import stream
+from dragoman.interpreter import stream as streams
 from dragoman.interpreter.arrange import SKIP_SIGNATURE
 from dragoman.interpreter.carry import sealed
 from dragoman.interpreter.context import Context
@@ -42,7 +42,7 @@ def test_the_end_of_a_frame_is_seen_wherever_it_is_cut(end, size):
 
 
 def test_a_frame_without_an_end_is_refused_as_it_is_between_two_dialects(monkeypatch):
-    monkeypatch.setattr(stream, "MAX_EVENT_BYTES", LIMIT)
+    monkeypatch.setattr(streams, "MAX_EVENT_BYTES", LIMIT)
     translator = StreamTranslator("chat", "chat")
     assert translator.feed(HELLO + b"data: ") == HELLO
     assert translator.feed(b"x" * (LIMIT - 6)) == b""

@@ -19,15 +19,10 @@ def events_of(sse: bytes) -> list[bytes]:
     return [*whole_frames(rest, sse), bytes(rest)]
 
 
-def _said(translator: StreamTranslator, piece: bytes) -> bytes:
-    flowing = translator.flow(piece)
-    return translator.feed(piece) if flowing is None else flowing
-
-
 def told(pieces: list[bytes], source: str, client: str) -> tuple[object, ...]:
     watch = CallWatch()
     translator = StreamTranslator(source, client, Context(now=1), watch)
-    said = b"".join([*(_said(translator, piece) for piece in pieces), translator.close()])
+    said = b"".join([*(translator.feed(piece) for piece in pieces), translator.close()])
     problem = translator.problem
     words = None if problem is None else (problem.kind, problem.message)
     return said, translator.losses, translator.usage, translator.finish, watch.take(), words

@@ -151,14 +151,6 @@ def test_an_event_alone_in_its_chunk_is_read_as_byte_by_byte(body, end):
     assert told == [*(frame for byte in chunk + chunk for frame in slowly.feed(bytes([byte]))), *slowly.close()]
 
 
-@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n"])
-def test_a_chunk_that_is_one_object_on_one_line_is_read_at_once(end):
-    reader = SseReader()
-    assert reader.lone(b'data: {"a": 1}' + end) == b'{"a": 1}'
-    assert reader.lone(b'data: {"b": 2}' + end) == b'{"b": 2}'
-    assert reader.feed(b"data: x" + end) == [Frame("", b"x")]
-
-
 @pytest.mark.parametrize(
     "chunk",
     [
@@ -166,30 +158,23 @@ def test_a_chunk_that_is_one_object_on_one_line_is_read_at_once(end):
         b'data: {"a": 1}',
         b'data: {"a": 1}\n',
         b'data: {"a": 1}\r\r',
-        b"data: [DONE]\n\n",
         b'data:{"a": 1}\n\n',
+        b'id: 7\ndata: {"a": 1}\n\n',
         b'event: x\ndata: {"a": 1}\n\n',
         b'data: {"a":\ndata: 1}\n\n',
         b'data: {"a":\rdata: 1}\n\n',
         b'data: {"a": 1}\n\ndata: {"b": 2}\n\n',
     ],
 )
-def test_any_other_chunk_is_left_for_the_reader(chunk):
-    left, plain = SseReader(), SseReader()
-    assert left.lone(chunk) is None
-    assert [left.feed(chunk), left.close()] == [plain.feed(chunk), plain.close()]
+@pytest.mark.parametrize("before", [b"", b"data: x\n", b"data: x\r", b"event: e\n", b"data: x", b"data: x\n\n"])
+def test_a_chunk_is_read_the_same_behind_anything_that_came_before(chunk, before):
+    assert read(before + chunk, [len(before)]) == read(before + chunk, list(range(len(before + chunk))))
 
 
-def test_a_chunk_is_not_alone_behind_the_beginning_of_another():
-    reader = SseReader()
-    reader.feed(b"data: x\n")
-    assert reader.lone(b'data: {"a": 1}\n\n') is None
-    assert reader.feed(b'data: {"a": 1}\n\n') == [Frame("", b'x\n{"a": 1}')]
-
-
-def test_a_lone_event_is_held_to_the_limit():
-    assert SseReader(13).lone(b"data: {123}\n\n") == b"{123}"
-    assert SseReader(12).lone(b"data: {123}\n\n") is None
+def test_an_event_alone_in_its_chunk_is_held_to_the_limit():
+    assert SseReader(13).feed(b"data: {123}\n\n") == [Frame("", b"{123}")]
+    with pytest.raises(Malformed):
+        SseReader(8).feed(b"data: {12345678}\n\n")
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])

@@ -131,7 +131,7 @@ class Stream:
         """Return what the next bytes of the upstream are to the client."""
         try:
             if self._keeper is None and self._record.first is not None:
-                is_whole = await self._incoming.pour(self._pass)
+                is_whole = await self._incoming.deliver_to(self._on_data)
                 told_now, self._unsent = self._unsent, b""
                 if is_whole and not self._translator.over:
                     told_now += self._translator.close()
@@ -147,17 +147,15 @@ class Stream:
             await self._vault.keep(self._owner, calls)
         return told_now if self._keeper is None else self._keeper.passing(told_now)
 
-    def _pass(self, piece: bytes) -> bool:
-        """Tell the client at once what has come; return whether more may come this way."""
+    def _on_data(self, data: bytes) -> bool:
+        """Send the client at once what has come; return whether more may come this way."""
         translator, exchange, pulse = self._translator, self._exchange, self._pulse
-        told_now = translator.flow(piece)
-        if told_now is None:
-            told_now = translator.feed(piece)
-            if translator.over or self._watch.has_ended:
-                self._unsent = told_now
-                return False
-        if told_now := pulse.framer.feed(told_now):
-            exchange.push(told_now)
+        rendered = translator.feed(data)
+        if translator.over or self._watch.has_ended:
+            self._unsent = rendered
+            return False
+        if rendered := pulse.framer.feed(rendered):
+            exchange.push(rendered)
             pulse.spoke = True
         return not exchange.is_behind
 

@@ -87,14 +87,14 @@ class Incoming:
             self._keep(self._link)
         return piece
 
-    async def pour(self, take: Callable[[bytes], bool]) -> bool:
-        """Give what comes to `take` as soon as it comes, until it wants no more; tell whether the body is whole."""
+    async def deliver_to(self, on_data: Callable[[bytes], bool]) -> bool:
+        """Call `on_data` with each piece as it comes, until it returns False; return whether the body is whole."""
         if self._inflater is not None:
-            while (piece := await self.piece()) and take(piece):
+            while (piece := await self.piece()) and on_data(piece):
                 pass
             return not piece
         try:
-            whole = await self._link.pour(take)
+            whole = await self._link.deliver_to(on_data)
         except BaseException:
             self.close()
             raise

@@ -65,9 +65,9 @@ class Link(asyncio.Protocol):
         self._paused = False
         self._bodiless = False
         self._drained: Callable[[Link], None] | None = None
-        self._taker: Callable[[bytes], bool] | None = None
-        """Is given what comes as soon as it comes, as long as it wants more."""
-        self._taker_failed: Exception | None = None
+        self._on_data: Callable[[bytes], bool] | None = None
+        """Called with each piece of the body as soon as it comes, until it returns False."""
+        self._delivery_error: Exception | None = None
         self._unmeasured = False
         """The reply names no length: it ends with the connection."""
         self.status = 0
@@ -120,7 +120,7 @@ class Link(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self.reusable = False
             self._fail(Broken(f"the reply is no HTTP: {error}"))
-        if self._taker is None or not self._given(self._taker):
+        if self._on_data is None or not self._deliver(self._on_data):
             self._wake()
 
     # What the parser tells
@@ -147,8 +147,8 @@ class Link(asyncio.Protocol):
             self._completed()
 
     def on_body(self, body: bytes) -> None:
-        if self._taker is not None:
-            self._held.append(body)  # it is given away as soon as these bytes are read
+        if self._on_data is not None:
+            self._held.append(body)  # delivered as soon as these bytes are parsed
             return
         self._held_size += len(body)
         if self._drained is not None:
@@ -214,38 +214,38 @@ class Link(asyncio.Protocol):
             if not self.transport.is_closing():
                 self.transport.resume_reading()
 
-    async def pour(self, take: "Callable[[bytes], bool]") -> bool:
-        """Give what comes to `take` as soon as it comes, until it wants no more; tell whether the body is whole.
+    async def deliver_to(self, on_data: "Callable[[bytes], bool]") -> bool:
+        """Call `on_data` with each piece as it comes, until it returns False; return whether the body is whole.
 
         A task that waits for each piece would cost more than most pieces do.
         """
-        self._taker = take
+        self._on_data = on_data
         try:
-            if self._given(take):
+            if self._deliver(on_data):
                 await self._wait()
         finally:
-            self._taker = None
-        failed, self._taker_failed = self._taker_failed, None
-        if failed is not None:
-            raise failed
+            self._on_data = None
+        error, self._delivery_error = self._delivery_error, None
+        if error is not None:
+            raise error
         if self.failure is not None and not self._held:
             raise self.failure
         return self.complete and not self._held
 
-    def _given(self, take: "Callable[[bytes], bool]") -> bool:
-        """Give away what is held; tell whether there is more to wait for."""
+    def _deliver(self, on_data: "Callable[[bytes], bool]") -> bool:
+        """Deliver what is held; return whether there is more to wait for."""
         held = self._held
         if held:
             self._held = []
             if self._held_size:
                 self._free()
             try:
-                goes_on = take(held[0] if len(held) == 1 else b"".join(held))
-            except Exception as error:  # noqa: BLE001  it belongs to who waits, not to the connection
-                self._taker_failed = error
+                goes_on = on_data(held[0] if len(held) == 1 else b"".join(held))
+            except Exception as error:  # noqa: BLE001  raised by `deliver_to`: it is not the connection's
+                self._delivery_error = error
                 goes_on = False
             if not goes_on:
-                self._taker = None
+                self._on_data = None
                 return False
         return not self.complete and self.failure is None
 

@@ -1,7 +1,7 @@
 """Translate a streamed reply from one dialect to another, as its bytes come."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -46,11 +46,12 @@ class StreamTranslator:
         self._fitter = None if here is there else context.fitter(ReplyFitter, here, there, self._ledger)
         self._hearing = context.hearing(there, self._ledger)
         self._encoder = there.encoder(context.client_request())
-        self._flowing = -1
-        """The part that text came for last, with nothing else told since, and its place at the client, if it passes."""
-        self._place: int | None = None
-        self._grow: Callable[[str], bytes] | None = None
-        """Writes what that text goes on with, if nobody else has to know of it."""
+        self._open = -1
+        """The part that the last delta was for, if nothing but its deltas came since."""
+        self._open_index: int | None = None
+        """Its index at the client; None if its deltas have to be adapted."""
+        self._delta_watch: CallWatch | None = None
+        """The watch, if it notes the deltas of that part."""
         self._begun = bytearray()
         """What has come of a frame that is not whole."""
         self._framed = True
@@ -67,7 +68,7 @@ class StreamTranslator:
         if self.over:
             return b""
         if self._same is False:
-            return self._told(self._decoder.feed(chunk))
+            return self._render(self._decoder.feed(chunk))
         if self._same is None:
             self._begun += chunk
             if len(self._begun) < _LONGEST_HEAD and _FIRST_NAME.search(self._begun) is None:
@@ -76,26 +77,14 @@ class StreamTranslator:
             self._begun.clear()
             self._same = not is_wrapped_otherwise(self._dialect, chunk, self._context)
             self._framed = not chunk.lstrip().startswith((b"[", b"{"))
-        return self._passed(chunk) if self._same else self._told(self._decoder.feed(chunk))
-
-    def flow(self, chunk: bytes) -> bytes | None:
-        """Take bytes in which nothing is said but that the last text goes on; None, and nothing taken, for any others.
-
-        Most of a stream is that, and it costs half of what `feed` does.
-        """
-        grow = self._grow
-        if grow is None:
-            return None
-        text = self._decoder.more(chunk)
-        return None if text is None else grow(text)
+        return self._passed(chunk) if self._same else self._render(self._decoder.feed(chunk))
 
     def close(self) -> bytes:
         """The upstream is done: tell the end, or that it never came."""
         if self.over:
             return b""
-        self._grow = None
         if self._same is False:
-            last = self._told(self._decoder.close())
+            last = self._render(self._decoder.close())
             self.over = True
             return last
         self.over = True
@@ -110,7 +99,7 @@ class StreamTranslator:
             return b""
         events: list[Event] = [Failed(problem)]
         if self._same is False:
-            return self._told(events)
+            return self._render(events)
         self._note(events)
         return self._encoder.feed(events[0])
 
@@ -142,51 +131,45 @@ class StreamTranslator:
                 return self._encoder.feed(event)
         return b""
 
-    def _told(self, events: list[Event]) -> bytes:
+    def _render(self, events: list[Event]) -> bytes:
         if self._hearing is not None:
             events = self._hearing.feed(events)
-        # Most events are text that goes on in an open part: those take the straight way.
-        if len(events) == 1 and type(event := events[0]) is PartDelta:
-            place = self._place if event.index == self._flowing else self._flow(event.index)
-            if place is not None:
-                return self._grown(event, place)
-        return self._told_all(events)
-
-    def _grown(self, event: PartDelta, place: int) -> bytes:
-        if self._watch is not None:
-            self._watch.grow(place, event.text)
-        return self._encoder.feed(event if place == event.index else PartDelta(place, event.text, event.piece))
-
-    def _told_all(self, events: list[Event]) -> bytes:
-        told: list[bytes] = []
-        encode = self._encoder.feed
-        fitter = self._fitter
+        rendered: list[bytes] = []
         for event in events:
+            # Most events are a delta of the open part, which passes as it is.
             if type(event) is PartDelta:
-                place = self._place if event.index == self._flowing else self._flow(event.index)
-                if place is not None:
-                    told.append(self._grown(event, place))
+                index = self._open_index if event.index == self._open else self._open_part(event.index)
+                if index is not None:
+                    rendered.append(self._append_delta(event, index))
                     continue
-            self._flowing, self._grow = -1, None
-            if type(event) is Started and event.created is None:
-                event = structs.replace(event, created=self._context.now)  # noqa: PLW2901  the same, made at a time
-            for restored in self._restorer.feed(event):
-                for ordered in self._sequencer.feed(restored):
-                    fitted = fitter.feed(ordered) if fitter is not None else (ordered,)
-                    self._note(fitted)
-                    if self._watch is not None:
-                        self._watch.note(fitted)
-                    told.extend(map(encode, fitted))
-        return told[0] if len(told) == 1 else b"".join(told)
+            self._open = -1
+            rendered.extend(self._render_event(event))
+        return b"".join(rendered)
 
-    def _flow(self, index: int) -> int | None:
-        """Return the client's index of a part whose text passes as it is, until any other event is told."""
-        passes = self._fitter is not None and self._restorer.passes(index) and self._sequencer.passes(index)
-        self._place = self._fitter.place_of(index) if passes and self._fitter is not None else None
-        self._flowing = index
-        is_heard = self._hearing is not None or (self._watch is not None and self._watch.minds(self._place))
-        self._grow = None if self._place is None or is_heard else self._encoder.grower(self._place)
-        return self._place
+    def _open_part(self, index: int) -> int | None:
+        """Return the client's index of a part whose deltas pass as they are, until any other event comes."""
+        self._open, self._open_index = index, None
+        if self._fitter is not None and self._restorer.passes(index) and self._sequencer.passes(index):
+            self._open_index = self._fitter.place_of(index)
+        is_noted = self._watch is not None and self._watch.minds(self._open_index)
+        self._delta_watch = self._watch if is_noted else None
+        return self._open_index
+
+    def _append_delta(self, event: PartDelta, index: int) -> bytes:
+        if self._delta_watch is not None:
+            self._delta_watch.grow(index, event.text)
+        return self._encoder.feed(event if index == event.index else PartDelta(index, event.text, event.piece))
+
+    def _render_event(self, event: Event) -> Iterator[bytes]:
+        if type(event) is Started and event.created is None:
+            event = structs.replace(event, created=self._context.now)
+        for restored in self._restorer.feed(event):
+            for ordered in self._sequencer.feed(restored):
+                adapted = self._fitter.feed(ordered) if self._fitter is not None else (ordered,)
+                self._note(adapted)
+                if self._watch is not None:
+                    self._watch.note(adapted)
+                yield from map(self._encoder.feed, adapted)
 
     def _note(self, events: Iterable[Event]) -> None:
         """Remember what is asked of a stream later: whether it has begun and how it ended."""

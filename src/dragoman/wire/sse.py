@@ -14,8 +14,6 @@ from dragoman.wire.json import Malformed
 
 MAX_EVENT_BYTES = 64 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
-_LF = 0x0A
-_LONE = re.compile(rb"data: (\{[^\r\n]*)(?:\r\n\r\n|\n\n)").fullmatch
 _FRAME = re.compile(rb".*?\n\r?\n[\r\n]*", re.DOTALL)
 
 
@@ -39,53 +37,41 @@ class SseReader:
         self._first = True
         self._after_cr = False
         self._between = True
+        """Nothing of an event is held."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Take the next bytes, return the events they complete."""
-        if self._between and len(chunk) <= self._limit:
-            frame = _only_event(chunk)
-            if frame is not None:
-                self._first = False
-                return [frame]
-        self._between = False
-        frames = self._feed(chunk)
-        self._between = not (self._rest or self._data or self._event or self._after_cr)
-        return frames
+        lines = chunk.splitlines()
+        # Servers flush events one by one, so most chunks are one whole event.
+        if self._between and 2 <= len(lines) <= 3 and not lines[-1] and len(chunk) <= self._limit:
+            data = lines[-2]
+            if data.startswith(b"data: "):
+                if len(lines) == 2:
+                    self._first = False
+                    return [Frame("", data[6:])]
+                if lines[0].startswith(b"event: "):
+                    self._first = False
+                    return [Frame(lines[0][7:].decode("utf-8", "replace"), data[6:])]
+        return self._feed_lines(chunk, lines)
 
-    def lone(self, chunk: bytes) -> bytes | None:
-        """Read a chunk that is one nameless event, an object on one line; None, and nothing read, for any other."""
-        found = _LONE(chunk) if self._between and len(chunk) <= self._limit else None
-        if found is None:
-            return None
-        self._first = False
-        return found[1]
-
-    def _feed(self, chunk: bytes) -> list[Frame]:
-        if not chunk:
+    def _feed_lines(self, chunk: bytes, lines: list[bytes]) -> list[Frame]:
+        if not lines:
             return []
-        if self._after_cr:
-            self._after_cr = False
-            if chunk.startswith(b"\n"):
-                chunk = chunk[1:]
-        if chunk.endswith(b"\r"):
-            self._after_cr = True
-        if b"\r" in chunk:
-            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        if b"\n" not in chunk:
-            self._hold(chunk)
-            return []
-        lines = chunk.split(b"\n")
-        if self._rest:
+        if self._after_cr and chunk.startswith(b"\n"):
+            del lines[0]  # the second half of a line end
+        self._after_cr = chunk.endswith(b"\r")
+        is_cut = not chunk.endswith((b"\n", b"\r"))
+        if self._rest and (not is_cut or len(lines) > 1):
             self._rest.append(lines[0])
             lines[0] = b"".join(self._rest)
             self._rest = []
             self._rest_size = 0
-        last = lines.pop()
-        if last:
-            self._hold(last)
+        if is_cut:
+            self._hold(lines.pop())
         frames: list[Frame] = []
         for line in lines:
             self._line(line, frames)
+        self._between = not (self._rest or self._data or self._event or self._after_cr)
         return frames
 
     def close(self) -> list[Frame]:
@@ -124,24 +110,6 @@ class SseReader:
                 raise Malformed(f"an event is larger than {self._limit} bytes")
         elif name == b"event":
             self._event = value.decode("utf-8", "replace")
-
-
-def _only_event(chunk: bytes) -> Frame | None:
-    """Read a chunk that is one event in its plainest spelling, which is how servers flush them; None for any other."""
-    start, name, size = 0, "", len(chunk)
-    if not chunk.startswith(b"data: "):
-        if not chunk.startswith(b"event: "):
-            return None
-        start = chunk.find(b"\n") + 1
-        if not chunk.startswith(b"data: ", start):
-            return None
-        name = chunk[7 : start - 1].rstrip(b"\r").decode("utf-8", "replace")
-    end = chunk.find(b"\n", start)
-    if end == size - 2 and chunk[-1] == _LF and b"\r" not in chunk:
-        return Frame(name, chunk[start + 6 : end])
-    if end == size - 3 and chunk.endswith(b"\r\n\r\n") and chunk.count(b"\r") == chunk.count(b"\r\n"):
-        return Frame(name, chunk[start + 6 : end - 1])
-    return None
 
 
 def whole_frames(begun: bytearray, chunk: bytes) -> list[bytes]:

@@ -11,6 +11,7 @@ from dragoman.core.parts import Opaque, Reasoning, Refusal, Text, ToolCall
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.stream import collect
 from dragoman.dialects.chat import DIALECT
+from dragoman.dialects.chat.stream_decode import ChatDecoder
 from shelf import needs_shelf
 
 FAILS = {
@@ -267,3 +268,30 @@ def test_comments_line_ends_and_split_letters_do_not_matter():
         .encode()
     )
     assert collect(decode(stream, 1)).parts == (Text(text="hé"),)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        chunk({"content": "b"}),
+        chunk({"role": "assistant", "content": "b", "refusal": None, "tool_calls": None, "reasoning_content": None}),
+        chunk({"content": ""}),
+        chunk({"content": "b"}, system_fingerprint="fp", service_tier=None, provider="p", obfuscation="x"),
+        chunk({"content": "b"}, system_fingerprint="other", usage=None),
+        chunk({"content": "b"}, usage={"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}),
+        chunk({"content": "b"}, finish="stop"),
+        chunk({"content": "b", "reasoning": "r"}),
+        chunk({"content": "b"}, object="error"),
+        chunk({"content": "b"}, choices=[{"index": 1, "delta": {"content": "b"}}]),
+        chunk({"content": "b"}, choices=[{"delta": {"content": "b"}}, {"delta": {"content": "c"}}]),
+        chunk({"content": "b"}, error={"message": "late"}),
+        b"event: error\n" + chunk({"content": "b"}),
+        chunk({"content": "b"}).replace(b'"b"', b'"\xff"'),
+        chunk({"content": "b"}, system_fingerprint="?").replace(b"?", b"\xff"),
+    ],
+)
+def test_a_chunk_of_text_tells_the_same_as_if_it_could_hold_anything(monkeypatch, second):
+    stream = chunk({"content": "a"}, system_fingerprint="fp", provider="p") + second + second + STOP
+    directly = decode(stream)
+    monkeypatch.setattr(ChatDecoder, "_append_text", lambda _self, _data: False)
+    assert repr(decode(stream)) == repr(directly)

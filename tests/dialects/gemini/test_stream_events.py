@@ -10,6 +10,7 @@ from dragoman.core.events import Event, Failed, PartEnded
 from dragoman.core.problems import Problem
 from dragoman.core.stream import checked
 from dragoman.dialects.gemini import DIALECT
+from dragoman.dialects.gemini.chunks import ChunkReader
 
 
 def chunk(*parts: Any, **fields: Any) -> dict[str, Any]:
@@ -276,3 +277,31 @@ Response id='r' model='m' finish=Finish(reason='tool_calls', raw='STOP') usage=U
   Text where='/candidates/0/content/parts/9' text='gh'
 """
     )
+
+
+COUNTED = {"promptTokenCount": 1, "candidatesTokenCount": 2, "totalTokenCount": 3, "trafficType": "ON_DEMAND"}
+
+
+@pytest.mark.parametrize("thought", [False, True])
+@pytest.mark.parametrize(
+    "second",
+    [
+        chunk({"text": "b"}),
+        chunk({"text": "b", "thought": True}),
+        chunk({"text": ""}),
+        chunk({"text": "b"}, usageMetadata=COUNTED),
+        chunk({"text": "b"}, usageMetadata={"trafficType": "ON_DEMAND"}),
+        chunk({"text": "b", "thoughtSignature": "s"}),
+        chunk({"text": "b"}, {"text": "c"}),
+        chunk({"text": "b"}, safetyRatings=[1]),
+        chunk({"text": "b"}, createTime="t", x=1),
+        chunk({"text": "b"}, candidates=[{"index": 1, "content": {"parts": [{"text": "b"}]}}]),
+        chunk({"text": "b"}, error={"code": 500, "message": "late", "status": "INTERNAL"}),
+    ],
+)
+def test_a_chunk_of_text_tells_the_same_as_if_it_could_hold_anything(monkeypatch, second, thought):
+    first = chunk({"text": "a", "thought": thought}, usageMetadata=COUNTED)
+    stream = sse(first, second, second, STOP)
+    directly = decode(stream)
+    monkeypatch.setattr(ChunkReader, "append_text", lambda _self, _body: False)
+    assert repr(decode(stream)) == repr(directly)

@@ -12,8 +12,6 @@ import msgspec
 from msgspec import structs
 
 from dragoman.core.events import (
-    Event,
-    Failed,
     Finished,
     Native,
     PartCited,
@@ -35,10 +33,10 @@ from dragoman.dialects.chat.gather import Answers, Fields
 from dragoman.dialects.chat.parts import GOOGLE, read_arguments, read_citation, read_part
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled
-from dragoman.dialects.record import Decoder
+from dragoman.dialects.record import FrameDecoder
 from dragoman.wire.json import Malformed, encode
 from dragoman.wire.shape import Unread
-from dragoman.wire.sse import Frame, SseReader
+from dragoman.wire.sse import Frame
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -49,14 +47,12 @@ _MESSAGE = "/choices/0/message"
 _CUT_OFF = "the stream ended before the reply was finished"
 
 
-class ChatDecoder(Decoder):
+class ChatDecoder(FrameDecoder):
     """Upstream bytes in, events out."""
 
     def __init__(self) -> None:
-        self._reader = SseReader()
-        self._events: list[Event] = []
+        super().__init__()
         self._started = False
-        self._over = False
         self._count = 0
         self._growing: _Growing = ""
         self._growing_index = 0
@@ -70,68 +66,26 @@ class ChatDecoder(Decoder):
         self._last_fields: dict[str, Raw] = {}
         self._answers = Answers()
 
-    def feed(self, chunk: bytes) -> list[Event]:
-        """Take the next bytes."""
-        if self._over:
-            return []
-        try:
-            frames = self._reader.feed(chunk)
-        except Malformed as error:
-            self._fail(Problem("malformed_reply", error.message))
-            return self._told()
-        return self._take(frames)
-
-    def close(self) -> list[Event]:
-        """The stream is over."""
-        if self._over:
-            return []
-        events = self._take(self._reader.close())
-        if not self._over:
-            self._end(done=False)
-            events.extend(self._told())
-        return events
-
-    def _take(self, frames: list[Frame]) -> list[Event]:
-        for frame in frames:
-            if self._over:
-                break
-            try:
-                self._frame(frame)
-            except Malformed as error:
-                self._fail(Problem("malformed_reply", error.message, where=error.where))
-            except Problem as problem:
-                self._fail(problem)
-        return self._told()
-
-    def _told(self) -> list[Event]:
-        events, self._events = self._events, []
-        return events
-
-    def _fail(self, problem: Problem) -> None:
-        if self._started and self._usage is not None:
-            self._tell_usage()
-        self._events.append(Failed(problem))
-        self._over = True
-
-    def _frame(self, frame: Frame) -> None:
+    def _take(self, frame: Frame) -> None:
         data = frame.data
-        if data[:1] != b"{" and data.strip() == b"[DONE]":
-            self._end(done=True)
+        if self._growing == "text" and not frame.event and self._append_text(data):
             return
-        if self._growing == "text" and not frame.event and self._goes_on(data):
+        if data[:1] != b"{" and data.strip() == b"[DONE]":
+            self._finish(done=True)
             return
         chunk, unread = wire_reply.CHUNK.read(data)
-        if chunk.error is not wire.ABSENT:
-            error = wire.present(chunk.error)
-            if error is not None and error not in _NO_ERROR:
-                raise read_error(error)
+        if chunk.error and (error := wire.present(chunk.error)) is not None and error not in _NO_ERROR:
+            raise read_error(error)
         if chunk.object == "error" or frame.event == "error":
             raise read_error(data)
         choices = chunk.choices or ()
         if not self._started and (chunk.id or choices):
             self._start(chunk)
-        self._take_fields(chunk)
-        if chunk.usage is not wire.ABSENT and chunk.usage != wire.NULL:
+        if chunk.system_fingerprint or chunk.service_tier or chunk.provider:
+            for pointer, given in self._new_fields(chunk):
+                self._last_fields[pointer] = given
+                self._add_field(pointer, bytes(given))
+        if chunk.usage and chunk.usage != wire.NULL:
             self._usage = bytes(chunk.usage)
         has_others = False
         for position, choice in enumerate(choices):
@@ -144,39 +98,40 @@ class ChatDecoder(Decoder):
         if unread is not None:
             self._keep(unread, choices)
 
-    def _goes_on(self, data: bytes) -> bool:
-        """Take a chunk in which the open text goes on, without a detour; leave any other."""
+    def _append_text(self, data: bytes) -> bool:
+        """Take a chunk that only continues the open text; return False, with nothing taken, for any other."""
         try:
-            more = wire_reply.MORE.decode(data)
+            chunk = wire_reply.TEXT_CHUNK.decode(data)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             return False
-        known = self._last_fields
-        choices = more.choices
-        if (
-            len(choices) != 1
-            or choices[0].index
-            or more.object == "error"
-            or (more.system_fingerprint and more.system_fingerprint != known.get("/system_fingerprint", wire.NULL))
-            or (more.service_tier and more.service_tier != known.get("/service_tier", wire.NULL))
-        ):
+        if (chunk.system_fingerprint or chunk.service_tier or chunk.provider) and self._new_fields(chunk):
             return False
-        if choices[0].delta.content:
-            self._events.append(PartDelta(self._growing_index, choices[0].delta.content))
+        self._events.append(PartDelta(self._growing_index, chunk.choices[0].delta.content))
         return True
+
+    def _end(self) -> None:
+        self._finish(done=False)
+
+    def _fail(self, error: Malformed | Problem) -> None:
+        if self._started and self._usage is not None:
+            self._tell_usage()
+        super()._fail(error)
 
     def _start(self, chunk: wire_reply.Chunk) -> None:
         self._started = True
         self._events.append(Started(chunk.id or "", chunk.model or "", int(chunk.created) if chunk.created else None))
 
-    def _take_fields(self, chunk: wire_reply.Chunk) -> None:
-        for pointer, given in (
-            ("/system_fingerprint", chunk.system_fingerprint),
-            ("/service_tier", chunk.service_tier),
-            ("/provider", chunk.provider),
-        ):
-            if given is not wire.ABSENT and given != self._last_fields.get(pointer, wire.NULL):
-                self._last_fields[pointer] = given
-                self._add_field(pointer, bytes(given))
+    def _new_fields(self, chunk: wire_reply.Chunk | wire_reply.TextChunk) -> "list[tuple[str, Raw]]":
+        """Return the fields of the reply that say something else than the last time."""
+        return [
+            (pointer, given)
+            for pointer, given in (
+                ("/system_fingerprint", chunk.system_fingerprint),
+                ("/service_tier", chunk.service_tier),
+                ("/provider", chunk.provider),
+            )
+            if given and given != self._last_fields.get(pointer, wire.NULL)
+        ]
 
     def _add_field(self, pointer: str, raw: bytes) -> None:
         if raw != b"null":
@@ -195,9 +150,13 @@ class ChatDecoder(Decoder):
 
     def _choice(self, choice: wire_reply.ChunkChoice, position: int, unread: Unread | None) -> None:
         if choice.delta is not None:
-            self._delta(choice.delta, f"/choices/{position}/delta", unread)
+            self._delta(choice.delta, position, unread)
         if choice.finish_reason:
             self._word = choice.finish_reason
+        if choice.logprobs or choice.native_finish_reason or choice.content_filter_results:
+            self._take_choice_fields(choice)
+
+    def _take_choice_fields(self, choice: wire_reply.ChunkChoice) -> None:
         for word, given in (
             ("logprobs", choice.logprobs),
             ("native_finish_reason", choice.native_finish_reason),
@@ -206,7 +165,7 @@ class ChatDecoder(Decoder):
             if given is not wire.ABSENT and given != wire.NULL:
                 self._add_field(f"/choices/0/{word}", bytes(given))
 
-    def _delta(self, delta: wire_reply.Delta, where: str, unread: Unread | None) -> None:
+    def _delta(self, delta: wire_reply.Delta, position: int, unread: Unread | None) -> None:
         thought = delta.reasoning_content or delta.reasoning
         if thought:
             word = "reasoning_content" if delta.reasoning_content else "reasoning"
@@ -218,12 +177,13 @@ class ChatDecoder(Decoder):
                 self._grow("text", delta.content)
             else:
                 for index, part in enumerate(delta.content):
-                    self._content_part(read_part(part, f"{where}/content/{index}", unread))
+                    self._content_part(read_part(part, f"/choices/{position}/delta/content/{index}", unread))
         if delta.refusal:
             self._grow("refusal", delta.refusal)
         if delta.tool_calls:
             for index, call in enumerate(delta.tool_calls):
-                self._call(call, unread.take(f"{where}/tool_calls/{index}") if unread is not None else None)
+                where = f"/choices/{position}/delta/tool_calls/{index}"
+                self._call(call, unread.take(where) if unread is not None else None)
         legacy = delta.function_call
         if legacy is not None and (legacy.name or legacy.arguments):
             self._legacy_call(legacy)
@@ -362,18 +322,16 @@ class ChatDecoder(Decoder):
             self._events.append(PartNative(call.index, NAME, field, raw))
         call.fields.clear()
 
-    def _end(self, *, done: bool) -> None:
+    def _finish(self, *, done: bool) -> None:
         """Tell the end of the reply, if what was seen allows one."""
         if self._word is None and not (done and self._count and self._calls.all_whole()):
-            self._fail(Problem("malformed_reply", _CUT_OFF))
-            return
+            raise Problem("malformed_reply", _CUT_OFF)
         if not self._started:
             self._start(wire_reply.Chunk())
         calls = self._calls.calls
         for call in calls:
             if not call.name:
-                self._fail(Problem("malformed_reply", "a tool call has no name"))
-                return
+                raise Problem("malformed_reply", "a tool call has no name")
             if call.index < 0:
                 self._begin_call(call)
                 self._tell_call_fields(call)

@@ -5,7 +5,6 @@ calls are numbered from 0 in the order they start. Vendor fields of this dialect
 chunk of its own, for those who asked. A failed reply ends in an error and has no `[DONE]`.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from msgspec import Raw
@@ -58,12 +57,6 @@ class _OpenPart:
         self.grown = False
         self.is_json_call = False
 
-    def grow(self, text: str) -> bytes:
-        """Write more of it."""
-        self.grown = True
-        self.size += len(text)
-        return self.head + encode(text) + self.tail
-
 
 def wants_usage(request: Request | None) -> bool:
     """Tell whether the client gets the usage chunk."""
@@ -101,7 +94,7 @@ class ChatEncoder(Encoder):
     def feed(self, event: Event) -> bytes:
         """Take the next event."""
         if isinstance(event, PartDelta):
-            return self._grow(self._parts.get(event.index), event.text, event.piece)
+            return self._append(self._parts.get(event.index), event.text, event.piece)
         match event:
             case PartStarted(index, part):
                 return self._begin(index, part)
@@ -130,11 +123,6 @@ class ChatEncoder(Encoder):
                 return self._finish(finish)
             case Failed(problem):
                 return data_frame(error_body(problem))
-
-    def grower(self, index: int) -> Callable[[str], bytes] | None:
-        """Return what writes more of an open text."""
-        opened = self._parts.get(index)
-        return opened.grow if opened is not None and opened.kind is Text else None
 
     def _start(self, event: Started) -> bytes:
         head = {
@@ -204,12 +192,14 @@ class ChatEncoder(Encoder):
         signature = call.signature
         return first if signature is None else first + self._signed(opened, signature.issuer, signature.value)
 
-    def _grow(self, opened: _OpenPart | None, text: str, piece: int) -> bytes:
+    def _append(self, opened: _OpenPart | None, text: str, piece: int) -> bytes:
         if opened is None or not opened.head:
             return b""
         if opened.kind is Reasoning:
             text = self._separated(opened, text, piece)
-        return opened.grow(text)
+        opened.grown = True
+        opened.size += len(text)
+        return opened.head + encode(text) + opened.tail
 
     def _separated(self, opened: _OpenPart, text: str, piece: int) -> str:
         """Put a blank line between summaries, as a whole reply does."""
@@ -225,7 +215,7 @@ class ChatEncoder(Encoder):
         if opened is None or opened.grown or not opened.is_json_call or not complete:
             return b""
         # Clients parse what they have gathered, and nothing is not JSON.
-        return self._grow(opened, "{}", 0)
+        return self._append(opened, "{}", 0)
 
     def _sign(self, index: int, issuer: str, value: str) -> bytes:
         opened = self._parts.get(index)

@@ -1,6 +1,8 @@
 """Shapes of replies of Chat Completions, whole and in chunks, by the same rules as `wire`."""
 
-from msgspec import Raw
+from typing import Annotated, Literal
+
+from msgspec import Meta, Raw
 from msgspec.json import Decoder
 
 from dragoman.dialects.chat.wire import ABSENT, FunctionCall, Part, ReplyCall
@@ -117,36 +119,44 @@ class Chunk(Wire):
     """Padding against eavesdroppers; means nothing."""
 
 
-class MoreDelta(Wire):
+class TextDelta(Wire):
     """A piece of text and nothing else."""
 
-    content: str
+    content: Annotated[str, Meta(min_length=1)]
+    role: str | None = None
+    reasoning_content: None = None
+    reasoning: None = None
+    refusal: None = None
+    tool_calls: None = None
+    function_call: None = None
 
 
-class MoreChoice(Wire):
-    """An answer that only goes on."""
+class TextChoice(Wire):
+    """An answer that only continues."""
 
-    delta: MoreDelta
-    index: int = 0
+    delta: TextDelta
+    index: Literal[0] = 0
     finish_reason: None = None
     logprobs: None = None
+    native_finish_reason: None = None
 
 
-class More(Wire):
-    """A chunk in which text goes on: what most of a stream is. Any other member, and it is not one of these."""
+class TextChunk(Wire):
+    """A chunk that only continues a text, as most do: its type says that it holds nothing else."""
 
-    choices: list[MoreChoice]
+    choices: tuple[TextChoice]
     id: str | None = None
-    object: str | None = None
+    object: Literal["chat.completion.chunk"] | None = None
     created: int | float | None = None
     model: str | None = None
     usage: None = None
     system_fingerprint: Raw = ABSENT
     service_tier: Raw = ABSENT
+    provider: Raw = ABSENT
     obfuscation: Raw = ABSENT
 
 
-MORE: Decoder[More] = Decoder(More)
+TEXT_CHUNK: Decoder[TextChunk] = Decoder(TextChunk)
 REPLY: Shape[Reply] = Shape(Reply)
 REPLY_CHOICE: Shape[ReplyChoice] = Shape(ReplyChoice)
 USAGE: Shape[Usage] = Shape(Usage)

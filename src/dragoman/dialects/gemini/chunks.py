@@ -42,27 +42,26 @@ from dragoman.dialects.gemini.wire import (
     Candidate,
     FunctionCall,
     GenerateContentResponse,
-    More,
     Part,
+    TextChunk,
     given,
 )
 from dragoman.wire import json
 from dragoman.wire.shape import Unread
 
-_MORE: Decoder[More] = Decoder(More)
-_NO_PARTS: list[Part] = []
+_TEXT_CHUNK: Decoder[TextChunk] = Decoder(TextChunk)
 _ODD_USAGE = 64
 """Usage shorter than this may have no counts."""
 
 
 class ChunkReader:
-    """One reply: its chunks in, events out, in the list `events`, which the owner may empty.
+    """One reply: its chunks in, events out, appended to the list `events`, which the owner may empty.
 
     `feed` raises `Malformed` or the `Problem` the chunk tells.
     """
 
-    def __init__(self) -> None:
-        self.events: list[Event] = []
+    def __init__(self, events: list[Event] | None = None) -> None:
+        self.events: list[Event] = [] if events is None else events
         self._started = False
         self._id = ""
         self._model = ""
@@ -91,20 +90,31 @@ class ChunkReader:
         return self._finish_word is not None or bool(self._blocked)
 
     def feed(self, body: bytes) -> None:
-        """Take one chunk."""
+        """Take one chunk, or an array of chunks."""
         if body.startswith(b"["):
-            for item in map(bytes, json.decode_array(body)):
-                self.take(item)
+            for item in json.decode_array(body):
+                self._read(bytes(item))
         else:
-            self.take(body)
+            self._read(body)
 
-    def take(self, body: bytes) -> None:
-        """Take one chunk that is an object."""
-        text = self.more(body)
-        if text is None:
-            self.read(body)
-        else:
-            self.events.append(PartDelta(self._open, text))
+    def append_text(self, body: bytes) -> bool:
+        """Take a chunk that only continues the open text; return False for any other, which `feed` has to take."""
+        if self._open < 0 or self._sealed:
+            return False
+        try:
+            chunk = _TEXT_CHUNK.decode(body)
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+            return False
+        part = chunk.candidates[0].content.parts[0]
+        usage = chunk.usage_metadata
+        if part.thought is not self._thought or (usage and not (self._counted and len(usage) > _ODD_USAGE)):
+            return False
+        if usage:
+            self._usage = usage
+        if not part.thought:
+            self._said.append(part.text)
+        self.events.append(PartDelta(self._open, part.text))
+        return True
 
     def conclude(self) -> None:
         """Tell the end of the reply; raise a `Problem` if there was no reply."""
@@ -132,33 +142,11 @@ class ChunkReader:
             return Finish("filtered", self._blocked)
         return read_finish(self._finish_word, called=self._called)
 
-    def more(self, body: bytes) -> str | None:
-        """Take a chunk in which the open text goes on, and return that text; None for any other, which is not taken."""
-        if self._open < 0 or self._sealed or self._thought:
-            return None
-        try:
-            more = _MORE.decode(body)
-            (candidate,) = more.candidates
-            (part,) = candidate.content.parts
-        except (msgspec.MsgspecError, RecursionError, ValueError):
-            return None  # no such chunk, or one with more or fewer of something
-        usage = more.usage_metadata
-        if candidate.index or not part.text:
-            return None
-        if usage:
-            if not self._counted or len(usage) <= _ODD_USAGE:
-                return None
-            self._usage = usage
-        self._said.append(part.text)
-        return part.text
-
-    def read(self, body: bytes) -> None:
-        """Take one chunk that is an object, in which anything may be said."""
+    def _read(self, body: bytes) -> None:
         chunk, unread = REPLY.read(body)
-        if given(chunk.error) is not None:
+        if chunk.error and given(chunk.error) is not None:
             raise read_frame(body)
-        inner = given(chunk.response)
-        if inner is not None:
+        if chunk.response and (inner := given(chunk.response)) is not None:
             trace = given(chunk.trace_id)
             if trace is not None:
                 self._native["/traceId"] = trace
@@ -215,7 +203,7 @@ class ChunkReader:
         self._answered = True
         self._start()
         content = candidate.content
-        parts = (content.parts if content is not None else None) or _NO_PARTS
+        parts = (content.parts if content is not None else None) or ()
         if isinstance(parts, Part):
             parts = [parts]
         if candidate.grounding_metadata:

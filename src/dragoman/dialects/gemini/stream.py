@@ -6,6 +6,7 @@ exactly `data: ` and one line of JSON, nothing else: google-genai fails on comme
 are named in the last chunk, as Google does.
 """
 
+import re
 from contextlib import suppress
 
 from msgspec import Raw, structs
@@ -35,122 +36,79 @@ from dragoman.dialects.gemini.errors import build_error
 from dragoman.dialects.gemini.grounding import joined, write_grounding
 from dragoman.dialects.gemini.response import identity, wrap, write_reply, write_reply_part
 from dragoman.dialects.gemini.wire import NAME
-from dragoman.dialects.record import Decoder, Encoder
+from dragoman.dialects.record import Encoder, FrameDecoder
 from dragoman.wire import json
 from dragoman.wire.json_stream import JsonStreamReader
-from dragoman.wire.sse import SseReader
+from dragoman.wire.sse import Frame, SseReader
 
 _END = b"\r\n\r\n"
 _DONE = b"[DONE]"
+_BARE_JSON = re.compile(rb"[\r\n]\{")
 
 
-class GeminiDecoder(Decoder):
+class _Reader(SseReader):
+    """Reads SSE, bare JSON (a frame is one value), and SSE that turns into bare JSON, as Vertex's late errors do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._values: JsonStreamReader | None = None
+
+    def close(self) -> list[Frame]:
+        """Return what the end of the stream completes; raise `Malformed` if it cuts a JSON value."""
+        if self._values is None:
+            return super().close()
+        self._values.close()
+        return []
+
+    def _feed_lines(self, chunk: bytes, lines: list[bytes]) -> list[Frame]:
+        if self._values is not None:
+            return [Frame("", value) for value in self._values.feed(chunk)]
+        is_begin = self._first and not self._rest
+        if is_begin:
+            chunk = chunk.lstrip()
+            lines = chunk.splitlines()
+        if chunk.startswith((b"{", b"[") if is_begin else b"{") and not self._rest:
+            start = 0
+        elif (found := _BARE_JSON.search(chunk)) is not None:
+            start = found.end() - 1
+        else:
+            return super()._feed_lines(chunk, lines)
+        frames = [*super()._feed_lines(chunk[:start], chunk[:start].splitlines()), *super().close()]
+        self._values, self._between = JsonStreamReader(), False
+        return [*frames, *self._feed_lines(chunk[start:], [])]
+
+
+class GeminiDecoder(FrameDecoder):
     """Upstream bytes in, events out."""
 
     def __init__(self) -> None:
-        self._chunks = ChunkReader()
-        self._reader: SseReader | JsonStreamReader | None = None
-        self._at_line_start = True
-        self._over = False
+        super().__init__(_Reader())
+        self._chunks = ChunkReader(self._events)
 
-    def feed(self, chunk: bytes) -> list[Event]:
-        """Take the next bytes."""
-        if self._over or not chunk:
-            return []
-        chunks = self._chunks
-        lone = self._reader.lone(chunk) if type(self._reader) is SseReader else None
-        try:
-            if lone is not None:
-                chunks.take(lone)
-            else:
-                for body in self._bodies(chunk):
-                    self._take(body)
-        except (json.Malformed, Problem) as error:
-            self._fail(error)
-        told, chunks.events = chunks.events, []
-        return told
-
-    def more(self, chunk: bytes) -> str | None:
-        """Take an event in which the open text goes on."""
-        reader = self._reader
-        if type(reader) is not SseReader or self._over:
-            return None
-        lone = reader.lone(chunk)
-        return None if lone is None else self._chunks.more(lone)
-
-    def close(self) -> list[Event]:
-        """The stream is over."""
-        if self._over:
-            return []
-        try:
-            for body in self._rest():
-                self._take(body)
-            self._end()
-        except (json.Malformed, Problem) as error:
-            self._fail(error)
-        told, self._chunks.events = self._chunks.events, []
-        return told
-
-    def _take(self, body: bytes) -> None:
-        if self._over:
+    def _take(self, frame: Frame) -> None:
+        data = frame.data
+        if self._chunks.append_text(data):
             return
-        if body == _DONE:
+        if data == _DONE:
             self._end()
-        elif b"\n" in body:
+        elif b"\n" in data:
             # A server that forgot the blank lines between its events put several values into one.
             values = JsonStreamReader()
-            for value in [*values.feed(body), *values.close()]:
+            for value in [*values.feed(data), *values.close()]:
                 self._chunks.feed(value)
-        elif body:
-            self._chunks.feed(body)
+        elif data:
+            self._chunks.feed(data)
 
     def _end(self) -> None:
-        if self._over:
-            return
         if not self._chunks.finished:
             raise Problem("malformed_reply", "the stream ended before the reply was finished")
         self._chunks.conclude()
         self._over = True
 
     def _fail(self, error: json.Malformed | Problem) -> None:
-        self._over = True
         with suppress(json.Malformed):
             self._chunks.tell_usage()
-        problem = error if isinstance(error, Problem) else Problem("malformed_reply", error.message, where=error.where)
-        self._chunks.events.append(Failed(problem))
-
-    def _bodies(self, chunk: bytes) -> list[bytes]:
-        """Return the JSON documents that `chunk` completes."""
-        if self._reader is None:
-            stripped = chunk.lstrip()
-            if not stripped:
-                return []
-            self._reader = JsonStreamReader() if stripped[:1] in (b"[", b"{") else SseReader()
-        if isinstance(self._reader, JsonStreamReader):
-            return self._reader.feed(chunk)
-        bare = self._bare_json(chunk)
-        self._at_line_start = chunk.endswith((b"\n", b"\r"))
-        if bare < 0:
-            return [frame.data for frame in self._reader.feed(chunk)]
-        frames = [*self._reader.feed(chunk[:bare]), *self._reader.close()]
-        self._reader = JsonStreamReader()
-        return [*(frame.data for frame in frames), *self._reader.feed(chunk[bare:])]
-
-    def _bare_json(self, chunk: bytes) -> int:
-        """Find where a line begins that is JSON instead of SSE, or -1: Vertex reports a late error like that."""
-        if self._at_line_start and chunk.startswith(b"{"):
-            return 0
-        found = max(chunk.find(b"\n{"), chunk.find(b"\r{"))
-        return found + 1 if found >= 0 else -1
-
-    def _rest(self) -> list[bytes]:
-        match self._reader:
-            case SseReader():
-                return [frame.data for frame in self._reader.close()]
-            case JsonStreamReader():
-                return self._reader.close()
-            case None:
-                return []
+        super()._fail(error)
 
 
 class _Held:
@@ -168,10 +126,13 @@ class _Held:
 class _Spoken:
     """A text as it is told, with the sources named for it; `thought` is the member that marks a thought, or nothing."""
 
-    __slots__ = ("citations", "pieces", "signature", "thought")
+    __slots__ = ("citations", "head", "piece", "pieces", "signature", "tail", "thought")
 
-    def __init__(self, thought: bytes) -> None:
+    def __init__(self, thought: bytes, before: bytes, behind: bytes) -> None:
         self.thought = thought
+        self.head = before + b'{"text":'
+        self.tail = thought + b"}" + behind
+        self.piece = 0
         self.pieces: list[str] = []
         self.citations: list[Citation] = []
         self.signature: Signature | None = None
@@ -195,7 +156,6 @@ class GeminiEncoder(Encoder):
         self._told: list[_Spoken | AnyPart] = []
         """What has been told, in order; a part that is not text stands for itself."""
         self._cited = False
-        self._pieces: dict[int, int] = {}
         self._held: dict[int, _Held] = {}
         self._said = False
         self._usage: Usage | None = None
@@ -204,9 +164,9 @@ class GeminiEncoder(Encoder):
 
     def feed(self, event: Event) -> bytes:
         """Take the next event."""
+        if isinstance(event, PartDelta):
+            return self._append(event.index, event.text, event.piece)
         match event:
-            case PartDelta(index, text, piece):
-                return self._grow(index, text, piece)
             case PartStarted(index, part):
                 return self._start(index, part)
             case PartEnded(index, complete):
@@ -249,24 +209,25 @@ class GeminiEncoder(Encoder):
             self._held[index] = _Held(part)
             return b""
         thought = b',"thought":true' if isinstance(part, Reasoning) else b""
-        spoken = self._texts[index] = _Spoken(thought)
+        spoken = self._texts[index] = _Spoken(thought, self._head, self._tail)
         self._told.append(spoken)
         fields = own_extras(part, NAME)
         return self._add_field(index, fields) if fields else b""
 
-    def _grow(self, index: int, text: str, piece: int) -> bytes:
+    def _append(self, index: int, text: str, piece: int) -> bytes:
         spoken = self._texts.get(index)
         if spoken is None:
             held = self._held.get(index)
             if held is not None:
                 held.pieces.append(text)
             return b""
-        if piece and piece != self._pieces.get(index, 0):
+        if piece and piece != spoken.piece:
             # One part is one thought: separate summaries stay apart by a blank line.
-            self._pieces[index] = piece
+            spoken.piece = piece
             text = "\n\n" + text
         spoken.pieces.append(text)
-        return self._chunk(b'{"text":' + json.encode(text) + spoken.thought + b"}")
+        self._said = True
+        return spoken.head + json.encode(text) + spoken.tail
 
     def _sign(self, index: int, signature: Signature) -> bytes:
         spoken = self._texts.get(index)

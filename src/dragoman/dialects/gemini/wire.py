@@ -6,7 +6,9 @@ one object, every name be snake_case and a number of a request be a text; all ar
 written.
 """
 
-from msgspec import Raw
+from typing import Annotated, Literal
+
+from msgspec import Meta, Raw
 
 from dragoman.wire.shape import Shape, Unread, Wire
 
@@ -228,30 +230,31 @@ class GenerateContentResponse(Camel):
     error: Raw = ABSENT
 
 
-class MoreText(Camel):
-    """A part that is text and nothing else."""
+class TextPart(Camel):
+    """A piece of text, or of a thought, and nothing else."""
 
-    text: str
+    text: Annotated[str, Meta(min_length=1)]
+    thought: bool = False
 
 
-class MoreContent(Camel):
-    """A turn of such parts."""
+class TextContent(Camel):
+    """A turn of one such part."""
 
-    parts: list[MoreText]
+    parts: tuple[TextPart]
     role: str | None = None
 
 
-class MoreCandidate(Camel):
-    """An answer that only goes on."""
+class TextCandidate(Camel):
+    """An answer that only continues."""
 
-    content: MoreContent
-    index: int = 0
+    content: TextContent
+    index: Literal[0] = 0
 
 
-class More(Camel):
-    """A chunk in which text goes on: what most of a stream is. Any other member, and it is not one of these."""
+class TextChunk(Camel):
+    """A chunk that only continues a text, as most do: its type says that it holds nothing else."""
 
-    candidates: list[MoreCandidate]
+    candidates: tuple[TextCandidate]
     usage_metadata: Raw = ABSENT
     model_version: str | None = None
     response_id: str | None = None

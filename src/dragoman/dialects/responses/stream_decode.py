@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 from msgspec import Raw
 from msgspec.json import Decoder
 
-from dragoman.core.events import Event, Failed, Finished, Native, Started, UsageSeen
+from dragoman.core.events import Event, Finished, Native, Started, UsageSeen
 from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
-from dragoman.dialects import record
+from dragoman.dialects.record import FrameDecoder
 from dragoman.dialects.responses.errors import read_error
 from dragoman.dialects.responses.items import CONTENT, decode_item
 from dragoman.dialects.responses.output import FIRST, ITEM_FIELDS, SAME
@@ -37,7 +37,7 @@ from dragoman.dialects.responses.wire import (
 )
 from dragoman.wire import json
 from dragoman.wire.shape import Shape
-from dragoman.wire.sse import Frame, SseReader
+from dragoman.wire.sse import Frame
 
 _EVENT: Decoder[StreamEvent] = Decoder(StreamEvent)
 _PART: Shape[ContentPart] = Shape(ContentPart)
@@ -50,49 +50,22 @@ def _word(frame: Frame) -> str:
     return word if isinstance(word, str) else frame.event
 
 
-class ResponsesDecoder(record.Decoder):
+class ResponsesDecoder(FrameDecoder):
     """Bytes in, events out."""
 
     def __init__(self) -> None:
-        self._reader = SseReader()
-        self._teller = Teller()
+        super().__init__()
+        self._teller = Teller(self._events)
         self._items = Items()
         self._early: list[Event] = []
         self._started = False
-        self._over = False
         self._natives = 0
 
-    def feed(self, chunk: bytes) -> list[Event]:
-        """Take the next bytes."""
-        return [] if self._over else self._take(lambda: self._reader.feed(chunk))
+    def _end(self) -> None:
+        raise Problem("malformed_reply", "the stream ended before the reply was complete")
 
-    def close(self) -> list[Event]:
-        """The stream is over."""
-        if self._over:
-            return []
-        events = self._take(self._reader.close)
-        if not self._over:
-            self._over = True
-            events.append(Failed(Problem("malformed_reply", "the stream ended before the reply was complete")))
-        return events
-
-    def _take(self, read: Callable[[], list[Frame]]) -> list[Event]:
-        try:
-            for frame in read():
-                self._frame(frame)
-        except json.Malformed as error:
-            self._fail(Problem("malformed_reply", error.message, where=error.where))
-        except Problem as problem:
-            self._fail(problem)
-        events, self._teller.events = self._teller.events, []
-        return events
-
-    def _fail(self, problem: Problem) -> None:
-        self._over = True
-        self._teller.events.append(Failed(problem))
-
-    def _frame(self, frame: Frame) -> None:
-        if self._over or frame.data == b"[DONE]":
+    def _take(self, frame: Frame) -> None:
+        if frame.data == b"[DONE]":
             return
         event = decode_known(_EVENT, frame.data)
         if event is None:
@@ -120,7 +93,7 @@ class ResponsesDecoder(record.Decoder):
             return
         native = Native(NAME, f"{STREAM_FIELDS}{self._natives}", json.one_line(data))
         self._natives += 1
-        (self._teller.events if self._started else self._early).append(native)
+        (self._events if self._started else self._early).append(native)
 
     def _error(self, event: StreamEvent, data: bytes) -> None:
         """An error event is flat in the documents and nested in the live service."""
@@ -143,8 +116,8 @@ class ResponsesDecoder(record.Decoder):
         if self._started:
             return
         self._started = True
-        self._teller.events.append(started)
-        self._teller.events.extend(self._early)
+        self._events.append(started)
+        self._events.extend(self._early)
 
     # Items
 
@@ -360,7 +333,7 @@ class ResponsesDecoder(record.Decoder):
         self._release(self._items.all())
         for known in self._items.all():
             self._abandon(known)
-        events = self._teller.events
+        events = self._events
         events.extend([Native(NAME, name, raw) for name, raw in head.fields.items()])
         if head.usage is not None:
             events.append(UsageSeen(head.usage))

@@ -64,14 +64,18 @@ _TERMINAL = {"completed": "response.completed", "failed": "response.failed"}
 class _Open:
     """The part that is being told."""
 
-    __slots__ = ("citations", "fields", "part", "piece", "pieces", "place", "signature", "size")
+    __slots__ = ("citations", "fields", "growing", "part", "piece", "pieces", "place", "signature", "size")
 
     def __init__(self, part: AnyPart, place: bytes) -> None:
         self.part = part
         self.place = place
-        self.pieces: list[list[str]] = []
+        is_reasoning = isinstance(part, Reasoning)
+        self.pieces: list[list[str]] = [] if is_reasoning else [[]]
         self.size = 0
         self.piece = -1
+        """The last piece of reasoning that was announced."""
+        self.growing = -1 if is_reasoning else 0
+        """The piece that the last delta was for."""
         self.citations: list[Citation] = []
         self.signature: Signature | None = part.signature
         self.fields = dict(own_extras(part, NAME) or {})
@@ -116,9 +120,9 @@ class ResponsesEncoder(Encoder):
 
     def feed(self, event: Event) -> bytes:
         """Take the next event."""
+        if isinstance(event, PartDelta):
+            return self._append(event.text, event.piece)
         match event:
-            case PartDelta(_, text, piece):
-                return self._grow(text, piece)
             case PartStarted(_, part):
                 return self._part_started(part)
             case PartEnded(_, complete):
@@ -217,19 +221,17 @@ class ResponsesEncoder(Encoder):
             tail + b"}\n\n",
         )
 
-    def _grow(self, text: str, piece: int) -> bytes:
+    def _append(self, text: str, piece: int) -> bytes:
         opened = self._open
         if opened is None:
             return b""
-        told = self._turn_to(opened, piece) if isinstance(opened.part, Reasoning) else b""
-        if not opened.pieces:
-            opened.pieces.append([])
-        opened.pieces[piece if isinstance(opened.part, Reasoning) else 0].append(text)
+        before = b"" if piece == opened.growing else self._turn_to(opened, piece)
+        opened.pieces[piece].append(text)
         opened.size += len(text)
         head, middle, tail = self._delta
         number = self._sequence
         self._sequence = number + 1
-        return b"%b%b%d%b%b%b" % (told, head, number, middle, json.encode(text), tail)
+        return b"%b%b%d%b%b%b" % (before, head, number, middle, json.encode(text), tail)
 
     def _cite(self, opened: _Open, citation: Citation) -> bytes:
         annotations = write_citations((citation,), opened.size)
@@ -308,6 +310,7 @@ class ResponsesEncoder(Encoder):
             opened.piece += 1
             opened.pieces.append([])
             told += self._frame(*_piece_frame(opened, "added", ""))
+        opened.growing = piece
         name = "reasoning_text" if opened.part.spelling == CONTENT else "reasoning_summary_text"
         self._set_delta(f"response.{name}.delta", _piece_place(opened, piece), b"")
         return told

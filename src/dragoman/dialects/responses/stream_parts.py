@@ -128,8 +128,8 @@ class Items:
 class Teller:
     """Parts in, events out."""
 
-    def __init__(self) -> None:
-        self.events: list[Event] = []
+    def __init__(self, events: list[Event]) -> None:
+        self.events = events
         self.parts: list[AnyPart] = []
 
     def open(self, part: AnyPart) -> OpenPart:

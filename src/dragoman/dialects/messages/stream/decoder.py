@@ -12,7 +12,6 @@ from msgspec import Raw, structs
 
 from dragoman.core.events import (
     Event,
-    Failed,
     Finished,
     Native,
     PartCited,
@@ -53,11 +52,11 @@ from dragoman.dialects.messages.wire import (
     ThinkingDelta,
     UsageShape,
 )
-from dragoman.dialects.record import Decoder
+from dragoman.dialects.record import FrameDecoder
 from dragoman.wire.json import Malformed, decode, decode_object, encode, is_json, with_members
 from dragoman.wire.pointer import escape, unescape
 from dragoman.wire.shape import Shape, Unknown, Unread
-from dragoman.wire.sse import Frame, SseReader
+from dragoman.wire.sse import Frame
 
 _EVENT: Shape[StreamEvent] = Shape(StreamEvent)
 _EMPTY_INPUTS = ("", "{}")
@@ -81,13 +80,12 @@ class _OpenBlock:
         """Members of deltas that nobody reads, each in its pieces."""
 
 
-class MessagesDecoder(Decoder):
+class MessagesDecoder(FrameDecoder):
     """Upstream bytes in, events out."""
 
     def __init__(self) -> None:
-        self._reader = SseReader()
+        super().__init__()
         self._id: str | None = None
-        self._over = False
         self._count = 0
         self._open: dict[int, _OpenBlock] = {}
         self._called = False
@@ -96,45 +94,15 @@ class MessagesDecoder(Decoder):
         self._stop_reason: str | None = None
         self._stop_sequence: str | None = None
 
-    def feed(self, chunk: bytes) -> list[Event]:
-        """Take the next bytes."""
-        if self._over:
-            return []
-        try:
-            frames = self._reader.feed(chunk)
-        except Malformed as error:
-            return [self._fail(Problem("malformed_reply", error.message))]
-        return self._read(frames)
+    def _take(self, frame: Frame) -> None:
+        event, unread = _EVENT.read(frame.data)
+        if type(event) is BlockDelta:
+            self._grow(event, unread)
+        else:
+            self._events.extend(self._tell(event, frame, unread))
 
-    def close(self) -> list[Event]:
-        """The stream is over: without `message_stop` the reply is incomplete."""
-        if self._over:
-            return []
-        events = self._read(self._reader.close())
-        if not self._over:
-            events.append(self._fail(Problem("malformed_reply", "the stream ended before message_stop")))
-        return events
-
-    def _read(self, frames: list[Frame]) -> list[Event]:
-        events: list[Event] = []
-        try:
-            for frame in frames:
-                event, unread = _EVENT.read(frame.data)
-                if type(event) is BlockDelta:
-                    self._grow(event, unread, events)
-                else:
-                    events.extend(self._tell(event, frame, unread))
-                if self._over:
-                    break
-        except Malformed as error:
-            events.append(self._fail(Problem("malformed_reply", error.message, where=error.where)))
-        except UnicodeDecodeError:
-            events.append(self._fail(Problem("malformed_reply", "the stream is not UTF-8")))
-        return events
-
-    def _fail(self, problem: Problem) -> Failed:
-        self._over = True
-        return Failed(problem)
+    def _end(self) -> None:
+        raise Problem("malformed_reply", "the stream ended before message_stop")
 
     def _tell(self, event: StreamEvent, frame: Frame, unread: Unread | None) -> Iterator[Event]:
         if self._id is None and not isinstance(event, MessageStart | Ping | ErrorEvent):
@@ -152,7 +120,7 @@ class MessagesDecoder(Decoder):
             case MessageStop():
                 yield from self._finish(unread)
             case ErrorEvent():
-                yield self._fail(problem_of_event(frame.data))
+                raise problem_of_event(frame.data)
             case Unknown():
                 yield self._strange(frame)
             case _:
@@ -162,7 +130,7 @@ class MessagesDecoder(Decoder):
         members = decode_object(frame.data)
         # Servers in between report errors in their own shapes, without Anthropic's type.
         if frame.event == "error" or ("error" in members and "type" not in members):
-            return self._fail(problem_of_event(frame.data))
+            raise problem_of_event(frame.data)
         kind = decode(members["type"]) if "type" in members else frame.event
         return Native(NAME, "/" + escape(str(kind)), frame.data)
 
@@ -215,7 +183,7 @@ class MessagesDecoder(Decoder):
             case _:
                 yield PartStarted(block.index, part)
 
-    def _grow(self, event: BlockDelta, unread: Unread | None, events: list[Event]) -> None:
+    def _grow(self, event: BlockDelta, unread: Unread | None) -> None:
         block = self._open.get(event.index)
         if block is None:
             raise Malformed(f"a delta of block {event.index}, which is not open")
@@ -226,12 +194,12 @@ class MessagesDecoder(Decoder):
                 if block.fragments is not None:
                     block.fragments.append(text)
                 if not block.given:
-                    events.append(PartDelta(block.index, text))
+                    self._events.append(PartDelta(block.index, text))
         else:
-            events.extend(_grow_otherwise(block, delta))
+            self._events.extend(_grow_otherwise(block, delta))
         if unread is not None:
             _note_fields(block, unread.take("/delta") or {})
-            events.extend(_natives(unread.rest()))
+            self._events.extend(_natives(unread.rest()))
 
     def _stop(self, block: _OpenBlock) -> Iterator[Event]:
         complete = True

@@ -6,7 +6,6 @@ that Messages cannot say takes no block.
 """
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from msgspec import Raw
@@ -68,9 +67,9 @@ class MessagesEncoder(Encoder):
 
     def feed(self, event: Event) -> bytes:  # one case an event
         """Take the next event."""
+        if isinstance(event, PartDelta):
+            return self._append(event.text, event.piece)
         match event:
-            case PartDelta():
-                return self._grow(event)
             case PartStarted(_, part):
                 return self._start(part)
             case PartEnded():
@@ -96,11 +95,6 @@ class MessagesEncoder(Encoder):
                 return self._finish(finish)
             case Failed(problem):
                 return error_frame(problem)
-
-    def grower(self, index: int) -> Callable[[str], bytes] | None:
-        """Return what writes more of the open text."""
-        del index  # one is open at a time
-        return self._more if isinstance(self._part, Text) else None
 
     def _start(self, part: AnyPart) -> bytes:
         self._part = part
@@ -136,18 +130,14 @@ class MessagesEncoder(Encoder):
             body = one_line(graft(body, fields))
         return _START % self._count + body + b"}\n\n"
 
-    def _grow(self, event: PartDelta) -> bytes:
-        text = event.text
+    def _append(self, text: str, piece: int) -> bytes:
         if not self._prefix or not text:
             return b""
-        if event.piece != self._piece:
-            self._piece = event.piece
+        if piece != self._piece:
+            self._piece = piece
             # One thinking block holds all summaries of a foreign reply.
             if self._grown:
                 text = "\n\n" + text
-        return self._more(text)
-
-    def _more(self, text: str) -> bytes:
         self._grown = True
         return self._prefix + encode(text) + _DELTA_END
 

@@ -1,4 +1,4 @@
-"""A reply that is given away as it comes, on real sockets."""
+"""A reply that is delivered piece by piece to a callback, on real sockets."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from dragoman.http.server import listening
 from http_peers import QUICK, Peer, at, echo
 
 
-def test_what_comes_is_poured_out_at_once_until_its_taker_wants_no_more(run):
+def test_each_piece_is_delivered_at_once_until_the_callback_returns_false(run):
     go_on = asyncio.Event()
     taken: list[bytes] = []
 
@@ -23,7 +23,7 @@ def test_what_comes_is_poured_out_at_once_until_its_taker_wants_no_more(run):
             go_on.clear()
         await exchange.end(b"four")
 
-    def take(piece: bytes) -> bool:
+    def on_data(piece: bytes) -> bool:
         taken.append(piece)
         go_on.set()
         return piece != b"two"
@@ -31,9 +31,9 @@ def test_what_comes_is_poured_out_at_once_until_its_taker_wants_no_more(run):
     async def steps(client: Client) -> None:
         async with listening(handler, grace=0.1) as server:
             incoming = await client.ask(at(server), QUICK)
-            assert not await incoming.pour(take)
+            assert not await incoming.deliver_to(on_data)
             assert taken == [b"one", b"two"]
-            assert await incoming.pour(take)
+            assert await incoming.deliver_to(on_data)
             assert b"".join(taken) == b"onetwothreefour"
             assert await incoming.piece() == b""
             assert (await (await client.ask(at(server), QUICK)).piece()).startswith(b"one")
@@ -41,25 +41,25 @@ def test_what_comes_is_poured_out_at_once_until_its_taker_wants_no_more(run):
     run(steps)
 
 
-def test_what_goes_wrong_with_who_takes_is_told_to_who_waits(run):
-    def take(_piece: bytes) -> bool:
+def test_an_error_in_the_callback_is_raised_where_the_reply_is_awaited(run):
+    def on_data(_piece: bytes) -> bool:
         raise ZeroDivisionError
 
     async def steps(client: Client) -> None:
         async with listening(echo, grace=0.1) as server:
             with pytest.raises(ZeroDivisionError):
-                await (await client.ask(at(server), QUICK)).pour(take)
+                await (await client.ask(at(server), QUICK)).deliver_to(on_data)
 
     run(steps)
 
 
-def test_a_reply_that_breaks_off_while_it_is_poured_out_is_told_so(run):
+def test_a_reply_that_breaks_off_during_delivery_raises_broken(run):
     taken: list[bytes] = []
 
     async def steps(client: Client) -> None:
         async with Peer(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf") as asked:
             with pytest.raises(Broken):
-                await (await client.ask(asked, QUICK)).pour(lambda piece: not taken.append(piece))
+                await (await client.ask(asked, QUICK)).deliver_to(lambda piece: not taken.append(piece))
 
     run(steps)
     assert taken == [b"half"]
