@@ -28,15 +28,12 @@ from dragoman.sessions.values import Conversation, History, Turn
 
 _SIZES = (4, 64)
 """How many names are looked up with one statement: two sizes, so that statements are prepared once."""
-
-
-def _by_names(columns: str, table: str) -> dict[int, str]:
-    statement = f"SELECT {columns} FROM {table} WHERE owner = ? AND call IN "  # noqa: S608  all names are ours
-    return {size: f"{statement}({', '.join('?' * size)})" for size in _SIZES}
-
-
-_ASIDES = _by_names("call, body", "asides")
-_SIGNATURES = _by_names("call, digest, issuer, value", "signatures")
+_NAMES = {size: "(" + ", ".join("?" * size) + ")" for size in _SIZES}
+_ASIDES = {size: "SELECT call, body FROM asides WHERE owner = ? AND call IN " + names for size, names in _NAMES.items()}
+_SIGNATURES = {
+    size: "SELECT call, digest, issuer, value FROM signatures WHERE owner = ? AND call IN " + names
+    for size, names in _NAMES.items()
+}
 _OLD = (
     "SELECT key FROM turns WHERE created < ? "
     "AND NOT EXISTS (SELECT 1 FROM turns AS later WHERE later.parent = turns.key) LIMIT 200"
