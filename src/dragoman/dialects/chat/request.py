@@ -27,7 +27,7 @@ from dragoman.dialects.chat.tools import (
 )
 from dragoman.dialects.record import Call
 from dragoman.wire.json import Malformed, encode, graft
-from dragoman.wire.shape import Unread
+from dragoman.wire.shape import Unread, carried
 
 _FORMAT_KINDS = {"text": "text", "json_object": "json", "json_schema": "json_schema"}
 _FORMAT_WORDS = {kind: word for word, kind in _FORMAT_KINDS.items()}
@@ -49,10 +49,7 @@ def parse_request(call: Call) -> Request:
     spelling: set[str] = set()
     extras: dict[str, bytes] = {}
     messages = read_messages(body.messages, unread, call.known)
-    legacy = [
-        read_legacy_function(function, f"/functions/{index}", unread)
-        for index, function in enumerate(body.functions or ())
-    ]
+    legacy = [read_legacy_function(one, f"/functions/{i}", unread) for i, one in enumerate(body.functions or ())]
     if body.model is None:
         spelling.add(MODEL_IN_URL)
     if raw_tools is not None and not tools:
@@ -61,14 +58,17 @@ def parse_request(call: Call) -> Request:
         spelling.add("functions []")
     choice = read_choice(body, unread, extras)
     sampling = _read_sampling(body, spelling, extras)
-    thinking = _read_thinking(body, extras)
-    output = _read_output(body.response_format, unread, spelling, extras)
+    thinking = _read_thinking(body.reasoning_effort, extras) if body.reasoning_effort is not None else None
+    form = body.response_format
+    output = _read_output(form, unread, spelling, extras) if form is not None else None
     user = _read_user(body, spelling, extras)
-    metadata = _read_metadata(body.metadata, extras)
+    metadata = _read_metadata(body.metadata, extras) if body.metadata is not wire.ABSENT else None
     if body.stream is False:
         spelling.add("stream false")
     if unread is not None:
         extras = {**unread.rest(), **extras}
+    if (fields := carried(body)) is not None:
+        extras = {**fields, **extras}
     return Request(
         model=body.model or call.model,
         messages=messages,
@@ -82,7 +82,7 @@ def parse_request(call: Call) -> Request:
         candidates=body.n,
         user=user,
         metadata=metadata,
-        extras=known_extras(extras),
+        extras=known_extras(extras) if extras else None,
         spelling=frozenset(spelling),
     )
 
@@ -127,10 +127,7 @@ def _read_sampling(body: wire.Request, spelling: set[str], extras: dict[str, byt
     )
 
 
-def _read_thinking(body: wire.Request, extras: dict[str, bytes]) -> Thinking | None:
-    effort: Any = body.reasoning_effort
-    if effort is None:
-        return None
+def _read_thinking(effort: Any, extras: dict[str, bytes]) -> Thinking | None:
     if effort not in EFFORTS:
         extras["/reasoning_effort"] = encode(effort)
         return None
@@ -138,10 +135,8 @@ def _read_thinking(body: wire.Request, extras: dict[str, bytes]) -> Thinking | N
 
 
 def _read_output(
-    form: wire.ResponseFormat | None, unread: Unread | None, spelling: set[str], extras: dict[str, bytes]
+    form: wire.ResponseFormat, unread: Unread | None, spelling: set[str], extras: dict[str, bytes]
 ) -> OutputFormat | None:
-    if form is None:
-        return None
     kind: Any = _FORMAT_KINDS.get(form.type)
     if kind is None or (kind == "json_schema") != (form.json_schema is not None):
         extras["/response_format"] = whole_again(form, extras_at(unread, "/response_format"))

@@ -21,7 +21,7 @@ from dragoman.dialects.gemini.tools import read_choice, read_tools, write_choice
 from dragoman.dialects.gemini.wire import NAME, REQUEST, GenerateContentRequest, Leftovers, Part, given
 from dragoman.dialects.record import Call
 from dragoman.wire import json
-from dragoman.wire.shape import Unread
+from dragoman.wire.shape import Unread, carried
 
 NO_ROLE = "no_role"
 ONE_PART = "one_part"
@@ -53,7 +53,7 @@ def parse_request(call: Call) -> Request:
         if inner is None:
             return _read_request(body, unread, call)
         if body.contents is None:
-            return _read_enveloped(inner, unread, call)
+            return _read_enveloped(body, inner, unread, call)
     except json.Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
     unread = unread or Unread()
@@ -61,12 +61,12 @@ def parse_request(call: Call) -> Request:
     return _read_request(body, unread, call)
 
 
-def _read_enveloped(inner: bytes, envelope: Unread | None, call: Call) -> Request:
+def _read_enveloped(wrapper: GenerateContentRequest, inner: bytes, envelope: Unread | None, call: Call) -> Request:
     try:
         body, unread = REQUEST.read(inner)
     except json.Malformed as error:
         raise json.Malformed(error.message, code_assist.INNER + error.where) from None
-    outer = envelope.rest() if envelope else {}
+    outer = {**(carried(wrapper) or {}), **(envelope.rest() if envelope else {})}
     model = _bare_model(outer.pop("/model", b'""'))
     enveloped = Call(body=b"", model=model or call.model, stream=call.stream)
     return _read_request(body, unread, enveloped, code_assist.INNER, outer)
@@ -85,12 +85,14 @@ def _read_request(
         unread.renumber("contents", call.known)
     leftovers = Leftovers(unread or Unread(), prefix)
     below = leftovers if unread else None
+    leftovers.carry(body, "")
     words: set[str] = set() if outer is None else {code_assist.WORD}
     messages = tuple(_read_messages(body, prefix, below, words, call.known))
     tools = read_tools(_tool_objects(body, prefix, words), below) if body.tools is not None else ()
     choice = None
     if body.tool_config is not None:
         words.add(CONFIG)
+        leftovers.carry(body.tool_config, "/toolConfig")
         calling = body.tool_config.function_calling_config
         if calling is not None:
             words.add(CALLING_CONFIG)
@@ -100,6 +102,7 @@ def _read_request(
     if config is not None:
         where = f"{prefix}/generationConfig"
         words.add(settings.PRESENT)
+        leftovers.carry(config, "/generationConfig")
         sampling = settings.read_sampling(config, where, words)
         if config.thinking_config is not None:
             thinking = settings.read_thinking(config.thinking_config, f"{where}/thinkingConfig", words, leftovers)

@@ -14,9 +14,10 @@ from msgspec import Raw
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import wire
-from dragoman.dialects.gemini.wire import NAME, FunctionCallingConfig, Leftovers, given
+from dragoman.dialects.gemini.wire import ABSENT, NAME, FunctionCallingConfig, Leftovers, given
 from dragoman.wire import json
 from dragoman.wire.memory import Memory
+from dragoman.wire.shape import carried
 
 GROUP = "tool:"
 DESCRIBED = "described"
@@ -34,7 +35,7 @@ def read_tools(tools: Iterable[tuple[str, wire.Tool]], leftovers: Leftovers | No
             pointer = f"{where}/functionDeclarations/{index}"
             fields = leftovers.take(pointer) if leftovers is not None else None
             found.append(_read_tool(declaration, pointer, word, fields))
-        fields = leftovers.take(where) if leftovers is not None else None
+        fields = _join(carried(group), leftovers.take(where) if leftovers is not None else None)
         members = {name: raw for name, raw in (fields or {}).items() if raw != b"null"}
         if members or not group.function_declarations:
             empty = b"{}" if group.function_declarations is None else b'{"functionDeclarations":[]}'
@@ -44,9 +45,19 @@ def read_tools(tools: Iterable[tuple[str, wire.Tool]], leftovers: Leftovers | No
     return tuple(found)
 
 
+def _join(kept: dict[str, bytes] | None, fields: dict[str, bytes] | None) -> dict[str, bytes] | None:
+    return {**kept, **fields} if kept and fields else kept or fields
+
+
 def _read_tool(declaration: wire.FunctionDeclaration, where: str, word: str, fields: dict[str, bytes] | None) -> Tool:
     openapi = given(declaration.parameters)
     schema = given(declaration.parameters_json_schema)
+    if declaration.parameters_json_schema is ABSENT:
+        schema = given(declaration.snake_schema)
+    elif declaration.snake_schema is not ABSENT:
+        fields = {"/parameters_json_schema": bytes(declaration.snake_schema), **(fields or {})}
+    if declaration.response_json_schema is not ABSENT or declaration.snake_response_schema is not ABSENT:
+        fields = _join(carried(declaration), fields)
     if openapi is not None and schema is not None:
         fields = {**(fields or {}), "/parameters": openapi}
     return Tool(

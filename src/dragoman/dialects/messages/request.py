@@ -29,7 +29,6 @@ from dragoman.core.value import own_extras
 from dragoman.dialects.messages.parts import (
     cache_control,
     cache_mark,
-    carried,
     extras_of,
     is_plain,
     read_part,
@@ -39,8 +38,6 @@ from dragoman.dialects.messages.threads import thread_references
 from dragoman.dialects.messages.wire import (
     ABSENT,
     NAME,
-    REQUEST_CARRIED,
-    TOOL_CARRIED,
     Block,
     ChoiceShape,
     FormatShape,
@@ -50,7 +47,7 @@ from dragoman.dialects.messages.wire import (
 )
 from dragoman.dialects.record import Call
 from dragoman.wire.json import Malformed, encode, graft
-from dragoman.wire.shape import Shape, Unread
+from dragoman.wire.shape import Shape, Unread, carried
 
 T = TypeVar("T")
 
@@ -84,7 +81,7 @@ def parse_request(call: Call) -> Request:
 
 
 def _read_request(call: Call, shape: RequestShape, unread: Unread | None) -> Request:
-    fields = carried(shape, REQUEST_CARRIED)
+    fields = carried(shape) or {}
     words = _empty_words(shape, call)
     messages = tuple(_read_messages(shape, unread, call.known))
     tools = tuple(_read_tool(raw, f"/tools/{index}") for index, raw in enumerate(shape.tools or ()))
@@ -170,7 +167,7 @@ def _read_tool(raw: Raw, where: str) -> Tool | NativeTool:
         return NativeTool(where=where, dialect=NAME, raw=bytes(raw))
     if not shape.name:
         raise Malformed("a tool needs a name", where + "/name")
-    fields.update(carried(shape, TOOL_CARRIED))
+    fields.update(carried(shape) or {})
     spelling = "custom" if shape.type else ""
     if shape.description == "":
         spelling += " description"
