@@ -40,7 +40,8 @@ class Conversation(Struct, frozen=True):
     turns: list[Turn]
 
 
-def _text(chance: random.Random, size: int) -> str:
+def text(chance: random.Random, size: int) -> str:
+    """Return `size` characters of words."""
     words = _WIDE if chance.random() < 0.2 else _PLAIN
     told = ""
     while len(told) < size:
@@ -48,54 +49,58 @@ def _text(chance: random.Random, size: int) -> str:
     return told[:size]
 
 
-def _tool(chance: random.Random, number: int, rich: bool) -> dict[str, Any]:
+def tool(chance: random.Random, number: int, rich: bool) -> dict[str, Any]:
+    """Return a tool; a rich one has nested parameters."""
     properties: dict[str, Any] = {
-        "file": {"type": "string", "description": "Which file. " + _text(chance, 50 if rich else 25)},
-        "lines": {"type": "integer", "description": _text(chance, 50 if rich else 20), "minimum": 1, "maximum": 900},
+        "file": {"type": "string", "description": "Which file. " + text(chance, 50 if rich else 25)},
+        "lines": {"type": "integer", "description": text(chance, 50 if rich else 20), "minimum": 1, "maximum": 900},
     }
     if rich:
         entry = {
             "type": "object",
             "properties": {
-                "column": {"type": "string", "description": _text(chance, 60)},
+                "column": {"type": "string", "description": text(chance, 60)},
                 "how": {"type": "string", "enum": ["equal", "less", "more", "like"]},
                 "to": {"type": "string"},
             },
             "required": ["column", "how", "to"],
         }
         switches = {
-            "deep": {"type": "boolean", "description": _text(chance, 60)},
-            "charset": {"type": "string", "description": _text(chance, 45)},
+            "deep": {"type": "boolean", "description": text(chance, 60)},
+            "charset": {"type": "string", "description": text(chance, 45)},
             "most": {"type": "integer"},
         }
-        properties["action"] = {"type": "string", "enum": ["show", "add", "drop"], "description": _text(chance, 90)}
-        properties["where"] = {"type": "array", "description": _text(chance, 80), "items": entry}
+        properties["action"] = {"type": "string", "enum": ["show", "add", "drop"], "description": text(chance, 90)}
+        properties["where"] = {"type": "array", "description": text(chance, 80), "items": entry}
         properties["switches"] = {"type": "object", "properties": switches, "required": ["deep"]}
     schema = {"type": "object", "properties": properties, "required": ["file"]}
-    return {"name": f"table_{number:02d}_read", "description": _text(chance, 170), "parameters": schema}
+    return {"name": f"table_{number:02d}_read", "description": text(chance, 170), "parameters": schema}
 
 
-def _rounds(chance: random.Random, count: int, size: int, tools: list[dict[str, Any]]) -> Iterator[Turn]:
+def tool_rounds(
+    chance: random.Random, count: int, size: int, tools: list[dict[str, Any]], mark: str = "XyZ"
+) -> Iterator[Turn]:
+    """Iterate finished tool rounds whose results have `size` characters; `mark` ends the ids of their calls."""
     for number in range(count):
-        call_id = f"call_{number:05d}XyZ"
+        call_id = f"call_{number:05d}{mark}"
         name = tools[number % len(tools)]["name"]
-        yield Turn("user", _text(chance, 320))
-        yield Turn("assistant", _text(chance, 150))
+        yield Turn("user", text(chance, 320))
+        yield Turn("assistant", text(chance, 150))
         yield Turn("call", "", name, call_id, {"file": f"/data/{number}.csv", "lines": 10 + number})
-        yield Turn("result", _text(chance, size), name, call_id)
-        yield Turn("assistant", _text(chance, 220))
+        yield Turn("result", text(chance, size), name, call_id)
+        yield Turn("assistant", text(chance, 220))
 
 
 def conversation(size: str) -> Conversation:
     """Return the conversation of one size."""
     chance = random.Random(11)  # noqa: S311
     rich = size != "small"
-    tools = [_tool(chance, number, rich) for number in range(20 if rich else 2)]
+    tools = [tool(chance, number, rich) for number in range(20 if rich else 2)]
     if not rich:
-        return Conversation(_text(chance, 280), tools, [Turn("user", _text(chance, 450))])
+        return Conversation(text(chance, 280), tools, [Turn("user", text(chance, 450))])
     rounds, result = (1, 700) if size == "medium" else (75, 2500)
-    turns = [*_rounds(chance, rounds, result, tools), Turn("user", _text(chance, 400))]
-    return Conversation(_text(chance, 1200), tools, turns)
+    turns = [*tool_rounds(chance, rounds, result, tools), Turn("user", text(chance, 400))]
+    return Conversation(text(chance, 1200), tools, turns)
 
 
 def _chat(told: Conversation) -> dict[str, Any]:
@@ -131,9 +136,13 @@ def _responses(told: Conversation) -> dict[str, Any]:
                 items.append(call)
             case "result":
                 items.append({"type": "function_call_output", "call_id": turn.call_id, "output": turn.text})
+            case "user":
+                asked = {"type": "input_text", "text": turn.text}
+                items.append({"type": "message", "role": "user", "content": [asked]})
             case role:
-                word = "input_text" if role == "user" else "output_text"
-                items.append({"type": "message", "role": role, "content": [{"type": word, "text": turn.text}]})
+                part: dict[str, Any] = {"type": "output_text", "text": turn.text, "annotations": []}
+                about = {"id": f"msg_{len(items):04d}", "status": "completed"}
+                items.append({"type": "message", "role": role, **about, "content": [part]})
     return {
         "model": "some-model",
         "instructions": told.system,
@@ -220,4 +229,9 @@ def compact(value: Any) -> bytes:
 
 def request(dialect: str, size: str, **more: Any) -> bytes:
     """Return a request of one size in one dialect, with `more` members."""
-    return compact(_WRITERS[dialect](conversation(size)) | more)
+    return render(dialect, conversation(size), **more)
+
+
+def render(dialect: str, told: Conversation, **more: Any) -> bytes:
+    """Return a conversation as a request in one dialect, with `more` members."""
+    return compact(_WRITERS[dialect](told) | more)

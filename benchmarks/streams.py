@@ -62,8 +62,33 @@ def gemini_whole() -> bytes:
     return compact({**told, "responseId": "r-0123456789"})
 
 
-def chat() -> Stream:
-    """Return a stream as OpenAI's Chat Completions sends it."""
+def chat_whole() -> bytes:
+    """Return a whole reply as OpenAI's Chat Completions sends it: a text and two calls."""
+    arguments = json.dumps(_ARGUMENTS)
+    calls = [
+        {"id": f"call_{at}", "type": "function", "function": {"name": f"table_{at:02d}_read", "arguments": arguments}}
+        for at in range(2)
+    ]
+    message = {"role": "assistant", "content": _SAID * 2, "refusal": None, "annotations": [], "tool_calls": calls}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "tool_calls"}
+    usage = {"prompt_tokens": 812, "completion_tokens": 64, "total_tokens": 876}
+    head = {"id": "chatcmpl-0123", "object": "chat.completion", "created": 1790000000, "model": "some-model"}
+    return compact({**head, "choices": [choice], "usage": usage})
+
+
+def messages_whole() -> bytes:
+    """Return a whole reply as Anthropic sends it: a text and two calls."""
+    calls = [
+        {"type": "tool_use", "id": f"toolu_0{at}", "name": f"table_{at:02d}_read", "input": _ARGUMENTS}
+        for at in range(2)
+    ]
+    head = {"id": "msg_01", "type": "message", "role": "assistant", "model": "some-model"}
+    end = {"stop_reason": "tool_use", "stop_sequence": None, "usage": {"input_tokens": 812, "output_tokens": 64}}
+    return compact({**head, "content": [{"type": "text", "text": _SAID * 2}, *calls], **end})
+
+
+def chat(count: int = PIECES) -> Stream:
+    """Return a stream as OpenAI's Chat Completions sends it, with `count` texts."""
     head = {"id": "chatcmpl-0123", "object": "chat.completion.chunk", "created": 1790000000, "model": "some-model"}
 
     def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
@@ -75,7 +100,7 @@ def chat() -> Stream:
     arguments = json.dumps(_ARGUMENTS)
     events = [
         chunk({"role": "assistant", "content": ""}),
-        *(chunk({"content": piece}) for piece in _pieces()),
+        *(chunk({"content": piece}) for piece in _pieces(count)),
         call(id="call_01", type="function", function={"name": "table_00_read", "arguments": ""}),
         *(call(function={"arguments": arguments[at : at + 4]}) for at in range(0, len(arguments), 4)),
         chunk({}, "tool_calls"),
@@ -84,8 +109,8 @@ def chat() -> Stream:
     return Stream([*stream.chunks, b"data: [DONE]\n\n"], [*stream.documents, b'"[DONE]"'])
 
 
-def messages() -> Stream:
-    """Return a stream as Anthropic sends it."""
+def messages(count: int = PIECES) -> Stream:
+    """Return a stream as Anthropic sends it, with `count` texts."""
     usage = {"input_tokens": 812, "cache_read_input_tokens": 0, "output_tokens": 1}
     head: dict[str, Any] = {
         "id": "msg_01",
@@ -105,7 +130,7 @@ def messages() -> Stream:
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {**head, "stop_reason": None, "stop_sequence": None, "usage": usage}},
         begun(0, type="text", text=""),
-        *(delta(0, type="text_delta", text=piece) for piece in _pieces()),
+        *(delta(0, type="text_delta", text=piece) for piece in _pieces(count)),
         {"type": "content_block_stop", "index": 0},
         begun(1, type="tool_use", id="toolu_01", name="table_00_read", input={}),
         *(delta(1, type="input_json_delta", partial_json=arguments[at : at + 4]) for at in range(0, len(arguments), 4)),
@@ -121,3 +146,4 @@ def messages() -> Stream:
 
 
 STREAMS = {"gemini": gemini, "chat": chat, "messages": messages}
+WHOLE = {"gemini": gemini_whole, "chat": chat_whole, "messages": messages_whole}

@@ -1,1 +1,1 @@
-"""The gateway as a process on one core, beside a program that only passes bytes on, and beside LiteLLM's proxy."""
+"""The gateway as a process on one core, beside the smallest translator, a forwarder, and LiteLLM's proxy."""

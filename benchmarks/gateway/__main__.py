@@ -1,5 +1,5 @@
 # ruff: noqa: T201  # what it prints is its result
-"""Measure the gateway: `python -m benchmarks.gateway [start] [--rounds N] [--seconds S] [--check] [--json]`."""
+"""Measure the gateway as a process, on traffic that varies, beside the smallest program that translates."""
 
 import argparse
 import json
@@ -11,47 +11,72 @@ import uvloop
 from msgspec import to_builtins
 
 from benchmarks.gateway import peers
-from benchmarks.gateway.measure import Bench, Row
+from benchmarks.gateway.cases import ROUTES, Case, all_cases, chosen
+from benchmarks.gateway.measure import FORWARDER, OURS, TRANSLATOR, Bench, Row
 from benchmarks.gateway.program import LOAD_CORE, pin
 from benchmarks.gateway.start import started
+from benchmarks.gateway.traffic import MODES
 
-NO_PEER = "LiteLLM was not found (set LITELLM to its command or its environment), so it is not in the table."
-_HEAD = ("what", "gateway us", "forwarder us", "median", "best", "target", "", "LiteLLM us", "best", "target", "")
-_WIDTHS = (28, 11, 13, 8, 8, 8, 6, 11, 8, 8, 6)
 _MOST_SECONDS = 1.0
 _MOST_MEGABYTES = 80.0
+_HELP = f"""
+A case is ROUTE:SIZE:MODE, or ROUTE:SIZE:MODE:sse5 for streams with an event every 5 ms. `*` and `?` match names of
+the table; other cases can be named in full.
+
+  ROUTE  {" ".join(ROUTES)}
+         the client's dialect and the upstream; chat-openai is passed through
+  SIZE   small (2 KB, 2 tools), medium (30 KB, 20 tools), large (300 KB, a history of 75 tool rounds)
+  MODE   {(chr(10) + "         ").join(f"{mode:9} {what}" for mode, what in MODES.items())}
+
+Columns: microseconds of CPU per request (per event for sse5), medians of the rounds. `x translator` and `x forwarder`
+are medians of the rounds' ratios. The translator gets the same conversations as Chat requests for Gemini. LITELLM=PATH
+in the environment adds LiteLLM's proxy. The exit status is 1 when an answer was wrong, or with --check when a goal was
+missed.
+"""
 
 
-def _line(cells: tuple[str, ...]) -> str:
-    first, *rest = (f"{cell:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=True))
-    return (f"{first.strip():<{_WIDTHS[0]}}" + "".join(rest)).rstrip()
+def _columns(names: list[str]) -> list[str]:
+    others = [name for name in names if name not in (OURS, TRANSLATOR, FORWARDER)]
+    shown = ["case", "bytes", f"{OURS} us", "x translator", "goal", "translator us", "x forwarder"]
+    return [*shown, *(cell for name in others for cell in (f"{name} us", f"x {OURS}"))]
 
 
-def _told(row: Row) -> str:
-    most = f"{row.most:g}x" if row.most else ""
-    beside = (f"{row.forwarder:.1f}", f"{row.median_ratio:.2f}x", f"{row.best_ratio:.2f}x", most, row.verdict)
-    peer = ("", "", "", "")
-    if row.litellm is not None:
-        least = f"{row.least:g}x" if row.least else ""
-        peer = (f"{row.litellm:.0f}", f"{row.peer_ratio:.0f}x", least, row.peer_verdict)
-    return _line((row.name, f"{row.gateway:.1f}", *beside, *peer))
+def _cells(row: Row, names: list[str]) -> list[str]:
+    if row.wrong:
+        return [row.name, f"{row.bytes:,}", "WRONG ANSWER", row.wrong]
+    goal = "" if row.goal is None else f"{row.goal:g}, missed" if row.is_missed else f"{row.goal:g}"
+    shown = [
+        *(row.name, f"{row.bytes:,}", f"{row.median(OURS):.1f}", f"{row.ratio(OURS, TRANSLATOR):.2f}", goal),
+        *(f"{row.median(TRANSLATOR):.1f}", f"{row.ratio(OURS, FORWARDER):.2f}"),
+    ]
+    for name in names:
+        if name in (OURS, TRANSLATOR, FORWARDER):
+            continue
+        ratio = f"{row.ratio(name, OURS):.2f}" if name in row.spent else ""
+        shown += [f"{row.median(name):.1f}" if name in row.spent else "", ratio]
+    return shown
 
 
-def _measure(options: argparse.Namespace, folder: Path) -> int:
-    command = peers.litellm_command()
+def _measure(options: argparse.Namespace, cases: list[Case], folder: Path) -> int:
+    others = dict(_named_path(one, at) for at, one in enumerate(options.ours, 2))
     rows: list[Row] = []
-    with Bench(folder, command, options.rounds, options.seconds) as bench:
+    with Bench(folder, options.rounds, others, peers.litellm_command()) as bench:
         if not options.json:
-            print(_line(_HEAD))
-        for row in bench.rows(options.only):
-            rows.append(row)
+            columns = _columns(bench.names)
+            print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+        for case in cases:
+            rows.append(row := bench.row(case))
             if not options.json:
-                print(_told(row), flush=True)
+                print(f"| {' | '.join(_cells(row, bench.names))} |", flush=True)
     if options.json:
         print(json.dumps(to_builtins(rows), indent=1))
-    elif command is None:
-        print(NO_PEER)
-    return 1 if options.check and any("over" in (row.verdict, row.peer_verdict) for row in rows) else 0
+    missed = options.check and any(row.is_missed for row in rows if not row.wrong)
+    return 1 if missed or any(row.wrong for row in rows) else 0
+
+
+def _named_path(given: str, number: int) -> tuple[str, str]:
+    name, separator, path = given.partition("=")
+    return (name, path) if separator else (f"{OURS} {number}", given)
 
 
 def _start(options: argparse.Namespace, folder: Path) -> int:
@@ -61,31 +86,50 @@ def _start(options: argparse.Namespace, folder: Path) -> int:
     if options.json:
         print(json.dumps(to_builtins(found)))
     else:
-        print(f"start to first answer: {seconds:.2f} s (target {_MOST_SECONDS:g}) {'over' if late else 'ok'}")
-        print(f"memory, idle: {megabytes:.0f} MB (target {_MOST_MEGABYTES:g}) {'over' if large else 'ok'}")
+        print(f"start to first answer: {seconds:.2f} s (goal {_MOST_SECONDS:g}{', missed' if late else ''})")
+        print(f"memory, idle: {megabytes:.0f} MB (goal {_MOST_MEGABYTES:g}{', missed' if large else ''})", flush=True)
     return 1 if options.check and (late or large) else 0
 
 
 def main() -> int:
     """Measure what was asked for."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gateway", description=__doc__)
-    parser.add_argument("what", choices=["all", "run", "start"], nargs="?", default="all")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.5, help="how long one round of one server is")
-    parser.add_argument("--starts", type=int, default=3)
-    parser.add_argument("--only", default="", help="rows whose names hold these words")
-    parser.add_argument("--check", action="store_true", help="exit with status 1 when a target is missed")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gateway",
+        description=__doc__,
+        epilog=_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("what", choices=["all", "run", "start"], nargs="?", default="all", help="default: all")
+    parser.add_argument("--cases", default="*", help="comma-separated names or patterns (default: the whole table)")
+    parser.add_argument("--list", action="store_true", help="print the names of the table's cases and exit")
+    parser.add_argument("--rounds", type=int, default=5, help="how often all servers take turns (default: 5)")
+    parser.add_argument(
+        "--ours",
+        action="append",
+        default=[],
+        metavar="[NAME=]PATH",
+        help="measure another dragoman too: its command, or a folder with its package (src); may be repeated",
+    )
+    parser.add_argument("--starts", type=int, default=3, help="how often it is started (default: 3)")
+    parser.add_argument("--check", action="store_true", help="exit with status 1 when a goal is missed")
+    parser.add_argument("--json", action="store_true", help="print JSON, with every round")
     options = parser.parse_args()
+    if options.list:
+        print("\n".join(case.name for case in all_cases()))
+        return 0
+    try:
+        cases = chosen(options.cases)
+    except ValueError as error:
+        parser.error(str(error))
     pin(LOAD_CORE)
     uvloop.install()
-    missed = 0
+    status = 0
     with TemporaryDirectory() as folder:
         if options.what != "run":
-            missed |= _start(options, Path(folder))
+            status |= _start(options, Path(folder))
         if options.what != "start":
-            missed |= _measure(options, Path(folder))
-    return missed
+            status |= _measure(options, cases, Path(folder))
+    return status
 
 
 if __name__ == "__main__":

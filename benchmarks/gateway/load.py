@@ -1,7 +1,7 @@
-"""Ask a server again and again over some connections, and look at every answer."""
+"""Send requests to a server over some connections at once, and look at every answer."""
 
 import asyncio
-import time
+from collections.abc import Sequence
 from typing import cast
 
 import httptools
@@ -9,27 +9,26 @@ from msgspec import Struct
 
 from dragoman.http.origin import split
 
-_LONGEST = 60.0
+_LONGEST = 120.0
 
 
-class Ask(Struct, frozen=True):
-    """What is asked, how a right answer can be told, and over how many connections at once."""
+class WrongAnswer(Exception):  # noqa: N818  it says what the answer is
+    """An answer that is not the one to its request."""
+
+
+class Post(Struct, frozen=True):
+    """One request, and what its answer must hold."""
 
     body: bytes
-    marker: bytes
-    connections: int
-    seconds: float
-    headers: str = ""
+    markers: tuple[bytes, ...]
 
 
-class _Asking(asyncio.Protocol):
+class _Connection(asyncio.Protocol):
     """One connection: the next request leaves when an answer is whole."""
 
-    def __init__(self, ask: Ask, request: bytes, until: float) -> None:
-        self._ask = ask
-        self._request = request
-        self._until = until
-        self.answers = 0
+    def __init__(self, head: str, waiting: list[Post]) -> None:
+        self._head = head
+        self._waiting = waiting
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -38,16 +37,17 @@ class _Asking(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.done.done():
-            self.done.set_exception(exc or ConnectionError("the server hung up"))
+            self.done.set_exception(WrongAnswer(f"the server closed the connection: {exc!r}"))
 
     def _next(self) -> None:
-        if time.perf_counter() >= self._until and self.answers:
+        if not self._waiting:
             self.done.set_result(None)
             self._transport.close()
             return
+        self._post = self._waiting.pop()
         self._parser = httptools.HttpResponseParser(self)
         self._body: list[bytes] = []
-        self._transport.write(self._request)
+        self._transport.write(f"{self._head}content-length: {len(self._post.body)}\r\n\r\n".encode() + self._post.body)
 
     def data_received(self, data: bytes) -> None:
         self._parser.feed_data(data)
@@ -57,28 +57,24 @@ class _Asking(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         body = b"".join(self._body)
-        if self._parser.get_status_code() != 200 or self._ask.marker not in body:
-            self.done.set_exception(RuntimeError(f"a wrong answer: {body[:300]!r}"))
+        status = self._parser.get_status_code()
+        missing = [marker for marker in self._post.markers if marker not in body]
+        if status != 200 or missing:
+            self.done.set_exception(WrongAnswer(f"status {status}, without {missing}: {body[:300]!r}"))
             self._transport.close()
             return
-        self.answers += 1
         asyncio.get_running_loop().call_soon(self._next)
 
 
-async def answers(url: str, ask: Ask) -> int:
-    """Ask for some time; return how many answers came."""
+async def send(url: str, posts: Sequence[Post], connections: int, headers: str = "") -> None:
+    """Send all requests; `WrongAnswer` if one is answered wrongly."""
     origin, target = split(url)
-    head = (
-        f"POST {target} HTTP/1.1\r\nhost: {origin.authority}\r\ncontent-type: application/json\r\n{ask.headers}"
-        f"content-length: {len(ask.body)}\r\n\r\n"
-    )
-    request = head.encode() + ask.body
-    until = time.perf_counter() + ask.seconds
+    head = f"POST {target} HTTP/1.1\r\nhost: {origin.authority}\r\ncontent-type: application/json\r\n{headers}"
+    waiting = list(reversed(posts))
     loop = asyncio.get_running_loop()
     made = [
-        await loop.create_connection(lambda: _Asking(ask, request, until), origin.host, origin.port)
-        for _ in range(ask.connections)
+        await loop.create_connection(lambda: _Connection(head, waiting), origin.host, origin.port)
+        for _ in range(min(connections, len(posts)))
     ]
-    async with asyncio.timeout(ask.seconds + _LONGEST):
-        await asyncio.gather(*(asking.done for _, asking in made))
-    return sum(asking.answers for _, asking in made)
+    async with asyncio.timeout(_LONGEST):
+        await asyncio.gather(*(connection.done for _, connection in made))

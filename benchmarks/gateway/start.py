@@ -36,7 +36,7 @@ def wait_for_answer(program: Program, address: str, header: str, longest: float)
     """Ask until a right answer comes."""
     headers = dict([header.strip().split(": ", 1)]) if header else {}
     asked = urllib.request.Request(  # noqa: S310  on loopback
-        address + _PATH, request("chat", "small"), {"content-type": "application/json", **headers}
+        address + _PATH, request("chat", "small", model="gemini"), {"content-type": "application/json", **headers}
     )
     until = time.perf_counter() + longest
     while time.perf_counter() < until and program.runs:

@@ -1,7 +1,8 @@
-"""A server that answers as Gemini does, at next to no cost: what it says was written before it was asked.
+"""A server that answers as Gemini, OpenAI's Chat Completions and Anthropic do, at next to no cost.
 
-`python -m benchmarks.gateway.upstream`. A path that streams gets events, one write each; with `?pace=SECONDS` of
-`/pace` there is a pause before each from then on.
+`python -m benchmarks.gateway.upstream`. What it says was written before it was asked, but for the ticket of the
+request, which it puts into its text. A stream is one write an event; with `/pace?SECONDS` there is a pause before each
+from then on.
 """
 
 import asyncio
@@ -9,23 +10,40 @@ import re
 from typing import cast
 
 from benchmarks.gateway.program import LOAD_CORE, pin
-from benchmarks.streams import gemini, gemini_whole
+from benchmarks.gateway.traffic import TICKET, TICKET_DIGITS
+from benchmarks.streams import STREAMS, WHOLE
 
 EVENTS = 40
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+_WANTS_STREAM = re.compile(rb'"stream": *true')
 _STREAM_HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncache-control: no-cache\r\n"
     b"transfer-encoding: chunked\r\n\r\n"
 )
+_FIRST_WORDS = b"I read both tables"
+"""What every reply says first, and the first piece of a stream; a ticket takes its place."""
+_NO_TICKET = TICKET + b"0" * TICKET_DIGITS
 
 
 def _sized(kind: bytes, body: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ncontent-length: %d\r\n\r\n%b" % (kind, len(body), body)
 
 
-_WHOLE = _sized(b"application/json; charset=UTF-8", gemini_whole())
-_CHUNKS = [b"%x\r\n%b\r\n" % (len(event), event) for event in gemini(EVENTS - 2).chunks]
-_PIECES = [*_CHUNKS[:-1], _CHUNKS[-1] + b"0\r\n\r\n"]
+def _pieces(dialect: str) -> list[bytes]:
+    """Return the events of a stream as HTTP chunks, `EVENTS` of them, the last with the end."""
+    make = STREAMS[dialect]
+    others = len(make(1).chunks) - 1
+    events = [_ticketed(event) for event in make(EVENTS - others).chunks]
+    chunks = [b"%x\r\n%b\r\n" % (len(event), event) for event in events]
+    return [*chunks[:-1], chunks[-1] + b"0\r\n\r\n"]
+
+
+def _ticketed(said: bytes) -> bytes:
+    return said.replace(_FIRST_WORDS, _NO_TICKET, 1)
+
+
+_WHOLE = {name: _sized(b"application/json; charset=UTF-8", _ticketed(make())) for name, make in WHOLE.items()}
+_PIECES = {name: _pieces(name) for name in STREAMS}
 
 
 class Answering(asyncio.Protocol):
@@ -52,28 +70,39 @@ class Answering(asyncio.Protocol):
         length = _LENGTH.search(come, 0, end)
         self._needed = end + 4 + (int(length[1]) if length else 0)
         if len(come) >= self._needed:
-            target = bytes(come[: come.find(b"\r")]).split(b" ")[1]
+            body = bytes(come)
             self._needed = 0
             come.clear()
-            self._answer(target)
+            self._answer(body[: body.find(b"\r")].split(b" ")[1], body)
 
-    def _answer(self, target: bytes) -> None:
+    def _answer(self, target: bytes, request: bytes) -> None:
         if target.startswith(b"/pace?"):
             Answering.pace = float(target.partition(b"?")[2])
             self._transport.write(_sized(b"text/plain", b"ok"))
-        elif b":streamGenerateContent" in target:
-            self._transport.write(_STREAM_HEAD)
-            self._loop.call_soon(self._next, 0)
+            return
+        at = request.rfind(TICKET)
+        ticket = request[at : at + len(_NO_TICKET)] if at >= 0 else _NO_TICKET
+        if target.endswith(b"/chat/completions"):
+            self._say("chat", ticket, stream=_WANTS_STREAM.search(request) is not None)
+        elif target.endswith(b"/messages"):
+            self._say("messages", ticket, stream=_WANTS_STREAM.search(request) is not None)
         else:
-            self._transport.write(_WHOLE)
+            self._say("gemini", ticket, stream=b":streamGenerateContent" in target)
 
-    def _next(self, at: int) -> None:
-        self._transport.write(_PIECES[at])
-        if at + 1 < len(_PIECES):
+    def _say(self, dialect: str, ticket: bytes, *, stream: bool) -> None:
+        if stream:
+            self._transport.write(_STREAM_HEAD)
+            self._loop.call_soon(self._next, _PIECES[dialect], ticket, 0)
+        else:
+            self._transport.write(_WHOLE[dialect].replace(_NO_TICKET, ticket, 1))
+
+    def _next(self, pieces: list[bytes], ticket: bytes, at: int) -> None:
+        self._transport.write(pieces[at].replace(_NO_TICKET, ticket, 1) if at < 4 else pieces[at])
+        if at + 1 < len(pieces):
             if Answering.pace:
-                self._loop.call_later(Answering.pace, self._next, at + 1)
+                self._loop.call_later(Answering.pace, self._next, pieces, ticket, at + 1)
             else:
-                self._loop.call_soon(self._next, at + 1)
+                self._loop.call_soon(self._next, pieces, ticket, at + 1)
 
 
 async def main() -> None:

@@ -7,7 +7,7 @@ from msgspec import Raw
 
 from dragoman.wire import shape as shapes
 from dragoman.wire.json import Malformed, graft
-from dragoman.wire.shape import Shape, Unknown, Unread, Wire
+from dragoman.wire.shape import ABSENT, Carried, Shape, Unknown, Unread, Wire, carried
 
 
 class TextBlock(Wire, tag_field="type", tag="text"):
@@ -34,6 +34,16 @@ class Document(Wire, rename="camel"):
     options: Options | None = None
     labels: dict[str, Options] | None = None
     max_tokens: int | None = None
+
+
+class Parcel(Wire, rename="camel"):
+    weight: int | None = None
+    from_name: Carried = ABSENT
+    to_name: Carried = ABSENT
+
+
+class Letter(Wire):
+    stamp: Carried = ABSENT
 
 
 DOCUMENT = Shape(Document)
@@ -138,6 +148,41 @@ def test_a_name_given_in_both_spellings_loses_neither(body):
     document, unread = SNAKE.read(encoded(body))
     assert document.max_tokens == 6
     assert unread.rest() == {"/max_tokens": b"5"}
+
+
+@pytest.mark.parametrize(
+    ("struct", "body", "found"),
+    [
+        (Parcel, b'{"weight":1}', None),
+        (Parcel, b'{"toName": {"x" : 1},"weight":1}', {"/toName": b'{"x" : 1}'}),
+        (Parcel, b'{"toName":null,"fromName":2}', {"/fromName": b"2", "/toName": b"null"}),
+        (Letter, b"{}", None),
+        (Letter, b'{"stamp":1}', {"/stamp": b"1"}),
+        (Options, b'{"topP":1}', None),
+    ],
+)
+def test_carried_members_are_found_by_pointer_with_their_bytes(struct, body, found):
+    value, unread = Shape(struct).read(body)
+    assert unread is None
+    assert carried(value) == found
+
+
+def test_a_carried_member_keeps_the_spelling_it_was_sent_in():
+    parcel, unread = Shape(Parcel, snake=True).read(b'{"to_name":1,"fromName":2,"novel":3}')
+    assert carried(parcel) == {"/fromName": b"2"}
+    assert unread.rest() == {"/to_name": b"1", "/novel": b"3"}
+
+
+def test_a_tuple_is_read_level_by_level():
+    letters, unread = Shape(tuple[Letter, ...]).read(b'[{"stamp":1},{"novel":2}]')
+    assert letters == (Letter(Raw(b"1")), Letter())
+    assert unread.rest() == {"/1/novel": b"2"}
+
+
+def test_a_tag_that_nobody_knows_is_malformed_where_no_unknown_may_stand():
+    with pytest.raises(Malformed) as caught:
+        Shape(list[TextBlock | CallBlock]).read(b'[{"type":"novel"}]')
+    assert (caught.value.message, caught.value.where) == ("Invalid value 'novel'", "/0/type")
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,18 @@
 """Typed reading that loses nothing.
 
 A `Shape` decodes straight into structs that forbid unknown fields: that is the fast path, and it finishes for a
-document of which every field is known. Only when that fails is the document sifted: unknown members are
-taken out level by level, with their pointers, and what is left is decoded again. A value of a tagged union
+document of which every field is known. Only when that fails is the document read level by level: a value that can be
+decoded whole is, any other is opened, and its unknown members are noted with their pointers. A value of a tagged union
 whose tag nobody knows becomes an `Unknown`, so one new block never spoils a request.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import attrgetter
 from types import UnionType
-from typing import Any, Generic, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Generic, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
-from msgspec import Raw, Struct, structs
+from msgspec import Meta, Raw, Struct, structs
 from msgspec.json import Decoder
 
 from dragoman.wire import json
@@ -21,8 +22,41 @@ T = TypeVar("T")
 _Tree = dict[str, "_Tree | bytes"]
 
 
+ABSENT = Raw()
+"""The default of raw members: they were not sent."""
+Carried = Annotated[Raw, Meta(extra={"carried": True})]
+"""The type of a common member that nobody reads; its default is `ABSENT`. An undeclared one costs a second reading."""
+
+
 class Wire(Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """Base of wire shapes: exactly the fields we read, in the vendor's names."""
+    """Base of wire shapes: the fields we read and those that are only carried, in the vendor's names."""
+
+
+_CarriedMembers = tuple[Callable[[Any], Any], Any, tuple[str, ...]]
+"""How to get the carried members of a struct, what that returns when none was sent, and their pointers."""
+_CARRIED: dict[type[Struct], _CarriedMembers] = {}
+
+
+def carried(value: Struct) -> dict[str, bytes] | None:
+    """Return the members of `value` that are only carried, by pointer; None when none was sent."""
+    try:
+        get, none, pointers = _CARRIED[type(value)]
+    except KeyError:
+        get, none, pointers = _CARRIED[type(value)] = _find_carried(type(value))
+    found = get(value)
+    if found == none:
+        return None
+    raws = found if len(pointers) > 1 else (found,)
+    return {where: bytes(raw) for where, raw in zip(pointers, raws, strict=True) if raw is not ABSENT}
+
+
+def _find_carried(struct: type[Struct]) -> _CarriedMembers:
+    fields = [field for field in structs.fields(struct) if field.type == Carried]
+    pointers = tuple(f"/{escape(field.encode_name)}" for field in fields)
+    if not fields:
+        return (lambda _: None), None, pointers
+    none = ABSENT if len(fields) == 1 else (ABSENT,) * len(fields)
+    return attrgetter(*[field.name for field in fields]), none, pointers
 
 
 UNKNOWN = f"dragoman:unknown:{hash('dragoman') & 0xFFFFFFFFFFFFFFFF:x}"
@@ -54,6 +88,10 @@ class Unread:
             node = cast("_Tree", node.setdefault(token, {}))
         node[last] = raw
 
+    def has(self, name: str) -> bool:
+        """Tell whether something lies below the member `name` of the document."""
+        return name in self._root
+
     def take(self, where: str) -> dict[str, bytes] | None:
         """Remove and return what lies below `where`, by pointer relative to it; None when nothing does."""
         *path, last = where.split("/")[1:]
@@ -77,7 +115,7 @@ class Unread:
 
     def rest(self) -> dict[str, bytes]:
         """Return what nobody took, by pointer."""
-        return dict(_flatten(self._root, ""))
+        return dict(_flatten(self._root, "")) if self._root else {}
 
 
 def _flatten(node: _Tree, where: str) -> Iterator[tuple[str, bytes]]:
@@ -90,50 +128,52 @@ def _flatten(node: _Tree, where: str) -> Iterator[tuple[str, bytes]]:
 
 
 class _Plan:
-    """How to sift a value of one type."""
+    """How to read a value of one type level by level."""
 
-    __slots__ = ("decoder", "item", "members", "snake", "tag_field", "tagged", "value")
-
-    def __init__(self, snake: bool) -> None:
-        self.decoder: Decoder[Any] = Decoder()
-        self.members: dict[str, _Plan] | None = None
+    def __init__(self, decoder: Decoder[Any]) -> None:
+        self.decoder = decoder
+        self.struct: type[Struct] | None = None
+        self.members: dict[str, tuple[str, _Plan]] = {}
+        self.renamed: frozenset[str] = frozenset()
+        self.required: tuple[str, ...] = ()
+        self.sequence: type[list[Any] | tuple[Any, ...]] = list
         self.item: _Plan | None = None
         self.value: _Plan | None = None
-        self.tag_field = ""
+        self.tag_field: str | None = None
         self.tagged: dict[str, _Plan] = {}
-        self.snake = snake
 
 
 def _plan(hint: Any, snake: bool, known: dict[Any, _Plan]) -> _Plan:
     if hint in known:
         return known[hint]
-    plan = known[hint] = _Plan(snake)
-    plan.decoder = Decoder(hint)
+    plan = known[hint] = _Plan(Decoder(hint))
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    shapes: list[type[Struct]] = []
     for member in members:
         origin = get_origin(member)
-        if isinstance(member, type) and issubclass(member, Struct):
-            shapes.append(member)
-        elif origin in (list, tuple):
+        if origin in (list, tuple):
+            plan.sequence = origin
             plan.item = _plan(get_args(member)[0], snake, known)
         elif origin is dict:
             plan.value = _plan(get_args(member)[1], snake, known)
-    for shape in shapes:
-        if shape is Unknown:
-            continue
-        config = shape.__struct_config__
-        fields = {field.encode_name: _plan(field.type, snake, known) for field in structs.fields(shape)}
-        if config.tag is not None and len(shapes) > 1:
-            below = _Plan(snake)
-            below.decoder = Decoder(shape)
-            below.members = fields
-            below.tag_field = plan.tag_field = str(config.tag_field)
-            plan.tagged[str(config.tag)] = below
-        else:
-            plan.members = fields
-            plan.tag_field = str(config.tag_field) if config.tag is not None else ""
+        elif isinstance(member, type) and issubclass(member, Struct):
+            _add_struct(plan, member, snake, known)
     return plan
+
+
+def _add_struct(plan: _Plan, struct: type[Struct], snake: bool, known: dict[Any, _Plan]) -> None:
+    config = struct.__struct_config__
+    one = plan
+    if config.tag is not None:
+        plan.tag_field = str(config.tag_field)
+        one = plan.tagged[str(config.tag)] = _Plan(plan.decoder)
+        one.tag_field = plan.tag_field
+    fields = structs.fields(struct)
+    one.struct = struct
+    one.members = {field.encode_name: (field.name, _plan(field.type, snake, known)) for field in fields}
+    if snake:
+        # A carried member keeps the spelling it was sent in.
+        one.renamed = frozenset(field.encode_name for field in fields if field.type != Carried)
+    one.required = tuple(field.encode_name for field in fields if field.required)
 
 
 def _camel(name: str) -> str:
@@ -156,15 +196,18 @@ class Shape(Generic[T]):
             json.require_utf8(body)
         try:
             return self._fast.decode(body), None
-        except msgspec.ValidationError:
-            pass
+        except msgspec.ValidationError as error:
+            failure = error
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise json.malformed(error) from None
         unread = Unread()
         if self._plan is None:
             self._plan = _plan(self._hint, self._snake, {})
-        sifted = _sift(bytes(body), self._plan, where, unread)
-        return json.decode_with(self._fast, sifted), unread or None
+        try:
+            value = _read_level(body, self._plan, where, unread, failure)
+        except json.Malformed as error:
+            raise json.Malformed(error.message, error.where.removeprefix(where)) from None
+        return value, unread or None
 
     def read_at(self, raw: bytes | Raw, where: str) -> tuple[T, dict[str, bytes]]:
         """Decode a value that stands alone at `where`; its unread members come by pointer relative to it."""
@@ -175,57 +218,61 @@ class Shape(Generic[T]):
         return value, {} if unread is None else unread.rest()
 
 
-def _sift(raw: bytes, plan: _Plan, where: str, unread: Unread) -> bytes:
-    """Return `raw` without the members nobody reads; note those in `unread`."""
+def _sift(raw: Raw, plan: _Plan, where: str, unread: Unread) -> Any:
+    """Decode a value; members nobody reads are noted in `unread`."""
     try:
-        plan.decoder.decode(raw)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        pass
-    else:
-        return raw
+        return plan.decoder.decode(raw)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        return _read_level(raw, plan, where, unread, error)
+
+
+def _read_level(raw: bytes | Raw, plan: _Plan, where: str, unread: Unread, failure: Exception) -> Any:
+    """Decode each member or item of a value that could not be decoded whole because of `failure`."""
     first = json.first_byte(raw)
     if first == b"[" and plan.item is not None:
-        items = (
-            _sift(bytes(item), plan.item, f"{where}/{index}", unread)
-            for index, item in enumerate(json.decode_array(raw))
-        )
-        return b"[" + b",".join(items) + b"]"
-    if first != b"{":
-        return raw
-    if plan.value is not None:
-        members = {
-            name: _sift(bytes(member), plan.value, f"{where}/{escape(name)}", unread)
-            for name, member in json.decode_object(raw).items()
-        }
-        return json.with_members(b"{}", members)
-    if plan.tagged:
-        return _sift_tagged(raw, plan, where, unread)
-    return _sift_members(raw, plan, where, unread) if plan.members is not None else raw
+        items = enumerate(json.decode_array(raw))
+        return plan.sequence([_sift(item, plan.item, f"{where}/{index}", unread) for index, item in items])
+    if first == b"{":
+        if plan.value is not None:
+            members = json.decode_object(raw).items()
+            return {name: _sift(member, plan.value, f"{where}/{escape(name)}", unread) for name, member in members}
+        if plan.tagged:
+            return _sift_tagged(raw, plan, where, unread, failure)
+        if plan.struct is not None:
+            return _sift_members(json.decode_object(raw), plan, where, unread)
+    found = json.malformed(failure)
+    raise json.Malformed(found.message, where + found.where)
 
 
-def _sift_tagged(raw: bytes, plan: _Plan, where: str, unread: Unread) -> bytes:
+def _sift_tagged(raw: bytes | Raw, plan: _Plan, where: str, unread: Unread, failure: Exception) -> Any:
     members = json.decode_object(raw)
-    tag = members.get(plan.tag_field)
+    tag = members.get(plan.tag_field or "")
     name = json.decode(tag) if tag is not None else None
-    chosen = plan.tagged.get(name) if isinstance(name, str) else None
-    if chosen is None:
-        return b'{"' + plan.tag_field.encode() + b'":"' + UNKNOWN.encode() + b'","raw":' + raw + b"}"
-    return _sift_members(raw, chosen, where, unread)
+    chosen = plan.tagged.get(name) if isinstance(name, str) and name != UNKNOWN else None
+    if chosen is not None:
+        return _sift_members(members, chosen, where, unread)
+    unknown = plan.tagged.get(UNKNOWN)
+    if unknown is None or unknown.struct is None:
+        found = json.malformed(failure)
+        raise json.Malformed(found.message, where + found.where)
+    return unknown.struct(Raw(bytes(raw)))
 
 
-def _sift_members(raw: bytes, plan: _Plan, where: str, unread: Unread) -> bytes:
-    known = plan.members or {}
-    kept: dict[str, bytes] = {}
-    members = json.decode_object(raw)
-    for name, member in members.items():
-        if name in known:
-            kept[name] = _sift(bytes(member), known[name], f"{where}/{escape(name)}", unread)
-        elif name == plan.tag_field and plan.tag_field:
-            kept[name] = bytes(member)
-        elif plan.snake and "_" in name and _camel(name) in known and _camel(name) not in members:
-            camel = _camel(name)
+def _sift_members(members: dict[str, Raw], plan: _Plan, where: str, unread: Unread) -> Any:
+    known = plan.members
+    read: dict[str, Any] = {}
+    for given, member in members.items():
+        name = given
+        if plan.renamed and "_" in given and given not in known:
+            camel = _camel(given)
             # Pointers use the known name, so that owners find what is theirs; `lookup` finds the way back.
-            kept[camel] = _sift(bytes(member), known[camel], f"{where}/{camel}", unread)
-        else:
+            name = camel if camel in plan.renamed and camel not in members else given
+        if name in known:
+            attribute, below = known[name]
+            read[attribute] = _sift(member, below, f"{where}/{escape(name)}", unread)
+        elif name != plan.tag_field:
             unread.add(f"{where}/{escape(name)}", bytes(member))
-    return json.with_members(b"{}", kept)
+    for name in plan.required:
+        if known[name][0] not in read:
+            raise json.Malformed(f"Object missing required field `{name}`", where)
+    return plan.struct(**read)  # pyright: ignore[reportOptionalCall]

@@ -29,7 +29,7 @@ from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled, words_of
 from dragoman.wire.json import decode_object, encode
 from dragoman.wire.pointer import Numbered
-from dragoman.wire.shape import Unread
+from dragoman.wire.shape import ABSENT, Unread
 
 Written = dict[str, Any] | Raw
 _MESSAGES = Numbered("/messages/")
@@ -39,7 +39,7 @@ REASONING_WORDS = ("reasoning_content", "reasoning")
 
 def read_messages(messages: list[wire.Message], unread: Unread | None, known: int = 0) -> tuple[Message, ...]:
     """Read all messages of a request, the first of which is number `known`."""
-    if unread is not None:
+    if unread is not None and unread.has("messages"):
         unread.renumber("messages", known)
         return tuple([read_message(message, f"/messages/{i}", unread) for i, message in enumerate(messages, known)])
     count = len(messages)
@@ -84,6 +84,9 @@ def _is_bare(message: wire.AssistantMessage) -> bool:
         and message.reasoning is None
         and message.refusal is None
         and message.function_call is None
+        and message.annotations is ABSENT
+        and message.reasoning_details is ABSENT
+        and message.prefix is ABSENT
     )
 
 
@@ -160,7 +163,7 @@ def _read_assistant(message: wire.AssistantMessage, where: str, unread: Unread |
         name=message.name or "",
         where=where,
         spelling=spelled(*said),
-        extras=extras_at(unread, where),
+        extras=extras_at(unread, where, message),
     )
 
 

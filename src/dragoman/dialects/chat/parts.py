@@ -10,7 +10,7 @@ from base64 import b64encode
 from typing import Any
 
 import msgspec
-from msgspec import Raw, structs
+from msgspec import Raw, Struct, structs
 from msgspec.json import Decoder
 
 from dragoman.core.parts import (
@@ -36,7 +36,7 @@ from dragoman.dialects.chat import wire, wire_reply, words
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled, words_of
 from dragoman.wire.json import encode, graft
-from dragoman.wire.shape import Unknown, Unread, Wire
+from dragoman.wire.shape import ABSENT, Unknown, Unread, Wire, carried
 
 ISSUER = "openai"
 GOOGLE = "google"
@@ -49,9 +49,15 @@ _THINKING_TEXT: Decoder[wire.TextPart] = Decoder(wire.TextPart)
 _ANNOTATION: Decoder[wire_reply.Annotation] = Decoder(wire_reply.Annotation)
 
 
-def extras_at(unread: Unread | None, where: str) -> Extras | None:
-    """Take what nobody read below `where`."""
-    return known_extras(unread.take(where)) if unread is not None else None
+def extras_at(unread: Unread | None, where: str, owner: Struct | None = None) -> Extras | None:
+    """Take what nobody read below `where`, and what its owner there only carries."""
+    below = known_extras(unread.take(where)) if unread is not None else None
+    fields = carried(owner) if owner is not None else None
+    return _add_fields(below, fields) if fields else below
+
+
+def _add_fields(extras: Extras | None, fields: dict[str, bytes]) -> Extras | None:
+    return known_extras({**fields, **(extras.fields if extras is not None else {})})
 
 
 def known_extras(fields: dict[str, bytes] | None) -> Extras | None:
@@ -73,9 +79,14 @@ def whole_again(value: Wire, extras: Extras | None) -> bytes:
 
 def read_part(part: wire.Part, where: str, unread: Unread | None) -> AnyPart:
     """Read one item of a content list."""
-    if type(part) is wire.TextPart and part.prompt_cache_breakpoint is None and unread is None:
+    if (
+        type(part) is wire.TextPart
+        and unread is None
+        and part.prompt_cache_breakpoint is None
+        and part.cache_control is ABSENT
+    ):
         return Text(text=part.text, where=where)
-    cache, extras = _read_mark(part, extras_at(unread, where))
+    cache, extras = _read_mark(part, extras_at(unread, where, part))
     match part:
         case wire.TextPart(text=text):
             return Text(text=text, where=where, extras=extras, cache=cache)
@@ -122,6 +133,8 @@ def _read_mark(part: wire.Part, extras: Extras | None) -> tuple[str | None, Extr
 def _read_link(kind: MediaKind, url: wire.Url | str, where: str, extras: Extras | None, cache: str | None) -> Media:
     bare = isinstance(url, str)
     media_type, source = read_url(url if isinstance(url, str) else url.url)
+    if not isinstance(url, str) and (fields := carried(url)):
+        extras = _add_fields(extras, {f"/{kind}_url{pointer}": raw for pointer, raw in fields.items()})
     return Media(
         kind=kind,
         media_type=media_type,
@@ -177,12 +190,15 @@ def _read_thinking(part: wire.ThinkingPart, where: str, extras: Extras | None) -
 def read_call(call: wire.Call, where: str, unread: Unread | None) -> ToolCall | Opaque:
     """Read one call; a kind of call nobody knows stays whole."""
     function = call.function
-    plain = unread is None and call.custom is None and call.extra_content is None
-    if plain and function is not None and call.type == "function":
+    simple = unread is None and call.custom is None and call.extra_content is None
+    if simple and type(call) is wire.SentCall:
+        simple = call.index is ABSENT
+    if simple and function is not None and call.type == "function":
         arguments = function.arguments
         if isinstance(arguments, str):
             return ToolCall(id=call.id or "", name=function.name or "", arguments=arguments, where=where)
-    extras = _call_extras(call, extras_at(unread, where))
+    unknown = extras_at(unread, where)
+    extras = _call_extras(call, _add_fields(unknown, carried(call) or {}))
     google = call.extra_content.google if call.extra_content is not None else None
     signature = Signature(GOOGLE, google.thought_signature) if google and google.thought_signature else None
     if call.function is not None and call.type != "custom":
@@ -207,7 +223,7 @@ def read_call(call: wire.Call, where: str, unread: Unread | None) -> ToolCall | 
             signature=signature,
             extras=extras,
         )
-    return Opaque(dialect=NAME, raw=whole_again(call, extras), where=where, spelling=words.CALL)
+    return Opaque(dialect=NAME, raw=whole_again(call, unknown), where=where, spelling=words.CALL)
 
 
 def _call_extras(call: wire.Call, extras: Extras | None) -> Extras | None:

@@ -26,7 +26,7 @@ from dragoman.dialects.chat.tools import (
 )
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire.json import Malformed, encode, graft
-from dragoman.wire.shape import Unread
+from dragoman.wire.shape import Unread, carried
 
 _FORMAT_KINDS = {"text": "text", "json_object": "json", "json_schema": "json_schema"}
 _FORMAT_WORDS = {kind: word for word, kind in _FORMAT_KINDS.items()}
@@ -48,10 +48,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
     spelling: set[str] = set()
     extras: dict[str, bytes] = {}
     messages = read_messages(body.messages, unread, first)
-    legacy = [
-        read_legacy_function(function, f"/functions/{index}", unread)
-        for index, function in enumerate(body.functions or ())
-    ]
+    legacy = [read_legacy_function(one, f"/functions/{i}", unread) for i, one in enumerate(body.functions or ())]
     if body.model is None:
         spelling.add(MODEL_IN_URL)
     if raw_tools is not None and not tools:
@@ -69,6 +66,8 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
         spelling.add("stream false")
     if unread is not None:
         extras = {**unread.rest(), **extras}
+    if (fields := carried(body)) is not None:
+        extras = {**fields, **extras}
     return Request(
         model=body.model or call.model,
         messages=messages,
@@ -82,7 +81,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
         candidates=body.n,
         user=user,
         metadata=metadata,
-        extras=known_extras(extras),
+        extras=known_extras(extras) if extras else None,
         spelling=frozenset(spelling),
     )
 

@@ -1,17 +1,16 @@
 """Shapes of OpenAI Chat Completions on the wire, and of the compatible servers that extend it.
 
-Rules: only fields that reach the core are declared, plus structural ones and those that nearly every reply has (an
-undeclared field is kept too, but costs a second reading). Null is absent. What is only carried is `Raw`.
+Rules: only fields that reach the core are declared, plus structural ones and common ones that are only `Carried` (an
+undeclared field is kept too, but costs a second reading). Null is absent.
 """
 
 from typing import Any
 
 from msgspec import Raw
 
-from dragoman.wire.shape import UNKNOWN, Shape, Unknown, Wire
+from dragoman.wire.shape import ABSENT, UNKNOWN, Carried, Shape, Unknown, Wire
 
 NAME = "chat"
-ABSENT = Raw()
 NULL = Raw(b"null")
 
 
@@ -35,12 +34,14 @@ class TextPart(Wire, tag="text"):
 
     text: str
     prompt_cache_breakpoint: Breakpoint | None = None
+    cache_control: Carried = ABSENT
 
 
 class Url(Wire):
     """The object around an image's URL."""
 
     url: str
+    detail: Carried = ABSENT
 
 
 class ImagePart(Wire, tag="image_url"):
@@ -128,13 +129,19 @@ class CustomCall(Wire):
 
 
 class Call(Wire):
-    """A call in history."""
+    """A call."""
 
     id: str | None = None
     type: str | None = None
     function: FunctionCall | None = None
     custom: CustomCall | None = None
     extra_content: ExtraContent | None = None
+
+
+class SentCall(Call):
+    """A call in the history of a request: clients that collect a stream send its index back."""
+
+    index: Carried = ABSENT
 
 
 class ReplyCall(Call):
@@ -172,8 +179,11 @@ class AssistantMessage(Wire, tag_field="role", tag="assistant"):
     reasoning_content: str | None = None
     reasoning: str | None = None
     refusal: str | None = None
-    tool_calls: list[Call] | None = None
+    tool_calls: list[SentCall] | None = None
     function_call: FunctionCall | None = None
+    annotations: Carried = ABSENT
+    reasoning_details: Carried = ABSENT
+    prefix: Carried = ABSENT
 
 
 class ToolMessage(Wire, tag_field="role", tag="tool"):
@@ -320,6 +330,13 @@ class Request(Wire):
     safety_identifier: str | None = None
     user: str | None = None
     metadata: Raw = ABSENT
+    stream_options: Carried = ABSENT
+    service_tier: Carried = ABSENT
+    logprobs: Carried = ABSENT
+    usage: Carried = ABSENT
+    reasoning: Carried = ABSENT
+    thinking: Carried = ABSENT
+    provider: Carried = ABSENT
 
 
 REQUEST: Shape[Request] = Shape(Request)

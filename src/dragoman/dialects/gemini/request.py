@@ -21,7 +21,7 @@ from dragoman.dialects.gemini.tools import read_choice, read_tools, write_choice
 from dragoman.dialects.gemini.wire import NAME, REQUEST, GenerateContentRequest, Leftovers, Part, given
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire import json
-from dragoman.wire.shape import Unread
+from dragoman.wire.shape import Unread, carried
 
 NO_ROLE = "no_role"
 ONE_PART = "one_part"
@@ -51,7 +51,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
         body, unread = REQUEST.read(call.body)
         inner = given(body.request)
         if inner is not None and body.contents is None:
-            return _read_enveloped(inner, unread, call, read_tools)
+            return _read_enveloped(body, inner, unread, call, read_tools)
         if inner is not None:
             unread = unread or Unread()
             unread.add("/request", inner)
@@ -74,12 +74,14 @@ class _Read(Struct, frozen=True):
     """The members of the envelope."""
 
 
-def _read_enveloped(inner: bytes, envelope: Unread | None, call: Call, read_tools: ReadTools) -> Request:
+def _read_enveloped(
+    wrapper: GenerateContentRequest, inner: bytes, envelope: Unread | None, call: Call, read_tools: ReadTools
+) -> Request:
     try:
         body, unread = REQUEST.read(inner)
     except json.Malformed as error:
         raise json.Malformed(error.message, code_assist.INNER + error.where) from None
-    outer = envelope.rest() if envelope else {}
+    outer = {**(carried(wrapper) or {}), **(envelope.rest() if envelope else {})}
     model = _bare_model(outer.pop("/model", b'""'))
     enveloped = Call(body=b"", model=model or call.model, stream=call.stream)
     return _read_request(_Read(body, unread, enveloped, prefix=code_assist.INNER, outer=outer), read_tools)
@@ -93,6 +95,7 @@ def _read_request(read: _Read, read_tools: ReadTools) -> Request:
         unread.renumber("contents", read.first)
     leftovers = Leftovers(unread or Unread(), prefix)
     below = leftovers if unread else None
+    leftovers.carry(body, "")
     words: set[str] = set() if outer is None else {code_assist.WORD}
     messages = tuple(_read_messages(body, prefix, below, words, read.first))
     raw_tools = given(body.tools)
@@ -102,6 +105,7 @@ def _read_request(read: _Read, read_tools: ReadTools) -> Request:
     choice = None
     if body.tool_config is not None:
         words.add(CONFIG)
+        leftovers.carry(body.tool_config, "/toolConfig")
         calling = body.tool_config.function_calling_config
         if calling is not None:
             words.add(CALLING_CONFIG)
@@ -111,6 +115,7 @@ def _read_request(read: _Read, read_tools: ReadTools) -> Request:
     if config is not None:
         where = f"{prefix}/generationConfig"
         words.add(settings.PRESENT)
+        leftovers.carry(config, "/generationConfig")
         sampling = settings.read_sampling(config, where, words)
         if config.thinking_config is not None:
             thinking = settings.read_thinking(config.thinking_config, f"{where}/thinkingConfig", words, leftovers)

@@ -14,8 +14,9 @@ from msgspec import Raw
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import wire
-from dragoman.dialects.gemini.wire import NAME, FunctionCallingConfig, given
+from dragoman.dialects.gemini.wire import ABSENT, NAME, FunctionCallingConfig, given
 from dragoman.wire import json
+from dragoman.wire.shape import carried
 
 GROUP = "tool:"
 DESCRIBED = "described"
@@ -49,6 +50,7 @@ def _read_group(
         own = {name: fields.pop(name) for name in list(fields) if name.startswith(f"{below}/")} if fields else None
         taken = {name[len(below) :]: raw for name, raw in own.items()} if own else None
         found.append(_read_tool(declaration, where + below, word, taken))
+    fields = {**(carried(group) or {}), **fields}
     members = {name: raw for name, raw in fields.items() if raw != b"null"}
     if members or not declarations:
         empty = b"{}" if declarations is None else b'{"functionDeclarations":[]}'
@@ -60,6 +62,12 @@ def _read_group(
 def _read_tool(declaration: wire.FunctionDeclaration, where: str, word: str, fields: dict[str, bytes] | None) -> Tool:
     openapi = given(declaration.parameters)
     schema = given(declaration.parameters_json_schema)
+    if declaration.parameters_json_schema is ABSENT:
+        schema = given(declaration.snake_schema)
+    elif declaration.snake_schema is not ABSENT:
+        fields = {"/parameters_json_schema": bytes(declaration.snake_schema), **(fields or {})}
+    if declaration.response_json_schema is not ABSENT or declaration.snake_response_schema is not ABSENT:
+        fields = {**(carried(declaration) or {}), **(fields or {})}
     if openapi is not None and schema is not None:
         fields = {**(fields or {}), "/parameters": openapi}
     return Tool(

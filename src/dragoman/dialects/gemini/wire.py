@@ -1,20 +1,19 @@
 """The shapes of generateContent that reach the core, in Google's names.
 
-Rules: only fields that are read are declared (the rest is kept as unread members), `Raw` for what is only carried, and
-a `Raw` that was not sent is `ABSENT`. Parts are untagged: one struct with optional fields. Proto JSON lets a list be
-one object, every name be snake_case and a number of a request be a text; all are read, only the canonical form is
-written.
+Rules: only fields that are read are declared, and common ones that are only `Carried` (the rest is kept as unread
+members); a `Raw` that was not sent is `ABSENT`. Parts are untagged: one struct with optional fields. Proto JSON lets a
+list be one object, every name be snake_case and a number of a request be a text; all are read, only the canonical form
+is written.
 """
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Raw
+from msgspec import Meta, Raw, field
 
-from dragoman.wire.shape import Shape, Unread, Wire
+from dragoman.wire.shape import ABSENT, Carried, Shape, Unread, Wire, carried
 
 NAME = "gemini"
 ISSUER = "google"
-ABSENT = Raw()
 AnyNumber = int | float | str
 """A number as proto JSON takes it; `settings` reads it."""
 
@@ -91,12 +90,18 @@ class FunctionDeclaration(Camel):
     description: str | None = None
     parameters: Raw = ABSENT
     parameters_json_schema: Raw = ABSENT
+    snake_schema: Raw = field(default=ABSENT, name="parameters_json_schema")
+    response_json_schema: Carried = ABSENT
+    snake_response_schema: Carried = field(default=ABSENT, name="response_json_schema")
 
 
 class Tool(Camel):
     """A bundle of declarations; tools Google runs stand beside them and are not read."""
 
     function_declarations: list[FunctionDeclaration] | None = None
+    google_search: Carried = ABSENT
+    code_execution: Carried = ABSENT
+    url_context: Carried = ABSENT
 
 
 class FunctionCallingConfig(Camel):
@@ -110,6 +115,7 @@ class ToolConfig(Camel):
     """Settings of all tools."""
 
     function_calling_config: FunctionCallingConfig | None = None
+    include_server_side_tool_invocations: Carried = ABSENT
 
 
 class ThinkingConfig(Camel):
@@ -136,10 +142,11 @@ class GenerationConfig(Camel):
     response_schema: Raw = ABSENT
     response_json_schema: Raw = ABSENT
     thinking_config: ThinkingConfig | None = None
+    response_modalities: Carried = ABSENT
 
 
 class GenerateContentRequest(Camel):
-    """A request; `request` is there only in Code Assist's envelope."""
+    """A request; `request` and `project` are there only in Code Assist's envelope."""
 
     contents: list[Content] | Content | None = None
     system_instruction: Content | str | None = None
@@ -148,6 +155,11 @@ class GenerateContentRequest(Camel):
     generation_config: GenerationConfig | None = None
     labels: dict[str, str] | None = None
     request: Raw = ABSENT
+    model: Carried = ABSENT
+    safety_settings: Carried = ABSENT
+    project: Carried = ABSENT
+    user_prompt_id: Carried = field(default=ABSENT, name="user_prompt_id")
+    session_id: Carried = field(default=ABSENT, name="session_id")
 
 
 class Source(Camel):
@@ -328,6 +340,13 @@ class Leftovers:
     def add(self, where: str, raw: bytes) -> None:
         """Note one more member that did not reach the core."""
         self._unread.add(where[self._offset :], raw)
+
+    def carry(self, value: Wire, where: str) -> None:
+        """Note the members that `value`, which stands at `where` below `prefix`, only carries."""
+        fields = carried(value)
+        if fields is not None:
+            for pointer, raw in fields.items():
+                self._unread.add(where + pointer, raw)
 
     def rest(self) -> dict[str, bytes]:
         """Return what nobody took."""

@@ -186,6 +186,8 @@ def _read_media(block: ImageBlock | DocumentBlock, where: str, unread: Unread | 
         case unknown:
             whole = encode(_with_raw_source(block, unknown))
             return Opaque(where=where, dialect=NAME, raw=graft(whole, fields) if fields else whole)
+    if document and block.citations is not ABSENT:
+        fields = {"/citations": bytes(block.citations), **(fields or {})}
     return Media(
         where=where,
         spelling=spelling,

@@ -24,7 +24,6 @@ from dragoman.core.request import (
 from dragoman.core.traits import Traits
 from dragoman.core.value import own_extras
 from dragoman.dialects.messages.parts import (
-    carried,
     extras_of,
     is_plain,
     read_part,
@@ -35,7 +34,6 @@ from dragoman.dialects.messages.tools import read_choice, read_tools, write_choi
 from dragoman.dialects.messages.wire import (
     ABSENT,
     NAME,
-    REQUEST_CARRIED,
     Block,
     FormatShape,
     RequestShape,
@@ -43,7 +41,7 @@ from dragoman.dialects.messages.wire import (
 )
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire.json import Malformed, encode, graft
-from dragoman.wire.shape import Shape, Unread
+from dragoman.wire.shape import Shape, Unread, carried
 
 T = TypeVar("T")
 
@@ -73,7 +71,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
 
 
 def _read_request(call: Call, shape: RequestShape, unread: Unread | None, first: int, read_tools: ReadTools) -> Request:
-    fields = carried(shape, REQUEST_CARRIED)
+    fields = carried(shape) or {}
     tools = read_tools(bytes(shape.tools), "/tools") if shape.tools else ()
     words = _empty_words(shape, call)
     if shape.tools and not tools and bytes(shape.tools) != b"null":

@@ -12,10 +12,10 @@ from msgspec.json import Decoder
 
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.core.value import own_extras
-from dragoman.dialects.messages.parts import cache_control, cache_mark, carried, extras_of
-from dragoman.dialects.messages.wire import ABSENT, NAME, TOOL_CARRIED, ChoiceShape, ToolShape
+from dragoman.dialects.messages.parts import cache_control, cache_mark, extras_of
+from dragoman.dialects.messages.wire import ABSENT, NAME, ChoiceShape, ToolShape
 from dragoman.wire.json import Malformed, decode_with, encode, graft
-from dragoman.wire.shape import Shape
+from dragoman.wire.shape import Shape, carried
 
 _TOOLS: Decoder[list[Raw] | None] = Decoder(list[Raw] | None)
 _TOOL: Shape[ToolShape] = Shape(ToolShape)
@@ -39,7 +39,7 @@ def _read_tool(raw: Raw, where: str) -> Tool | NativeTool:
         return NativeTool(where=where, dialect=NAME, raw=bytes(raw))
     if not shape.name:
         raise Malformed("a tool needs a name", where + "/name")
-    fields.update(carried(shape, TOOL_CARRIED))
+    fields.update(carried(shape) or {})
     spelling = "custom" if shape.type else ""
     if shape.description == "":
         spelling += " description"

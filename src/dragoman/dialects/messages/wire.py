@@ -1,18 +1,17 @@
 """Shapes of Anthropic Messages: exactly the fields that reach the core, in the vendor's names.
 
-Fields typed `Raw` with an empty default are only carried: they are named here so that everyday traffic is decoded
-in one pass, and end up in extras like any field that is not named.
+Fields of the type `Carried` are not read: they are named here so that everyday traffic is decoded in one pass, and end
+up in extras like any field that is not named. The `..._CARRIED` tuples name such fields of replies.
 """
 
 from typing import Literal
 
 from msgspec import Raw
 
-from dragoman.wire.shape import Unknown, Wire
+from dragoman.wire.shape import ABSENT, Carried, Unknown, Wire
 
 NAME = "messages"
 ISSUER = "anthropic"
-ABSENT = Raw(b"")
 
 
 class CacheControl(Wire):
@@ -78,6 +77,7 @@ class DocumentBlock(Wire, tag_field="type", tag="document"):
     source: Source
     title: str | None = None
     cache_control: CacheControl | None = None
+    citations: Carried = ABSENT
 
 
 class ThinkingBlock(Wire, tag_field="type", tag="thinking"):
@@ -136,13 +136,10 @@ class ToolShape(Wire):
     input_schema: Raw = ABSENT
     strict: bool | None = None
     cache_control: CacheControl | None = None
-    input_examples: Raw = ABSENT
-    defer_loading: Raw = ABSENT
-    allowed_callers: Raw = ABSENT
-    eager_input_streaming: Raw = ABSENT
-
-
-TOOL_CARRIED = ("input_examples", "defer_loading", "allowed_callers", "eager_input_streaming")
+    input_examples: Carried = ABSENT
+    defer_loading: Carried = ABSENT
+    allowed_callers: Carried = ABSENT
+    eager_input_streaming: Carried = ABSENT
 
 
 class ChoiceShape(Wire):
@@ -199,32 +196,17 @@ class RequestShape(Wire):
     output_config: OutputConfig | None = None
     output_format: Raw = ABSENT
     metadata: MetadataShape | None = None
-    cache_control: Raw = ABSENT
-    context_management: Raw = ABSENT
-    container: Raw = ABSENT
-    mcp_servers: Raw = ABSENT
-    service_tier: Raw = ABSENT
-    speed: Raw = ABSENT
-    thread: Raw = ABSENT
-    diagnostics: Raw = ABSENT
-    inference_geo: Raw = ABSENT
-    anthropic_version: Raw = ABSENT
-    anthropic_beta: Raw = ABSENT
-
-
-REQUEST_CARRIED = (
-    "cache_control",
-    "context_management",
-    "container",
-    "mcp_servers",
-    "service_tier",
-    "speed",
-    "thread",
-    "diagnostics",
-    "inference_geo",
-    "anthropic_version",
-    "anthropic_beta",
-)
+    cache_control: Carried = ABSENT
+    context_management: Carried = ABSENT
+    container: Carried = ABSENT
+    mcp_servers: Carried = ABSENT
+    service_tier: Carried = ABSENT
+    speed: Carried = ABSENT
+    thread: Carried = ABSENT
+    diagnostics: Carried = ABSENT
+    inference_geo: Carried = ABSENT
+    anthropic_version: Carried = ABSENT
+    anthropic_beta: Carried = ABSENT
 
 
 class OutputDetails(Wire):

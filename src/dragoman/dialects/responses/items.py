@@ -9,7 +9,7 @@ part's extras; those of a message item are the message's.
 from operator import attrgetter
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, structs
 from msgspec.json import Decoder
 
 from dragoman.core.parts import AnyPart, Content, Data, Opaque, Reasoning, Signature, Text, ToolCall, ToolResult
@@ -20,7 +20,7 @@ from dragoman.dialects.responses.parts import PART, extras_of, read_contents, wr
 from dragoman.dialects.responses.wire import ISSUER, NAME, ContentPart, Item, ReasoningText, decode_known
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
-from dragoman.wire.shape import Shape, Unknown, Unread
+from dragoman.wire.shape import ABSENT, Shape, Unknown, Unread
 
 INSTRUCTIONS = "instructions"
 CONTENT = "content"
@@ -60,7 +60,8 @@ _UNUSED = {
     for kind, used in _USED.items()
 }
 _GET_UNUSED = {kind: attrgetter(*names) for kind, names in _UNUSED.items()}
-_NOTHING = {kind: (None,) * len(names) for kind, names in _UNUSED.items()}
+_DEFAULTS = {field.name: field.default for field in structs.fields(Item)}
+_NOTHING = {kind: tuple(_DEFAULTS[name] for name in names) for kind, names in _UNUSED.items()}
 
 
 def read_items(raw: Raw, known: int = 0) -> list[Message]:
@@ -110,7 +111,7 @@ def item_fields(item: Item, kind: str, unread: Unread | None) -> dict[str, bytes
     values = _GET_UNUSED[kind](item)
     if values != _NOTHING[kind]:
         for name, value in zip(_UNUSED[kind], values, strict=True):
-            if value is not None:
+            if value is not None and value is not ABSENT:
                 fields["/" + name] = json.encode(value)
     if unread is not None:
         fields.update(unread.rest())

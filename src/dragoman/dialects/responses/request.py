@@ -40,7 +40,7 @@ from dragoman.dialects.responses.wire import (
     optional,
 )
 from dragoman.wire import json, pointer
-from dragoman.wire.shape import Shape, Unknown
+from dragoman.wire.shape import Shape, Unknown, carried
 
 _STRING: Decoder[str] = Decoder(str)
 _BOOLEAN: Decoder[bool] = Decoder(bool)
@@ -194,8 +194,8 @@ def _read_thinking(members: dict[str, Raw], words: set[str], extras: dict[str, b
     elif settings.summary:
         words.add(_SUMMARIES[settings.summary])
         words.discard("")
-    if unread:
-        extras.update({"/reasoning" + field: raw for field, raw in unread.rest().items()})
+    fields = {**(carried(settings) or {}), **(unread.rest() if unread else {})}
+    extras.update({"/reasoning" + field: raw for field, raw in fields.items()})
     return Thinking(effort=effort, visible=visible)
 
 

@@ -31,7 +31,7 @@ from dragoman.dialects.responses.wire import (
     decode_known,
 )
 from dragoman.wire import json
-from dragoman.wire.shape import Shape, Unknown, Unread
+from dragoman.wire.shape import ABSENT, Shape, Unknown, Unread
 
 GROUP = "group"
 _GROUP_FIELDS = "/namespace"
@@ -112,6 +112,8 @@ def _read_own(
     grammar = parameters = strict = None
     if isinstance(wire, FunctionTool):
         strict = wire.strict
+        if wire.defer_loading is not ABSENT:
+            fields = {"/defer_loading": bytes(wire.defer_loading), **(fields or {})}
         parameters = None if absent(wire.parameters) else bytes(wire.parameters)
         if strict is None:
             words.append(_NO_STRICT)

@@ -11,7 +11,7 @@ from msgspec import MsgspecError, Raw, Struct, ValidationError
 from msgspec.json import Decoder
 
 from dragoman.wire import json
-from dragoman.wire.shape import Unknown, Wire
+from dragoman.wire.shape import ABSENT, Carried, Unknown, Wire
 
 NAME = "responses"
 ISSUER = "openai"
@@ -124,6 +124,8 @@ class Item(Wire):
     output: str | list[ContentPart] | None = None
     summary: list[SummaryText | Unknown] | None = None
     encrypted_content: str | None = None
+    caller: Carried = ABSENT
+    internal_chat_message_metadata_passthrough: Carried = ABSENT
 
 
 class FunctionTool(Wire, tag_field="type", tag="function"):
@@ -133,6 +135,7 @@ class FunctionTool(Wire, tag_field="type", tag="function"):
     description: str | None = None
     parameters: Raw = Raw()
     strict: bool | None = None
+    defer_loading: Carried = ABSENT
 
 
 class CustomTool(Wire, tag_field="type", tag="custom"):
@@ -205,6 +208,8 @@ class ReasoningSettings(Wire):
 
     effort: str | None = None
     summary: str | None = None
+    mode: Carried = ABSENT
+    context: Carried = ABSENT
 
 
 class InputDetails(Wire):
