@@ -16,16 +16,16 @@ from dragoman.gateway.record import Record
 from dragoman.gateway.redact import credentials_of, without
 from dragoman.gateway.route import Target
 from dragoman.gateway.vault import Vault
-from dragoman.gateway.vetting import explained, require_readable, require_valid_tools
+from dragoman.gateway.vetting import explained, is_validated, require_readable, require_valid_tools
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.link import Failure, TooSlow, Untrusted
 from dragoman.http.message import Headers
 from dragoman.interpreter.context import Context
 from dragoman.interpreter.faults import as_fault
-from dragoman.interpreter.links import Links
+from dragoman.interpreter.links import Links, Unfetched
 from dragoman.interpreter.mending import NO_LOSSES, mended
 from dragoman.interpreter.rejections import Sent, named, placed
-from dragoman.interpreter.translate import PendingRequest, parse_request
+from dragoman.interpreter.translate import parse_request
 from dragoman.interpreter.translation import Asked, Translation
 
 _REFUSED_KEY = frozenset({401, 403})
@@ -140,7 +140,8 @@ async def translated(ask: Ask, target: Target, vault: Vault | None = None) -> Tr
     except Problem as problem:
         raise explained(problem, call, here) from None
     request = translation.request
-    if request is not None and (target.text_calls or here is not there):
+    is_passed_on = here is there and not target.text_calls
+    if request is not None and not is_passed_on and not is_validated(request, translation.tool_set):
         await require_valid_tools(call, here, request, translation.tool_set)
     return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
 
@@ -153,21 +154,20 @@ async def _translated(asked: Asked, target: Target, vault: Vault | None, owner: 
     may be the loss for which it would be refused.
     """
     pending = parse_request(asked)
-    unknown = pending.unknown_ids
-    if vault is None or not unknown:
-        return await _with_media(pending, asked.links, target)
-    translation = None if asked.strict else await _with_media(pending, asked.links, target)
-    is_signed = await vault.look_up(owner, unknown)
-    if translation is None or is_signed:
-        translation = await _with_media(parse_request(asked), asked.links, target)
+    unknown = pending.unknown_ids if vault is not None else ()
+    if asked.strict and unknown and vault is not None:
+        await vault.look_up(owner, unknown)
+        pending, unknown = parse_request(asked), ()
+    try:
+        translation = pending.translate(asked.links)
+    except Unfetched as missing:
+        if target.library is None:
+            raise
+        translation = await target.library.translate(pending.translate, missing, taken=target.links)
+    if unknown and vault is not None and await vault.look_up(owner, unknown):
+        # What is signed is known now, and what could not be looked up is told as lost.
+        return await _translated(asked, target, None, owner)
     return translation
-
-
-async def _with_media(pending: PendingRequest, links: Links | None, target: Target) -> Translation:
-    """Translate a request with the media that must be fetched for it."""
-    if target.library is None or links is None:
-        return pending.translate(None)
-    return await target.library.translate(pending.translate, links)
 
 
 def passed(ask: Ask, target: Target) -> Headers:

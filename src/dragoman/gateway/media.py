@@ -41,16 +41,15 @@ class Library:
         self._limits = limits or MediaLimits()
         self._lately: Lately[Fetched] = Lately(_KEPT_SECONDS, _MOST_KEPT)
 
-    async def translate(self, translate: Callable[[Links | None], Translation], links: Links) -> Translation:
-        """Translate a request, with what must be fetched for it."""
+    async def translate(
+        self, translate: Callable[[Links | None], Translation], missing: Unfetched, *, taken: bool
+    ) -> Translation:
+        """Translate a request with the media that is missing; `taken` if the upstream fetches links itself."""
+        fetched = await self._fetch(missing.links)
         try:
-            return translate(links)
-        except Unfetched as missing:
-            fetched = await self._fetch(missing.links)
-        try:
-            return translate(Links(fetched, taken=links.taken))
-        except Unfetched as missing:
-            raise _refused(*next(iter(missing.links.items())), "it is not fetched") from None
+            return translate(Links(fetched, taken=taken))
+        except Unfetched as still:
+            raise _refused(*next(iter(still.links.items())), "it is not fetched") from None
 
     async def _fetch(self, links: dict[str, Wanted]) -> dict[str, Fetched]:
         limits = self._limits

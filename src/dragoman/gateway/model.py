@@ -29,7 +29,7 @@ from dragoman.http.message import Headers
 from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.faults import as_fault
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.links import Links
+from dragoman.interpreter.links import Links, Unfetched
 from dragoman.interpreter.neutral import Wish, say_request
 from dragoman.interpreter.rejections import Sent, named, placed
 from dragoman.interpreter.signing import unknown_ids, unsigned_calls
@@ -178,7 +178,10 @@ class UpstreamModel:
 
         if target.library is None:
             return translate(None)
-        return await target.library.translate(translate, Links(taken=target.links))
+        try:
+            return translate(Links(taken=target.links))
+        except Unfetched as missing:
+            return await target.library.translate(translate, missing, taken=target.links)
 
     def _refused(self, incoming: Incoming, body: bytes, target: Target, translation: Translation) -> Problem:
         """Return an upstream's error in the asker's terms."""

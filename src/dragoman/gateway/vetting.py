@@ -59,6 +59,12 @@ def require_readable(call: Call, dialect: Dialect) -> None:
             raise tools_problem(faults) from None
 
 
+def is_validated(request: Request, tool_set: ToolSet | None) -> bool:
+    """Tell whether the tools of a request were validated before, and its choice needs no look at them."""
+    names = request.tool_choice.names if request.tool_choice is not None else ()
+    return tool_set is not None and tool_set.is_valid and tool_set.tools is request.tools and not names
+
+
 async def require_valid_tools(call: Call, dialect: Dialect, request: Request, tool_set: ToolSet | None = None) -> None:
     """Refuse tools that mean nothing to anybody, in a request that is translated."""
     tools = request.tools
