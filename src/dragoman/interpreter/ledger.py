@@ -5,7 +5,6 @@ the ledger is read, so a translation without losses pays nothing. Whatever is dr
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from msgspec import Struct
 
@@ -16,15 +15,6 @@ from dragoman.wire import json
 from dragoman.wire.lookup import Document
 
 _ROOT = ("",)
-
-
-_SMALL = 1024
-
-
-@lru_cache(maxsize=512)
-def _leaves_of(raw: bytes, where: str) -> tuple[str, ...]:
-    """Remember the leaves of small values: what vendors say beside each reply is mostly the same."""
-    return tuple(json.leaves(raw, where))
 
 
 class _Entry(Struct, frozen=True, gc=False):
@@ -89,8 +79,7 @@ class Ledger:
     def value_dropped(self, where: str, raw: bytes, what: str) -> None:
         """The value `raw` at `where` is gone: told leaf by leaf even where there is no document to look into."""
         if self._exact:
-            leaves = _leaves_of(raw, where) if len(raw) < _SMALL else tuple(json.leaves(raw, where))
-            self._entries[_Entry(leaves, what, dropped=True, below=False)] = None
+            self.leaves_dropped(json.leaves(raw, where), what)
         else:
             self.dropped(where, what)
 
@@ -148,6 +137,8 @@ class Ledger:
 
     def losses(self) -> tuple[Loss, ...]:
         """Return all losses, each with an exact pointer, in the order of the pointers."""
+        if not self._entries and not self._before:
+            return ()
         gone: dict[str, str] = {}
         bent: dict[str, list[str]] = {}
         for entry in self._entries:

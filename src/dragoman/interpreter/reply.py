@@ -1,6 +1,6 @@
 """Fit a reply to the client's dialect: what it cannot hold is left out and booked, never bent.
 
-One path for whole and streamed replies: a whole one that is not plain is replayed through here (`reply_whole`).
+The path of streams, and of whole replies with parts that change or are left out (`reply_whole`).
 """
 
 from msgspec import structs
@@ -38,8 +38,9 @@ from dragoman.interpreter.reply_fields import (
 from dragoman.interpreter.reply_part import ReplyPart
 from dragoman.wire import json
 
-_SIGNED_WORDS: dict[type[AnyPart], str] = {ToolCall: "call", Reasoning: "reasoning", Text: "text", Media: "text"}
+SIGNED_WORDS: dict[type[AnyPart], str] = {ToolCall: "call", Reasoning: "reasoning", Text: "text", Media: "text"}
 _NO_SOURCE = "the client's dialect cannot name this source"
+_NOTHING: frozenset[str] = frozenset()
 
 
 class ReplyFitter:
@@ -59,9 +60,6 @@ class ReplyFitter:
         self._source = source
         self._source_issuer = source_issuer or (source.issuer if source is not None else "")
         self._whole = whole
-        self._repeated = source.repeated if source is not None else frozenset[str]()
-        self._finish_words = source.finish_words if source is not None else None
-        self._field_place = (source.field_place if source is not None else None) or str.__add__
         self._client = client
         self._holds = client.holds
         self._ledger = ledger
@@ -79,8 +77,16 @@ class ReplyFitter:
         self._blocked = b""
         self._said: dict[str, set[str]] = {}
         self._whole_calls = client.holds.object_arguments and (whole or not client.holds.partial_calls)
-        self._marks_unsigned = "reasoning" in client.holds.signatures and self._source_issuer != client.issuer
-        self._carries = "call" not in client.holds.signatures and "reasoning" in client.holds.signatures
+
+    @property
+    def _marks_unsigned(self) -> bool:
+        """Reasoning that nobody signed is marked so, for it must not be taken for the client's own vendor's."""
+        return "reasoning" in self._holds.signatures and self._source_issuer != self._client.issuer
+
+    def _field_place(self, where: str, field: str) -> str:
+        """Return where a field stands that the part at `where` carries."""
+        place = self._source.field_place if self._source is not None else None
+        return where + field if place is None else place(where, field)
 
     def place_of(self, index: int) -> int | None:
         """Return the client's index of a part whose text passes as it is, None for one that needs more."""
@@ -315,29 +321,44 @@ class ReplyFitter:
 
     def _signed(self, opened: ReplyPart, signature: Signature) -> list[Event]:
         opened.signed = True
-        client = self._client
-        word = _SIGNED_WORDS.get(opened.kind, "")
         if opened.index is None and opened.held is None:
             opened.signature = signature
             return []
+        word = SIGNED_WORDS.get(opened.kind, "")
         redacted = isinstance(opened.part, Reasoning) and opened.part.redacted
-        native = signature.issuer == client.issuer or (word == "call" and signature.issuer in self._holds.call_issuers)
-        if word in self._holds.signatures and (word != "call" or native or self._holds.any_issuer):
-            told = signature if native else sealed(signature, "redacted" if redacted else "self", client.issuer)
-            opened.item = "" if native else carried_item(signature)
-            event = PartSigned(-1 if opened.held is not None else self._index(opened), told)
-            if opened.held is not None:
-                opened.held.append(event)
-                return []
-            return [event]
-        if word == "call" and self._carries and opened.held is not None:
-            index = self._next
-            self._next += 1
-            carrier = sealed(signature, "call", client.issuer)
-            return [PartStarted(index, Reasoning()), PartSigned(index, carrier), PartEnded(index)]
+        held = self._held_signature(signature, word, redacted=redacted)
+        if held is not None:
+            opened.item = "" if held is signature else carried_item(signature)
+            if opened.held is None:
+                return [PartSigned(self._index(opened), held)]
+            opened.held.append(PartSigned(-1, held))
+            return []
+        if opened.held is None or not self._is_carried(word):
+            self._drop_signature(signature, opened.part, redacted=redacted)
+            return []
+        index = self._next
+        self._next += 1
+        carrier = sealed(signature, "call", self._client.issuer)
+        return [PartStarted(index, Reasoning()), PartSigned(index, carrier), PartEnded(index)]
+
+    def _held_signature(self, signature: Signature, word: str, *, redacted: bool) -> Signature | None:
+        """Return a signature as a part of the client's holds it, another vendor's in an envelope; None if it cannot."""
+        client, holds = self._client, self._holds
+        if word not in holds.signatures:
+            return None
+        if signature.issuer == client.issuer or (word == "call" and signature.issuer in holds.call_issuers):
+            return signature
+        if word == "call" and not holds.any_issuer:
+            return None
+        return sealed(signature, "redacted" if redacted else "self", client.issuer)
+
+    def _is_carried(self, word: str) -> bool:
+        """Tell whether reasoning before a part carries the signature that the part itself cannot hold."""
+        return word == "call" and word not in self._holds.signatures and "reasoning" in self._holds.signatures
+
+    def _drop_signature(self, signature: Signature, part: AnyPart, *, redacted: bool) -> None:
         why = f"the client's dialect cannot hold {signature.issuer}'s signature here"
-        self._ledger.field_dropped("part.redacted" if redacted else "part.signature", why, opened.part)
-        return []
+        self._ledger.field_dropped("part.redacted" if redacted else "part.signature", why, part)
 
     def _cited(self, event: PartCited, opened: ReplyPart) -> list[Event]:
         citation = event.citation
@@ -371,7 +392,8 @@ class ReplyFitter:
         else:
             if field in self._ledger.pointers.get("finish.blocked", ()):
                 self._blocked = raw
-            book_field(field, raw, self._repeated, self._said.get(field, frozenset()), self._ledger)
+            repeated = self._source.repeated if self._source is not None else _NOTHING
+            book_field(field, raw, repeated, self._said.get(field, _NOTHING), self._ledger)
 
     def _finished(self, finish: Finish) -> Finished | Failed:
         reason = finish.reason
@@ -391,5 +413,5 @@ class ReplyFitter:
 
     def _is_telling(self, word: str) -> bool:
         """Tell whether a word for the end says more than its reason, and stands where ends are told."""
-        known = not word or self._finish_words is None or word in self._finish_words
+        known = not word or self._source is None or word in self._source.finish_words
         return not known and json.encode(word) not in self._blocked

@@ -5,9 +5,7 @@ count of zero, an empty text or container) is no loss, and neither is one that s
 document (`object`, `type`, `role`), the number of a choice, a call or an event, the time the reply was made.
 """
 
-import re
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
 from typing import Any
 
 from msgspec import structs
@@ -23,7 +21,7 @@ from dragoman.wire.lookup import lookup
 UNKNOWN = "not known to the client's dialect"
 _REPEATED = "it repeats the request, and the client's dialect does not"
 _FURTHER = "only the first answer is told"
-_FURTHER_ANSWER = re.compile(r"/(?:candidates|choices)/[1-9]")
+_ANSWERS = frozenset({"candidates", "choices"})
 _SILENT: tuple[Any, ...] = (None, "", {}, [])
 _NO_COUNT = "the client's dialect has no such count"
 
@@ -70,12 +68,12 @@ def book_field(field: str, raw: bytes, repeated: frozenset[str], said: AbstractS
     ledger.value_dropped(field, raw, _why(field, repeated))
 
 
-@lru_cache(maxsize=1024)
 def _why(field: str, repeated: frozenset[str]) -> str:
     """Tell why a field of a reply has no place at the client."""
-    if _FURTHER_ANSWER.match(field):
+    member, _, below = field[1:].partition("/")
+    if member in _ANSWERS and below and below[0] in "123456789":
         return _FURTHER
-    return _REPEATED if "/" + field.split("/", 2)[1] in repeated else UNKNOWN
+    return _REPEATED if "/" + member in repeated else UNKNOWN
 
 
 def part_leaves(part: AnyPart, source: Dialect) -> list[str]:

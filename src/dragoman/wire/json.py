@@ -218,26 +218,19 @@ def leaves(raw: bytes | Raw, where: str) -> list[str]:
 
 
 def placed(value: _Decoded, where: str) -> list[tuple[str, Any]]:
-    """Return all leaves of a decoded value, in order, each behind its pointer; an empty container is a leaf."""
+    """Return all leaves of a decoded value, level by level, each behind its pointer; an empty container is a leaf."""
     found: list[tuple[str, Any]] = []
     waiting: list[tuple[str, _Decoded]] = [(where, value)]
-    while waiting:
-        where, value = waiting.pop()
-        below: list[tuple[str, Any]] = []
-        flat = True
-        if type(value) is dict:
-            for name, member in value.items():
-                token = pointers.escape(name) if "/" in name or "~" in name else name
-                below.append((f"{where}/{token}", member))
-                flat = flat and type(member) not in _CONTAINERS
-        elif type(value) is list:
-            for index, item in enumerate(value):
-                below.append((f"{where}/{index}", item))
-                flat = flat and type(item) not in _CONTAINERS
-        if not below:
-            found.append((where, value))
-        elif flat:
-            found += below
+    for at, container in waiting:  # it grows on the way
+        if not container:
+            found.append((at, container))
+        elif type(container) is dict:
+            for name, member in container.items():
+                below = f"{at}/{pointers.escape(name) if '/' in name or '~' in name else name}"
+                (waiting if type(member) in _CONTAINERS else found).append((below, member))
+        elif type(container) is list:
+            for index, item in enumerate(container):
+                (waiting if type(item) in _CONTAINERS else found).append((f"{at}/{index}", item))
         else:
-            waiting += reversed(below)
+            found.append((at, container))
     return found

@@ -1,7 +1,6 @@
 """OpenAI Chat Completions, as OpenAI and the many compatible servers speak it."""
 
 from dragoman.dialects.chat.errors import ERROR_WORDS, build_error, parse_error
-from dragoman.dialects.chat.plain_reply import read_plain
 from dragoman.dialects.chat.request import parse_request, read_history, render_request, write_history
 from dragoman.dialects.chat.response import build_response, parse_response
 from dragoman.dialects.chat.stream_decode import ChatDecoder
@@ -83,7 +82,6 @@ DIALECT = Dialect(
     render_request=render_request,
     write_history=write_history,
     parse_response=parse_response,
-    read_plain=read_plain,
     build_response=build_response,
     decoder=ChatDecoder,
     encoder=ChatEncoder,

@@ -1,18 +1,22 @@
 """Shapes of replies of Chat Completions, whole and in chunks, by the same rules as `wire`."""
 
-from msgspec import Raw
+from msgspec import Raw, field
 from msgspec.json import Decoder
 
 from dragoman.dialects.chat.wire import ABSENT, FunctionCall, Part, ReplyCall
+from dragoman.wire.carried import Carried
 from dragoman.wire.shape import Shape, Wire
 
 
 class PromptDetails(Wire):
-    """What the prompt's tokens were. What comes with every reply and is nobody's else is declared, but only carried."""
+    """What the prompt's tokens were. What vendors send with every reply is declared, though it is only carried."""
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
     audio_tokens: Raw = ABSENT
+    text_tokens: Raw = ABSENT
+    image_tokens: Raw = ABSENT
+    video_tokens: Raw = ABSENT
 
 
 class CompletionDetails(Wire):
@@ -22,16 +26,31 @@ class CompletionDetails(Wire):
     audio_tokens: Raw = ABSENT
     accepted_prediction_tokens: Raw = ABSENT
     rejected_prediction_tokens: Raw = ABSENT
+    image_tokens: Raw = ABSENT
 
 
 class Usage(Wire):
-    """Tokens."""
+    """Tokens; what is only carried is from OpenRouter, Vercel, Groq, DeepSeek, xAI and gateways to Claude."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
     prompt_tokens_details: PromptDetails | None = None
     completion_tokens_details: CompletionDetails | None = None
+    cost: Raw = ABSENT
+    cost_details: Raw = ABSENT
+    is_byok: Raw = ABSENT
+    market_cost: Raw = ABSENT
+    service_tier: Raw = ABSENT
+    queue_time: Raw = ABSENT
+    prompt_time: Raw = ABSENT
+    completion_time: Raw = ABSENT
+    total_time: Raw = ABSENT
+    prompt_cache_hit_tokens: Raw = ABSENT
+    prompt_cache_miss_tokens: Raw = ABSENT
+    num_sources_used: Raw = ABSENT
+    cache_creation_input_tokens: Raw = ABSENT
+    cache_read_input_tokens: Raw = ABSENT
 
 
 class UrlCitation(Wire, forbid_unknown_fields=False):
@@ -63,24 +82,48 @@ class Said(Wire):
     annotations: list[Raw] | None = None
 
 
+class ReplyMessage(Said):
+    """The message of a whole reply."""
+
+    audio: Raw = ABSENT
+    reasoning_details: Raw = ABSENT
+    provider_metadata: Raw = ABSENT
+
+
 class ReplyChoice(Wire):
     """One answer."""
 
     index: int | None = None
-    message: Said | None = None
+    message: ReplyMessage | None = None
     finish_reason: str | None = None
+    logprobs: Raw = ABSENT
+    stop_reason: Raw = ABSENT
+    native_finish_reason: Raw = ABSENT
+    content_filter_results: Raw = ABSENT
+    token_ids: Raw = ABSENT
 
 
 class Reply(Wire):
-    """A whole reply; answers and usage are read on their own, so that what they hold unread has short pointers."""
+    """A whole reply; usage is read on its own, because odd counts must not spoil a good answer."""
 
     id: str | None = None
     object: str | None = None
     created: int | float | None = None
     model: str | None = None
-    choices: list[Raw] | None = None
+    choices: list[ReplyChoice] | None = None
     usage: Raw = ABSENT
     error: Raw = ABSENT
+    system_fingerprint: Raw = ABSENT
+    service_tier: Raw = ABSENT
+    provider: Raw = ABSENT
+    timings: Raw = ABSENT
+    prompt_filter_results: Raw = ABSENT
+    prompt_logprobs: Raw = ABSENT
+    prompt_token_ids: Raw = ABSENT
+    kv_transfer_params: Raw = ABSENT
+    x_groq: Raw = ABSENT
+    usage_breakdown: Raw = ABSENT
+    generation_id: Raw = field(name="generationId", default=ABSENT)
 
 
 class Delta(Said):
@@ -147,7 +190,45 @@ class More(Wire):
 
 
 MORE: Decoder[More] = Decoder(More)
+REPLY_CARRIED = Carried(
+    Reply,
+    "system_fingerprint",
+    "service_tier",
+    "provider",
+    "timings",
+    "prompt_filter_results",
+    "prompt_logprobs",
+    "prompt_token_ids",
+    "kv_transfer_params",
+    "x_groq",
+    "usage_breakdown",
+    "generation_id",
+)
+CHOICE_CARRIED = Carried(
+    ReplyChoice, "logprobs", "stop_reason", "native_finish_reason", "content_filter_results", "token_ids"
+)
+MESSAGE_CARRIED = Carried(ReplyMessage, "audio", "reasoning_details", "provider_metadata")
+USAGE_CARRIED = Carried(
+    Usage,
+    "cost",
+    "cost_details",
+    "is_byok",
+    "market_cost",
+    "service_tier",
+    "queue_time",
+    "prompt_time",
+    "completion_time",
+    "total_time",
+    "prompt_cache_hit_tokens",
+    "prompt_cache_miss_tokens",
+    "num_sources_used",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+)
+PROMPT_CARRIED = Carried(PromptDetails, "audio_tokens", "text_tokens", "image_tokens", "video_tokens")
+COMPLETION_CARRIED = Carried(
+    CompletionDetails, "audio_tokens", "accepted_prediction_tokens", "rejected_prediction_tokens", "image_tokens"
+)
 REPLY: Shape[Reply] = Shape(Reply)
-REPLY_CHOICE: Shape[ReplyChoice] = Shape(ReplyChoice)
 USAGE: Shape[Usage] = Shape(Usage)
 CHUNK: Shape[Chunk] = Shape(Chunk)

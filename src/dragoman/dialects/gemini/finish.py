@@ -5,15 +5,13 @@ from candidates and the prompts of its own tools apart from the prompt; the core
 their sum is kept beside them.
 """
 
-from functools import lru_cache
-from operator import attrgetter
 from typing import Any
 
 from msgspec import Raw
 
 from dragoman.core.response import Finish, FinishReason, Usage
 from dragoman.core.value import Extras, own_extras
-from dragoman.dialects.gemini.wire import NAME, PROMPT_FEEDBACK, USAGE, UsageMetadata
+from dragoman.dialects.gemini.wire import NAME, PROMPT_FEEDBACK, USAGE, USAGE_CARRIED, UsageMetadata
 from dragoman.wire import json
 
 FINISHES: dict[str, FinishReason] = {
@@ -49,25 +47,7 @@ WORDS: dict[FinishReason, str] = {
 _FINAL = frozenset({"stop", "other"})
 TOTAL = "/totalTokenCount"
 TOOL_USE = "/toolUsePromptTokenCount"
-_CARRIED = (
-    "/promptTokensDetails",
-    "/candidatesTokensDetails",
-    "/cacheTokensDetails",
-    "/toolUsePromptTokensDetails",
-    "/trafficType",
-    "/serviceTier",
-)
-_carried = attrgetter(
-    "prompt_tokens_details",
-    "candidates_tokens_details",
-    "cache_tokens_details",
-    "tool_use_prompt_tokens_details",
-    "traffic_type",
-    "service_tier",
-)
 
-
-@lru_cache(maxsize=256)
 def read_finish(word: str | int | None, *, called: bool) -> Finish:
     """Return why the reply ended; `called` says that it holds a complete call."""
     raw = _NUMBERS.get(word, str(word)) if isinstance(word, int) else word or ""
@@ -105,9 +85,7 @@ def read_usage(raw: bytes) -> Usage:
 
 def usage_of(wire: UsageMetadata, fields: dict[str, bytes]) -> Usage:
     """Return what was used; `fields` are the members that nobody knows."""
-    for field, details in zip(_CARRIED, _carried(wire), strict=True):
-        if details:
-            fields[field] = bytes(details)
+    fields.update(USAGE_CARRIED.of(wire))
     prompt, tool_use = wire.prompt_token_count, wire.tool_use_prompt_token_count
     candidates, thoughts = wire.candidates_token_count, wire.thoughts_token_count
     if tool_use is not None:

@@ -8,6 +8,7 @@ written.
 
 from msgspec import Raw
 
+from dragoman.wire.carried import Carried
 from dragoman.wire.shape import Shape, Unread, Wire
 
 NAME = "gemini"
@@ -203,29 +204,35 @@ class CitationMetadata(Camel):
 
 
 class Candidate(Camel):
-    """One answer. `safetyRatings` and `finishMessage` come so often that they are declared, but only carried."""
+    """One answer. What comes often and only Google's clients understand is declared, but only carried."""
 
     content: Content | None = None
     finish_reason: str | int | None = None
     index: int | None = None
+    avg_logprobs: Raw = ABSENT
     safety_ratings: Raw = ABSENT
     finish_message: Raw = ABSENT
+    url_context_metadata: Raw = ABSENT
     grounding_metadata: Raw = ABSENT
     citation_metadata: Raw = ABSENT
 
 
-class GenerateContentResponse(Camel):
-    """A reply, or one chunk of it; `response` is there only in Code Assist's envelope."""
-
+class _AnyResponse(Camel):
     candidates: list[Candidate] | None = None
-    usage_metadata: Raw = ABSENT
     model_version: str | None = None
     response_id: str | None = None
     prompt_feedback: Raw = ABSENT
     create_time: Raw = ABSENT
+    turn_token: Raw = ABSENT
     response: Raw = ABSENT
     trace_id: Raw = ABSENT
     error: Raw = ABSENT
+
+
+class GenerateContentResponse(_AnyResponse):
+    """A reply, or one chunk of it; `response` is there only in Code Assist's envelope."""
+
+    usage_metadata: Raw = ABSENT
 
 
 class MoreText(Camel):
@@ -274,6 +281,12 @@ class UsageMetadata(Camel):
     service_tier: Raw = ABSENT
 
 
+class WholeResponse(_AnyResponse):
+    """A whole reply, its usage included."""
+
+    usage_metadata: UsageMetadata | None = None
+
+
 class PromptFeedback(Camel):
     """Why a prompt was refused."""
 
@@ -292,6 +305,17 @@ class PartialArg(Camel):
     will_continue: bool | None = None
 
 
+REPLY_CARRIED = Carried(WholeResponse, "create_time", "turn_token")
+CANDIDATE_CARRIED = Carried(Candidate, "avg_logprobs", "safety_ratings", "finish_message", "url_context_metadata")
+USAGE_CARRIED = Carried(
+    UsageMetadata,
+    "prompt_tokens_details",
+    "candidates_tokens_details",
+    "cache_tokens_details",
+    "tool_use_prompt_tokens_details",
+    "traffic_type",
+    "service_tier",
+)
 REQUEST: Shape[GenerateContentRequest] = Shape(GenerateContentRequest, snake=True)
 REPLY: Shape[GenerateContentResponse] = Shape(GenerateContentResponse, snake=True)
 USAGE: Shape[UsageMetadata] = Shape(UsageMetadata, snake=True)
