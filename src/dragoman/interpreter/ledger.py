@@ -47,10 +47,12 @@ class Ledger:
         self.once = once
         """What is told once for a whole document, and was."""
         self._entries: Booked = {}
+        self._leaves: dict[str, str] = {}
+        """Leaves that are gone, each behind its exact pointer, and why."""
         self._before: tuple[Loss, ...] = ()
 
     def __len__(self) -> int:
-        return len(self._entries) + len(self._before)
+        return len(self._entries) + len(self._leaves) + len(self._before)
 
     def go_on(self, once: frozenset[str], losses: tuple[Loss, ...]) -> None:
         """Take over what was booked of a beginning of the document."""
@@ -85,10 +87,10 @@ class Ledger:
 
     def leaves_dropped(self, places: list[str], what: str) -> None:
         """What stands at these places is gone, and nothing stands below them."""
-        if self._exact:
-            self._entries[_Entry(tuple(places), what, dropped=True, below=False)] = None
-        else:
-            for place in places:
+        for place in places:
+            if self._exact:
+                self._leaves.setdefault(place, what)
+            else:
                 self.dropped(place, what)
 
     def approximated(self, where: str, what: str) -> None:
@@ -137,17 +139,17 @@ class Ledger:
 
     def losses(self) -> tuple[Loss, ...]:
         """Return all losses, each with an exact pointer, in the order of the pointers."""
-        if not self._entries and not self._before:
-            return ()
-        gone: dict[str, str] = {}
+        gone = self._leaves
         bent: dict[str, list[str]] = {}
-        for entry in self._entries:
-            for where in self._resolve(entry) if entry.below else entry.candidates:
-                # A leaf is gone once; what stays may be said in another way for several reasons.
-                if entry.dropped:
-                    gone.setdefault(where, entry.what)
-                elif entry.what not in (reasons := bent.setdefault(where, [])):
-                    reasons.append(entry.what)
+        if self._entries:
+            gone = gone.copy()
+            for entry in self._entries:
+                for where in self._resolve(entry) if entry.below else entry.candidates:
+                    # A leaf is gone once; what stays may be said in another way for several reasons.
+                    if entry.dropped:
+                        gone.setdefault(where, entry.what)
+                    elif entry.what not in (reasons := bent.setdefault(where, [])):
+                        reasons.append(entry.what)
         told = [*self._before]
         for where, what in gone.items():
             told.append(Loss(where, what, "dropped"))

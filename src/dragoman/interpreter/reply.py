@@ -20,10 +20,11 @@ from dragoman.core.events import (
     UsageSeen,
 )
 from dragoman.core.parts import AnyPart, Media, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.problems import Problem
 from dragoman.core.response import Finish
 from dragoman.dialects.record import Dialect
-from dragoman.interpreter.aliases import minted_call_id, minted_id, plain_id
-from dragoman.interpreter.carry import UNSIGNED, carried_item, sealed
+from dragoman.interpreter.aliases import minted_id
+from dragoman.interpreter.carry import carried_item, sealed
 from dragoman.interpreter.faults import retold
 from dragoman.interpreter.history import wrap_free_text
 from dragoman.interpreter.ledger import Ledger
@@ -33,18 +34,33 @@ from dragoman.interpreter.reply_fields import (
     book_source,
     book_usage,
     part_leaves,
-    unsayable_finish,
 )
 from dragoman.interpreter.reply_part import ReplyPart
+from dragoman.interpreter.reply_steps import (
+    CallIds,
+    adapt_finish,
+    drop_signature,
+    held_signature,
+    is_carried,
+    report_order,
+    unsigned_mark,
+)
 from dragoman.wire import json
 
-SIGNED_WORDS: dict[type[AnyPart], str] = {ToolCall: "call", Reasoning: "reasoning", Text: "text", Media: "text"}
 _NO_SOURCE = "the client's dialect cannot name this source"
 _NOTHING: frozenset[str] = frozenset()
 
 
 class ReplyFitter:
     """Events in, events the client can be told out. Parts left out do not count: indexes close up."""
+
+    _reply_id = ""
+    _unnamed: list[Event] | None = None
+    """The events of a reply that has no id yet."""
+    _next = _calls = 0
+    _ids: CallIds | None = None
+    _lost_call = _sequence_field = False
+    _blocked = b""
 
     def __init__(  # noqa: PLR0913  a client, a ledger, and what is known of the reply, by name
         self,
@@ -65,23 +81,9 @@ class ReplyFitter:
         self._ledger = ledger
         self._salt = salt
         self._single = single
-        self._reply_id = ""
-        self._unnamed: list[Event] | None = None
-        """The events of a reply that has no id yet."""
         self._parts: list[ReplyPart] = []
-        self._next = 0
-        self._calls = 0
-        self._call_ids: set[str] = set()
-        self._lost_call = False
-        self._sequence_field = False
-        self._blocked = b""
         self._said: dict[str, set[str]] = {}
         self._whole_calls = client.holds.object_arguments and (whole or not client.holds.partial_calls)
-
-    @property
-    def _marks_unsigned(self) -> bool:
-        """Reasoning that nobody signed is marked so, for it must not be taken for the client's own vendor's."""
-        return "reasoning" in self._holds.signatures and self._source_issuer != self._client.issuer
 
     def _field_place(self, where: str, field: str) -> str:
         """Return where a field stands that the part at `where` carries."""
@@ -183,15 +185,11 @@ class ReplyFitter:
                 return self._call_started(part, signature)
             case _:
                 pass
-        self._note_order(part)
+        report_order(part, self._calls, self._holds, self._ledger)
         opened = self._open(part)
         opened.fields = fields
         events: list[Event] = [PartStarted(self._index(opened), part)]
         return events if signature is None else [*events, *self._signed(opened, signature)]
-
-    def _note_order(self, part: AnyPart) -> None:
-        if self._calls and not self._holds.order:
-            self._ledger.approximated(part.where, "the client's dialect cannot say that it came after a call")
 
     def _without_foreign(self, part: AnyPart) -> tuple[Signature | None, dict[str, bytes], AnyPart]:
         """Take extras and signature off a part; the signature goes its own way, and may take a field of a thought."""
@@ -223,7 +221,9 @@ class ReplyFitter:
         self._calls += 1
         if self._single and self._calls > 1:
             return self._left_out(call, "the client wants one call at a time: only the first is told", signature)
-        call_id = self._call_id(call)
+        if self._ids is None:
+            self._ids = CallIds(self._client, self._reply_id, self._salt, self._ledger)
+        call_id = self._ids.of(call, self._calls)
         form = call.form if self._holds.custom_calls else "json"
         opened = ReplyPart(None, call)
         self._parts.append(opened)
@@ -233,20 +233,6 @@ class ReplyFitter:
             opened.where = call.where or "/"
             opened.kind = Text
         return self._signed(opened, signature) if signature is not None else []
-
-    def _call_id(self, call: ToolCall) -> str:
-        """Return a call's id at the client, unlike all others; book what of its name the client does not hear."""
-        call_id = call.id or minted_call_id(self._client.call_prefix, self._reply_id, self._salt, self._calls)
-        if self._holds.plain_ids:
-            call_id = plain_id(call_id)
-        if call_id in self._call_ids:
-            words = f"another call has the id {call.id!r}: this one gets its own"
-            self._ledger.field_approximated("call.id", words, call)
-            call_id = minted_id(self._client.call_prefix, self._reply_id, self._salt, self._calls, call_id)
-        self._call_ids.add(call_id)
-        if call.namespace and not self._holds.namespaces:
-            self._ledger.field_dropped("call.namespace", "the client's dialect has no namespaces", call)
-        return call_id
 
     def _release(self, opened: ReplyPart) -> list[Event]:
         """Tell the events of a held call, which now takes its place."""
@@ -280,9 +266,10 @@ class ReplyFitter:
                 opened.held = None
                 return []
             return [*self._release(opened), PartEnded(self._index(opened), complete)]
-        if opened.kind is Reasoning and not opened.signed and opened.index is not None and self._marks_unsigned:
-            told = PartSigned(opened.index, sealed(UNSIGNED, "self", self._client.issuer))
-            return [told, PartEnded(opened.index, complete)]
+        if opened.kind is Reasoning and not opened.signed and opened.index is not None:
+            mark = unsigned_mark(self._source_issuer, self._client)
+            if mark is not None:
+                return [PartSigned(opened.index, mark), PartEnded(opened.index, complete)]
         if opened.texts is not None and complete and not json.is_object("".join(opened.texts)):
             # Some hosts say "tool_calls" of a call they cut off; the client must not run what it guesses from it.
             self._lost_call = True
@@ -324,41 +311,21 @@ class ReplyFitter:
         if opened.index is None and opened.held is None:
             opened.signature = signature
             return []
-        word = SIGNED_WORDS.get(opened.kind, "")
         redacted = isinstance(opened.part, Reasoning) and opened.part.redacted
-        held = self._held_signature(signature, word, redacted=redacted)
+        held = held_signature(signature, opened.kind, self._client, redacted=redacted)
         if held is not None:
             opened.item = "" if held is signature else carried_item(signature)
             if opened.held is None:
                 return [PartSigned(self._index(opened), held)]
             opened.held.append(PartSigned(-1, held))
             return []
-        if opened.held is None or not self._is_carried(word):
-            self._drop_signature(signature, opened.part, redacted=redacted)
+        if opened.kind is not ToolCall or opened.held is None or not is_carried(self._holds):
+            drop_signature(signature, opened.part, self._ledger, redacted=redacted)
             return []
         index = self._next
         self._next += 1
         carrier = sealed(signature, "call", self._client.issuer)
         return [PartStarted(index, Reasoning()), PartSigned(index, carrier), PartEnded(index)]
-
-    def _held_signature(self, signature: Signature, word: str, *, redacted: bool) -> Signature | None:
-        """Return a signature as a part of the client's holds it, another vendor's in an envelope; None if it cannot."""
-        client, holds = self._client, self._holds
-        if word not in holds.signatures:
-            return None
-        if signature.issuer == client.issuer or (word == "call" and signature.issuer in holds.call_issuers):
-            return signature
-        if word == "call" and not holds.any_issuer:
-            return None
-        return sealed(signature, "redacted" if redacted else "self", client.issuer)
-
-    def _is_carried(self, word: str) -> bool:
-        """Tell whether reasoning before a part carries the signature that the part itself cannot hold."""
-        return word == "call" and word not in self._holds.signatures and "reasoning" in self._holds.signatures
-
-    def _drop_signature(self, signature: Signature, part: AnyPart, *, redacted: bool) -> None:
-        why = f"the client's dialect cannot hold {signature.issuer}'s signature here"
-        self._ledger.field_dropped("part.redacted" if redacted else "part.signature", why, part)
 
     def _cited(self, event: PartCited, opened: ReplyPart) -> list[Event]:
         citation = event.citation
@@ -387,31 +354,26 @@ class ReplyFitter:
 
     def _native(self, field: str, raw: bytes) -> None:
         """Leave out what only the source understands."""
-        if field in self._ledger.pointers.get("finish.sequence", ()):
+        pointers = self._ledger.pointers
+        if field in pointers.get("finish.sequence", _NOTHING):
             self._sequence_field = True
         else:
-            if field in self._ledger.pointers.get("finish.blocked", ()):
+            if field in pointers.get("finish.blocked", _NOTHING):
                 self._blocked = raw
             repeated = self._source.repeated if self._source is not None else _NOTHING
             book_field(field, raw, repeated, self._said.get(field, _NOTHING), self._ledger)
 
     def _finished(self, finish: Finish) -> Finished | Failed:
-        reason = finish.reason
-        heard = finish.sequence is not None and self._holds.stop_sequence
-        if not heard and (finish.sequence is not None or self._sequence_field):
-            self._ledger.field_dropped("finish.sequence", "the client's dialect cannot say what ended the reply")
-        if self._lost_call and reason == "tool_calls":
-            reason = "malformed_call"
-        if reason == "paused" and reason not in self._holds.finishes:
-            self._ledger.field_approximated("finish.reason", "the model paused; told as a reply cut by length")
-            reason = "length"
-        elif self._is_telling(finish.raw):
-            self._ledger.field_approximated("finish.reason", f"{finish.raw!r} is told as {reason!r}")
-        if reason not in self._holds.finishes:
-            return Failed(unsayable_finish(reason, finish.raw))
-        return Finished(finish) if reason == finish.reason else Finished(Finish(reason, finish.raw))
-
-    def _is_telling(self, word: str) -> bool:
-        """Tell whether a word for the end says more than its reason, and stands where ends are told."""
-        known = not word or self._source is None or word in self._source.finish_words
-        return not known and json.encode(word) not in self._blocked
+        try:
+            adapted = adapt_finish(
+                finish,
+                self._source,
+                self._client,
+                self._ledger,
+                lost_call=self._lost_call,
+                sequence=self._sequence_field,
+                blocked=self._blocked,
+            )
+        except Problem as problem:
+            return Failed(problem)
+        return Finished(adapted)

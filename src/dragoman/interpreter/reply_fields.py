@@ -28,15 +28,16 @@ _NO_COUNT = "the client's dialect has no such count"
 
 def told(raw: bytes, where: str) -> list[tuple[str, Any]]:
     """Return the leaves of a value that say something, by pointer."""
-    return [leaf for leaf in _placed(raw, where) if leaf[1] not in _SILENT]
+    return [leaf for leaf in _placed(raw, where).items() if leaf[1] not in _SILENT]
 
 
-def _placed(raw: bytes, where: str) -> list[tuple[str, Any]]:
+def _placed(raw: bytes, where: str) -> dict[str, Any]:
     try:
-        return json.placed(json.decode(raw), where)
+        value = json.decode(raw)
     except json.Malformed:
         # Legal JSON that is no Python value.
-        return [(where, raw)]
+        return {where: raw}
+    return json.placed(value, where)
 
 
 def book_usage(usage: Usage, holds: Holds, ledger: Ledger) -> None:
@@ -47,15 +48,14 @@ def book_usage(usage: Usage, holds: Holds, ledger: Ledger) -> None:
         return
     base = ledger.place("usage")
     counted = ledger.pointers.get("usage.counted", ())
+    gone: list[str] = []
     for field, raw in usage.extras.fields.items():
-        gone: list[str] = []
-        for where, count in _placed(raw, base + field):
+        for where, count in _placed(raw, base + field).items():
             if count and where in counted:
                 ledger.approximated(where, "counted in with the rest")
             elif count:
                 gone.append(where)
-        if gone:
-            ledger.leaves_dropped(gone, _NO_COUNT)
+    ledger.leaves_dropped(gone, _NO_COUNT)
 
 
 def book_field(field: str, raw: bytes, repeated: frozenset[str], said: AbstractSet[str], ledger: Ledger) -> None:
@@ -65,13 +65,15 @@ def book_field(field: str, raw: bytes, repeated: frozenset[str], said: AbstractS
             if where not in said:
                 ledger.dropped(where, UNKNOWN)
         return
-    ledger.value_dropped(field, raw, _why(field, repeated))
+    ledger.value_dropped(field, raw, reason_to_drop(field, repeated))
 
 
-def _why(field: str, repeated: frozenset[str]) -> str:
+def reason_to_drop(field: str, repeated: frozenset[str]) -> str:
     """Tell why a field of a reply has no place at the client."""
-    member, _, below = field[1:].partition("/")
-    if member in _ANSWERS and below and below[0] in "123456789":
+    if field in repeated:
+        return _REPEATED
+    _, member, *below = field.split("/", 3)
+    if below and member in _ANSWERS and below[0] != "0" and below[0][:1].isdecimal():
         return _FURTHER
     return _REPEATED if "/" + member in repeated else UNKNOWN
 
@@ -102,13 +104,3 @@ def book_source(citation: Citation, place: str, holds: Holds, ledger: Ledger) ->
     for where, value in told(citation.raw, place):
         if value not in words and not where.endswith("/type"):
             ledger.dropped(where, "the client's dialect names a source by address and title")
-
-
-def unsayable_finish(reason: str, raw: str) -> Problem:
-    """Return the error that stands for an end the client's dialect has no word for."""
-    word = raw or reason
-    if reason == "malformed_call":
-        return Problem(
-            "malformed_reply", f"the model made a malformed tool call ({word})", code="malformed_function_call"
-        )
-    return Problem("malformed_reply", f"the model stopped for an unknown reason ({word})", code="unknown_finish")

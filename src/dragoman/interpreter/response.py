@@ -7,7 +7,7 @@ from dragoman.core.response import Response
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.context import NO_CONTEXT, Context, is_wrapped_otherwise
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.reply_whole import WholeFitter
+from dragoman.interpreter.reply_whole import adapt_reply
 from dragoman.interpreter.text_calls.hearing import heard
 from dragoman.interpreter.undo import restored
 
@@ -37,5 +37,5 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
         created=context.now if response.created is None else response.created,
     )
     if here is not there:
-        response = context.fitter(WholeFitter, here, there, ledger).fit(response)
+        response = adapt_reply(response, here, there, context, ledger)
     return Rendered(there.build_response(response, context.client_request()), ledger.losses(), response)

@@ -70,8 +70,9 @@ class Restorer:
 
 def restored(parts: tuple[AnyPart, ...], undo: Undo) -> tuple[AnyPart, ...]:
     """Return the parts of a whole reply in the caller's terms."""
-    restorer = Restorer(undo)
-    return parts if restorer.idle else tuple(map(restorer.whole, parts))
+    if not (undo.names or undo.custom or undo.arguments):
+        return parts
+    return tuple(map(Restorer(undo).whole, parts))
 
 
 def _full_name(call: ToolCall) -> str:

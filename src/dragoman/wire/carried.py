@@ -6,18 +6,22 @@ from msgspec import Raw, Struct, structs
 
 
 class Carried:
-    """The fields `names` of a shape, by pointer. There are at least two of them."""
+    """The fields `names` of a shape, by pointer. There are at least two."""
 
-    __slots__ = ("_get", "_pointers")
+    __slots__ = ("_absent", "_get", "_pointers")
 
     def __init__(self, shape: type[Struct], *names: str) -> None:
-        known = {field.name: field.encode_name for field in structs.fields(shape)}
-        self._pointers = tuple([f"/{known[name]}" for name in names])
+        known = {field.name: field for field in structs.fields(shape)}
+        self._pointers = tuple([f"/{known[name].encode_name}" for name in names])
+        self._absent: tuple[Raw, ...] = tuple([known[name].default for name in names])
         self._get = attrgetter(*names)
 
     def of(self, value: Struct, where: str = "") -> dict[str, bytes]:
         """Return those that were sent, each behind its pointer, for a value that stands at `where`."""
+        fields: dict[str, bytes] = {}
         raws: tuple[Raw, ...] = self._get(value)
-        if not any(raws):
-            return {}
-        return {where + pointer: bytes(raw) for pointer, raw in zip(self._pointers, raws, strict=True) if raw}
+        if raws != self._absent:
+            for pointer, raw in zip(self._pointers, raws, strict=True):
+                if raw:
+                    fields[where + pointer] = bytes(raw)
+        return fields

@@ -210,27 +210,33 @@ def leaves(raw: bytes | Raw, where: str) -> list[str]:
     if first_byte(raw) not in _OPENING:
         return [where]
     try:
-        value = decode_with(_UNCOUNTED, raw)
-    except Malformed:
+        value = _UNCOUNTED.decode(raw)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         # An integer of thousands of digits: legal JSON, and no Python value.
         return [where]
-    return [place for place, _ in placed(value, where)]
+    return list(placed(value, where))
 
 
-def placed(value: _Decoded, where: str) -> list[tuple[str, Any]]:
-    """Return all leaves of a decoded value, level by level, each behind its pointer; an empty container is a leaf."""
-    found: list[tuple[str, Any]] = []
+def placed(value: _Decoded, where: str) -> dict[str, Any]:
+    """Return all leaves of a decoded value by pointer, level by level; an empty container is a leaf."""
+    found: dict[str, Any] = {}
     waiting: list[tuple[str, _Decoded]] = [(where, value)]
     for at, container in waiting:  # it grows on the way
         if not container:
-            found.append((at, container))
+            found[at] = container
         elif type(container) is dict:
             for name, member in container.items():
-                below = f"{at}/{pointers.escape(name) if '/' in name or '~' in name else name}"
-                (waiting if type(member) in _CONTAINERS else found).append((below, member))
+                token = pointers.escape(name) if "/" in name or "~" in name else name
+                if type(member) in _CONTAINERS:
+                    waiting.append((f"{at}/{token}", member))
+                else:
+                    found[f"{at}/{token}"] = member
         elif type(container) is list:
-            for index, item in enumerate(container):
-                (waiting if type(item) in _CONTAINERS else found).append((f"{at}/{index}", item))
+            for index, member in enumerate(container):
+                if type(member) in _CONTAINERS:
+                    waiting.append((f"{at}/{index}", member))
+                else:
+                    found[f"{at}/{index}"] = member
         else:
-            found.append((at, container))
+            found[at] = container
     return found

@@ -79,12 +79,12 @@ def read_usage(raw: bytes | None) -> Usage | None:
         extras.update(wire_reply.COMPLETION_CARRIED.of(completion, "/completion_tokens_details"))
     if unread is not None:
         extras.update(unread.rest())
-    given, output, reasoning = usage.prompt_tokens or 0, usage.completion_tokens, None
-    if completion is not None and (reasoning := completion.reasoning_tokens):
-        if reasoning > (output or 0) or usage.total_tokens == given + (output or 0) + reasoning:
-            # xAI and Vercel's gateway count reasoning beside the completion, not in it.
-            extras["/completion_tokens"] = encode(output or 0)
-            output = (output or 0) + reasoning
+    given, output = usage.prompt_tokens or 0, usage.completion_tokens
+    reasoning = None if completion is None else completion.reasoning_tokens
+    if reasoning and (reasoning > (output or 0) or usage.total_tokens == given + (output or 0) + reasoning):
+        # xAI and Vercel's gateway count reasoning beside the completion, not in it.
+        extras["/completion_tokens"] = encode(output or 0)
+        output = (output or 0) + reasoning
     if usage.total_tokens is not None and usage.total_tokens != given + (output or 0):
         extras["/total_tokens"] = encode(usage.total_tokens)
     return Usage(

@@ -59,13 +59,14 @@ def parse_response(body: bytes) -> Response:
         extras["/error"] = error
     if len(reply.choices) > 1:
         extras.update(_others(body, position, unread))
-    parts = _read_message(choice.message or wire_reply.ReplyMessage(), f"{where}/message", unread, extras)
+    message = choice.message or wire_reply.ReplyMessage()
+    parts = _read_message(message, f"{where}/message", unread, extras)
     if unread is not None:
         extras.update(unread.rest())
     finish = read_finish(
         choice.finish_reason,
-        called=any([type(part) is ToolCall or part.spelling == words.CALL for part in parts]),
-        refused=any([type(part) is Refusal for part in parts]),
+        called=bool(message.tool_calls) or ToolCall in map(type, parts),
+        refused=Refusal in map(type, parts),
         stopped_by=wire.present(choice.stop_reason),
     )
     return Response(
@@ -151,13 +152,13 @@ def _cite(parts: list[AnyPart], annotations: list[Raw], where: str, extras: dict
 
 def _judged(parts: list[AnyPart], finish: Finish) -> tuple[AnyPart, ...]:
     """Fill in absent arguments, and mark the calls that the limit cut off."""
-    last = next((part for part in reversed(parts) if type(part) is ToolCall), None)
+    cut = finish.reason == "length"
+    last = next((part for part in reversed(parts) if type(part) is ToolCall), None) if cut else None
     for index, call in enumerate(parts):
-        if type(call) is not ToolCall or (call.arguments and finish.reason != "length"):
-            continue
-        whole = is_whole(call.form, call.arguments, finish, call is last)
-        arguments = "{}" if whole and not call.arguments and call.form == "json" else call.arguments
-        parts[index] = structs.replace(call, arguments=arguments, complete=whole)
+        if type(call) is ToolCall and (cut or not call.arguments):
+            whole = is_whole(call.form, call.arguments, finish, call is last)
+            arguments = "{}" if whole and not call.arguments and call.form == "json" else call.arguments
+            parts[index] = structs.replace(call, arguments=arguments, complete=whole)
     return tuple(parts)
 
 
@@ -166,7 +167,7 @@ def build_response(response: Response, _request: Request | None) -> bytes:
     fields = (own_extras(response, NAME) if response.extras is not None else None) or {}
     message = _write_message(response.parts)
     finish = response.finish
-    refusal = finish.reason == "refused" and any([type(part) is Refusal for part in response.parts])
+    refusal = finish.reason == "refused" and Refusal in map(type, response.parts)
     choice: dict[str, Any] = {
         "index": 0,
         "message": message,
@@ -200,7 +201,7 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
                 citations.extend([write_citation(one, size, len(part.text)) for one in part.citations])
             size += len(part.text)
         elif type(part) is ToolCall:
-            if is_legacy(part):
+            if part.spelling and is_legacy(part):
                 message["function_call"] = with_extras({"name": part.name, "arguments": part.arguments}, part)
             else:
                 calls.append(write_call(part, reply=True))
@@ -215,20 +216,20 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
                 calls.append(Raw(part.raw))
             else:
                 said.append(part)
-    message["content"] = _write_said(said)
-    message.update({word: "\n\n".join(texts) for word, texts in reasoning.items() if texts})
+    if said:
+        message["content"] = _write_said(said)
+    for word, texts in reasoning.items():
+        if texts:
+            message[word] = "\n\n".join(texts)
     if calls:
         message["tool_calls"] = calls
-    written = [value for value in citations if value is not None]
-    if written:
+    if citations and (written := [value for value in citations if value is not None]):
         message["annotations"] = written
     return message
 
 
-def _write_said(said: list[AnyPart]) -> str | list[Any] | None:
+def _write_said(said: list[AnyPart]) -> str | list[Any]:
     """Write content as text, unless it came as a list or holds what text cannot say."""
-    if not said:
-        return None
     texts = [part.text for part in said if type(part) is Text and part.spelling != words.PART]
     if len(texts) == len(said):
         return "".join(texts)

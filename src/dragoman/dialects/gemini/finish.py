@@ -48,6 +48,7 @@ _FINAL = frozenset({"stop", "other"})
 TOTAL = "/totalTokenCount"
 TOOL_USE = "/toolUsePromptTokenCount"
 
+
 def read_finish(word: str | int | None, *, called: bool) -> Finish:
     """Return why the reply ended; `called` says that it holds a complete call."""
     raw = _NUMBERS.get(word, str(word)) if isinstance(word, int) else word or ""
