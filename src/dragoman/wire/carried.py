@@ -21,7 +21,7 @@ class Carried:
         fields: dict[str, bytes] = {}
         raws: tuple[Raw, ...] = self._get(value)
         if raws != self._absent:
-            for pointer, raw in zip(self._pointers, raws, strict=True):
+            for index, raw in enumerate(raws):
                 if raw:
-                    fields[where + pointer] = bytes(raw)
+                    fields[where + self._pointers[index]] = bytes(raw)
         return fields

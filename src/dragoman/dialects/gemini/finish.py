@@ -105,14 +105,15 @@ def usage_of(wire: UsageMetadata, fields: dict[str, bytes]) -> Usage:
 
 def write_usage(usage: Usage) -> Any:
     """Return usageMetadata."""
-    fields = own_extras(usage, NAME) or {}
+    fields = (own_extras(usage, NAME) if usage.extras is not None else None) or {}
+    given, output = usage.input, usage.output
     written: dict[str, int] = {}
-    if usage.input is not None:
-        written["promptTokenCount"] = usage.input - int(fields.get(TOOL_USE, b"0"))
-    if usage.output is not None:
-        written["candidatesTokenCount"] = max(usage.output - (usage.reasoning or 0), 0)
-    if TOTAL not in fields and (usage.input is not None or usage.output is not None):
-        written["totalTokenCount"] = (usage.input or 0) + (usage.output or 0)
+    if given is not None:
+        written["promptTokenCount"] = given - int(fields.get(TOOL_USE, b"0")) if fields else given
+    if output is not None:
+        written["candidatesTokenCount"] = max(output - (usage.reasoning or 0), 0)
+    if TOTAL not in fields and (given is not None or output is not None):
+        written["totalTokenCount"] = (given or 0) + (output or 0)
     if usage.cached is not None:
         written["cachedContentTokenCount"] = usage.cached
     if usage.reasoning is not None:

@@ -190,17 +190,19 @@ def write_part(part: AnyPart) -> Written | None:
     """Return what stands for `part` on the wire, or None for what cannot be said."""
     if part.extras is None and not part.spelling:
         # The forms that make up a long history, without a detour.
-        match part:
-            case Text(text=text, signature=None):
-                return {"text": text}
-            case ToolCall(id=call_id, name=name, arguments=arguments, signature=signature) if call_id and arguments:
-                call = {"functionCall": {"id": call_id, "name": name, "args": Raw(arguments.encode())}}
-                return call if signature is None else {**call, "thoughtSignature": signature.value}
-            case ToolResult(call_id=call_id, name=name, content=(Text(text=text),), signature=None) if call_id:
-                word = "error" if part.failed else "output"
-                return {"functionResponse": {"id": call_id, "name": name, "response": {word: _structured(text)}}}
-            case _:
-                pass
+        signature = part.signature
+        if type(part) is Text and signature is None:
+            return {"text": part.text}
+        if type(part) is ToolCall and part.id and part.arguments:
+            call = {"id": part.id, "name": part.name, "args": Raw(part.arguments.encode())}
+            if signature is None:
+                return {"functionCall": call}
+            return {"functionCall": call, "thoughtSignature": signature.value}
+        if type(part) is ToolResult and part.call_id and len(part.content) == 1 and signature is None:
+            only = part.content[0]
+            if isinstance(only, Text):
+                response = {"error" if part.failed else "output": _structured(only.text)}
+                return {"functionResponse": {"id": part.call_id, "name": part.name, "response": response}}
     if isinstance(part, Opaque):
         return Raw(part.raw) if part.dialect == NAME else None
     written = _write_content(part)

@@ -116,8 +116,9 @@ def _read_parts(content: Content | None) -> list[AnyPart] | None:
 
 def build_response(response: Response, request: Request | None) -> bytes:
     """Write a reply for the client that sent `request`."""
-    parts, sources = _write_parts(response.parts)
-    fields = {**sources, **(own_extras(response, NAME) or {})}
+    parts, fields = _write_parts(response.parts)
+    if response.extras is not None:
+        fields.update(own_extras(response, NAME) or {})
     body = write_reply(
         parts=parts,
         finish=response.finish,
@@ -149,8 +150,10 @@ def write_reply_part(part: AnyPart) -> Written | None:
 def identity(response_id: str, model: str, request: Request | None) -> dict[str, str]:
     """Return the members every chunk repeats."""
     model = model or (request.model if request is not None else "")
-    members = {"modelVersion": model, "responseId": response_id}
-    return {name: value for name, value in members.items() if value}
+    members = {"modelVersion": model} if model else {}
+    if response_id:
+        members["responseId"] = response_id
+    return members
 
 
 def write_reply(
@@ -174,6 +177,8 @@ def write_reply(
         body["usageMetadata"] = write_usage(usage)
     body.update(identity)
     encoded = json.encode(body)
+    if not fields:
+        return encoded
     own = {field: raw for field, raw in fields.items() if field not in code_assist.MEMBERS}
     return json.graft(encoded, own) if own else encoded
 

@@ -109,9 +109,10 @@ def item_fields(item: Item, kind: str, unread: Unread | None) -> dict[str, bytes
     fields: dict[str, bytes] = {}
     values = _GET_UNUSED[kind](item)
     if values != _NOTHING[kind]:
-        for name, value in zip(_UNUSED[kind], values, strict=True):
+        names = _UNUSED[kind]
+        for index, value in enumerate(values):
             if value is not None:
-                fields["/" + name] = json.encode(value)
+                fields["/" + names[index]] = json.encode(value)
     if unread is not None:
         fields.update(unread.rest())
     return fields
