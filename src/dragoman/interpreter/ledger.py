@@ -140,16 +140,17 @@ class Ledger:
     def losses(self) -> tuple[Loss, ...]:
         """Return all losses, each with an exact pointer, in the order of the pointers."""
         gone = self._leaves
+        if not self._entries and not self._before:
+            return tuple([Loss(where, gone[where], "dropped") for where in sorted(gone)])
+        gone = gone.copy()
         bent: dict[str, list[str]] = {}
-        if self._entries:
-            gone = gone.copy()
-            for entry in self._entries:
-                for where in self._resolve(entry) if entry.below else entry.candidates:
-                    # A leaf is gone once; what stays may be said in another way for several reasons.
-                    if entry.dropped:
-                        gone.setdefault(where, entry.what)
-                    elif entry.what not in (reasons := bent.setdefault(where, [])):
-                        reasons.append(entry.what)
+        for entry in self._entries:
+            for where in self._resolve(entry) if entry.below else entry.candidates:
+                # A leaf is gone once; what stays may be said in another way for several reasons.
+                if entry.dropped:
+                    gone.setdefault(where, entry.what)
+                elif entry.what not in (reasons := bent.setdefault(where, [])):
+                    reasons.append(entry.what)
         told = [*self._before]
         for where, what in gone.items():
             told.append(Loss(where, what, "dropped"))

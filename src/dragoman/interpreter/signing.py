@@ -15,7 +15,6 @@ from dragoman.core.events import Event, PartDelta, PartEnded, PartSigned, PartSt
 from dragoman.core.parts import AnyPart, Reasoning, Signature, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.response import Response
-from dragoman.core.stream import replay
 from dragoman.interpreter.carry import opened
 from dragoman.wire import json
 
@@ -120,27 +119,29 @@ class CallWatch:
                     part, texts = self._open[index]
                     self._open[index] = (structs.replace(part, signature=signature), texts)
                 case PartEnded(index) if index in self._open:
-                    self._ended(*self._open.pop(index))
+                    part, texts = self._open.pop(index)
+                    self.end(part, "".join(texts))
                 case _:
                     pass
 
-    def _ended(self, part: AnyPart, texts: list[str]) -> None:
+    def end(self, part: AnyPart, arguments: str) -> None:
+        """Note a part that is over, a call with all its arguments."""
         if isinstance(part, ToolCall):
             signature = part.signature or self._carried
             self._carried = None
             # What an unsigned call says is nobody's question.
-            digest = digest_of(part.name, "".join(texts)) if signature is not None else ""
+            digest = digest_of(part.name, arguments) if signature is not None else ""
             self._calls.append(SignedCall(part.id, digest, signature))
-        elif part.signature is not None:
+        elif isinstance(part, Reasoning) and part.signature is not None:
             found = opened(part.signature)
             self._carried = found[0] if found is not None and found[1] == "call" else None
 
 
 def calls_in(response: Response) -> list[SignedCall]:
     """Return the calls of a whole reply in which something is signed; none of any other."""
+    if all(part.signature is None for part in response.parts):
+        return []
+    watch = CallWatch()
     for part in response.parts:
-        if part.signature is not None:
-            watch = CallWatch()
-            watch.note(replay(response))
-            return watch.take()
-    return []
+        watch.end(part, part.arguments if isinstance(part, ToolCall) else "")
+    return watch.take()

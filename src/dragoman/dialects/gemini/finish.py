@@ -52,7 +52,7 @@ TOOL_USE = "/toolUsePromptTokenCount"
 def read_finish(word: str | int | None, *, called: bool) -> Finish:
     """Return why the reply ended; `called` says that it holds a complete call."""
     raw = _NUMBERS.get(word, str(word)) if isinstance(word, int) else word or ""
-    reason = _reason(raw)
+    reason = FINISHES.get(raw) or _reason(raw)
     return Finish("tool_calls" if called and reason in _FINAL else reason, raw)
 
 
