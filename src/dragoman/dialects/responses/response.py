@@ -122,17 +122,25 @@ def _parse(members: dict[str, Raw]) -> Response:
 
 
 def _read_items(output: Raw) -> list[AnyPart]:
-    """Read all output items; one that the list could not be read at once for is read on its own."""
+    """Read all output items at once; those that take more than their known members are read on their own."""
     items = decode_known(_ITEMS, output)
     raws = None if items else optional({"output": output}, "output", _RAW_ITEMS)
     parts: list[AnyPart] = []
     for index in range(len(items or raws or ())):
-        known = read_known(items[index], f"/output/{index}", None) if items else None
-        if known is None:
+        read = _read_known(items[index], f"/output/{index}") if items else None
+        if read is None:
             raws = raws or json.decode_array(output)
-            known = read_output_at(raws[index], index)
-        parts.extend(known)
+            read = read_output_at(raws[index], index)
+        parts.extend(read)
     return parts
+
+
+def _read_known(item: Item, where: str) -> list[AnyPart] | None:
+    try:
+        return read_known(item, where, None)
+    except (json.Malformed, Problem):
+        # Reading it on its own raises the same, with its place.
+        return None
 
 
 def read_output_at(raw: Raw | bytes, index: int) -> list[AnyPart]:
