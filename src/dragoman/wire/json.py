@@ -218,25 +218,29 @@ def leaves(raw: bytes | Raw, where: str) -> list[str]:
 
 
 def placed(value: _Decoded, where: str) -> dict[str, Any]:
-    """Return all leaves of a decoded value by pointer, level by level; an empty container is a leaf."""
+    """Return all leaves of a decoded value by pointer, in order; an empty container is a leaf."""
     found: dict[str, Any] = {}
-    waiting: list[tuple[str, _Decoded]] = [(where, value)]
-    for at, container in waiting:  # it grows on the way
-        if not container:
-            found[at] = container
-        elif type(container) is dict:
-            for name, member in container.items():
-                token = pointers.escape(name) if "/" in name or "~" in name else name
-                if type(member) in _CONTAINERS:
-                    waiting.append((f"{at}/{token}", member))
-                else:
-                    found[f"{at}/{token}"] = member
-        elif type(container) is list:
-            for index, member in enumerate(container):
-                if type(member) in _CONTAINERS:
-                    waiting.append((f"{at}/{index}", member))
-                else:
-                    found[f"{at}/{index}"] = member
-        else:
-            found[at] = container
+    try:
+        _add_leaves(value, where, found)
+    except RecursionError:
+        # Nested deeper than Python goes: told as one.
+        return {where: value}
     return found
+
+
+def _add_leaves(value: _Decoded, where: str, found: dict[str, Any]) -> None:
+    if not value or type(value) not in _CONTAINERS:
+        found[where] = value
+    elif type(value) is dict:
+        for name, member in value.items():
+            token = pointers.escape(name) if "/" in name or "~" in name else name
+            if type(member) in _CONTAINERS:
+                _add_leaves(member, f"{where}/{token}", found)
+            else:
+                found[f"{where}/{token}"] = member
+    elif type(value) is list:
+        for index, member in enumerate(value):
+            if type(member) in _CONTAINERS:
+                _add_leaves(member, f"{where}/{index}", found)
+            else:
+                found[f"{where}/{index}"] = member

@@ -116,7 +116,7 @@ Response id='r' model='m' finish=Finish(reason='tool_calls', raw='function_call'
     assert (
         outline(parse(BARE))
         == """\
-Response extras=chat{'/error': '{"code": 1}', '/choices/1/message/annotations': '[{"type": "url_citation", "url_citation": {"url": "https://e.org", "title": "E", "content": "q", "start_index": 1, "end_index": 2}}]', '/choices/0': '{"index": 3}'} id='' model='' finish=Finish(reason='stop')
+Response extras=chat{'/error': '{"code": 1}', '/choices/0': '{"index": 3}', '/choices/1/message/annotations': '[{"type": "url_citation", "url_citation": {"url": "https://e.org", "title": "E", "content": "q", "start_index": 1, "end_index": 2}}]'} id='' model='' finish=Finish(reason='stop')
   Reasoning where='/choices/1/message/reasoning' spelling='chat reasoning' texts=('r')
 """
     )
