@@ -4,7 +4,7 @@ Losses are booked by place (a value's `where`) or by core field; pointers into t
 the ledger is read, so a translation without losses pays nothing. Whatever is dropped whole is told leaf by leaf.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -85,7 +85,7 @@ class Ledger:
         else:
             self.dropped(where, what)
 
-    def leaves_dropped(self, places: list[str], what: str) -> None:
+    def leaves_dropped(self, places: Iterable[str], what: str) -> None:
         """What stands at these places is gone, and nothing stands below them."""
         for place in places:
             if self._exact:

@@ -21,23 +21,9 @@ from dragoman.wire.lookup import lookup
 UNKNOWN = "not known to the client's dialect"
 _REPEATED = "it repeats the request, and the client's dialect does not"
 _FURTHER = "only the first answer is told"
-_ANSWERS = frozenset({"candidates", "choices"})
+_ANSWERS = ("/candidates/", "/choices/")
 _SILENT: tuple[Any, ...] = (None, "", {}, [])
 _NO_COUNT = "the client's dialect has no such count"
-
-
-def told(raw: bytes, where: str) -> list[tuple[str, Any]]:
-    """Return the leaves of a value that say something, by pointer."""
-    return [leaf for leaf in _placed(raw, where).items() if leaf[1] not in _SILENT]
-
-
-def _placed(raw: bytes, where: str) -> dict[str, Any]:
-    try:
-        value = json.decode(raw)
-    except json.Malformed:
-        # Legal JSON that is no Python value.
-        return {where: raw}
-    return json.placed(value, where)
 
 
 def book_usage(usage: Usage, holds: Holds, ledger: Ledger) -> None:
@@ -50,7 +36,7 @@ def book_usage(usage: Usage, holds: Holds, ledger: Ledger) -> None:
     counted = ledger.pointers.get("usage.counted", ())
     gone: list[str] = []
     for field, raw in usage.extras.fields.items():
-        for where, count in _placed(raw, base + field).items():
+        for where, count in json.leaves(raw, base + field).items():
             if count and where in counted:
                 ledger.approximated(where, "counted in with the rest")
             elif count:
@@ -70,12 +56,9 @@ def book_field(field: str, raw: bytes, repeated: frozenset[str], said: AbstractS
 
 def reason_to_drop(field: str, repeated: frozenset[str]) -> str:
     """Tell why a field of a reply has no place at the client."""
-    if field in repeated:
-        return _REPEATED
-    _, member, *below = field.split("/", 3)
-    if below and member in _ANSWERS and below[0] != "0" and below[0][:1].isdecimal():
-        return _FURTHER
-    return _REPEATED if "/" + member in repeated else UNKNOWN
+    if field.startswith(_ANSWERS):
+        return UNKNOWN if field.split("/", 3)[2] == "0" else _FURTHER
+    return _REPEATED if repeated and "/" + field.split("/", 2)[1] in repeated else UNKNOWN
 
 
 def part_leaves(part: AnyPart, source: Dialect) -> list[str]:
@@ -101,6 +84,6 @@ def book_source(citation: Citation, place: str, holds: Holds, ledger: Ledger) ->
         words.add(citation.quote)
     if "span" in holds.citation_facts:
         words |= {citation.start, citation.end}
-    for where, value in told(citation.raw, place):
-        if value not in words and not where.endswith("/type"):
+    for where, value in json.leaves(citation.raw, place).items():
+        if value not in _SILENT and value not in words and not where.endswith("/type"):
             ledger.dropped(where, "the client's dialect names a source by address and title")

@@ -21,8 +21,8 @@ T = TypeVar("T")
 _ENCODER = Encoder()
 _ANY: Decoder[Any] = Decoder()
 _RAW: Decoder[Raw] = Decoder(Raw)
-_UNCOUNTED: Decoder[Any] = Decoder(float_hook=str)
-"""Takes a number no float can hold (`1e999`), as its digits."""
+_ANY_NUMBER: Decoder[Any] = Decoder(float_hook=float)
+"""Takes a number no float can hold (`1e999`) for infinity."""
 _OBJECT: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _ARRAY: Decoder[list[Raw]] = Decoder(list[Raw])
 _BLOCK = 4096
@@ -205,26 +205,14 @@ def _place(token: str) -> int:
     return int(token) if len(token) < 10 else sys.maxsize
 
 
-def leaves(raw: bytes | Raw, where: str) -> list[str]:
-    """Return the pointers of all leaves below `where`; an empty container is a leaf."""
-    if first_byte(raw) not in _OPENING:
-        return [where]
-    try:
-        value = _UNCOUNTED.decode(raw)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        # An integer of thousands of digits: legal JSON, and no Python value.
-        return [where]
-    return list(placed(value, where))
-
-
-def placed(value: _Decoded, where: str) -> dict[str, Any]:
-    """Return all leaves of a decoded value by pointer, in order; an empty container is a leaf."""
+def leaves(raw: bytes | Raw, where: str) -> dict[str, Any]:
+    """Return the values of all leaves below `where` by pointer, in order; an empty container is a leaf."""
     found: dict[str, Any] = {}
     try:
-        _add_leaves(value, where, found)
-    except RecursionError:
-        # Nested deeper than Python goes: told as one.
-        return {where: value}
+        _add_leaves(_ANY_NUMBER.decode(raw), where, found)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        # An integer of thousands of digits, or a nest deeper than Python goes: legal JSON, and told as one.
+        return {where: raw}
     return found
 
 
