@@ -185,7 +185,8 @@ class ReplyFitter:
                 return self._call_started(part, signature)
             case _:
                 pass
-        report_order(part, self._calls, self._holds, self._ledger)
+        if self._calls:
+            report_order(part, self._holds, self._ledger)
         opened = self._open(part)
         opened.fields = fields
         events: list[Event] = [PartStarted(self._index(opened), part)]

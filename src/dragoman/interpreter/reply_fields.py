@@ -34,14 +34,13 @@ def book_usage(usage: Usage, holds: Holds, ledger: Ledger) -> None:
         return
     base = ledger.place("usage")
     counted = ledger.pointers.get("usage.counted", ())
-    gone: list[str] = []
     for field, raw in usage.extras.fields.items():
-        for where, count in json.leaves(raw, base + field).items():
-            if count and where in counted:
-                ledger.approximated(where, "counted in with the rest")
-            elif count:
-                gone.append(where)
-    ledger.leaves_dropped(gone, _NO_COUNT)
+        where = base + field
+        gone = [place for place, count in json.leaves(raw, where).items() if count]
+        if where not in counted:
+            ledger.leaves_dropped(gone, _NO_COUNT)
+        elif gone:
+            ledger.approximated(where, "counted in with the rest")
 
 
 def book_field(field: str, raw: bytes, repeated: frozenset[str], said: AbstractSet[str], ledger: Ledger) -> None:

@@ -74,9 +74,9 @@ def drop_signature(signature: Signature, part: AnyPart, ledger: Ledger, *, redac
     ledger.field_dropped("part.redacted" if redacted else "part.signature", why, part)
 
 
-def report_order(part: AnyPart, calls: int, holds: Holds, ledger: Ledger) -> None:
-    """Report that the client's dialect puts a part before the calls it came after."""
-    if calls and not holds.order:
+def report_order(part: AnyPart, holds: Holds, ledger: Ledger) -> None:
+    """Report a part that came after a call, where the client's dialect puts it before."""
+    if not holds.order:
         ledger.approximated(part.where, "the client's dialect cannot say that it came after a call")
 
 
@@ -102,16 +102,17 @@ def adapt_finish(  # noqa: PLR0913  what decides it, by name
     if reason == "paused" and reason not in holds.finishes:
         ledger.field_approximated("finish.reason", "the model paused; told as a reply cut by length")
         reason = "length"
-    elif _says_more(finish.raw, source) and json.encode(finish.raw) not in blocked:
+    elif (
+        finish.raw
+        and source is not None
+        and finish.raw not in source.finish_words
+        and json.encode(finish.raw) not in blocked
+    ):
+        # The vendor's word says more than the core's reason.
         ledger.field_approximated("finish.reason", f"{finish.raw!r} is told as {reason!r}")
     if reason not in holds.finishes:
         raise _unsayable_finish(reason, finish.raw)
     return finish if reason == finish.reason else Finish(reason, finish.raw)
-
-
-def _says_more(word: str, source: Dialect | None) -> bool:
-    """Tell whether a vendor's word for the end says more than the core's reason."""
-    return bool(word) and source is not None and word not in source.finish_words
 
 
 def _unsayable_finish(reason: str, raw: str) -> Problem:

@@ -31,7 +31,7 @@ def adapt_reply(response: Response, here: Dialect, there: Dialect, context: Cont
     if not response.id or context.undo.single or not _is_direct(response.parts, there.holds):
         fitter = context.fitter(here, there, ledger, whole=True)
         return collect([fitted for event in replay(response) for fitted in fitter.feed(event)])
-    ids = CallIds(there, response.id, context.salt, ledger)
+    ids: CallIds | None = None
     parts: list[AnyPart] = []
     calls = 0
     for part in response.parts:
@@ -40,10 +40,12 @@ def adapt_reply(response: Response, here: Dialect, there: Dialect, context: Cont
             bare = _without_foreign_fields(part, parts, here, there, ledger)
         if type(bare) is ToolCall:
             calls += 1
+            ids = ids or CallIds(there, response.id, context.salt, ledger)
             call_id = ids.of(bare, calls)
             parts.append(bare if call_id == bare.id else structs.replace(bare, id=call_id))
         else:
-            report_order(bare, calls, there.holds, ledger)
+            if calls:
+                report_order(bare, there.holds, ledger)
             parts.append(bare)
     sequence, blocked = False, b""
     if response.extras is not None:

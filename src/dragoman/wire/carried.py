@@ -6,15 +6,15 @@ from msgspec import Raw, Struct, structs
 
 
 class Carried:
-    """The fields `names` of a shape, by pointer. There are at least two."""
+    """The `Raw` fields of a shape, by pointer, but for those that are `read`. There are at least two."""
 
     __slots__ = ("_absent", "_get", "_pointers")
 
-    def __init__(self, shape: type[Struct], *names: str) -> None:
-        known = {field.name: field for field in structs.fields(shape)}
-        self._pointers = tuple([f"/{known[name].encode_name}" for name in names])
-        self._absent: tuple[Raw, ...] = tuple([known[name].default for name in names])
-        self._get = attrgetter(*names)
+    def __init__(self, shape: type[Struct], *read: str) -> None:
+        fields = [field for field in structs.fields(shape) if field.type is Raw and field.name not in read]
+        self._pointers = tuple([f"/{field.encode_name}" for field in fields])
+        self._absent: tuple[Raw, ...] = tuple([field.default for field in fields])
+        self._get = attrgetter(*[field.name for field in fields])
 
     def of(self, value: Struct, where: str = "") -> dict[str, bytes]:
         """Return those that were sent, each behind its pointer, for a value that stands at `where`."""

@@ -26,8 +26,6 @@ _ANY_NUMBER: Decoder[Any] = Decoder(float_hook=float)
 _OBJECT: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _ARRAY: Decoder[list[Raw]] = Decoder(list[Raw])
 _BLOCK = 4096
-_OPENING = frozenset({b"{", b"["})
-_Decoded = dict[str, Any] | list[Any] | str | float | bool | None
 _CONTAINERS: frozenset[type] = frozenset({dict, list})
 _PATH = re.compile(r" - at `(?:key in )?(\$[^`]*)`$")
 
@@ -207,28 +205,30 @@ def _place(token: str) -> int:
 
 def leaves(raw: bytes | Raw, where: str) -> dict[str, Any]:
     """Return the values of all leaves below `where` by pointer, in order; an empty container is a leaf."""
-    found: dict[str, Any] = {}
     try:
-        _add_leaves(_ANY_NUMBER.decode(raw), where, found)
+        value = _ANY_NUMBER.decode(raw)
+        if not value or type(value) not in _CONTAINERS:
+            return {where: value}
+        found: dict[str, Any] = {}
+        _add_leaves(value, where, found)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         # An integer of thousands of digits, or a nest deeper than Python goes: legal JSON, and told as one.
         return {where: raw}
     return found
 
 
-def _add_leaves(value: _Decoded, where: str, found: dict[str, Any]) -> None:
-    if not value or type(value) not in _CONTAINERS:
-        found[where] = value
-    elif type(value) is dict:
-        for name, member in value.items():
-            token = pointers.escape(name) if "/" in name or "~" in name else name
-            if type(member) in _CONTAINERS:
-                _add_leaves(member, f"{where}/{token}", found)
+def _add_leaves(container: dict[str, Any] | list[Any], where: str, found: dict[str, Any]) -> None:
+    if type(container) is dict:
+        for name, member in container.items():
+            below = f"{where}/{pointers.escape(name) if '/' in name or '~' in name else name}"
+            if member and type(member) in _CONTAINERS:
+                _add_leaves(member, below, found)
             else:
-                found[f"{where}/{token}"] = member
-    elif type(value) is list:
-        for index, member in enumerate(value):
-            if type(member) in _CONTAINERS:
-                _add_leaves(member, f"{where}/{index}", found)
+                found[below] = member
+    else:
+        for index, member in enumerate(container):
+            below = f"{where}/{index}"
+            if member and type(member) in _CONTAINERS:
+                _add_leaves(member, below, found)
             else:
-                found[f"{where}/{index}"] = member
+                found[below] = member

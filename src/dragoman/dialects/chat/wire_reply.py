@@ -190,45 +190,12 @@ class More(Wire):
 
 
 MORE: Decoder[More] = Decoder(More)
-REPLY_CARRIED = Carried(
-    Reply,
-    "system_fingerprint",
-    "service_tier",
-    "provider",
-    "timings",
-    "prompt_filter_results",
-    "prompt_logprobs",
-    "prompt_token_ids",
-    "kv_transfer_params",
-    "x_groq",
-    "usage_breakdown",
-    "generation_id",
-)
-CHOICE_CARRIED = Carried(
-    ReplyChoice, "logprobs", "stop_reason", "native_finish_reason", "content_filter_results", "token_ids"
-)
-MESSAGE_CARRIED = Carried(ReplyMessage, "audio", "reasoning_details", "provider_metadata")
-USAGE_CARRIED = Carried(
-    Usage,
-    "cost",
-    "cost_details",
-    "is_byok",
-    "market_cost",
-    "service_tier",
-    "queue_time",
-    "prompt_time",
-    "completion_time",
-    "total_time",
-    "prompt_cache_hit_tokens",
-    "prompt_cache_miss_tokens",
-    "num_sources_used",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-)
-PROMPT_CARRIED = Carried(PromptDetails, "audio_tokens", "text_tokens", "image_tokens", "video_tokens")
-COMPLETION_CARRIED = Carried(
-    CompletionDetails, "audio_tokens", "accepted_prediction_tokens", "rejected_prediction_tokens", "image_tokens"
-)
+REPLY_CARRIED = Carried(Reply, "usage", "error")
+CHOICE_CARRIED = Carried(ReplyChoice)
+MESSAGE_CARRIED = Carried(ReplyMessage)
+USAGE_CARRIED = Carried(Usage)
+PROMPT_CARRIED = Carried(PromptDetails)
+COMPLETION_CARRIED = Carried(CompletionDetails)
 REPLY: Shape[Reply] = Shape(Reply)
 USAGE: Shape[Usage] = Shape(Usage)
 CHUNK: Shape[Chunk] = Shape(Chunk)

@@ -81,12 +81,14 @@ def write_finish(finish: Finish) -> str:
 def read_usage(raw: bytes) -> Usage:
     """Return what was used; raise `Malformed` if it is not usage."""
     wire, unread = USAGE.read(raw)
-    return usage_of(wire, unread.rest() if unread else {})
+    return usage_of(wire, unread.rest() if unread else None)
 
 
-def usage_of(wire: UsageMetadata, fields: dict[str, bytes]) -> Usage:
-    """Return what was used; `fields` are the members that nobody knows."""
-    fields.update(USAGE_CARRIED.of(wire))
+def usage_of(wire: UsageMetadata, unread: dict[str, bytes] | None = None) -> Usage:
+    """Return what was used; `unread` are the members that nobody knows."""
+    fields = USAGE_CARRIED.of(wire)
+    if unread:
+        fields = {**unread, **fields}
     prompt, tool_use = wire.prompt_token_count, wire.tool_use_prompt_token_count
     candidates, thoughts = wire.candidates_token_count, wire.thoughts_token_count
     if tool_use is not None:

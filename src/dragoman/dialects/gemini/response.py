@@ -71,14 +71,15 @@ def _read_directly(body: bytes) -> Response | None:
     parts = _read_parts(candidate.content)
     if parts is None:
         return None
-    fields = REPLY_CARRIED.of(reply)
-    fields.update(CANDIDATE_CARRIED.of(candidate, "/candidates/0"))
+    fields = CANDIDATE_CARRIED.of(candidate, "/candidates/0")
+    if reply.create_time or reply.turn_token:
+        fields.update(REPLY_CARRIED.of(reply))
     return Response(
         id=reply.response_id or "",
         model=reply.model_version or "",
         parts=tuple(parts),
         finish=read_finish(candidate.finish_reason, called=ToolCall in map(type, parts)),
-        usage=None if reply.usage_metadata is None else usage_of(reply.usage_metadata, {}),
+        usage=None if reply.usage_metadata is None else usage_of(reply.usage_metadata),
         extras=Extras(NAME, fields) if fields else None,
     )
 

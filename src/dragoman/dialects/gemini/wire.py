@@ -305,17 +305,9 @@ class PartialArg(Camel):
     will_continue: bool | None = None
 
 
-REPLY_CARRIED = Carried(WholeResponse, "create_time", "turn_token")
-CANDIDATE_CARRIED = Carried(Candidate, "avg_logprobs", "safety_ratings", "finish_message", "url_context_metadata")
-USAGE_CARRIED = Carried(
-    UsageMetadata,
-    "prompt_tokens_details",
-    "candidates_tokens_details",
-    "cache_tokens_details",
-    "tool_use_prompt_tokens_details",
-    "traffic_type",
-    "service_tier",
-)
+REPLY_CARRIED = Carried(WholeResponse, "prompt_feedback", "response", "trace_id", "error")
+CANDIDATE_CARRIED = Carried(Candidate, "grounding_metadata", "citation_metadata")
+USAGE_CARRIED = Carried(UsageMetadata)
 REQUEST: Shape[GenerateContentRequest] = Shape(GenerateContentRequest, snake=True)
 REPLY: Shape[GenerateContentResponse] = Shape(GenerateContentResponse, snake=True)
 USAGE: Shape[UsageMetadata] = Shape(UsageMetadata, snake=True)
