@@ -9,7 +9,7 @@ from msgspec import structs
 from dragoman.core.parts import AnyPart, Reasoning, Text, ToolCall
 from dragoman.core.response import Response
 from dragoman.core.stream import collect, replay
-from dragoman.dialects.record import Dialect, Holds
+from dragoman.dialects.record import Dialect
 from dragoman.interpreter.carry import carried_item, sealed
 from dragoman.interpreter.context import Context
 from dragoman.interpreter.ledger import Ledger
@@ -28,25 +28,11 @@ from dragoman.wire import json
 
 def adapt_reply(response: Response, here: Dialect, there: Dialect, context: Context, ledger: Ledger) -> Response:
     """Return a reply as the client's dialect can say it; raise the `Problem` of one that it cannot."""
-    if not response.id or context.undo.single or not _is_direct(response.parts, there.holds):
+    parts = _adapt_parts(response, here, there, context, ledger)
+    if parts is None:
+        # What was reported of it so far is reported again, and counts once.
         fitter = context.fitter(here, there, ledger, whole=True)
         return collect([fitted for event in replay(response) for fitted in fitter.feed(event)])
-    ids: CallIds | None = None
-    parts: list[AnyPart] = []
-    calls = 0
-    for part in response.parts:
-        bare = part
-        if part.extras is not None or part.signature is not None or type(part) is Reasoning:
-            bare = _without_foreign_fields(part, parts, here, there, ledger)
-        if type(bare) is ToolCall:
-            calls += 1
-            ids = ids or CallIds(there, response.id, context.salt, ledger)
-            call_id = ids.of(bare, calls)
-            parts.append(bare if call_id == bare.id else structs.replace(bare, id=call_id))
-        else:
-            if calls:
-                report_order(bare, there.holds, ledger)
-            parts.append(bare)
     sequence, blocked = False, b""
     if response.extras is not None:
         sequence, blocked = _report_fields(response.extras.fields, here, ledger)
@@ -64,23 +50,38 @@ def adapt_reply(response: Response, here: Dialect, there: Dialect, context: Cont
     )
 
 
-def _is_direct(parts: tuple[AnyPart, ...], holds: Holds) -> bool:
-    """Tell whether every part stays and keeps its form."""
-    for part in parts:
-        if type(part) is ToolCall:
-            if part.form == "text" and not holds.custom_calls:
-                return False
+def _adapt_parts(
+    response: Response, here: Dialect, there: Dialect, context: Context, ledger: Ledger
+) -> list[AnyPart] | None:
+    """Return the parts of a reply at the client; None if one of them is left out or takes another form."""
+    holds = there.holds
+    if not response.id or context.undo.single or not holds.reasoning:
+        return None
+    adapted: list[AnyPart] = []
+    ids: CallIds | None = None
+    calls = 0
+    for part in response.parts:
+        kind = type(part)
+        if part.extras is None and part.signature is None and kind is not Reasoning:
+            bare = part
+        else:
+            bare = _without_foreign_fields(part, adapted, here, there, ledger)
+        if type(bare) is ToolCall:
             # Of a call that cannot be taken back the arguments must be an object.
-            if holds.object_arguments and not (
-                part.complete and (not part.arguments or json.is_object(part.arguments))
-            ):
-                return False
-        elif type(part) is Text:
-            if part.citations:
-                return False
-        elif type(part) is not Reasoning or not holds.reasoning:
-            return False
-    return True
+            whole = not holds.object_arguments or (bare.complete and json.is_object(bare.arguments or "{}"))
+            if not whole or (bare.form == "text" and not holds.custom_calls):
+                return None
+            calls += 1
+            ids = ids or CallIds(there, response.id, context.salt, ledger)
+            call_id = ids.of(bare, calls)
+            adapted.append(bare if call_id == bare.id else structs.replace(bare, id=call_id))
+        elif kind is Reasoning or (type(bare) is Text and not bare.citations):
+            if calls:
+                report_order(bare, holds, ledger)
+            adapted.append(bare)
+        else:
+            return None
+    return adapted
 
 
 def _without_foreign_fields(

@@ -218,7 +218,7 @@ def leaves(raw: bytes | Raw, where: str) -> dict[str, Any]:
 
 
 def _add_leaves(container: dict[str, Any] | list[Any], where: str, found: dict[str, Any]) -> None:
-    if type(container) is dict:
+    if isinstance(container, dict):
         for name, member in container.items():
             below = f"{where}/{pointers.escape(name) if '/' in name or '~' in name else name}"
             if member and type(member) in _CONTAINERS:

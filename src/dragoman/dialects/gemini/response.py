@@ -88,30 +88,28 @@ def _read_parts(content: Content | None) -> list[AnyPart] | None:
     """Read the parts of an answer; None if a text or a call comes in pieces."""
     given = (content.parts if content is not None else None) or ()
     parts: list[AnyPart] = []
+    before: type[AnyPart] | None = None
     for index, part in enumerate((given,) if isinstance(given, Part) else given):
         where = f"/candidates/0/content/parts/{index}"
-        call, text = part.function_call, part.text
-        signature = Signature(ISSUER, part.thought_signature) if part.thought_signature else None
+        call, text, signed = part.function_call, part.text, part.thought_signature
+        signature = Signature(ISSUER, signed) if signed else None
         if part.function_response is not None or part.inline_data is not None or part.file_data is not None:
-            parts.append(read_part(part, where, None))
+            read = read_part(part, where, None)
         elif call is not None:
             if text is not None or not call.name or call.partial_args or call.will_continue:
                 return None
             arguments = bytes(call.args).decode()
             if not arguments or arguments == "null":
                 arguments = "{}"
-            parts.append(
-                ToolCall(id=call.id or "", name=call.name, arguments=arguments, where=where, signature=signature)
-            )
+            read = ToolCall(id=call.id or "", name=call.name, arguments=arguments, where=where, signature=signature)
+        elif not text or before is (Reasoning if part.thought else Text):
+            return None
+        elif part.thought:
+            read = Reasoning(texts=(text,), where=where, signature=signature)
         else:
-            kind = Reasoning if part.thought else Text
-            if not text or (parts and type(parts[-1]) is kind):
-                return None
-            parts.append(
-                Reasoning(texts=(text,), where=where, signature=signature)
-                if part.thought
-                else Text(text=text, where=where, signature=signature)
-            )
+            read = Text(text=text, where=where, signature=signature)
+        parts.append(read)
+        before = type(read)
     return parts
 
 
