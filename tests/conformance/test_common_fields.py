@@ -16,6 +16,7 @@ from msgspec import structs
 from conformance.recordings import DIALECTS, requests
 from dragoman.core.traits import Traits
 from dragoman.dialects.chat import wire as chat_wire
+from dragoman.dialects.chat import wire_reply
 from dragoman.dialects.gemini import wire as gemini_wire
 from dragoman.dialects.messages import wire as messages_wire
 from dragoman.dialects.record import Call
@@ -194,9 +195,20 @@ def _all_structs(base) -> set[type]:
     return {base}.union(*(_all_structs(struct) for struct in base.__subclasses__()))
 
 
+REPLIES = {
+    *(value for value in vars(wire_reply).values() if isinstance(value, type) and issubclass(value, shape.Wire)),
+    gemini_wire.Candidate,
+    gemini_wire.UsageMetadata,
+    gemini_wire._AnyResponse,
+    gemini_wire.GenerateContentResponse,
+    gemini_wire.WholeResponse,
+}
+"""Structs of replies, whose members are held to every recorded reply."""
+
+
 def test_every_struct_with_carried_members_is_tried_below():
     ours = {struct for struct in _all_structs(shape.Wire) if struct.__module__.startswith("dragoman.")}
-    assert {struct for struct in ours if _carried_members(struct)} == set(HOLDERS)
+    assert {struct for struct in ours if _carried_members(struct)} - REPLIES == set(HOLDERS)
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,18 @@
-"""What a plain reply loses is told without looking it up, and is what looking it up would tell."""
+"""What a reply loses is told without looking it up in its document, and is what looking it up would tell."""
 
 import json
+from typing import Any
 
 import pytest
 from msgspec import structs
 
 import shelf
-from dialects.gemini.recordings import replies
 from dragoman.core.problems import Problem
-from dragoman.dialects.chat import DIALECT as CHAT
-from dragoman.dialects.chat.response import read_any
-from dragoman.dialects.gemini.plain_reply import read_plain
-from dragoman.dialects.record import no_plain_reply
 from dragoman.dialects.registry import DIALECTS
+from dragoman.interpreter.context import Context
 from dragoman.interpreter.response import translate_response
 
-CLIENTS = ("chat", "responses", "messages")
+CONTEXT = Context(now=1)
 REPLY = {
     "candidates": [
         {
@@ -38,45 +35,12 @@ REPLY = {
 }
 
 
-def outcome(body, client):
-    try:
-        rendered = translate_response(body, "gemini", client)
-    except Problem as problem:
-        return problem.kind, problem.message
-    return rendered.body, rendered.losses
-
-
-def assert_told_alike(body, monkeypatch):
-    at_once = [outcome(body, client) for client in CLIENTS]
-    with monkeypatch.context() as patched:
-        patched.setitem(DIALECTS, "gemini", structs.replace(DIALECTS["gemini"], read_plain=no_plain_reply))
-        assert at_once == [outcome(body, client) for client in CLIENTS]
-
-
-def test_every_field_of_a_plain_reply_is_told_where_it_stands(monkeypatch):
-    body = json.dumps(REPLY, ensure_ascii=False).encode()
-    assert read_plain(body) is not None
-    _, losses = outcome(body, "chat")
-    assert "/candidates/0/safetyRatings/0/a~1b~0c/deep/1" in {loss.where for loss in losses}
-    assert_told_alike(body, monkeypatch)
-
-
-@pytest.mark.parametrize("id_of_reply", ["", "r"])
-def test_a_reply_that_is_not_plain_is_looked_up(monkeypatch, id_of_reply):
-    snake = json.loads(json.dumps(REPLY).replace("safetyRatings", "safety_ratings"))
-    body = json.dumps({**snake, "responseId": id_of_reply}).encode()
-    assert read_plain(body) is None
-    assert_told_alike(body, monkeypatch)
-
-
-CHAT_CLIENTS = ("responses", "messages", "gemini")
-
-
-def chat_outcomes(body):
-    told = []
-    for client in CHAT_CLIENTS:
+def outcomes(body: bytes, source: str) -> list[Any]:
+    """What every other client is told of a reply."""
+    told: list[Any] = []
+    for client in DIALECTS:
         try:
-            rendered = translate_response(body, "chat", client)
+            rendered = translate_response(body, source, client, CONTEXT)
         except Problem as problem:
             told.append((problem.kind, problem.message))
         else:
@@ -84,22 +48,70 @@ def chat_outcomes(body):
     return told
 
 
+def looked_up(body: bytes, source: str, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The same, of a reply that does not say that its pointers are exact."""
+    here = DIALECTS[source]
+    with monkeypatch.context() as patched:
+        respelled = structs.replace(
+            here, parse_response=lambda body: structs.replace(here.parse_response(body), spelling="other")
+        )
+        patched.setitem(DIALECTS, source, respelled)
+        return outcomes(body, source)
+
+
+def gemini(*parts: Any, usage: dict[str, Any] | None = None, **candidate: Any) -> bytes:
+    counts = {"promptTokenCount": 8, "candidatesTokenCount": 4, "totalTokenCount": 12, **(usage or {})}
+    said = {"content": {"parts": list(parts), "role": "model"}, "finishReason": "STOP", "index": 0, **candidate}
+    whole = {"candidates": [said], "usageMetadata": counts, "modelVersion": "m", "responseId": "r-1"}
+    return json.dumps(whole, separators=(",", ":")).encode()
+
+
+TEXT = {"text": "hello"}
+CALL = {"functionCall": {"name": "f", "args": {"a": 1}}}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        json.dumps(REPLY, ensure_ascii=False).encode(),
+        gemini(TEXT),
+        gemini(TEXT, usage={"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 8}]}),
+        gemini(TEXT, usage={"promptTokensDetails": [{"modality": "TEXT", "tokenCount": 0}]}),
+        gemini(TEXT, usage={"toolUsePromptTokenCount": 3, "totalTokenCount": 15}),
+        gemini(TEXT, usage={"totalTokenCount": 99}),
+        gemini(TEXT, CALL, CALL, safetyRatings=[{"category": "A", "probability": "LOW"}]),
+        gemini(TEXT, CALL, safetyRatings=[{"category": "A", "blocked": True}]),
+        gemini(TEXT, avgLogprobs=-0.25),
+        gemini(TEXT, finishReason="MAX_TOKENS", finishMessage="too long"),
+        gemini(CALL, TEXT),
+        gemini(TEXT, {**CALL, "thoughtSignature": "c2ln"}),
+        gemini({"functionCall": {"id": "a.b", "name": "f", "args": {}}}),
+        gemini(*[{"functionCall": {"id": "a", "name": "f", "args": {}}}] * 2),
+        gemini({"text": "hm", "thought": True}, TEXT),
+    ],
+)
+def test_every_field_of_a_reply_is_told_where_it_stands(body, monkeypatch):
+    assert outcomes(body, "gemini") == looked_up(body, "gemini", monkeypatch)
+
+
+def test_names_are_escaped_in_pointers():
+    losses = translate_response(json.dumps(REPLY).encode(), "gemini", "chat", CONTEXT).losses
+    assert "/candidates/0/safetyRatings/0/a~1b~0c/deep/1" in {loss.where for loss in losses}
+
+
+@pytest.mark.parametrize("id_of_reply", ["", "r"])
+def test_a_reply_in_snake_case_is_looked_up(id_of_reply):
+    snake = json.loads(json.dumps(REPLY).replace("safetyRatings", "safety_ratings"))
+    body = json.dumps({**snake, "responseId": id_of_reply}).encode()
+    losses = translate_response(body, "gemini", "chat", CONTEXT).losses
+    assert "/candidates/0/safety_ratings/0/category" in {loss.where for loss in losses}
+
+
 @shelf.needs_shelf
-def test_every_recorded_reply_of_chat_is_told_alike_whether_it_is_read_straight_or_not(monkeypatch):
-    straight = {row["id"]: chat_outcomes(json.dumps(row["response"]).encode()) for row in whole_chat_replies()}
-    assert straight
-    monkeypatch.setitem(DIALECTS, "chat", structs.replace(CHAT, read_plain=no_plain_reply, parse_response=read_any))
-    for row in whole_chat_replies():
-        assert chat_outcomes(json.dumps(row["response"]).encode()) == straight[row["id"]], row["id"]
-
-
-def whole_chat_replies():
-    return [row for row in shelf.exchanges("chat") if row["status"] == 200 and isinstance(row.get("response"), dict)]
-
-
-@shelf.needs_shelf
-def test_every_recorded_reply_loses_the_same(monkeypatch):
-    bodies = [body for _, body in replies()]
-    assert bodies
-    for body in bodies:
-        assert_told_alike(body, monkeypatch)
+@pytest.mark.parametrize("source", sorted(DIALECTS))
+def test_every_recorded_reply_loses_the_same(source, monkeypatch):
+    rows = [row for row in shelf.exchanges(source) if row["status"] == 200 and isinstance(row.get("response"), dict)]
+    assert rows
+    for row in rows:
+        body = json.dumps(row["response"]).encode()
+        assert outcomes(body, source) == looked_up(body, source, monkeypatch), row["id"]

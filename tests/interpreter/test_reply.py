@@ -22,7 +22,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Usage
 from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.aliases import digest, minted_call_id
+from dragoman.interpreter.aliases import call_id_stem, digest
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import ReplyFitter
 from interpreter.workbench import booked, exactly
@@ -130,8 +130,8 @@ def test_a_call_without_an_id_gets_one_in_the_clients_style(client, prefix):
     stream = [Started("r", "m"), *part(0, call("")), *part(1, call("")), *part(2, call("", "g"))]
     told, _ = fitted(client, *stream, salt="7")
     ids = [event.part.id for event in told if isinstance(event, PartStarted)]
-    assert ids == [minted_call_id(prefix, "r", "7", count) for count in (1, 2, 3)]
-    assert fitted(client, *stream)[0][1].part.id == minted_call_id(prefix, "r", "", 1)
+    assert ids == [f"{prefix}{call_id_stem('r', '7')}000{count}" for count in (1, 2, 3)]
+    assert fitted(client, *stream)[0][1].part.id == f"{prefix}{call_id_stem('r', '')}0001"
 
 
 @pytest.mark.parametrize(

@@ -1,48 +1,58 @@
-"""A whole reply that is fitted at once becomes what it becomes event by event, and loses what it loses there."""
+"""A whole reply that is adapted directly becomes what it becomes event by event, and loses what it loses there."""
 
 from hypothesis import given
 from hypothesis import strategies as some
 
 import strategies
-from dragoman.core.parts import Signature, Text, ToolCall
+from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response
 from dragoman.core.stream import collect, replay
+from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.context import Context
+from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.reply_whole import WholeFitter
+from dragoman.interpreter.reply_whole import adapt_reply
 
 DIALECTS = ("chat", "responses", "messages", "gemini")
 
 
-def fitter(source, client, *, single=False):
-    here, ledger = dialect_named(source), Ledger(dialect_named(source).reply_pointers)
-    return WholeFitter(dialect_named(client), ledger, whole=True, salt="s", single=single, source=here), ledger
-
-
-def outcome(fit, ledger):
+def outcome(adapt, source):
+    ledger = Ledger(dialect_named(source).reply_pointers)
     try:
-        return fit(), ledger.losses()
+        return adapt(ledger), ledger.losses()
     except Problem as problem:
         return problem.kind, problem.message, ledger.losses()
 
 
-def at_once_and_by_events(response, source, client, *, single=False):
-    one, at_once = fitter(source, client, single=single)
-    other, by_events = fitter(source, client, single=single)
-    return (
-        outcome(lambda: one.fit(response), at_once),
-        outcome(lambda: collect(told for event in replay(response) for told in other.feed(event)), by_events),
+def directly_and_by_events(response, source, client, *, single=False):
+    here, there, context = dialect_named(source), dialect_named(client), Context(undo=Undo(single=single))
+
+    def by_events(ledger):
+        fitter = context.fitter(here, there, ledger, whole=True)
+        return collect(told for event in replay(response) for told in fitter.feed(event))
+
+    return outcome(lambda ledger: adapt_reply(response, here, there, context, ledger), source), outcome(
+        by_events, source
     )
 
 
 @given(strategies.responses(), some.sampled_from(DIALECTS), some.sampled_from(DIALECTS), some.booleans())
-def test_every_generated_reply_is_fitted_alike(response, source, client, single):
-    one, other = at_once_and_by_events(response, source, client, single=single)
+def test_every_generated_reply_is_adapted_alike(response, source, client, single):
+    one, other = directly_and_by_events(response, source, client, single=single)
     assert one == other
 
 
-def test_texts_and_calls_are_fitted_alike_for_every_pair():
+def assert_alike(*parts):
+    response = Response(id="r", model="m", parts=parts, finish=Finish("tool_calls", "STOP"))
+    for source in DIALECTS:
+        for client in DIALECTS:
+            one, other = directly_and_by_events(response, source, client)
+            assert one == other
+
+
+def test_texts_and_calls_are_adapted_alike_for_every_pair():
     signed = Signature("google", "c2ln")
     calls = (
         ToolCall(id="", name="f", arguments='{"a":1}', where="/c/1"),
@@ -50,9 +60,17 @@ def test_texts_and_calls_are_fitted_alike_for_every_pair():
         ToolCall(id="same", name="g", arguments="[1]", where="/c/3", namespace="n"),
     )
     for count in range(len(calls) + 1):
-        parts = (Text(text="before", where="/t/0"), *calls[:count], Text(text="behind", where="/t/9"))
-        response = Response(id="r", model="m", parts=parts, finish=Finish("tool_calls", "STOP"))
-        for source in DIALECTS:
-            for client in DIALECTS:
-                one, other = at_once_and_by_events(response, source, client)
-                assert one == other
+        assert_alike(Text(text="before", where="/t/0"), *calls[:count], Text(text="behind", where="/t/9"))
+
+
+def test_reasoning_signatures_and_fields_are_adapted_alike_for_every_pair():
+    fields = Extras("responses", {"/id": b'"rs_1"', "/odd": b"[1]"})
+    for issuer in ("google", "openai", "anthropic", "other"):
+        signed = Signature(issuer, "c2ln", "rs_1")
+        for signature in (None, signed):
+            for redacted in (False, True):
+                texts = () if redacted else ("hm",)
+                thought = Reasoning(texts=texts, redacted=redacted, where="/t/0", signature=signature, extras=fields)
+                text = Text(text="so", where="/t/1", signature=signature, extras=fields)
+                call = ToolCall(id="c", name="f", arguments="{}", where="/t/2", signature=signature, extras=fields)
+                assert_alike(thought, text, call)

@@ -5,7 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from dragoman.core.parts import AnyPart
-from dragoman.core.value import Extras
+from dragoman.core.value import Extras, Value
 
 FinishReason = Literal["stop", "length", "tool_calls", "filtered", "refused", "paused", "malformed_call", "other"]
 
@@ -29,8 +29,8 @@ class Usage(Struct, frozen=True, kw_only=True):
     extras: Extras | None = None
 
 
-class Response(Struct, frozen=True, kw_only=True):
-    """A whole reply."""
+class Response(Value, frozen=True, kw_only=True, eq=False):
+    """A whole reply. No `spelling` means that its document has every value exactly where its pointer says."""
 
     id: str
     model: str
@@ -38,4 +38,3 @@ class Response(Struct, frozen=True, kw_only=True):
     finish: Finish
     usage: Usage | None = None
     created: int | None = None
-    extras: Extras | None = None

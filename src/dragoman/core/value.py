@@ -22,7 +22,7 @@ class Extras(Struct, frozen=True):
 
 
 class Value(Struct, frozen=True, kw_only=True, eq=False, gc=False):
-    """Base of messages, parts and tools."""
+    """Base of messages, parts, tools and replies."""
 
     where: str = ""
     """JSON pointer in the document this was read from; empty for a value we made."""

@@ -242,10 +242,6 @@ class Remote(Struct, frozen=True):
     """How the ids of calls begin that are told so."""
 
 
-def no_plain_reply(_body: bytes) -> None:
-    """Read no reply: all are left to `parse_response`."""
-
-
 class Dialect(Struct, frozen=True, kw_only=True):
     """One JSON language."""
 
@@ -268,9 +264,6 @@ class Dialect(Struct, frozen=True, kw_only=True):
     write_tools: Callable[[Tools], list[Any]]
     """Write tools as items of the array in which a request has them."""
     parse_response: Callable[[bytes], Response]
-    read_plain: Callable[[bytes], Response | None] = no_plain_reply
-    """Read a whole reply of nothing but texts, thoughts and whole calls, bare but for their signatures, in which every
-    field stands byte for byte where its pointer says; None for any other."""
     build_response: Callable[[Response, Request | None], bytes]
     decoder: Callable[[], Decoder]
     encoder: Callable[[Request | None], Encoder]

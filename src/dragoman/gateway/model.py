@@ -225,7 +225,7 @@ class _Reply:
 
     async def whole(self, incoming: Incoming) -> AsyncIterator[Event]:
         body = await incoming.read()
-        response = self._dialect.read_plain(body) or self._dialect.parse_response(body)
+        response = self._dialect.parse_response(body)
         for event in self._told(replay(response)):
             yield event
 

@@ -6,12 +6,10 @@ from dragoman.core.losses import Loss
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.record import Record
 from dragoman.wire.json import Malformed, encode
-from dragoman.wire.memory import Memory
 from dragoman.wire.splice import spliced
 
 _LONGEST = 1024
 """Clients and proxies bear headers of some kilobytes in all."""
-_LISTED: Memory[str] = Memory()
 
 
 def headers_of(record: Record, kind: Mapping[str, str]) -> dict[str, str]:
@@ -23,10 +21,7 @@ def headers_of(record: Record, kind: Mapping[str, str]) -> dict[str, str]:
     if record.upstream:
         headers["x-dragoman-upstream"] = record.upstream
     if record.losses or record.reply_losses:
-        asked, replied = record.losses, record.reply_losses
-        # What is lost of one frame, and of one shape of reply, is the same object every time.
-        known = _LISTED.get(asked, replied)
-        headers["x-dragoman-losses"] = known or _LISTED.keep(listed((*asked, *replied)), asked, replied)
+        headers["x-dragoman-losses"] = listed(record.all_losses)
     return headers
 
 
@@ -51,21 +46,13 @@ def signed_event(events: bytes, record: Record) -> bytes:
 
 
 def listed(losses: Sequence[Loss]) -> str:
-    """Return how many losses there are, then as many of them as fit on the line."""
+    """Return how many losses there are, then as many of them as fit on the line, in letters that a header may hold."""
     line = str(len(losses))
     for loss in losses:
-        item = _item(loss)
+        item = f"; {loss.kind} {loss.where}: {loss.what}"
         if len(line) + len(item) > _LONGEST:
-            return line
+            break
         line += item
-    return line
-
-
-def _item(loss: Loss) -> str:
-    """Say a loss in letters that a header may hold."""
-    item = f"; {loss.kind} {loss.where}: {loss.what}"
-    return item if item.isascii() and item.isprintable() else "".join(map(_in_header, item))
-
-
-def _in_header(letter: str) -> str:
-    return letter if " " <= letter <= "~" else "?"
+    if line.isascii() and line.isprintable():
+        return line
+    return "".join([letter if " " <= letter <= "~" else "?" for letter in line])

@@ -56,11 +56,6 @@ def minted_id(prefix: str, *seed: object) -> str:
     return prefix + blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
-def minted_call_id(prefix: str, reply_id: str, salt: str, number: int) -> str:
-    """Make an id for the call of that number in a reply: all of one reply have the same stem."""
-    return f"{prefix}{_stem(reply_id, salt)}{number:04x}"
-
-
-@lru_cache(maxsize=256)
-def _stem(reply_id: str, salt: str) -> str:
-    return minted_id("", reply_id, salt)[:20]
+def call_id_stem(reply_id: str, salt: str) -> str:
+    """Return what the ids of all calls of one reply begin with that came without one."""
+    return blake2b(f"{reply_id}\x00{salt}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()[:20]

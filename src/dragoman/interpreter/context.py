@@ -1,7 +1,5 @@
 """What a reply is an answer to, and what is needed to tell it."""
 
-from typing import TypeVar
-
 from msgspec import Struct, structs
 
 from dragoman.core.request import Request
@@ -9,12 +7,9 @@ from dragoman.dialects.record import Dialect
 from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import ReplyFitter
-from dragoman.interpreter.reply_whole import WholeFitter
 from dragoman.interpreter.text_calls.hearing import Hearing
 from dragoman.interpreter.text_calls.translation import ENVELOPES
 from dragoman.interpreter.translation import NO_UNDO
-
-F = TypeVar("F", bound=ReplyFitter)
 
 
 class Context(Struct, frozen=True):
@@ -36,16 +31,9 @@ class Context(Struct, frozen=True):
         """Tell whether a reply in the client's own dialect can pass as it is."""
         return self.undo is NO_UNDO and not self.form
 
-    def fitter(self, kind: type[F], here: Dialect, there: Dialect, ledger: Ledger) -> F:
-        """Return what fits a reply of `here` to a client of `there`."""
-        return kind(
-            there,
-            ledger,
-            whole=kind is WholeFitter,
-            salt=self.salt,
-            single=self.undo.single,
-            source=here,
-        )
+    def fitter(self, here: Dialect, there: Dialect, ledger: Ledger, *, whole: bool = False) -> ReplyFitter:
+        """Return what adapts the events of a reply of `here` to a client of `there`."""
+        return ReplyFitter(there, ledger, whole=whole, salt=self.salt, single=self.undo.single, source=here)
 
     def hearing(self, there: Dialect, ledger: Ledger) -> Hearing | None:
         """Return what hears calls in the text of a model that has no others."""

@@ -4,8 +4,7 @@ Losses are booked by place (a value's `where`) or by core field; pointers into t
 the ledger is read, so a translation without losses pays nothing. Whatever is dropped whole is told leaf by leaf.
 """
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -16,15 +15,6 @@ from dragoman.wire import json
 from dragoman.wire.lookup import Document
 
 _ROOT = ("",)
-
-
-_SMALL = 1024
-
-
-@lru_cache(maxsize=512)
-def _leaves_of(raw: bytes, where: str) -> tuple[str, ...]:
-    """Remember the leaves of small values: what vendors say beside each reply is mostly the same."""
-    return tuple(json.leaves(raw, where))
 
 
 class _Entry(Struct, frozen=True, gc=False):
@@ -57,10 +47,12 @@ class Ledger:
         self.once = once
         """What is told once for a whole document, and was."""
         self._entries: dict[_Entry, None] = {}
+        self._leaves: dict[str, str] = {}
+        """Leaves that are gone, each behind its exact pointer, and why."""
         self._before: tuple[Loss, ...] = ()
 
     def __len__(self) -> int:
-        return len(self._entries) + len(self._before)
+        return len(self._entries) + len(self._leaves) + len(self._before)
 
     def go_on(self, once: frozenset[str], losses: tuple[Loss, ...]) -> None:
         """Take over what was booked of a beginning of the document."""
@@ -73,10 +65,12 @@ class Ledger:
 
     def entries(self) -> Entries:
         """Return what was reported so far, with the places it has in the document."""
-        return tuple(
+        leaves = [_Entry((where,), what, dropped=True, below=False) for where, what in self._leaves.items()]
+        placed = [
             _Entry(tuple(self._resolve(entry)), entry.what, entry.dropped, below=False) if entry.below else entry
             for entry in self._entries
-        )
+        ]
+        return (*placed, *leaves)
 
     def add(self, entries: Entries) -> None:
         """Report what another ledger has reported."""
@@ -88,19 +82,13 @@ class Ledger:
 
     def value_dropped(self, where: str, raw: bytes, what: str) -> None:
         """The value `raw` at `where` is gone: told leaf by leaf even where there is no document to look into."""
-        if self._exact:
-            leaves = _leaves_of(raw, where) if len(raw) < _SMALL else tuple(json.leaves(raw, where))
-            self._entries[_Entry(leaves, what, dropped=True, below=False)] = None
-        else:
-            self.dropped(where, what)
+        self.leaves_dropped(json.leaves(raw, where) if self._exact else (where,), what)
 
-    def leaves_dropped(self, places: list[str], what: str) -> None:
+    def leaves_dropped(self, places: Iterable[str], what: str) -> None:
         """What stands at these places is gone, and nothing stands below them."""
-        if self._exact:
-            self._entries[_Entry(tuple(places), what, dropped=True, below=False)] = None
-        else:
-            for place in places:
-                self.dropped(place, what)
+        add = self._leaves.setdefault if self._exact else self.dropped
+        for place in places:
+            add(place, what)
 
     def approximated(self, where: str, what: str) -> None:
         """What stood at `where` is said in another way."""
@@ -148,7 +136,10 @@ class Ledger:
 
     def losses(self) -> tuple[Loss, ...]:
         """Return all losses, each with an exact pointer, in the order of the pointers."""
-        gone: dict[str, str] = {}
+        gone = self._leaves
+        if not self._entries and not self._before:
+            return tuple([Loss(where, gone[where], "dropped") for where in sorted(gone)])
+        gone = gone.copy()
         bent: dict[str, list[str]] = {}
         for entry in self._entries:
             for where in self._resolve(entry) if entry.below else entry.candidates:

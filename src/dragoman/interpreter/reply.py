@@ -1,6 +1,6 @@
 """Fit a reply to the client's dialect: what it cannot hold is left out and booked, never bent.
 
-One path for whole and streamed replies: a whole one that is not plain is replayed through here (`reply_whole`).
+The path of streams, and of whole replies with parts that change or are left out (`reply_whole`).
 """
 
 from msgspec import structs
@@ -20,10 +20,11 @@ from dragoman.core.events import (
     UsageSeen,
 )
 from dragoman.core.parts import AnyPart, Media, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.problems import Problem
 from dragoman.core.response import Finish
 from dragoman.dialects.record import Dialect
-from dragoman.interpreter.aliases import minted_call_id, minted_id, plain_id
-from dragoman.interpreter.carry import UNSIGNED, carried_item, sealed
+from dragoman.interpreter.aliases import minted_id
+from dragoman.interpreter.carry import carried_item, sealed
 from dragoman.interpreter.faults import retold
 from dragoman.interpreter.history import wrap_free_text
 from dragoman.interpreter.ledger import Ledger
@@ -33,17 +34,33 @@ from dragoman.interpreter.reply_fields import (
     book_source,
     book_usage,
     part_leaves,
-    unsayable_finish,
 )
 from dragoman.interpreter.reply_part import ReplyPart
+from dragoman.interpreter.reply_steps import (
+    CallIds,
+    adapt_finish,
+    drop_signature,
+    held_signature,
+    is_carried,
+    report_order,
+    unsigned_mark,
+)
 from dragoman.wire import json
 
-_SIGNED_WORDS: dict[type[AnyPart], str] = {ToolCall: "call", Reasoning: "reasoning", Text: "text", Media: "text"}
 _NO_SOURCE = "the client's dialect cannot name this source"
+_NOTHING: frozenset[str] = frozenset()
 
 
 class ReplyFitter:
     """Events in, events the client can be told out. Parts left out do not count: indexes close up."""
+
+    _reply_id = ""
+    _unnamed: list[Event] | None = None
+    """The events of a reply that has no id yet."""
+    _next = _calls = 0
+    _ids: CallIds | None = None
+    _lost_call = _sequence_field = False
+    _blocked = b""
 
     def __init__(  # noqa: PLR0913  a client, a ledger, and what is known of the reply, by name
         self,
@@ -59,28 +76,19 @@ class ReplyFitter:
         self._source = source
         self._source_issuer = source_issuer or (source.issuer if source is not None else "")
         self._whole = whole
-        self._repeated = source.repeated if source is not None else frozenset[str]()
-        self._finish_words = source.finish_words if source is not None else None
-        self._field_place = (source.field_place if source is not None else None) or str.__add__
         self._client = client
         self._holds = client.holds
         self._ledger = ledger
         self._salt = salt
         self._single = single
-        self._reply_id = ""
-        self._unnamed: list[Event] | None = None
-        """The events of a reply that has no id yet."""
         self._parts: list[ReplyPart] = []
-        self._next = 0
-        self._calls = 0
-        self._call_ids: set[str] = set()
-        self._lost_call = False
-        self._sequence_field = False
-        self._blocked = b""
         self._said: dict[str, set[str]] = {}
         self._whole_calls = client.holds.object_arguments and (whole or not client.holds.partial_calls)
-        self._marks_unsigned = "reasoning" in client.holds.signatures and self._source_issuer != client.issuer
-        self._carries = "call" not in client.holds.signatures and "reasoning" in client.holds.signatures
+
+    def _field_place(self, where: str, field: str) -> str:
+        """Return where a field stands that the part at `where` carries."""
+        place = self._source.field_place if self._source is not None else None
+        return where + field if place is None else place(where, field)
 
     def place_of(self, index: int) -> int | None:
         """Return the client's index of a part whose text passes as it is, None for one that needs more."""
@@ -177,15 +185,12 @@ class ReplyFitter:
                 return self._call_started(part, signature)
             case _:
                 pass
-        self._note_order(part)
+        if self._calls:
+            report_order(part, self._holds, self._ledger)
         opened = self._open(part)
         opened.fields = fields
         events: list[Event] = [PartStarted(self._index(opened), part)]
         return events if signature is None else [*events, *self._signed(opened, signature)]
-
-    def _note_order(self, part: AnyPart) -> None:
-        if self._calls and not self._holds.order:
-            self._ledger.approximated(part.where, "the client's dialect cannot say that it came after a call")
 
     def _without_foreign(self, part: AnyPart) -> tuple[Signature | None, dict[str, bytes], AnyPart]:
         """Take extras and signature off a part; the signature goes its own way, and may take a field of a thought."""
@@ -217,7 +222,9 @@ class ReplyFitter:
         self._calls += 1
         if self._single and self._calls > 1:
             return self._left_out(call, "the client wants one call at a time: only the first is told", signature)
-        call_id = self._call_id(call)
+        if self._ids is None:
+            self._ids = CallIds(self._client, self._reply_id, self._salt, self._ledger)
+        call_id = self._ids.of(call, self._calls)
         form = call.form if self._holds.custom_calls else "json"
         opened = ReplyPart(None, call)
         self._parts.append(opened)
@@ -227,20 +234,6 @@ class ReplyFitter:
             opened.where = call.where or "/"
             opened.kind = Text
         return self._signed(opened, signature) if signature is not None else []
-
-    def _call_id(self, call: ToolCall) -> str:
-        """Return a call's id at the client, unlike all others; book what of its name the client does not hear."""
-        call_id = call.id or minted_call_id(self._client.call_prefix, self._reply_id, self._salt, self._calls)
-        if self._holds.plain_ids:
-            call_id = plain_id(call_id)
-        if call_id in self._call_ids:
-            words = f"another call has the id {call.id!r}: this one gets its own"
-            self._ledger.field_approximated("call.id", words, call)
-            call_id = minted_id(self._client.call_prefix, self._reply_id, self._salt, self._calls, call_id)
-        self._call_ids.add(call_id)
-        if call.namespace and not self._holds.namespaces:
-            self._ledger.field_dropped("call.namespace", "the client's dialect has no namespaces", call)
-        return call_id
 
     def _release(self, opened: ReplyPart) -> list[Event]:
         """Tell the events of a held call, which now takes its place."""
@@ -274,9 +267,10 @@ class ReplyFitter:
                 opened.held = None
                 return []
             return [*self._release(opened), PartEnded(self._index(opened), complete)]
-        if opened.kind is Reasoning and not opened.signed and opened.index is not None and self._marks_unsigned:
-            told = PartSigned(opened.index, sealed(UNSIGNED, "self", self._client.issuer))
-            return [told, PartEnded(opened.index, complete)]
+        if opened.kind is Reasoning and not opened.signed and opened.index is not None:
+            mark = unsigned_mark(self._source_issuer, self._client)
+            if mark is not None:
+                return [PartSigned(opened.index, mark), PartEnded(opened.index, complete)]
         if opened.texts is not None and complete and not json.is_object("".join(opened.texts)):
             # Some hosts say "tool_calls" of a call they cut off; the client must not run what it guesses from it.
             self._lost_call = True
@@ -315,29 +309,24 @@ class ReplyFitter:
 
     def _signed(self, opened: ReplyPart, signature: Signature) -> list[Event]:
         opened.signed = True
-        client = self._client
-        word = _SIGNED_WORDS.get(opened.kind, "")
         if opened.index is None and opened.held is None:
             opened.signature = signature
             return []
         redacted = isinstance(opened.part, Reasoning) and opened.part.redacted
-        native = signature.issuer == client.issuer or (word == "call" and signature.issuer in self._holds.call_issuers)
-        if word in self._holds.signatures and (word != "call" or native or self._holds.any_issuer):
-            told = signature if native else sealed(signature, "redacted" if redacted else "self", client.issuer)
-            opened.item = "" if native else carried_item(signature)
-            event = PartSigned(-1 if opened.held is not None else self._index(opened), told)
-            if opened.held is not None:
-                opened.held.append(event)
-                return []
-            return [event]
-        if word == "call" and self._carries and opened.held is not None:
-            index = self._next
-            self._next += 1
-            carrier = sealed(signature, "call", client.issuer)
-            return [PartStarted(index, Reasoning()), PartSigned(index, carrier), PartEnded(index)]
-        why = f"the client's dialect cannot hold {signature.issuer}'s signature here"
-        self._ledger.field_dropped("part.redacted" if redacted else "part.signature", why, opened.part)
-        return []
+        held = held_signature(signature, opened.kind, self._client, redacted=redacted)
+        if held is not None:
+            opened.item = "" if held is signature else carried_item(signature)
+            if opened.held is None:
+                return [PartSigned(self._index(opened), held)]
+            opened.held.append(PartSigned(-1, held))
+            return []
+        if opened.kind is not ToolCall or opened.held is None or not is_carried(self._holds):
+            drop_signature(signature, opened.part, self._ledger, redacted=redacted)
+            return []
+        index = self._next
+        self._next += 1
+        carrier = sealed(signature, "call", self._client.issuer)
+        return [PartStarted(index, Reasoning()), PartSigned(index, carrier), PartEnded(index)]
 
     def _cited(self, event: PartCited, opened: ReplyPart) -> list[Event]:
         citation = event.citation
@@ -366,30 +355,26 @@ class ReplyFitter:
 
     def _native(self, field: str, raw: bytes) -> None:
         """Leave out what only the source understands."""
-        if field in self._ledger.pointers.get("finish.sequence", ()):
+        pointers = self._ledger.pointers
+        if field in pointers.get("finish.sequence", _NOTHING):
             self._sequence_field = True
         else:
-            if field in self._ledger.pointers.get("finish.blocked", ()):
+            if field in pointers.get("finish.blocked", _NOTHING):
                 self._blocked = raw
-            book_field(field, raw, self._repeated, self._said.get(field, frozenset()), self._ledger)
+            repeated = self._source.repeated if self._source is not None else _NOTHING
+            book_field(field, raw, repeated, self._said.get(field, _NOTHING), self._ledger)
 
     def _finished(self, finish: Finish) -> Finished | Failed:
-        reason = finish.reason
-        heard = finish.sequence is not None and self._holds.stop_sequence
-        if not heard and (finish.sequence is not None or self._sequence_field):
-            self._ledger.field_dropped("finish.sequence", "the client's dialect cannot say what ended the reply")
-        if self._lost_call and reason == "tool_calls":
-            reason = "malformed_call"
-        if reason == "paused" and reason not in self._holds.finishes:
-            self._ledger.field_approximated("finish.reason", "the model paused; told as a reply cut by length")
-            reason = "length"
-        elif self._is_telling(finish.raw):
-            self._ledger.field_approximated("finish.reason", f"{finish.raw!r} is told as {reason!r}")
-        if reason not in self._holds.finishes:
-            return Failed(unsayable_finish(reason, finish.raw))
-        return Finished(finish) if reason == finish.reason else Finished(Finish(reason, finish.raw))
-
-    def _is_telling(self, word: str) -> bool:
-        """Tell whether a word for the end says more than its reason, and stands where ends are told."""
-        known = not word or self._finish_words is None or word in self._finish_words
-        return not known and json.encode(word) not in self._blocked
+        try:
+            adapted = adapt_finish(
+                finish,
+                self._source,
+                self._client,
+                self._ledger,
+                lost_call=self._lost_call,
+                sequence=self._sequence_field,
+                blocked=self._blocked,
+            )
+        except Problem as problem:
+            return Failed(problem)
+        return Finished(adapted)

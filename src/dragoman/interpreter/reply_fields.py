@@ -5,9 +5,7 @@ count of zero, an empty text or container) is no loss, and neither is one that s
 document (`object`, `type`, `role`), the number of a choice, a call or an event, the time the reply was made.
 """
 
-import re
 from collections.abc import Set as AbstractSet
-from functools import lru_cache
 from typing import Any
 
 from msgspec import structs
@@ -23,22 +21,9 @@ from dragoman.wire.lookup import lookup
 UNKNOWN = "not known to the client's dialect"
 _REPEATED = "it repeats the request, and the client's dialect does not"
 _FURTHER = "only the first answer is told"
-_FURTHER_ANSWER = re.compile(r"/(?:candidates|choices)/[1-9]")
+_ANSWERS = ("/candidates/", "/choices/")
 _SILENT: tuple[Any, ...] = (None, "", {}, [])
 _NO_COUNT = "the client's dialect has no such count"
-
-
-def told(raw: bytes, where: str) -> list[tuple[str, Any]]:
-    """Return the leaves of a value that say something, by pointer."""
-    return [leaf for leaf in _placed(raw, where) if leaf[1] not in _SILENT]
-
-
-def _placed(raw: bytes, where: str) -> list[tuple[str, Any]]:
-    try:
-        return json.placed(json.decode(raw), where)
-    except json.Malformed:
-        # Legal JSON that is no Python value.
-        return [(where, raw)]
 
 
 def book_usage(usage: Usage, holds: Holds, ledger: Ledger) -> None:
@@ -50,14 +35,12 @@ def book_usage(usage: Usage, holds: Holds, ledger: Ledger) -> None:
     base = ledger.place("usage")
     counted = ledger.pointers.get("usage.counted", ())
     for field, raw in usage.extras.fields.items():
-        gone: list[str] = []
-        for where, count in _placed(raw, base + field):
-            if count and where in counted:
-                ledger.approximated(where, "counted in with the rest")
-            elif count:
-                gone.append(where)
-        if gone:
+        where = base + field
+        gone = [place for place, count in json.leaves(raw, where).items() if count]
+        if where not in counted:
             ledger.leaves_dropped(gone, _NO_COUNT)
+        elif gone:
+            ledger.approximated(where, "counted in with the rest")
 
 
 def book_field(field: str, raw: bytes, repeated: frozenset[str], said: AbstractSet[str], ledger: Ledger) -> None:
@@ -67,15 +50,14 @@ def book_field(field: str, raw: bytes, repeated: frozenset[str], said: AbstractS
             if where not in said:
                 ledger.dropped(where, UNKNOWN)
         return
-    ledger.value_dropped(field, raw, _why(field, repeated))
+    ledger.value_dropped(field, raw, reason_to_drop(field, repeated))
 
 
-@lru_cache(maxsize=1024)
-def _why(field: str, repeated: frozenset[str]) -> str:
+def reason_to_drop(field: str, repeated: frozenset[str]) -> str:
     """Tell why a field of a reply has no place at the client."""
-    if _FURTHER_ANSWER.match(field):
-        return _FURTHER
-    return _REPEATED if "/" + field.split("/", 2)[1] in repeated else UNKNOWN
+    if field.startswith(_ANSWERS):
+        return UNKNOWN if field.split("/", 3)[2] == "0" else _FURTHER
+    return _REPEATED if repeated and "/" + field.split("/", 2)[1] in repeated else UNKNOWN
 
 
 def part_leaves(part: AnyPart, source: Dialect) -> list[str]:
@@ -101,16 +83,6 @@ def book_source(citation: Citation, place: str, holds: Holds, ledger: Ledger) ->
         words.add(citation.quote)
     if "span" in holds.citation_facts:
         words |= {citation.start, citation.end}
-    for where, value in told(citation.raw, place):
-        if value not in words and not where.endswith("/type"):
+    for where, value in json.leaves(citation.raw, place).items():
+        if value not in _SILENT and value not in words and not where.endswith("/type"):
             ledger.dropped(where, "the client's dialect names a source by address and title")
-
-
-def unsayable_finish(reason: str, raw: str) -> Problem:
-    """Return the error that stands for an end the client's dialect has no word for."""
-    word = raw or reason
-    if reason == "malformed_call":
-        return Problem(
-            "malformed_reply", f"the model made a malformed tool call ({word})", code="malformed_function_call"
-        )
-    return Problem("malformed_reply", f"the model stopped for an unknown reason ({word})", code="unknown_finish")

@@ -15,7 +15,6 @@ from dragoman.core.events import Event, PartDelta, PartEnded, PartSigned, PartSt
 from dragoman.core.parts import AnyPart, Reasoning, Signature, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.response import Response
-from dragoman.core.stream import replay
 from dragoman.interpreter.carry import opened
 from dragoman.wire import json
 
@@ -132,26 +131,29 @@ class CallWatch:
                     part, texts = self._open[index]
                     self._open[index] = (structs.replace(part, signature=signature), texts)
                 case PartEnded(index) if index in self._open:
-                    self._ended(*self._open.pop(index))
+                    part, texts = self._open.pop(index)
+                    self.end(part, "".join(texts))
                 case _:
                     pass
 
-    def _ended(self, part: AnyPart, texts: list[str]) -> None:
+    def end(self, part: AnyPart, arguments: str) -> None:
+        """Note a part that is over, a call with all its arguments."""
         if isinstance(part, ToolCall):
             signature = part.signature or self._carried
             self._carried = None
             # What an unsigned call says is nobody's question.
-            digest = digest_of(part.name, "".join(texts)) if signature is not None else ""
+            digest = digest_of(part.name, arguments) if signature is not None else ""
             self._calls.append(SignedCall(part.id, digest, signature))
-        elif part.signature is not None:
+        elif isinstance(part, Reasoning) and part.signature is not None:
             found = opened(part.signature)
             self._carried = found[0] if found is not None and found[1] == "call" else None
 
 
 def calls_in(response: Response) -> list[SignedCall]:
     """Return the calls of a whole reply, each with its signature if it has one."""
-    if any(part.signature is not None for part in response.parts):
-        watch = CallWatch()
-        watch.note(replay(response))
-        return watch.take()
-    return [SignedCall(part.id, "", None) for part in response.parts if isinstance(part, ToolCall)]
+    if all(part.signature is None for part in response.parts):
+        return [SignedCall(part.id, "", None) for part in response.parts if isinstance(part, ToolCall)]
+    watch = CallWatch()
+    for part in response.parts:
+        watch.end(part, part.arguments if isinstance(part, ToolCall) else "")
+    return watch.take()

@@ -44,7 +44,7 @@ class Restorer:
 
     def whole(self, part: AnyPart) -> AnyPart:
         """Return a whole part in the caller's terms."""
-        if type(part) is not ToolCall or self.idle:
+        if type(part) is not ToolCall:
             return part
         undo = self._undo
         named = self._named(part) if undo.names or undo.custom else part
@@ -66,6 +66,13 @@ class Restorer:
             for step in reversed(steps):
                 arguments = restore(arguments, step)
         return _free_text(arguments) if call.name in self._undo.custom else arguments
+
+
+def restored(parts: tuple[AnyPart, ...], undo: Undo) -> tuple[AnyPart, ...]:
+    """Return the parts of a whole reply in the caller's terms."""
+    if not (undo.names or undo.custom or undo.arguments):
+        return parts
+    return tuple(map(Restorer(undo).whole, parts))
 
 
 def _full_name(call: ToolCall) -> str:

@@ -21,13 +21,11 @@ T = TypeVar("T")
 _ENCODER = Encoder()
 _ANY: Decoder[Any] = Decoder()
 _RAW: Decoder[Raw] = Decoder(Raw)
-_UNCOUNTED: Decoder[Any] = Decoder(float_hook=str)
-"""Takes a number no float can hold (`1e999`), as its digits."""
+_ANY_NUMBER: Decoder[Any] = Decoder(float_hook=float)
+"""Takes a number no float can hold (`1e999`) for infinity."""
 _OBJECT: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _ARRAY: Decoder[list[Raw]] = Decoder(list[Raw])
 _BLOCK = 4096
-_OPENING = frozenset({b"{", b"["})
-_Decoded = dict[str, Any] | list[Any] | str | float | bool | None
 _CONTAINERS: frozenset[type] = frozenset({dict, list})
 _PATH = re.compile(r" - at `(?:key in )?(\$[^`]*)`$")
 
@@ -205,39 +203,32 @@ def _place(token: str) -> int:
     return int(token) if len(token) < 10 else sys.maxsize
 
 
-def leaves(raw: bytes | Raw, where: str) -> list[str]:
-    """Return the pointers of all leaves below `where`; an empty container is a leaf."""
-    if first_byte(raw) not in _OPENING:
-        return [where]
+def leaves(raw: bytes | Raw, where: str) -> dict[str, Any]:
+    """Return the values of all leaves below `where` by pointer, in order; an empty container is a leaf."""
     try:
-        value = decode_with(_UNCOUNTED, raw)
-    except Malformed:
-        # An integer of thousands of digits: legal JSON, and no Python value.
-        return [where]
-    return [place for place, _ in placed(value, where)]
-
-
-def placed(value: _Decoded, where: str) -> list[tuple[str, Any]]:
-    """Return all leaves of a decoded value, in order, each behind its pointer; an empty container is a leaf."""
-    found: list[tuple[str, Any]] = []
-    waiting: list[tuple[str, _Decoded]] = [(where, value)]
-    while waiting:
-        where, value = waiting.pop()
-        below: list[tuple[str, Any]] = []
-        flat = True
-        if type(value) is dict:
-            for name, member in value.items():
-                token = pointers.escape(name) if "/" in name or "~" in name else name
-                below.append((f"{where}/{token}", member))
-                flat = flat and type(member) not in _CONTAINERS
-        elif type(value) is list:
-            for index, item in enumerate(value):
-                below.append((f"{where}/{index}", item))
-                flat = flat and type(item) not in _CONTAINERS
-        if not below:
-            found.append((where, value))
-        elif flat:
-            found += below
-        else:
-            waiting += reversed(below)
+        value = _ANY_NUMBER.decode(raw)
+        if not value or type(value) not in _CONTAINERS:
+            return {where: value}
+        found: dict[str, Any] = {}
+        _add_leaves(value, where, found)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        # An integer of thousands of digits, or a nest deeper than Python goes: legal JSON, and told as one.
+        return {where: raw}
     return found
+
+
+def _add_leaves(container: dict[str, Any] | list[Any], where: str, found: dict[str, Any]) -> None:
+    if isinstance(container, dict):
+        for name, member in container.items():
+            below = f"{where}/{pointers.escape(name) if '/' in name or '~' in name else name}"
+            if member and type(member) in _CONTAINERS:
+                _add_leaves(member, below, found)
+            else:
+                found[below] = member
+    else:
+        for index, member in enumerate(container):
+            below = f"{where}/{index}"
+            if member and type(member) in _CONTAINERS:
+                _add_leaves(member, below, found)
+            else:
+                found[below] = member

@@ -37,8 +37,8 @@ _CarriedMembers = tuple[Callable[[Any], Any], Any, tuple[str, ...]]
 _CARRIED: dict[type[Struct], _CarriedMembers] = {}
 
 
-def carried(value: Struct) -> dict[str, bytes] | None:
-    """Return the members of `value` that are only carried, by pointer; None when none was sent."""
+def carried(value: Struct, where: str = "") -> dict[str, bytes] | None:
+    """Return the members of `value`, which stands at `where`, that are only carried; None when none was sent."""
     try:
         get, none, pointers = _CARRIED[type(value)]
     except KeyError:
@@ -47,7 +47,7 @@ def carried(value: Struct) -> dict[str, bytes] | None:
     if found == none:
         return None
     raws = found if len(pointers) > 1 else (found,)
-    return {where: bytes(raw) for where, raw in zip(pointers, raws, strict=True) if raw is not ABSENT}
+    return {where + name: bytes(raw) for name, raw in zip(pointers, raws, strict=True) if raw is not ABSENT}
 
 
 def _find_carried(struct: type[Struct]) -> _CarriedMembers:

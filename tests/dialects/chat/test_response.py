@@ -355,3 +355,41 @@ def test_a_reply_that_is_none_raises_a_problem(body: bytes, kind: str):
     with pytest.raises(Problem) as caught:
         DIALECT.parse_response(body)
     assert caught.value.kind == kind
+
+
+WITH_COUNTS = {
+    "prompt_tokens": 9,
+    "completion_tokens": 4,
+    "total_tokens": 13,
+    "prompt_tokens_details": {"cached_tokens": 3, "audio_tokens": 0},
+    "completion_tokens_details": {"reasoning_tokens": 2, "audio_tokens": None, "accepted_prediction_tokens": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("message", "finish", "fields"),
+    [
+        ({"content": "a", "refusal": None, "annotations": [], "tool_calls": [function("f", "")]}, "tool_calls", {}),
+        ({"content": "", "reasoning_content": "hm", "tool_calls": None, "audio": None}, "stop", {}),
+        ({"content": "a", "reasoning": "hm", "reasoning_details": [{"type": "x"}]}, "length", {}),
+        ({"content": "a"}, "odd", {"usage": WITH_COUNTS, "service_tier": "default", "system_fingerprint": "fp"}),
+        ({"content": "a"}, "stop", {"usage": {**WITH_COUNTS, "total_tokens": 99}, "service_tier": None, "error": None}),
+        ({"content": "a"}, "stop", {"usage": {**WITH_COUNTS, "total_tokens": 15, "cost": 0.5, "queue_time": 1}}),
+        ({}, "stop", {"created": 0, "id": None, "model": None, "usage": None, "provider": "p", "x_groq": {"id": "g"}}),
+    ],
+)
+def test_declared_members_are_read_as_they_are_beside_an_unknown_one(message, finish, fields):
+    known = reply(message, finish, **fields)
+    other = reply(message, finish, **fields, unheard=1)
+    extras = known.extras.fields if known.extras is not None else {}
+    assert other.extras is not None
+    assert other.extras.fields == {**extras, "/unheard": b"1"}
+    assert (known.parts, known.finish, known.usage) == (other.parts, other.finish, other.usage)
+
+
+@pytest.mark.parametrize("member", ["content", "service_tier"])
+def test_a_reply_must_be_text(member):
+    body = {"choices": [{"message": {"content": "content"}, "finish_reason": "stop"}], "service_tier": "service_tier"}
+    broken = json.dumps(body).encode().replace(b'"%b"}' % member.encode(), b'"\xff"}')
+    with pytest.raises(Problem):
+        DIALECT.parse_response(broken)

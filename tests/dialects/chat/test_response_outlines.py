@@ -88,7 +88,7 @@ def test_every_form_of_a_reply_is_read_whole():
     assert (
         outline(parse(FULL))
         == """\
-Response id='r' model='m' finish=Finish(reason='tool_calls', raw='tool_calls') usage=Usage(input=1, output=2) created=5 extras=chat{'/system_fingerprint': '"fp"', '/choices/0/message/audio': '{"id": "a"}', '/choices/0/logprobs': '{"content": []}', '/choices/1': '{"index": 1, "message": {"content": "other"}}'}
+Response extras=chat{'/system_fingerprint': '"fp"', '/choices/0/logprobs': '{"content": []}', '/choices/1': '{"index": 1, "message": {"content": "other"}}', '/choices/0/message/audio': '{"id": "a"}'} id='r' model='m' finish=Finish(reason='tool_calls', raw='tool_calls') usage=Usage(input=1, output=2) created=5
   Reasoning where='/choices/0/message/reasoning_content' spelling='chat reasoning_content' texts=('r1')
   Reasoning where='/choices/0/message/reasoning' spelling='chat reasoning' texts=('r2')
   Text where='/choices/0/message/content' text='text' citations=(Citation(dialect='chat', raw=b'{"type": "url_citation", "url_citation": {"url": "https://e.org", "title": "E", "content": "q", "start_index": 1, "end_index": 2}}', url='https://e.org', title='E', quote='q', start=1, end=2, places=('/choices/0/message/annotations/0')), Citation(dialect='chat', raw=b'{"type": "note"}', places=('/choices/0/message/annotations/1')), Citation(dialect='chat', raw=b'{"type": "url_citation", "url_citation": 7}', places=('/choices/0/message/annotations/2')))
@@ -116,7 +116,7 @@ Response id='r' model='m' finish=Finish(reason='tool_calls', raw='function_call'
     assert (
         outline(parse(BARE))
         == """\
-Response id='' model='' finish=Finish(reason='stop') extras=chat{'/error': '{"code": 1}', '/choices/1/message/annotations': '[{"type": "url_citation", "url_citation": {"url": "https://e.org", "title": "E", "content": "q", "start_index": 1, "end_index": 2}}]', '/choices/0': '{"index": 3}'}
+Response extras=chat{'/error': '{"code": 1}', '/choices/0': '{"index": 3}', '/choices/1/message/annotations': '[{"type": "url_citation", "url_citation": {"url": "https://e.org", "title": "E", "content": "q", "start_index": 1, "end_index": 2}}]'} id='' model='' finish=Finish(reason='stop')
   Reasoning where='/choices/1/message/reasoning' spelling='chat reasoning' texts=('r')
 """
     )

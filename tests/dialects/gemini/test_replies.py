@@ -1,8 +1,10 @@
 import json
 
 import pytest
+from hypothesis import given
 
 import shelf
+import strategies
 from dialects.gemini import recordings
 from dragoman.core.parts import Media, Opaque, Reasoning, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
@@ -11,6 +13,8 @@ from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.stream import checked, collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.gemini import DIALECT
+from dragoman.dialects.gemini.chunks import ChunkReader
+from dragoman.wire.json import Malformed
 
 KNOWN_BROKEN = {
     "gemini/vertexai-sdk-test-data-0060": "no finish reason, which is read as other and written as OTHER",
@@ -264,3 +268,83 @@ def test_an_error_in_place_of_a_reply_is_its_problem():
     with pytest.raises(Problem) as caught:
         DIALECT.parse_response(b'{"error":{"code":503,"message":"m","status":"UNAVAILABLE"}}')
     assert (caught.value.kind, caught.value.status) == ("overloaded", 503)
+
+
+def as_one_chunk(body):
+    reader = ChunkReader()
+    reader.feed(body.strip())
+    reader.conclude()
+    return collect(reader.events)
+
+
+def assert_read_as_a_chunk_is(body):
+    whole, chunk = DIALECT.parse_response(body), as_one_chunk(body)
+    assert whole == chunk
+    assert [part.where for part in whole.parts] == [part.where for part in chunk.parts]
+
+
+@shelf.needs_shelf
+def test_every_recorded_reply_is_read_as_a_stream_of_one_chunk_is():
+    for _, body in recordings.replies():
+        assert_read_as_a_chunk_is(body)
+
+
+@given(strategies.responses("gemini"))
+def test_every_generated_reply_is_read_as_a_stream_of_one_chunk_is(response):
+    try:
+        body = DIALECT.build_response(response, None)
+        as_one_chunk(body)
+    except (Problem, Malformed):
+        return
+    assert_read_as_a_chunk_is(body)
+
+
+CALLED = {"functionCall": {"name": "f", "args": {"a": 1}}}
+
+
+def whole(*parts, **candidate):
+    told = {"content": {"parts": list(parts), "role": "model"}, "finishReason": "STOP", **candidate}
+    return json.dumps({"candidates": [told], "responseId": "r"}).encode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        whole({"text": "a"}, CALLED, {"text": "b"}),
+        whole({"text": "a", "thought": True}, {"text": "b"}, {**CALLED, "thoughtSignature": "c2ln"}),
+        whole({"text": "a", "thoughtSignature": "c2ln"}),
+        whole({"functionCall": {"name": "f", "args": None, "id": "x"}}),
+        whole({"functionCall": {"name": "f"}}, safetyRatings=[{"category": "A"}], finishReason="MAX_TOKENS"),
+        whole(),
+        whole({"text": "a"}, {"text": "b"}),
+        whole({"text": "a"}, {"text": "", "thoughtSignature": "c2ln"}),
+        whole({"text": "a", "thought": True, "thoughtSignature": "c2ln"}, {"text": "b", "thought": True}),
+        whole({"text": "a", "unheard": 1}),
+        whole({"text": "a"}, groundingMetadata={}),
+        whole({"text": "a", **CALLED}),
+        whole({"functionCall": {"name": "", "args": {}}}),
+        whole({"text": "a"}, {"inlineData": {"mimeType": "image/png", "data": "aa"}}, {"text": "b"}),
+        whole({"text": "a", "inlineData": {"mimeType": "image/png", "data": "aa"}}),
+        whole({"functionCall": {"name": "f", "willContinue": True}}, {"functionCall": {"args": {"a": 1}}}),
+        b'{"candidates":[{"content":{"parts":{"text":"a"}},"finish_reason":"STOP"}]}',
+        b'[{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}]}]',
+    ],
+)
+def test_a_whole_reply_is_read_as_a_stream_of_one_chunk_is(body):
+    assert_read_as_a_chunk_is(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        whole({"text": "a"}).replace(b'"a"', b'"\xff"'),
+        whole({"functionCall": {"name": "f", "args": {"a": "x"}}}).replace(b'"x"', b'"\xff"'),
+        whole({"text": "a"}, safetyRatings=[{"category": "x"}]).replace(b'"x"', b'"\xff"'),
+        whole({"text": "a"})[:-1] + b',"usageMetadata":{"promptTokensDetails":["\xff"]}}',
+        b'{"candidates":[]}',
+        b"[]",
+    ],
+)
+def test_what_is_not_text_or_says_nothing_is_no_reply(body):
+    with pytest.raises(Problem):
+        DIALECT.parse_response(body)

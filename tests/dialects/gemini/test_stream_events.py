@@ -264,7 +264,7 @@ def test_a_whole_reply_reads_as_a_stream_of_one_chunk():
     assert (
         outline(DIALECT.parse_response(json.dumps(CHUNKS).encode()))
         == """\
-Response id='r' model='m' finish=Finish(reason='tool_calls', raw='STOP') usage=Usage(input=2, output=3) extras=gemini{'/createTime': '"t"', '/promptFeedback': '{"safetyRatings": []}', '/candidates/0/safetyRatings': '[1]', '/candidates/0/x': '3', '/vendor': '1', '/candidates/0/finishMessage': '"m"', '/candidates/1': '{"content":{"parts":[{"text": "1"},{"text": "2"}],"role":"model"},"index":1,"z":1,"finishReason":"STOP"}'}
+Response spelling='chunk' extras=gemini{'/createTime': '"t"', '/promptFeedback': '{"safetyRatings": []}', '/candidates/0/safetyRatings': '[1]', '/candidates/0/x': '3', '/vendor': '1', '/candidates/0/finishMessage': '"m"', '/candidates/1': '{"content":{"parts":[{"text": "1"},{"text": "2"}],"role":"model"},"index":1,"z":1,"finishReason":"STOP"}'} id='r' model='m' finish=Finish(reason='tool_calls', raw='STOP') usage=Usage(input=2, output=3)
   Reasoning where='/candidates/0/content/parts/0' signature=Signature(issuer='google', value='s') texts=('ab')
   Text where='/candidates/0/content/parts/1' extras=gemini{'/x': '1'} signature=Signature(issuer='google', value='t') text='cde'
   Text where='/candidates/0/content/parts/2' signature=Signature(issuer='google', value='u') text='f'

@@ -58,7 +58,7 @@ def test_a_reply_is_read_whole_and_written_again():
     assert (
         outline(response)
         == """\
-Response id='msg_1' model='m' finish=Finish(reason='tool_calls', raw='tool_use') usage=Usage(input=8, output=2, cached=4, cache_written=3, reasoning=5, extras=messages{'/cache_creation': '{"a": 1}', '/service_tier': '{"a": 1}', '/inference_geo': '{"a": 1}', '/server_tool_use': '{"a": 1}', '/iterations': '{"a": 1}', '/speed': '{"a": 1}', '/output_tokens_details/x': '6', '/new': '{"a": 1}'}) extras=messages{'/stop_details': '{"a": 1}', '/container': '{"a": 1}', '/context_management': '{"a": 1}', '/diagnostics': '{"a": 1}', '/new': '{"a": 1}'}
+Response extras=messages{'/stop_details': '{"a": 1}', '/container': '{"a": 1}', '/context_management': '{"a": 1}', '/diagnostics': '{"a": 1}', '/new': '{"a": 1}'} id='msg_1' model='m' finish=Finish(reason='tool_calls', raw='tool_use') usage=Usage(input=8, output=2, cached=4, cache_written=3, reasoning=5, extras=messages{'/cache_creation': '{"a": 1}', '/service_tier': '{"a": 1}', '/inference_geo': '{"a": 1}', '/server_tool_use': '{"a": 1}', '/iterations': '{"a": 1}', '/speed': '{"a": 1}', '/output_tokens_details/x': '6', '/new': '{"a": 1}'})
   Reasoning where='/content/0' signature=Signature(issuer='anthropic', value='s') texts=('t')
   Text where='/content/1' extras=messages{'/a': '1'} text='x'
   ToolCall where='/content/2' extras=messages{'/caller': '{"type": "direct"}'} id='c' name='f' arguments='{}'

@@ -105,7 +105,7 @@ def test_every_form_of_an_item_is_read_whole():
     assert (
         outline(parse(FULL))
         == """\
-Response id='resp_1' model='m' finish=Finish(reason='tool_calls', raw='completed') usage=Usage(input=1, output=2) created=5 extras=responses{'/incomplete_details': '{"odd": 1}', '/service_tier': '"default"'}
+Response extras=responses{'/incomplete_details': '{"odd": 1}', '/service_tier': '"default"'} id='resp_1' model='m' finish=Finish(reason='tool_calls', raw='completed') usage=Usage(input=1, output=2) created=5
   Reasoning where='/output/0' extras=responses{'/id': '"rs_1"', '/status': '"completed"'} signature=Signature(issuer='openai', value='e', item='rs_1') texts=('a')
   Text where='/output/1/content/0' spelling='first' extras=responses{'/y': '2', '/item/id': '"msg_1"', '/item/phase': '"final"', '/item/x': '1'} text='t' citations=(Citation(dialect='responses', raw=b'{"type": "url_citation", "url": "u"}', url='u'))
   Refusal where='/output/1/content/1' spelling='same' extras=responses{'/z': '3'} text='no'

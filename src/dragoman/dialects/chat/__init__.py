@@ -1,7 +1,6 @@
 """OpenAI Chat Completions, as OpenAI and the many compatible servers speak it."""
 
 from dragoman.dialects.chat.errors import ERROR_WORDS, build_error, parse_error
-from dragoman.dialects.chat.plain_reply import read_plain
 from dragoman.dialects.chat.request import parse_request, render_request
 from dragoman.dialects.chat.response import build_response, parse_response
 from dragoman.dialects.chat.stream_decode import ChatDecoder
@@ -84,7 +83,6 @@ DIALECT = Dialect(
     read_tools=read_tools,
     write_tools=write_tools,
     parse_response=parse_response,
-    read_plain=read_plain,
     build_response=build_response,
     decoder=ChatDecoder,
     encoder=ChatEncoder,

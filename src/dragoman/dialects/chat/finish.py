@@ -9,6 +9,7 @@ from dragoman.dialects.chat import wire_reply
 from dragoman.dialects.chat.parts import known_extras
 from dragoman.dialects.chat.wire import NAME
 from dragoman.wire.json import Malformed, encode, graft, is_json, peek
+from dragoman.wire.shape import carried
 
 _REASONS: dict[str, FinishReason] = {
     "stop": "stop",
@@ -34,8 +35,6 @@ _WORDS: dict[FinishReason, str] = {
 }
 _CUT = frozenset({"length", "filtered", "malformed_call"})
 _MALFORMED_CALL = "the model made a malformed tool call"
-_NO_PROMPT_DETAILS = wire_reply.PromptDetails()
-_NO_COMPLETION_DETAILS = wire_reply.CompletionDetails()
 
 
 def read_finish(word: str | None, *, called: bool, refused: bool, stopped_by: bytes | None = None) -> Finish:
@@ -73,58 +72,47 @@ def read_usage(raw: bytes | None) -> Usage | None:
     except Malformed:
         # Odd counts must not spoil a good answer.
         return None
-    return usage_of(usage, unread.rest() if unread is not None else {})
-
-
-def usage_of(usage: wire_reply.Usage, extras: dict[str, bytes]) -> Usage:
-    """Return what was used; `extras` are the members that nobody knows."""
-    prompt = usage.prompt_tokens_details or _NO_PROMPT_DETAILS
-    completion = usage.completion_tokens_details or _NO_COMPLETION_DETAILS
-    if prompt.audio_tokens:
-        extras["/prompt_tokens_details/audio_tokens"] = bytes(prompt.audio_tokens)
-    if completion.audio_tokens:
-        extras["/completion_tokens_details/audio_tokens"] = bytes(completion.audio_tokens)
-    if completion.accepted_prediction_tokens:
-        extras["/completion_tokens_details/accepted_prediction_tokens"] = bytes(completion.accepted_prediction_tokens)
-    if completion.rejected_prediction_tokens:
-        extras["/completion_tokens_details/rejected_prediction_tokens"] = bytes(completion.rejected_prediction_tokens)
-    given, output, thought = usage.prompt_tokens or 0, usage.completion_tokens, completion.reasoning_tokens or 0
-    if thought and (thought > (output or 0) or usage.total_tokens == given + (output or 0) + thought):
+    extras = carried(usage) or {}
+    prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
+    if prompt is not None:
+        extras.update(carried(prompt, "/prompt_tokens_details") or {})
+    if completion is not None:
+        extras.update(carried(completion, "/completion_tokens_details") or {})
+    if unread is not None:
+        extras.update(unread.rest())
+    given, output = usage.prompt_tokens or 0, usage.completion_tokens
+    reasoning = None if completion is None else completion.reasoning_tokens
+    if reasoning and (reasoning > (output or 0) or usage.total_tokens == given + (output or 0) + reasoning):
         # xAI and Vercel's gateway count reasoning beside the completion, not in it.
         extras["/completion_tokens"] = encode(output or 0)
-        output = (output or 0) + thought
+        output = (output or 0) + reasoning
     if usage.total_tokens is not None and usage.total_tokens != given + (output or 0):
         extras["/total_tokens"] = encode(usage.total_tokens)
     return Usage(
         input=usage.prompt_tokens,
         output=output,
-        cached=prompt.cached_tokens,
-        cache_written=prompt.cache_write_tokens,
-        reasoning=completion.reasoning_tokens,
+        cached=None if prompt is None else prompt.cached_tokens,
+        cache_written=None if prompt is None else prompt.cache_write_tokens,
+        reasoning=reasoning,
         extras=known_extras(extras),
     )
 
 
 def write_usage(usage: Usage) -> bytes:
     """Write token counts."""
-    fields = own_extras(usage, NAME) or {}
-    value = write_counts(usage, fields)
-    return graft(encode(value), fields) if fields else encode(value)
-
-
-def write_counts(usage: Usage, fields: dict[str, bytes]) -> dict[str, Any]:
-    """Write token counts as a value, without the `fields` of the vendor's own."""
-    value: dict[str, Any] = {"prompt_tokens": usage.input or 0}
+    fields = (own_extras(usage, NAME) if usage.extras is not None else None) or {}
+    given, output = usage.input or 0, usage.output or 0
+    value: dict[str, Any] = {"prompt_tokens": given}
     if "/completion_tokens" not in fields:
-        value["completion_tokens"] = usage.output or 0
+        value["completion_tokens"] = output
     if "/total_tokens" not in fields:
-        value["total_tokens"] = (usage.input or 0) + (usage.output or 0)
+        value["total_tokens"] = given + output
     if usage.cached is not None or usage.cache_written is not None:
         prompt = {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written}
         value["prompt_tokens_details"] = {name: count for name, count in prompt.items() if count is not None}
     if usage.reasoning is not None:
         value["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
-    return value
+    return graft(encode(value), fields) if fields else encode(value)
 
 
 def finish_word(finish: Finish, *, refusal: bool, legacy: bool) -> str:

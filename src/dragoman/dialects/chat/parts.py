@@ -354,23 +354,24 @@ def _write_url(part: Media) -> str:
 
 
 def write_call(call: ToolCall, *, reply: bool = False) -> dict[str, Any] | Raw:
-    """Write one call; in a reply clients insist on an id, even an empty one."""
+    """Write one call; in a reply clients insist on an id, even an empty one, and on the usual form."""
     value: dict[str, Any] = {"id": call.id} if call.id or reply else {}
-    spelling = () if reply else words_of(call.spelling)
     if call.form == "text":
         value["type"] = "custom"
         value["custom"] = {"name": call.name, "input": call.arguments}
+    elif reply or not call.spelling:
+        value["type"] = "function"
+        value["function"] = {"name": call.name, "arguments": call.arguments}
     else:
+        spelling = words_of(call.spelling)
         if "untyped" not in spelling:
             value["type"] = "function"
         as_object = "object" in spelling and call.arguments.startswith("{")
-        value["function"] = {
-            "name": call.name,
-            "arguments": Raw(call.arguments.encode()) if as_object else call.arguments,
-        }
+        arguments = Raw(call.arguments.encode()) if as_object else call.arguments
+        value["function"] = {"name": call.name, "arguments": arguments}
     if call.signature is not None and call.signature.issuer == GOOGLE:
         value["extra_content"] = {GOOGLE: {"thought_signature": call.signature.value}}
-    return with_extras(value, call)
+    return value if call.extras is None else with_extras(value, call)
 
 
 def is_legacy(call: ToolCall) -> bool:

@@ -2,38 +2,56 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Raw
+from msgspec import Meta, Raw, field
 from msgspec.json import Decoder
 
 from dragoman.dialects.chat.wire import ABSENT, FunctionCall, Part, ReplyCall
-from dragoman.wire.shape import Shape, Wire
+from dragoman.wire.shape import Carried, Shape, Wire
 
 
 class PromptDetails(Wire):
-    """What the prompt's tokens were. What comes with every reply and is nobody's else is declared, but only carried."""
+    """What the prompt's tokens were. What vendors send with every reply is declared, though it is only carried."""
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
-    audio_tokens: Raw = ABSENT
+    audio_tokens: Carried = ABSENT
+    text_tokens: Carried = ABSENT
+    image_tokens: Carried = ABSENT
+    video_tokens: Carried = ABSENT
 
 
 class CompletionDetails(Wire):
     """What the answer's tokens were, by the same rule."""
 
     reasoning_tokens: int | None = None
-    audio_tokens: Raw = ABSENT
-    accepted_prediction_tokens: Raw = ABSENT
-    rejected_prediction_tokens: Raw = ABSENT
+    audio_tokens: Carried = ABSENT
+    accepted_prediction_tokens: Carried = ABSENT
+    rejected_prediction_tokens: Carried = ABSENT
+    image_tokens: Carried = ABSENT
 
 
 class Usage(Wire):
-    """Tokens."""
+    """Tokens; what is only carried is from OpenRouter, Vercel, Groq, DeepSeek, xAI and gateways to Claude."""
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     total_tokens: int | None = None
     prompt_tokens_details: PromptDetails | None = None
     completion_tokens_details: CompletionDetails | None = None
+    cost: Carried = ABSENT
+    cost_details: Carried = ABSENT
+    is_byok: Carried = ABSENT
+    market_cost: Carried = ABSENT
+    service_tier: Carried = ABSENT
+    queue_time: Carried = ABSENT
+    prompt_time: Carried = ABSENT
+    completion_time: Carried = ABSENT
+    total_time: Carried = ABSENT
+    prompt_cache_hit_tokens: Carried = ABSENT
+    prompt_cache_miss_tokens: Carried = ABSENT
+    num_sources_used: Carried = ABSENT
+    cache_creation_input_tokens: Carried = ABSENT
+    cache_read_input_tokens: Carried = ABSENT
 
 
 class UrlCitation(Wire, forbid_unknown_fields=False):
@@ -65,24 +83,48 @@ class Said(Wire):
     annotations: list[Raw] | None = None
 
 
+class ReplyMessage(Said):
+    """The message of a whole reply."""
+
+    audio: Carried = ABSENT
+    reasoning_details: Carried = ABSENT
+    provider_metadata: Carried = ABSENT
+
+
 class ReplyChoice(Wire):
     """One answer."""
 
     index: int | None = None
-    message: Said | None = None
+    message: ReplyMessage | None = None
     finish_reason: str | None = None
+    logprobs: Carried = ABSENT
+    stop_reason: Carried = ABSENT
+    native_finish_reason: Carried = ABSENT
+    content_filter_results: Carried = ABSENT
+    token_ids: Carried = ABSENT
 
 
 class Reply(Wire):
-    """A whole reply; answers and usage are read on their own, so that what they hold unread has short pointers."""
+    """A whole reply; usage is read on its own, because odd counts must not spoil a good answer."""
 
     id: str | None = None
     object: str | None = None
     created: int | float | None = None
     model: str | None = None
-    choices: list[Raw] | None = None
+    choices: list[ReplyChoice] | None = None
     usage: Raw = ABSENT
     error: Raw = ABSENT
+    system_fingerprint: Carried = ABSENT
+    service_tier: Carried = ABSENT
+    provider: Carried = ABSENT
+    timings: Carried = ABSENT
+    prompt_filter_results: Carried = ABSENT
+    prompt_logprobs: Carried = ABSENT
+    prompt_token_ids: Carried = ABSENT
+    kv_transfer_params: Carried = ABSENT
+    x_groq: Carried = ABSENT
+    usage_breakdown: Carried = ABSENT
+    generation_id: Carried = field(name="generationId", default=ABSENT)
 
 
 class Delta(Said):
@@ -158,6 +200,5 @@ class TextChunk(Wire):
 
 TEXT_CHUNK: Decoder[TextChunk] = Decoder(TextChunk)
 REPLY: Shape[Reply] = Shape(Reply)
-REPLY_CHOICE: Shape[ReplyChoice] = Shape(ReplyChoice)
 USAGE: Shape[Usage] = Shape(Usage)
 CHUNK: Shape[Chunk] = Shape(Chunk)

@@ -2,7 +2,6 @@
 
 from dragoman.dialects.gemini.code_assist import is_wrapped, unwrap_request
 from dragoman.dialects.gemini.errors import ERROR_WORDS, build_error, parse_error
-from dragoman.dialects.gemini.plain_reply import read_plain
 from dragoman.dialects.gemini.request import parse_request, render_request
 from dragoman.dialects.gemini.response import build_response, parse_response
 from dragoman.dialects.gemini.stream import decoder, encoder
@@ -84,7 +83,6 @@ DIALECT = Dialect(
     read_tools=read_tools,
     write_tools=write_tools,
     parse_response=parse_response,
-    read_plain=read_plain,
     build_response=build_response,
     decoder=decoder,
     encoder=encoder,

@@ -1,4 +1,4 @@
-"""Replies and chunks of replies to events: the one path both the whole reply and the stream go.
+"""Chunks of replies to events. A whole reply that `response.py` does not read directly is a stream of one chunk.
 
 Rules: adjacent texts of one kind (said or thought) are one part, for a chunk boundary means nothing; a signature seals
 the part it signs, so text after it is a new one; an empty text with a signature signs the text before it. An empty text
@@ -47,7 +47,7 @@ from dragoman.dialects.gemini.wire import (
     given,
 )
 from dragoman.wire import json
-from dragoman.wire.shape import Unread
+from dragoman.wire.shape import Unread, carried
 
 _TEXT_CHUNK: Decoder[TextChunk] = Decoder(TextChunk)
 _ODD_USAGE = 64
@@ -162,8 +162,7 @@ class ChunkReader:
             self._model = chunk.model_version or self._model
         if chunk.usage_metadata:
             self._take_usage(chunk.usage_metadata)
-        if chunk.create_time:
-            self._native["/createTime"] = bytes(chunk.create_time)
+        self._native.update(carried(chunk) or {})
         if chunk.prompt_feedback:
             self._take_feedback(bytes(chunk.prompt_feedback))
         for position, candidate in enumerate(chunk.candidates or ()):
@@ -221,10 +220,7 @@ class ChunkReader:
         if unread is not None:
             for pointer, raw in (unread.take(f"/candidates/{position}") or {}).items():
                 self._native["/candidates/0" + pointer] = raw
-        if candidate.safety_ratings:
-            self._native["/candidates/0/safetyRatings"] = bytes(candidate.safety_ratings)
-        if candidate.finish_message:
-            self._native["/candidates/0/finishMessage"] = bytes(candidate.finish_message)
+        self._native.update(carried(candidate, "/candidates/0") or {})
         if candidate.finish_reason is not None:
             self._finish_word = candidate.finish_reason
 

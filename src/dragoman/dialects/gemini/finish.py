@@ -5,8 +5,6 @@ from candidates and the prompts of its own tools apart from the prompt; the core
 their sum is kept beside them.
 """
 
-from functools import lru_cache
-from operator import attrgetter
 from typing import Any
 
 from msgspec import Raw
@@ -15,6 +13,7 @@ from dragoman.core.response import Finish, FinishReason, Usage
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini.wire import NAME, PROMPT_FEEDBACK, USAGE, UsageMetadata
 from dragoman.wire import json
+from dragoman.wire.shape import carried
 
 FINISHES: dict[str, FinishReason] = {
     "STOP": "stop",
@@ -49,29 +48,12 @@ WORDS: dict[FinishReason, str] = {
 _FINAL = frozenset({"stop", "other"})
 TOTAL = "/totalTokenCount"
 TOOL_USE = "/toolUsePromptTokenCount"
-_CARRIED = (
-    "/promptTokensDetails",
-    "/candidatesTokensDetails",
-    "/cacheTokensDetails",
-    "/toolUsePromptTokensDetails",
-    "/trafficType",
-    "/serviceTier",
-)
-_carried = attrgetter(
-    "prompt_tokens_details",
-    "candidates_tokens_details",
-    "cache_tokens_details",
-    "tool_use_prompt_tokens_details",
-    "traffic_type",
-    "service_tier",
-)
 
 
-@lru_cache(maxsize=256)
 def read_finish(word: str | int | None, *, called: bool) -> Finish:
     """Return why the reply ended; `called` says that it holds a complete call."""
     raw = _NUMBERS.get(word, str(word)) if isinstance(word, int) else word or ""
-    reason = _reason(raw)
+    reason = FINISHES.get(raw) or _reason(raw)
     return Finish("tool_calls" if called and reason in _FINAL else reason, raw)
 
 
@@ -100,14 +82,14 @@ def write_finish(finish: Finish) -> str:
 def read_usage(raw: bytes) -> Usage:
     """Return what was used; raise `Malformed` if it is not usage."""
     wire, unread = USAGE.read(raw)
-    return usage_of(wire, unread.rest() if unread else {})
+    return usage_of(wire, unread.rest() if unread else None)
 
 
-def usage_of(wire: UsageMetadata, fields: dict[str, bytes]) -> Usage:
-    """Return what was used; `fields` are the members that nobody knows."""
-    for field, details in zip(_CARRIED, _carried(wire), strict=True):
-        if details:
-            fields[field] = bytes(details)
+def usage_of(wire: UsageMetadata, unread: dict[str, bytes] | None = None) -> Usage:
+    """Return what was used; `unread` are the members that nobody knows."""
+    fields = carried(wire) or {}
+    if unread:
+        fields = {**unread, **fields}
     prompt, tool_use = wire.prompt_token_count, wire.tool_use_prompt_token_count
     candidates, thoughts = wire.candidates_token_count, wire.thoughts_token_count
     if tool_use is not None:
@@ -126,14 +108,15 @@ def usage_of(wire: UsageMetadata, fields: dict[str, bytes]) -> Usage:
 
 def write_usage(usage: Usage) -> Any:
     """Return usageMetadata."""
-    fields = own_extras(usage, NAME) or {}
+    fields = (own_extras(usage, NAME) if usage.extras is not None else None) or {}
+    given, output = usage.input, usage.output
     written: dict[str, int] = {}
-    if usage.input is not None:
-        written["promptTokenCount"] = usage.input - int(fields.get(TOOL_USE, b"0"))
-    if usage.output is not None:
-        written["candidatesTokenCount"] = max(usage.output - (usage.reasoning or 0), 0)
-    if TOTAL not in fields and (usage.input is not None or usage.output is not None):
-        written["totalTokenCount"] = (usage.input or 0) + (usage.output or 0)
+    if given is not None:
+        written["promptTokenCount"] = given - int(fields.get(TOOL_USE, b"0")) if fields else given
+    if output is not None:
+        written["candidatesTokenCount"] = max(output - (usage.reasoning or 0), 0)
+    if TOTAL not in fields and (given is not None or output is not None):
+        written["totalTokenCount"] = (given or 0) + (output or 0)
     if usage.cached is not None:
         written["cachedContentTokenCount"] = usage.cached
     if usage.reasoning is not None:

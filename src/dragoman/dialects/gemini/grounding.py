@@ -143,7 +143,9 @@ def _character(offsets: list[int], byte: int) -> int:
 
 def is_cited(part: AnyPart) -> bool:
     """Tell whether a part names a source that Gemini's metadata has yet to name."""
-    return isinstance(part, Text) and any(citation.url and citation.dialect != NAME for citation in part.citations)
+    if type(part) is not Text or not part.citations:
+        return False
+    return any(citation.url and citation.dialect != NAME for citation in part.citations)
 
 
 def joined(parts: Iterable[AnyPart]) -> list[AnyPart]:

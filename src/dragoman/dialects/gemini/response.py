@@ -1,48 +1,122 @@
 """A whole generateContent reply to and from the core.
 
-Rules: a whole reply that is not plain is read as a stream of one chunk, so both are read alike; adjacent text parts
-therefore come home as one. A call cut off inside its arguments cannot be written (`args` is an object) and is left out.
+Rules: a reply with sources, pieces of texts or calls, several answers, a blocked prompt, an envelope or an unknown
+member is read as a stream of one chunk: what these mean depends on the parts around them, and `ChunkReader` has to know
+that for streams anyway. A call cut off inside its arguments cannot be written (`args` is an object) and is left out.
 """
 
 from collections.abc import Iterable
 from typing import Any
 
-from dragoman.core.parts import AnyPart, ToolCall
+import msgspec
+from msgspec import structs
+from msgspec.json import Decoder
+
+from dragoman.core.parts import AnyPart, Reasoning, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.stream import collect
-from dragoman.core.value import own_extras
+from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import code_assist
 from dragoman.dialects.gemini.chunks import ChunkReader
-from dragoman.dialects.gemini.finish import read_block_reason, write_finish, write_usage
+from dragoman.dialects.gemini.finish import read_block_reason, read_finish, usage_of, write_finish, write_usage
 from dragoman.dialects.gemini.grounding import is_cited, joined, write_grounding
-from dragoman.dialects.gemini.parts import Written, write_part
-from dragoman.dialects.gemini.plain_reply import read_plain
-from dragoman.dialects.gemini.wire import NAME
+from dragoman.dialects.gemini.parts import Written, read_part, write_part
+from dragoman.dialects.gemini.wire import (
+    ISSUER,
+    NAME,
+    Content,
+    Part,
+    WholeResponse,
+)
 from dragoman.wire import json
+from dragoman.wire.shape import carried
 
 PROMPT_FEEDBACK_FIELD = "/promptFeedback"
+AS_CHUNK = "chunk"
+"""The spelling of a reply that may have other names than its pointers: snake_case, or those of an envelope."""
+_WHOLE: Decoder[WholeResponse] = Decoder(WholeResponse)
 
 
 def parse_response(body: bytes) -> Response:
     """Read a reply, in Code Assist's envelope or without it; raise the `Problem` it tells."""
-    reader = ChunkReader()
     try:
-        plain = read_plain(body)
-        if plain is not None:
-            return plain
-        reader.feed(body.strip())
-        reader.conclude()
+        return _read_directly(body) or _read_as_chunk(body)
     except json.Malformed as error:
         raise Problem("malformed_reply", error.message, where=error.where) from None
-    return collect(reader.events)
+
+
+def _read_as_chunk(body: bytes) -> Response:
+    reader = ChunkReader()
+    reader.feed(body.strip())
+    reader.conclude()
+    return structs.replace(collect(reader.events), spelling=AS_CHUNK)
+
+
+def _read_directly(body: bytes) -> Response | None:
+    """Read a reply of one answer in which every member is known; None for any other, what is no reply included."""
+    try:
+        reply = _WHOLE.decode(body)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
+        return None
+    candidates = reply.candidates or ()
+    if len(candidates) != 1 or reply.error or reply.response or reply.prompt_feedback:
+        return None
+    candidate = candidates[0]
+    if candidate.index or candidate.grounding_metadata or candidate.citation_metadata:
+        return None
+    json.require_utf8(body)
+    parts = _read_parts(candidate.content)
+    if parts is None:
+        return None
+    fields = carried(candidate, "/candidates/0") or {}
+    if reply.create_time or reply.turn_token:
+        fields.update(carried(reply) or {})
+    return Response(
+        id=reply.response_id or "",
+        model=reply.model_version or "",
+        parts=tuple(parts),
+        finish=read_finish(candidate.finish_reason, called=ToolCall in map(type, parts)),
+        usage=None if reply.usage_metadata is None else usage_of(reply.usage_metadata),
+        extras=Extras(NAME, fields) if fields else None,
+    )
+
+
+def _read_parts(content: Content | None) -> list[AnyPart] | None:
+    """Read the parts of an answer; None if a text or a call comes in pieces."""
+    given = (content.parts if content is not None else None) or ()
+    parts: list[AnyPart] = []
+    before: type[AnyPart] | None = None
+    for index, part in enumerate((given,) if isinstance(given, Part) else given):
+        where = f"/candidates/0/content/parts/{index}"
+        call, text, signed = part.function_call, part.text, part.thought_signature
+        signature = Signature(ISSUER, signed) if signed else None
+        if part.function_response is not None or part.inline_data is not None or part.file_data is not None:
+            read = read_part(part, where, None)
+        elif call is not None:
+            if text is not None or not call.name or call.partial_args or call.will_continue:
+                return None
+            arguments = bytes(call.args).decode()
+            if not arguments or arguments == "null":
+                arguments = "{}"
+            read = ToolCall(id=call.id or "", name=call.name, arguments=arguments, where=where, signature=signature)
+        elif not text or before is (Reasoning if part.thought else Text):
+            return None
+        elif part.thought:
+            read = Reasoning(texts=(text,), where=where, signature=signature)
+        else:
+            read = Text(text=text, where=where, signature=signature)
+        parts.append(read)
+        before = type(read)
+    return parts
 
 
 def build_response(response: Response, request: Request | None) -> bytes:
     """Write a reply for the client that sent `request`."""
-    parts, sources = _write_parts(response.parts)
-    fields = {**sources, **(own_extras(response, NAME) or {})}
+    parts, fields = _write_parts(response.parts)
+    if response.extras is not None:
+        fields.update(own_extras(response, NAME) or {})
     body = write_reply(
         parts=parts,
         finish=response.finish,
@@ -74,8 +148,10 @@ def write_reply_part(part: AnyPart) -> Written | None:
 def identity(response_id: str, model: str, request: Request | None) -> dict[str, str]:
     """Return the members every chunk repeats."""
     model = model or (request.model if request is not None else "")
-    members = {"modelVersion": model, "responseId": response_id}
-    return {name: value for name, value in members.items() if value}
+    members = {"modelVersion": model} if model else {}
+    if response_id:
+        members["responseId"] = response_id
+    return members
 
 
 def write_reply(
@@ -99,6 +175,8 @@ def write_reply(
         body["usageMetadata"] = write_usage(usage)
     body.update(identity)
     encoded = json.encode(body)
+    if not fields:
+        return encoded
     own = {field: raw for field, raw in fields.items() if field not in code_assist.MEMBERS}
     return json.graft(encoded, own) if own else encoded
 

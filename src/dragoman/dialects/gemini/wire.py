@@ -217,29 +217,35 @@ class CitationMetadata(Camel):
 
 
 class Candidate(Camel):
-    """One answer. `safetyRatings` and `finishMessage` come so often that they are declared, but only carried."""
+    """One answer. What comes often and only Google's clients understand is declared, but only carried."""
 
     content: Content | None = None
     finish_reason: str | int | None = None
     index: int | None = None
-    safety_ratings: Raw = ABSENT
-    finish_message: Raw = ABSENT
+    avg_logprobs: Carried = ABSENT
+    safety_ratings: Carried = ABSENT
+    finish_message: Carried = ABSENT
+    url_context_metadata: Carried = ABSENT
     grounding_metadata: Raw = ABSENT
     citation_metadata: Raw = ABSENT
 
 
-class GenerateContentResponse(Camel):
-    """A reply, or one chunk of it; `response` is there only in Code Assist's envelope."""
-
+class _AnyResponse(Camel):
     candidates: list[Candidate] | None = None
-    usage_metadata: Raw = ABSENT
     model_version: str | None = None
     response_id: str | None = None
     prompt_feedback: Raw = ABSENT
-    create_time: Raw = ABSENT
+    create_time: Carried = ABSENT
+    turn_token: Carried = ABSENT
     response: Raw = ABSENT
     trace_id: Raw = ABSENT
     error: Raw = ABSENT
+
+
+class GenerateContentResponse(_AnyResponse):
+    """A reply, or one chunk of it; `response` is there only in Code Assist's envelope."""
+
+    usage_metadata: Raw = ABSENT
 
 
 class TextPart(Camel):
@@ -281,12 +287,18 @@ class UsageMetadata(Camel):
     cached_content_token_count: int | None = None
     thoughts_token_count: int | None = None
     tool_use_prompt_token_count: int | None = None
-    prompt_tokens_details: Raw = ABSENT
-    candidates_tokens_details: Raw = ABSENT
-    cache_tokens_details: Raw = ABSENT
-    tool_use_prompt_tokens_details: Raw = ABSENT
-    traffic_type: Raw = ABSENT
-    service_tier: Raw = ABSENT
+    prompt_tokens_details: Carried = ABSENT
+    candidates_tokens_details: Carried = ABSENT
+    cache_tokens_details: Carried = ABSENT
+    tool_use_prompt_tokens_details: Carried = ABSENT
+    traffic_type: Carried = ABSENT
+    service_tier: Carried = ABSENT
+
+
+class WholeResponse(_AnyResponse):
+    """A whole reply, its usage included."""
+
+    usage_metadata: UsageMetadata | None = None
 
 
 class PromptFeedback(Camel):

@@ -292,7 +292,9 @@ def _write_block(part: AnyPart) -> Wire | None:  # one case a kind of part
 
 
 def _write_text(part: Text) -> TextBlock:
-    citations = [raw for citation in part.citations if (raw := write_citation(citation)) is not None]
+    citations: list[Raw] = []
+    if part.citations:
+        citations = [raw for citation in part.citations if (raw := write_citation(citation)) is not None]
     if not citations and part.spelling != "citations":
         return TextBlock(part.text, cache_control=cache_control(part.cache))
     return TextBlock(part.text, citations, cache_control(part.cache))

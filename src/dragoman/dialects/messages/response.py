@@ -3,7 +3,6 @@
 `end_turn` is never written for a reply that did not end well: what Messages has no word for is a `Problem`.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Raw, structs
@@ -78,7 +77,7 @@ def _read_reply(shape: ReplyShape, content: list[Block], unread: Unread | None) 
         id=shape.id or "",
         model=shape.model or "",
         parts=parts,
-        finish=read_finish(shape.stop_reason, shape.stop_sequence, called=any(map(is_whole_call, parts))),
+        finish=read_finish(shape.stop_reason, shape.stop_sequence, called=ToolCall in map(type, parts)),
         usage=usage,
         extras=extras_of(said(fields)),
     )
@@ -86,12 +85,12 @@ def _read_reply(shape: ReplyShape, content: list[Block], unread: Unread | None) 
 
 def said(fields: dict[str, bytes]) -> dict[str, bytes]:
     """Leave out nulls: in a reply they say the same as silence, and streams and whole replies differ in them."""
-    return {pointer: raw for pointer, raw in fields.items() if raw != _NULL}
+    return {pointer: raw for pointer, raw in fields.items() if raw != _NULL} if fields else fields
 
 
 def replied(part: AnyPart) -> AnyPart:
     """Give a call without input the empty object it stands for."""
-    if isinstance(part, ToolCall) and not named(part).arguments:
+    if type(part) is ToolCall and not named(part).arguments:
         return structs.replace(part, arguments="{}")
     return part
 
@@ -170,7 +169,7 @@ def build_response(response: Response, request: Request | None) -> bytes:
             "type": "message",
             "role": "assistant",
             "model": response.model,
-            "content": write_parts(_sayable(response.parts)),
+            "content": write_parts(filter(_is_sayable, response.parts)),
             "stop_reason": finish_word(response.finish),
             "stop_sequence": response.finish.sequence,
             "usage": write_usage(response.usage),
@@ -180,6 +179,6 @@ def build_response(response: Response, request: Request | None) -> bytes:
     return graft(body, fields) if fields else body
 
 
-def _sayable(parts: Iterable[AnyPart]) -> Iterable[AnyPart]:
-    """Leave out calls whose input is no JSON: one of them would make the reply unreadable."""
-    return (part for part in parts if not isinstance(part, ToolCall) or is_whole_call(part))
+def _is_sayable(part: AnyPart) -> bool:
+    """Tell calls whose input is no JSON from all else: one of them would make the reply unreadable."""
+    return type(part) is not ToolCall or is_whole_call(part)

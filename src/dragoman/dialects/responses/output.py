@@ -18,7 +18,6 @@ from dragoman.core.value import own_extras
 from dragoman.dialects.responses.items import (
     decode_item,
     item_fields,
-    read_call,
     read_reasoning,
     with_fields,
     write_call,
@@ -39,32 +38,46 @@ FIRST = "first"
 SAME = "same"
 COMPLETED = b'"completed"'
 NO_ARGUMENTS = "{}"
+_TEXTS = (Text, Refusal, Data)
 
 
 def read_output(raw: Raw | bytes, where: str) -> list[AnyPart]:
     """Read one output item."""
     item, unread = decode_item(raw)
-    match item:
-        case Item(type="function_call" | "custom_tool_call"):
+    parts = read_known(item, where, unread) if item is not None else None
+    return [Opaque(where=where, dialect=NAME, raw=bytes(raw))] if parts is None else parts
+
+
+def read_known(item: Item, where: str, unread: Unread | None) -> list[AnyPart] | None:
+    """Read an output item of a known type; None for one that is carried whole."""
+    match item.type:
+        case "function_call" | "custom_tool_call":
             return [_read_call(item, where, unread)]
-        case Item(type="reasoning"):
+        case "reasoning":
             return [read_reasoning(item, where, unread)]
-        case Item(type="message", role="assistant" | None, content=content) if content:
+        case "message" if item.content and item.role in ("assistant", None):
             return _read_message(item, where, unread)
         case _:
-            return [Opaque(where=where, dialect=NAME, raw=bytes(raw))]
+            return None
 
 
 def _read_call(item: Item, where: str, unread: Unread | None) -> ToolCall:
     if not item.name:
         raise Problem("malformed_reply", "a call has no name", where=where + "/name")
-    call = read_call(item, where, unread)
-    fields = dict(call.extras.fields) if call.extras else {}
+    text = item.type == "custom_tool_call"
+    fields = item_fields(item, "custom_tool_call" if text else "function_call", unread)
+    call = ToolCall(
+        where=where,
+        id=item.call_id or "",
+        name=item.name,
+        arguments=(item.input or "") if text else item.arguments or NO_ARGUMENTS,
+        form="text" if text else "json",
+        namespace=item.namespace or "",
+    )
     complete = is_complete(call, item.status)
     if item.status == "completed" or not complete:
         fields.pop("/status", None)
-    arguments = call.arguments or (NO_ARGUMENTS if call.form == "json" else "")
-    return structs.replace(call, arguments=arguments, extras=extras_of(fields), complete=complete)
+    return structs.replace(call, extras=extras_of(fields), complete=complete) if fields or not complete else call
 
 
 def is_complete(call: ToolCall, status: str | None) -> bool:
@@ -86,13 +99,17 @@ def _read_message(item: Item, where: str, unread: Unread | None) -> list[AnyPart
     last = len(parts) - 1
     told: list[AnyPart] = []
     for index, part in enumerate(parts):
-        own = dict(part.extras.fields) if part.extras else {}
-        if index == 0:
-            own.update({ITEM_FIELDS + name[1:]: raw for name, raw in fields.items()})
+        own = part.extras.fields if part.extras is not None else {}
+        if index == 0 and fields:
+            own = {**own, **{ITEM_FIELDS + name[1:]: raw for name, raw in fields.items()}}
         if index == last and status != COMPLETED:
-            own[ITEM_FIELDS + "status"] = status
+            own = {**own, ITEM_FIELDS + "status": status}
         told.append(structs.replace(part, spelling=SAME if index else FIRST, extras=extras_of(own)))
     return told
+
+
+_PREFIXES: dict[type[AnyPart], str] = {ToolCall: "fc_", Reasoning: "rs_", Media: "ig_"}
+"""How the ids of items begin; those of all others are messages."""
 
 
 class Ids:
@@ -103,21 +120,11 @@ class Ids:
 
     def of(self, part: AnyPart, output_index: int) -> str:
         """Return the id of the item a part begins: its own, or one made for it."""
-        fields = own_extras(part, NAME) or {}
-        own = fields.get("/item/id") or fields.get("/id")
+        fields = own_extras(part, NAME) if part.extras is not None else None
+        own = (fields.get("/item/id") or fields.get("/id")) if fields else None
         if own is not None and own.startswith(b'"'):
             return json.decode(own)
-        match part:
-            case ToolCall(form="text"):
-                prefix = "ctc_"
-            case ToolCall():
-                prefix = "fc_"
-            case Reasoning():
-                prefix = "rs_"
-            case Media():
-                prefix = "ig_"
-            case _:
-                prefix = "msg_"
+        prefix = _PREFIXES.get(type(part), "msg_") if not isinstance(part, ToolCall) or part.form == "json" else "ctc_"
         return f"{prefix}{self._stem}{output_index:04x}"
 
 
@@ -143,7 +150,7 @@ def write_output(parts: Iterable[AnyPart], response_id: str) -> list[Any]:
 
 def in_message(part: AnyPart) -> bool:
     """Tell whether a part belongs into a message item."""
-    return isinstance(part, Text | Refusal | Data) or (isinstance(part, Opaque) and part.spelling in (FIRST, SAME))
+    return isinstance(part, _TEXTS) or (isinstance(part, Opaque) and part.spelling in (FIRST, SAME))
 
 
 def write_item(part: AnyPart, item_id: str) -> Any:
@@ -182,7 +189,8 @@ def item_fields_of(parts: Iterable[AnyPart]) -> dict[str, bytes]:
     """Collect the fields of the message item these parts came from."""
     fields: dict[str, bytes] = {}
     for part in parts:
-        for name, raw in (own_extras(part, NAME) or {}).items():
+        own = own_extras(part, NAME) if part.extras is not None else None
+        for name, raw in own.items() if own else ():
             if is_item_field(name):
                 fields[name[len(ITEM_FIELDS) - 1 :]] = raw
     return fields
@@ -195,7 +203,7 @@ def write_content(part: AnyPart) -> Any:
             wire: dict[str, Any] = {
                 "type": "output_text",
                 "text": text,
-                "annotations": write_citations(part.citations, len(part.text)),
+                "annotations": write_citations(part.citations, len(text)) if part.citations else [],
                 "logprobs": [],
             }
         case Refusal(text=text):
@@ -206,5 +214,7 @@ def write_content(part: AnyPart) -> Any:
             return Raw(raw)
         case _:
             wire = {"type": "output_text", "text": "", "annotations": [], "logprobs": []}
+    if part.extras is None:
+        return wire
     fields = {name: raw for name, raw in (own_extras(part, NAME) or {}).items() if not is_item_field(name)}
     return with_fields(wire, fields)

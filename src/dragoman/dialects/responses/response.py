@@ -17,16 +17,27 @@ from dragoman.core.request import Request
 from dragoman.core.response import Finish, FinishReason, Response, Usage
 from dragoman.core.value import own_extras
 from dragoman.dialects.responses.errors import read_error, write_error
-from dragoman.dialects.responses.output import read_output, write_output
+from dragoman.dialects.responses.output import read_known, read_output, write_output
 from dragoman.dialects.responses.parts import extras_of
 from dragoman.dialects.responses.request import leading_instructions, write_settings
-from dragoman.dialects.responses.wire import NAME, InputDetails, OutputDetails, Tokens, absent, optional
+from dragoman.dialects.responses.wire import (
+    NAME,
+    InputDetails,
+    Item,
+    OutputDetails,
+    Tokens,
+    absent,
+    decode_known,
+    optional,
+)
 from dragoman.wire import json, pointer
 from dragoman.wire.shape import Shape
 
 _STRING: Decoder[str] = Decoder(str)
 _NUMBER: Decoder[int | float] = Decoder(int | float)
-_ITEMS: Decoder[list[Raw]] = Decoder(list[Raw])
+_NULL = Raw(b"null")
+_RAW_ITEMS: Decoder[list[Raw]] = Decoder(list[Raw])
+_ITEMS: Decoder[list[Item]] = Decoder(list[Item])
 _DETAILS: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _OBJECT: Decoder[dict[str, Any]] = Decoder(dict[str, Any])
 _TOKENS: Shape[Tokens] = Shape(Tokens)
@@ -94,13 +105,11 @@ def parse_response(body: bytes) -> Response:
 
 
 def _parse(members: dict[str, Raw]) -> Response:
-    items = optional(members, "output", _ITEMS)
+    output = members.pop("output", _NULL)
     head = read_head(members)
-    if items is None:
+    if absent(output):
         raise Problem("malformed_reply", "the reply has no output", where="/output")
-    parts: list[AnyPart] = []
-    for index, item in enumerate(items):
-        parts.extend(read_output_at(item, index))
+    parts = _read_items(output)
     return Response(
         id=head.id,
         model=head.model,
@@ -110,6 +119,28 @@ def _parse(members: dict[str, Raw]) -> Response:
         usage=head.usage,
         extras=extras_of(head.fields),
     )
+
+
+def _read_items(output: Raw) -> list[AnyPart]:
+    """Read all output items at once; those that take more than their known members are read on their own."""
+    items = decode_known(_ITEMS, output)
+    raws = None if items else optional({"output": output}, "output", _RAW_ITEMS)
+    parts: list[AnyPart] = []
+    for index in range(len(items or raws or ())):
+        read = _read_known(items[index], f"/output/{index}") if items else None
+        if read is None:
+            raws = raws or json.decode_array(output)
+            read = read_output_at(raws[index], index)
+        parts.extend(read)
+    return parts
+
+
+def _read_known(item: Item, where: str) -> list[AnyPart] | None:
+    try:
+        return read_known(item, where, None)
+    except (json.Malformed, Problem):
+        # Reading it on its own raises the same, with its place.
+        return None
 
 
 def read_output_at(raw: Raw | bytes, index: int) -> list[AnyPart]:
@@ -138,31 +169,38 @@ class Head(Struct):
 
 def read_head(members: dict[str, Raw]) -> Head:
     """Read everything but the output; raise what a failed reply says."""
-    status = optional(members, "status", _STRING) or ""
+    status = _word(members, "status")
     fields: dict[str, bytes] = {}
-    error = members.pop("error", None)
-    if error is not None and not absent(error):
+    error = members.pop("error", _NULL)
+    if not absent(error):
         if status in ("", "failed"):
             raise _failure(error)
         fields["/error"] = bytes(error)
     elif status == "failed":
         raise Problem("internal", "the reply failed without saying why", code="server_error")
     created = optional(members, "created_at", _NUMBER)
-    usage = members.pop("usage", None)
+    usage = members.pop("usage", _NULL)
     members.pop("object", None)
     head = Head(
-        id=optional(members, "id", _STRING) or "",
-        model=optional(members, "model", _STRING) or "",
+        id=_word(members, "id"),
+        model=_word(members, "model"),
         created=None if created is None else int(created),
         status=status,
-        incomplete=_read_incomplete(members, status, fields),
-        usage=None if usage is None or absent(usage) else read_usage(usage),
+        incomplete=_read_incomplete(members, fields) if status == "incomplete" else "",
+        usage=None if absent(usage) else read_usage(usage),
         fields=fields,
     )
     if status not in ("", "completed", "incomplete") and status not in _STATUSES:
         fields["/status"] = json.encode(status)
-    fields.update({f"/{pointer.escape(name)}": bytes(raw) for name, raw in members.items() if not absent(raw)})
+    for name, raw in members.items():
+        value = bytes(raw)
+        if value != b"null":
+            fields["/" + pointer.escape(name)] = value
     return head
+
+
+def _word(members: dict[str, Raw], name: str) -> str:
+    return optional(members, name, _STRING) or ""
 
 
 def _failure(raw: Raw) -> Problem:
@@ -172,10 +210,8 @@ def _failure(raw: Raw) -> Problem:
         return read_error({"message": json.decode(raw)}, None)
 
 
-def _read_incomplete(members: dict[str, Raw], status: str, fields: dict[str, bytes]) -> str:
+def _read_incomplete(members: dict[str, Raw], fields: dict[str, bytes]) -> str:
     """Take the reason out of `incomplete_details`; details of a reply that is complete mean nothing and stay extras."""
-    if status != "incomplete":
-        return ""
     details = optional(members, "incomplete_details", _DETAILS) or {}
     reason = optional(details, "reason", _STRING) or ""
     fields.update({f"/incomplete_details/{pointer.escape(name)}": bytes(raw) for name, raw in details.items()})
@@ -329,6 +365,8 @@ def conclude(members: dict[str, Any], outcome: Outcome, output: list[Any], usage
 
 def with_reply_fields(members: dict[str, Any], own: dict[str, bytes]) -> bytes:
     """Encode a reply with its own fields back in their places."""
+    if not own:
+        return json.encode(members)
     fields = {name: raw for name, raw in own.items() if not name.startswith(STREAM_FIELDS)}
     for name in fields:
         tokens = pointer.split(name)

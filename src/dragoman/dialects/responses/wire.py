@@ -304,9 +304,12 @@ def decode_known(decoder: Decoder[T], raw: Raw | bytes) -> T | None:
 def optional(members: dict[str, Raw], name: str, decoder: Decoder[T]) -> T | None:
     """Take the member `name` out of `members` and decode it; None when it is absent or null."""
     raw = members.pop(name, None)
-    if raw is None or absent(raw):
+    if raw is None:
         return None
     try:
-        return json.decode_with(decoder, raw)
-    except json.Malformed as error:
-        raise json.Malformed(error.message, f"/{name}{error.where}") from None
+        return decoder.decode(raw)
+    except (MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        if absent(raw):
+            return None
+        problem = json.malformed(error)
+        raise json.Malformed(problem.message, f"/{name}{problem.where}") from None

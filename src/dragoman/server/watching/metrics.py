@@ -11,7 +11,6 @@ from collections.abc import Collection
 from dragoman.core.response import Usage
 from dragoman.gateway.record import Record
 from dragoman.server.process.board import BOUNDS, CLASSES, FIRST_AT, LOSSES, LOSSES_AT, RETRIES_AT, TOKENS_AT, Board
-from dragoman.wire.memory import Memory
 
 QUIET = frozenset({"health", "metrics"})
 """Operations by which others look after us: they are no work."""
@@ -29,7 +28,6 @@ class Metrics:
         self._learned: set[str] = set()
         self._requests: dict[tuple[str, str, str, str, int, str], int] = {}
         self._models: dict[tuple[str, str], int] = {}
-        self._losses: Memory[list[tuple[int, int]]] = Memory(1024)
 
     def begun(self, record: Record) -> None:
         """Note a request that is open."""
@@ -69,21 +67,11 @@ class Metrics:
                 for at, tokens in enumerate(_finer(usage), row + TOKENS_AT + 2):
                     numbers[at] += tokens or 0
         if record.losses or record.reply_losses:
-            for at, lost in self._lost(record):
-                numbers[row + at] += lost
+            kinds = [loss.kind for loss in record.all_losses]
+            for at, kind in enumerate(LOSSES, row + LOSSES_AT):
+                numbers[at] += kinds.count(kind)
         if record.tries > 1:
             numbers[row + RETRIES_AT] += record.tries - 1
-
-    def _lost(self, record: Record) -> list[tuple[int, int]]:
-        """Return how much was lost of each kind, and where that is counted."""
-        # What one frame loses, and one shape of reply, is the same object every time.
-        known = self._losses.get(record.losses, record.reply_losses)
-        if known is None:
-            kinds = [loss.kind for loss in record.all_losses]
-            counted = [(at, kinds.count(kind)) for at, kind in enumerate(LOSSES, LOSSES_AT)]
-            lost = [(at, number) for at, number in counted if number]
-            known = self._losses.keep(lost, record.losses, record.reply_losses)
-        return known
 
     def _name(self, record: Record) -> str:
         """Return what a model is called in a label."""
