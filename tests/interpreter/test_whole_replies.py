@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import strategies
-from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
+from dragoman.core.parts import Citation, Inline, Media, Opaque, Reasoning, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response
 from dragoman.core.stream import collect, replay
@@ -74,3 +74,15 @@ def test_reasoning_signatures_and_fields_are_adapted_alike_for_every_pair():
                 text = Text(text="so", where="/t/1", signature=signature, extras=fields)
                 call = ToolCall(id="c", name="f", arguments="{}", where="/t/2", signature=signature, extras=fields)
                 assert_alike(thought, text, call)
+
+
+def test_a_part_that_is_left_out_behind_others_is_adapted_alike_for_every_pair():
+    signed = Signature("google", "c2ln")
+    before = (Text(text="so", where="/t/0", signature=signed), ToolCall(id="", name="f", arguments="{}", where="/t/1"))
+    for odd in (
+        Media(kind="image", media_type="image/png", source=Inline("aa"), where="/t/2", signature=signed),
+        Opaque(dialect="gemini", raw=b'{"a":1}', where="/t/2", signature=signed),
+        ToolCall(id="", name="f", arguments="[", where="/t/2", signature=signed),
+        Text(text="so", where="/t/2", signature=signed, citations=(Citation("other", b"1"),)),
+    ):
+        assert_alike(*before, odd)

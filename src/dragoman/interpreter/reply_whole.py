@@ -9,7 +9,7 @@ from msgspec import structs
 from dragoman.core.parts import AnyPart, Reasoning, Text, ToolCall
 from dragoman.core.response import Response
 from dragoman.core.stream import collect, replay
-from dragoman.dialects.record import Dialect
+from dragoman.dialects.record import Dialect, Holds
 from dragoman.interpreter.carry import carried_item, sealed
 from dragoman.interpreter.context import Context
 from dragoman.interpreter.ledger import Ledger
@@ -30,7 +30,7 @@ def adapt_reply(response: Response, here: Dialect, there: Dialect, context: Cont
     """Return a reply as the client's dialect can say it; raise the `Problem` of one that it cannot."""
     parts = _adapt_parts(response, here, there, context, ledger)
     if parts is None:
-        # What was reported of it so far is reported again, and counts once.
+        # What was reported of the parts before is reported again, and counts once.
         fitter = context.fitter(here, there, ledger, whole=True)
         return collect([fitted for event in replay(response) for fitted in fitter.feed(event)])
     sequence, blocked = False, b""
@@ -61,27 +61,31 @@ def _adapt_parts(
     ids: CallIds | None = None
     calls = 0
     for part in response.parts:
-        kind = type(part)
-        if part.extras is None and part.signature is None and kind is not Reasoning:
-            bare = part
-        else:
+        if not _stays(part, holds):
+            return None
+        bare = part
+        if part.extras is not None or part.signature is not None or type(part) is Reasoning:
             bare = _without_foreign_fields(part, adapted, here, there, ledger)
         if type(bare) is ToolCall:
-            # Of a call that cannot be taken back the arguments must be an object.
-            whole = not holds.object_arguments or (bare.complete and json.is_object(bare.arguments or "{}"))
-            if not whole or (bare.form == "text" and not holds.custom_calls):
-                return None
             calls += 1
             ids = ids or CallIds(there, response.id, context.salt, ledger)
             call_id = ids.of(bare, calls)
             adapted.append(bare if call_id == bare.id else structs.replace(bare, id=call_id))
-        elif kind is Reasoning or (type(bare) is Text and not bare.citations):
+        else:
             if calls:
                 report_order(bare, holds, ledger)
             adapted.append(bare)
-        else:
-            return None
     return adapted
+
+
+def _stays(part: AnyPart, holds: Holds) -> bool:
+    """Tell whether a part is told, and in its own form."""
+    if type(part) is ToolCall:
+        if part.form == "text" and not holds.custom_calls:
+            return False
+        # Of a call that cannot be taken back the arguments must be an object.
+        return not holds.object_arguments or (part.complete and json.is_object(part.arguments or "{}"))
+    return not part.citations if type(part) is Text else type(part) is Reasoning
 
 
 def _without_foreign_fields(
