@@ -1,6 +1,6 @@
 """What a client asks, before anything of it is translated: only what the way to an upstream depends on is read."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -52,8 +52,18 @@ class _Head(Struct):
 _HEAD = msgspec.json.Decoder(_Head)
 
 
-def named_in(body: bytes) -> Call:
-    """Read a body that names its model and whether it is to be streamed."""
+def named_in(body: bytes, value: Any = None) -> Call:
+    """Read a body that names its model and whether it is to be streamed; `value` is the body, if it was decoded."""
+    match value:
+        case {"model": str(model), "stream": bool(stream)} if model:
+            return Call(body, model, stream)
+        case {"model": str(model)} if model and "stream" not in value:
+            return Call(body, model)
+        case _:
+            return _named_in(body)
+
+
+def _named_in(body: bytes) -> Call:
     try:
         head = _HEAD.decode(body)
     except msgspec.ValidationError as error:

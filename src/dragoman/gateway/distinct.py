@@ -4,6 +4,8 @@ The whole body is searched, but for what the caches of request translation know:
 the beginning of a long conversation, which is sent whole with every turn.
 """
 
+from typing import Any
+
 from msgspec import Raw
 
 from dragoman.core.problems import Problem
@@ -13,7 +15,7 @@ from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.tools_cache import ToolSet
 from dragoman.interpreter.translation import Caches
 from dragoman.wire import array, json
-from dragoman.wire.duplicates import duplicate
+from dragoman.wire.duplicates import decode_distinct, duplicate
 from dragoman.wire.pointer import escape, split
 
 CODE = "duplicate_key"
@@ -32,11 +34,10 @@ class DistinctKeys:
         self._tools = caches.tools
         self._prefixes = caches.prefixes
 
-    def require(self, body: bytes, dialect: Dialect) -> None:
-        """Raise a `Problem` that names the key that stands twice, and its place."""
+    def require(self, body: bytes, dialect: Dialect) -> Any:
+        """Raise a `Problem` that names the key that stands twice, and its place; return the body if it was decoded."""
         if len(body) < _SMALL:
-            require_distinct(body)
-            return
+            return require_distinct(body)
         try:
             known = self._known_prefix(body, dialect)
             shorter, skipped = _without(body, dialect.history, known)
@@ -46,6 +47,7 @@ class DistinctKeys:
                 self._keep_prefix(body, shorter, dialect, known)
         except json.Malformed as error:
             raise unreadable(error) from None
+        return None
 
     def _search(self, body: bytes, dialect: Dialect) -> str | None:
         """Find a key that stands twice, in all but tools that were searched before."""
@@ -103,12 +105,14 @@ def _without(body: bytes, history: str, known: Prefix | None) -> tuple[bytes, in
     return body[:start] + body[following:], known.length
 
 
-def require_distinct(body: bytes) -> None:
-    """Raise a `Problem` that names a key that stands twice, in a body of which nothing is known."""
+def require_distinct(body: bytes) -> Any:
+    """Decode a body of which nothing is known; raise a `Problem` that names a key that stands twice in it."""
     try:
-        _refuse(duplicate(body))
+        value, where = decode_distinct(body)
     except json.Malformed as error:
         raise unreadable(error) from None
+    _refuse(where)
+    return value
 
 
 def _refuse(where: str | None) -> None:

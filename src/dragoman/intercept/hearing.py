@@ -112,8 +112,7 @@ class Hearing:
     def _known(self) -> tuple[ToolCall, ...]:
         """Return the calls as the caller knows them: by its own names, with its own arguments."""
         restorer = Restorer(self._session.undo)
-        parts = [restorer.whole(tool_call(captured)) for captured in self._capture.calls]
-        return tuple(part for part in parts if isinstance(part, ToolCall))
+        return tuple(restorer.whole(tool_call(captured)) for captured in self._capture.calls)
 
 
 def refusal(status: int, headers: dict[str, str], body: bytes) -> Problem:

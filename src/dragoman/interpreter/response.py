@@ -31,11 +31,10 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
     hearing = context.hearing(there, ledger)
     if hearing is not None:
         response = heard(response, hearing)
-    response = structs.replace(
-        response,
-        parts=restored(response.parts, context.undo),
-        created=context.now if response.created is None else response.created,
-    )
+    parts = restored(response.parts, context.undo)
+    created = context.now if response.created is None else response.created
+    if parts is not response.parts or created != response.created:
+        response = structs.replace(response, parts=parts, created=created)
     if here is not there:
         response = adapt_reply(response, here, there, context, ledger)
     return Rendered(there.build_response(response, context.client_request()), ledger.losses(), response)

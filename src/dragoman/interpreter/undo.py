@@ -1,5 +1,7 @@
 """Turn what a target answers back into the caller's terms: tool names, free-form inputs, values changed to fit."""
 
+from operator import is_not
+
 from msgspec import structs
 
 from dragoman.core.events import Event, PartDelta, PartEnded, PartStarted
@@ -42,10 +44,8 @@ class Restorer:
         """Tell whether what a part grows by passes as it is."""
         return index not in self._held
 
-    def whole(self, part: AnyPart) -> AnyPart:
-        """Return a whole part in the caller's terms."""
-        if type(part) is not ToolCall:
-            return part
+    def whole(self, part: ToolCall) -> ToolCall:
+        """Return a whole call in the caller's terms."""
         undo = self._undo
         named = self._named(part) if undo.names or undo.custom else part
         if not undo.custom and named.name not in undo.arguments and not named.namespace:
@@ -69,10 +69,12 @@ class Restorer:
 
 
 def restored(parts: tuple[AnyPart, ...], undo: Undo) -> tuple[AnyPart, ...]:
-    """Return the parts of a whole reply in the caller's terms."""
+    """Return the parts of a whole reply in the caller's terms; the same ones if nothing changes."""
     if not (undo.names or undo.custom or undo.arguments):
         return parts
-    return tuple(map(Restorer(undo).whole, parts))
+    whole = Restorer(undo).whole
+    changed = tuple([whole(part) if type(part) is ToolCall else part for part in parts])
+    return changed if any(map(is_not, changed, parts)) else parts
 
 
 def _full_name(call: ToolCall) -> str:

@@ -234,7 +234,7 @@ class App:
 
     def _asked(self, request: Request, path: Path, key: Key) -> tuple[Ask, Wanted | None]:
         wanted = None
-        self._distinct.require(request.body, dialect_named(path.dialect))
+        value = self._distinct.require(request.body, dialect_named(path.dialect))
         if path.in_session:
             call, wanted = native_call(request.body)
         elif path.in_url:
@@ -242,7 +242,7 @@ class App:
         elif path.wrapped and path.operation == "count":
             call = wrapped_count(request.body)
         else:
-            call = named_in(request.body)
+            call = named_in(request.body, value)
             if path.wrapped:
                 call = Call(request.body, call.model, path.stream)
             elif path.flat:

@@ -25,16 +25,26 @@ class _Members(list[tuple[str, Any]]):
 
 def duplicate(body: bytes) -> str | None:
     """Return where a name stands for the second time in its object; None if none does, or the body is no JSON."""
+    return decode_distinct(body)[1]
+
+
+def decode_distinct(body: bytes) -> tuple[Any, str | None]:
+    """Decode a document and return where a name stands for the second time in its object.
+
+    The value is None, and so may be the place, for what is no JSON; numbers with a fraction are raw in it.
+    """
+    value = None
     try:
-        written = len(_WRITE.encode(_READ.decode(body)))
+        value = _READ.decode(body)
+        written = len(_WRITE.encode(value))
         # Clients that write blanks between the marks are as common as those that do not.
         if written == len(body) or written == len(msgspec.json.format(body, indent=-1)):
-            return None
+            return value, None
     except (msgspec.MsgspecError, UnicodeDecodeError):
         pass  # lone surrogates, for one, are not read here, but may be elsewhere
     except RecursionError:
         raise Malformed("the JSON is nested too deeply") from None
-    return _found(body)
+    return value, _found(body)
 
 
 def _found(body: bytes) -> str | None:

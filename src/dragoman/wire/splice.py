@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from dragoman.wire.json import Malformed, decode, encode
+from msgspec import Raw
+
+from dragoman.wire.json import Malformed, decode, decode_object, encode
 
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
@@ -47,17 +49,30 @@ def _members(body: bytes) -> Iterator[tuple[str, int, int, int]]:
     position = _skip(body, 0)
     if body[position : position + 1] != b"{":
         raise Malformed("expected a JSON object")
+    try:
+        values = decode_object(Raw(body))
+    except Malformed:
+        values = {}
     position = _skip(body, position + 1)
     while body[position : position + 1] == b'"':
         key = _STRING.match(body, position)
         if key is None:
             break
         start = _skip(body, _skip(body, key.end()) + 1)
-        end = _value_end(body, start)
-        yield decode(key.group()), key.start(), start, end
+        name = decode(key.group())
+        end = _known_end(body, start, values.get(name)) or _value_end(body, start)
+        yield name, key.start(), start, end
         position = _skip(body, end)
         if body[position : position + 1] == b",":
             position = _skip(body, position + 1)
+
+
+def _known_end(body: bytes, start: int, value: Raw | None) -> int:
+    """Return where a member's value ends, if it is the one that was decoded: of a key that stands twice the last is."""
+    if value is None or not body.startswith(bytes(value), start):
+        return 0
+    end = start + len(value)
+    return end if body[_skip(body, end) : _skip(body, end) + 1] in (b",", b"}") else 0
 
 
 def _skip(body: bytes, position: int) -> int:
