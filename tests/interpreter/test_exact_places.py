@@ -10,6 +10,7 @@ import shelf
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.context import Context
+from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.response import translate_response
 
 CONTEXT = Context(now=1)
@@ -105,6 +106,14 @@ def test_a_reply_in_snake_case_is_looked_up(id_of_reply):
     body = json.dumps({**snake, "responseId": id_of_reply}).encode()
     losses = translate_response(body, "gemini", "chat", CONTEXT).losses
     assert "/candidates/0/safety_ratings/0/category" in {loss.where for loss in losses}
+
+
+def test_the_first_reason_that_a_field_is_lost_for_stays():
+    body = gemini({"functionCall": {"name": "f", "args": {}, "unheard": 1}})
+    context = Context(now=1, undo=Undo(names={"f": ("n", "g")}))
+    losses = {loss.where: loss.what for loss in translate_response(body, "gemini", "chat", context).losses}
+    assert losses["/candidates/0/content/parts/0/functionCall/unheard"] == "not known to the client's dialect"
+    assert losses["/candidates/0/content/parts/0/functionCall/name"] == "the client's dialect has no namespaces"
 
 
 @shelf.needs_shelf
