@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.core.parts import Citation, Data, Signature, Text, ToolResult
 from dragoman.core.value import Extras
-from dragoman.interpreter.history import _is_plain, _is_plain_result, fit_messages
+from dragoman.interpreter.history import _is_plain_result, fit_messages
 from interpreter.workbench import fitting_for, said
 
 OWN = Extras("chat", {"/x": b"1"})
@@ -29,7 +29,7 @@ OWN = Extras("chat", {"/x": b"1"})
     ],
 )
 def test_one_text_without_marks_is_a_plain_message(message, plain):
-    assert _is_plain(message) is plain
+    assert is_plain(message) is plain
 
 
 @pytest.mark.parametrize(

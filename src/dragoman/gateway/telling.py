@@ -47,12 +47,10 @@ def signed_event(events: bytes, record: Record) -> bytes:
 
 def listed(losses: Sequence[Loss]) -> str:
     """Return how many losses there are, then as many of them as fit on the line, in letters that a header may hold."""
-    line = str(len(losses))
-    for loss in losses:
-        item = f"; {loss.kind} {loss.where}: {loss.what}"
-        if len(line) + len(item) > _LONGEST:
-            break
-        line += item
+    items = [f"; {loss.kind} {loss.where}: {loss.what}" for loss in losses]
+    line = f"{len(losses)}{''.join(items)}"
+    while len(line) > _LONGEST:
+        line = line[: -len(items.pop())]
     if line.isascii() and line.isprintable():
         return line
     return "".join([letter if " " <= letter <= "~" else "?" for letter in line])

@@ -72,11 +72,14 @@ class Vault:
 
     async def keep(self, owner: str, calls: Sequence[SignedCall]) -> None:
         """Keep the signatures of calls that a client is about to be told of, and that the others have none."""
+        signed: dict[tuple[str, str], Signature] = {}
         for call in calls:
-            before = self._known.get((owner, call.id), _NONE)
-            now = {call.digest: call.signature} if call.signature is not None else {}
-            self._remember(owner, call.id, {**before, **now} or _NONE)
-        signed = {(call.id, call.digest): call.signature for call in calls if call.signature is not None}
+            known = self._known.get((owner, call.id))
+            if call.signature is not None:
+                signed[call.id, call.digest] = call.signature
+                self._remember(owner, call.id, {**(known or _NONE), call.digest: call.signature})
+            elif known is None:
+                self._remember(owner, call.id, _NONE)
         if not signed:
             return
         # Most clients bring the signature back themselves: without the store the answer is good all the same.

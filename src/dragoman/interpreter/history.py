@@ -36,10 +36,10 @@ Fitted = AnyPart | tuple[AnyPart, ...] | None
 
 def fit_messages(messages: tuple[Message, ...], fitting: Fitting) -> list[Message]:
     """Fit every message; one may be left without parts."""
-    return [message if _is_plain(message) else _fit_message(message, fitting) for message in messages]
+    return [message if is_plain(message) else _fit_message(message, fitting) for message in messages]
 
 
-def _is_plain(message: Message) -> bool:
+def is_plain(message: Message) -> bool:
     """Tell whether a message is one plain text, as most of a long history is: every target takes that."""
     parts = message.parts
     if len(parts) != 1 or message.extras is not None or message.name:

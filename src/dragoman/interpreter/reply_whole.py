@@ -61,7 +61,10 @@ def _adapt_parts(
     ids: CallIds | None = None
     calls = 0
     for part in response.parts:
-        if not _stays(part, holds):
+        if type(part) is Text:
+            if part.citations:
+                return None
+        elif not _stays(part, holds):
             return None
         bare = part
         if part.extras is not None or part.signature is not None or type(part) is Reasoning:
@@ -79,13 +82,13 @@ def _adapt_parts(
 
 
 def _stays(part: AnyPart, holds: Holds) -> bool:
-    """Tell whether a part is told, and in its own form."""
+    """Tell whether a part that is no text is told, and in its own form."""
     if type(part) is ToolCall:
         if part.form == "text" and not holds.custom_calls:
             return False
         # Of a call that cannot be taken back the arguments must be an object.
         return not holds.object_arguments or (part.complete and json.is_object(part.arguments or "{}"))
-    return not part.citations if type(part) is Text else type(part) is Reasoning
+    return type(part) is Reasoning
 
 
 def _without_foreign_fields(

@@ -1,13 +1,11 @@
 """Turn what a target answers back into the caller's terms: tool names, free-form inputs, values changed to fit."""
 
-from operator import is_not
-
 from msgspec import structs
 
 from dragoman.core.events import Event, PartDelta, PartEnded, PartStarted
 from dragoman.core.parts import AnyPart, ToolCall
 from dragoman.interpreter.fitting import Undo, full_name
-from dragoman.interpreter.schemas.arguments import restore
+from dragoman.interpreter.schemas.arguments import changes, restore
 from dragoman.wire import json
 
 
@@ -72,9 +70,20 @@ def restored(parts: tuple[AnyPart, ...], undo: Undo) -> tuple[AnyPart, ...]:
     """Return the parts of a whole reply in the caller's terms; the same ones if nothing changes."""
     if not (undo.names or undo.custom or undo.arguments):
         return parts
-    whole = Restorer(undo).whole
-    changed = tuple([whole(part) if type(part) is ToolCall else part for part in parts])
-    return changed if any(map(is_not, changed, parts)) else parts
+    restorer: Restorer | None = None
+    changed: list[AnyPart] | None = None
+    for index, part in enumerate(parts):
+        if type(part) is not ToolCall:
+            continue
+        # Most calls have their own names, and arguments without a number that would be written otherwise.
+        if not undo.names and not undo.custom and not part.namespace:
+            steps = undo.arguments.get(part.name)
+            if steps is None or not any(changes(part.arguments, step) for step in steps):
+                continue
+        restorer = restorer or Restorer(undo)
+        changed = changed or [*parts]
+        changed[index] = restorer.whole(part)
+    return parts if changed is None else tuple(changed)
 
 
 def _full_name(call: ToolCall) -> str:

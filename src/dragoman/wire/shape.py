@@ -7,6 +7,7 @@ whose tag nobody knows becomes an `Unknown`, so one new block never spoils a req
 """
 
 from collections.abc import Callable, Iterator
+from itertools import compress
 from operator import attrgetter
 from types import UnionType
 from typing import Annotated, Any, Generic, TypeVar, Union, cast, get_args, get_origin
@@ -46,8 +47,9 @@ def carried(value: Struct, where: str = "") -> dict[str, bytes] | None:
     found = get(value)
     if found == none:
         return None
-    raws = found if len(pointers) > 1 else (found,)
-    return {where + name: bytes(raw) for name, raw in zip(pointers, raws, strict=True) if raw is not ABSENT}
+    raws: tuple[Raw, ...] = found if len(pointers) > 1 else (found,)
+    sent = dict(zip(compress(pointers, raws), map(bytes, filter(None, raws)), strict=True))
+    return {where + name: raw for name, raw in sent.items()} if where else sent
 
 
 def _find_carried(struct: type[Struct]) -> _CarriedMembers:

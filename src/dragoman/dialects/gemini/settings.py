@@ -7,6 +7,7 @@ may be a text, and a whole one may have a fraction of zero: proto JSON takes bot
 
 import re
 from math import isfinite
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Raw
@@ -33,6 +34,8 @@ _SAMPLING = (
     ("presence_penalty", "presencePenalty"),
     ("frequency_penalty", "frequencyPenalty"),
 )
+_SAMPLING_NAMES = tuple(wire_name for _, wire_name in _SAMPLING)
+_get_sampling = attrgetter(*[name for name, _ in _SAMPLING])
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _LEVELS: dict[str, str] = {
     "none": "MINIMAL",
@@ -126,10 +129,9 @@ def write_config(request: Request) -> dict[str, Any] | None:
     """Return generationConfig, None when there is nothing to say."""
     sampling = request.sampling
     config: dict[str, Any] = {}
-    for name, wire_name in _SAMPLING:
-        value = getattr(sampling, name)
-        if value is not None:
-            config[wire_name] = value
+    if sampling is not NOTHING:
+        values = _get_sampling(sampling)
+        config = {name: value for name, value in zip(_SAMPLING_NAMES, values, strict=True) if value is not None}
     if sampling.stop or NO_STOPS in request.spelling:
         config["stopSequences"] = sampling.stop
     if request.candidates is not None:
