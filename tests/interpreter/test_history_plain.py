@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.core.parts import Citation, Data, Signature, Text, ToolResult
 from dragoman.core.value import Extras
-from dragoman.interpreter.history import _is_plain_result, fit_messages
+from dragoman.interpreter.history import _is_plain_result, fit_messages, is_plain
 from interpreter.workbench import fitting_for, said
 
 OWN = Extras("chat", {"/x": b"1"})
