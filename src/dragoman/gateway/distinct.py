@@ -53,7 +53,7 @@ class DistinctKeys:
         """Find a key that stands twice, in all but tools that were searched before."""
         tools = None
         try:
-            members = json.decode_object(body)
+            members = json.decode_object(Raw(body))  # whether it is UTF-8 is looked at where it is parsed
             # A key that stands twice at the top is written once; so are bodies with blanks, which are rarely large.
             if _TOOLS in members and len(json.encode(members)) == len(body):
                 tools = self._read_tools(bytes(members[_TOOLS]), dialect)

@@ -14,7 +14,7 @@ from dragoman.interpreter.signing import SignedCall
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Unavailable
 
-_MOST = 20_000
+_MOST = 50_000
 _NONE: Mapping[str, Signature] = {}
 _Known = OrderedDict[tuple[str, str], Mapping[str, Signature]]
 
@@ -38,7 +38,7 @@ class Vault:
         self._known: _Known = OrderedDict()
         self._waiting: dict[str, dict[str, None]] = {}
         """Ids that wait to be looked up, by their owners."""
-        self._lock = asyncio.Lock()
+        self._locks: dict[str, asyncio.Lock] = {}
 
     def signer(self, owner: str) -> OwnersSigner:
         """Return who knows the signatures of an owner's calls."""
@@ -50,7 +50,8 @@ class Vault:
         What comes while a lookup is under way is looked up together, by the first that gets the lock afterwards.
         """
         self._waiting.setdefault(owner, {}).update(dict.fromkeys(ids))
-        async with self._lock:
+        lock = self._locks.setdefault(owner, asyncio.Lock())
+        async with lock:
             waiting = self._waiting.pop(owner, None)
             if waiting:
                 try:
@@ -58,6 +59,8 @@ class Vault:
                 except asyncio.CancelledError:
                     self._waiting.setdefault(owner, {}).update(waiting)  # others wait for some of them
                     raise
+        if owner not in self._waiting:
+            self._locks.pop(owner, None)
         return any(self._known.get((owner, name)) for name in ids)
 
     async def _read(self, owner: str, ids: Sequence[str]) -> None:
@@ -68,20 +71,18 @@ class Vault:
             return
         for name in ids:
             kept = {digest: Signature(issuer, value) for digest, (issuer, value) in found.get(name, {}).items()}
-            self._remember(owner, name, kept or _NONE)
+            # A reply may have been kept while the store was asked.
+            self._remember(owner, name, {**kept, **self._known.get((owner, name), _NONE)} or _NONE)
 
     async def keep(self, owner: str, calls: Sequence[SignedCall]) -> None:
-        """Keep the signatures of calls that a client is about to be told of, and that the others have none."""
-        signed: dict[tuple[str, str], Signature] = {}
-        for call in calls:
-            known = self._known.get((owner, call.id))
-            if call.signature is not None:
-                signed[call.id, call.digest] = call.signature
-                self._remember(owner, call.id, {**(known or _NONE), call.digest: call.signature})
-            elif known is None:
-                self._remember(owner, call.id, _NONE)
+        """Keep the signatures of calls that a client is about to be told of."""
+        signed = {(call.id, call.digest): call.signature for call in calls if call.signature is not None}
         if not signed:
             return
+        for call in calls:
+            before = self._known.get((owner, call.id), _NONE)
+            now = {call.digest: call.signature} if call.signature is not None else {}
+            self._remember(owner, call.id, {**before, **now} or _NONE)
         # Most clients bring the signature back themselves: without the store the answer is good all the same.
         with contextlib.suppress(Unavailable):
             await self._store.keep_signatures(

@@ -150,9 +150,9 @@ class CallWatch:
 
 
 def calls_in(response: Response) -> list[SignedCall]:
-    """Return the calls of a whole reply, each with its signature if it has one."""
+    """Return the calls of a whole reply in which something is signed; none of any other."""
     if all(part.signature is None for part in response.parts):
-        return [SignedCall(part.id, "", None) for part in response.parts if isinstance(part, ToolCall)]
+        return []
     watch = CallWatch()
     for part in response.parts:
         watch.end(part, part.arguments if isinstance(part, ToolCall) else "")

@@ -1,0 +1,95 @@
+"""Calls whose signatures nobody has looked up are taken for unsigned, and that is kept only until somebody knows better."""
+
+import json
+from typing import Any
+
+import pytest
+
+from dragoman.core.parts import Signature
+from dragoman.dialects.record import Call
+from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.prefix_cache import PrefixCache
+from dragoman.interpreter.signing import digest_of
+from dragoman.interpreter.tools_cache import ToolsCache
+from dragoman.interpreter.translate import parse_request
+from dragoman.interpreter.translation import Asked, Caches
+
+MODEL = "gemini-3-flash"
+
+
+class Signer:
+    """Knows what it was told; of other calls not even that they are unsigned."""
+
+    scope = "owner"
+
+    def __init__(self) -> None:
+        self.known: dict[str, dict[str, Signature]] = {}
+
+    def of(self, call_id: str) -> dict[str, Signature] | None:
+        return self.known.get(call_id)
+
+
+def body_of(rounds: int) -> bytes:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "x" * 80}]
+    for number in range(rounds):
+        function = {"name": "f", "arguments": json.dumps({"n": number})}
+        call = {"id": f"call_{number}", "type": "function", "function": function}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"call_{number}", "content": "done"})
+    return json.dumps({"model": "m", "messages": messages}).encode()
+
+
+class Conversation:
+    """One conversation from Chat to Gemini, with caches of its own."""
+
+    def __init__(self) -> None:
+        self.caches = Caches(ToolsCache(), PrefixCache(least=64))
+        self.signer = Signer()
+
+    def parse(self, rounds: int):
+        asked = Asked(Call(body_of(rounds)), dialect_named("chat"), dialect_named("gemini"), MODEL, signer=self.signer)
+        return parse_request(asked, self.caches)
+
+    def signatures(self, rounds: int) -> list[str]:
+        contents = json.loads(self.parse(rounds).translate(None).call.body)["contents"]
+        parts = [part for content in contents for part in content["parts"] if "functionCall" in part]
+        return [part.get("thoughtSignature", "") for part in parts]
+
+
+SKIPPED = "skip_thought_signature_validator"
+
+
+@pytest.fixture
+def conversation() -> Conversation:
+    """A conversation whose prefix is kept though none of its calls was looked up."""
+    begun = Conversation()
+    for _ in range(2):
+        assert begun.signatures(3) == [SKIPPED] * 3
+    return begun
+
+
+def test_unknown_calls_are_named_until_the_signer_knows_them(conversation):
+    assert set(conversation.parse(4).unknown_ids) == {f"call_{number}" for number in range(4)}
+    conversation.signer.known.update({f"call_{number}": {} for number in range(3)})
+    assert conversation.parse(4).unknown_ids == ["call_3"]
+
+
+def test_a_prefix_is_not_used_once_one_of_its_calls_is_known_to_be_signed(conversation):
+    digest = digest_of("f", '{"n": 1}')
+    conversation.signer.known = {f"call_{number}": {} for number in range(3)}
+    conversation.signer.known["call_1"] = {digest: Signature("google", "signed")}
+    assert conversation.signatures(4) == [SKIPPED, "signed", SKIPPED, SKIPPED]
+    assert conversation.signatures(5) == [SKIPPED, "signed", SKIPPED, SKIPPED, SKIPPED]
+
+
+def test_a_prefix_whose_calls_are_known_to_be_unsigned_serves_without_another_lookup(conversation):
+    conversation.signer.known = {f"call_{number}": {} for number in range(4)}
+    assert conversation.signatures(4) == [SKIPPED] * 4
+    conversation.signer.known = {"call_4": {}}
+    assert not set(conversation.parse(5).unknown_ids) - {"call_3"}
+
+
+def test_after_an_error_of_the_store_every_request_asks_again(conversation):
+    for _ in range(2):
+        assert set(conversation.parse(4).unknown_ids) == {f"call_{number}" for number in range(4)}
+        assert conversation.signatures(4) == [SKIPPED] * 4
