@@ -1,6 +1,6 @@
 """Translate a request or an error from one dialect to another.
 
-The same dialect on both sides means the same bytes. Otherwise: parse, fit (losses are booked there), write.
+The same dialect on both sides means the same bytes. Otherwise: parse, adapt (losses are reported there), render.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,8 +35,7 @@ class PendingRequest(Struct, frozen=True):
     translate: Callable[[Links | None], Translation]
     """Translate it, with the links that were fetched for it; raises `Unfetched` for those that must be fetched."""
     unknown_ids: Sequence[str] = ()
-    """Calls that it takes for unsigned, and whose signatures nobody has looked up: if there are some, it must be parsed
-    anew."""
+    """Calls that it takes for unsigned, and that nobody has looked up; if one is signed, it must be parsed again."""
 
 
 def translate_request(  # noqa: PLR0913  a call, two dialects, and independent options
