@@ -26,8 +26,8 @@ _AGAIN_SECONDS = 0.01
 _PRIMARY = 0xFF
 """The part of an error code that says what it is; the rest says where."""
 _MOST_AT_ONCE = 64
-_SLOW_SECONDS = 0.005
-_BY_THREAD_SECONDS = 60.0
+_SLOW_SECONDS = 0.02
+_BY_THREAD_SECONDS = 5.0
 
 
 class _Job(Struct, frozen=True):
