@@ -31,7 +31,7 @@ class Call(Struct, frozen=True):
 
 Tools = tuple[Tool | NativeTool, ...]
 ReadTools = Callable[[bytes, str], Tools]
-"""Read the tools of a request from their raw JSON, which stands at a pointer."""
+"""Parse the raw JSON of the tools of a request; the second argument is its pointer in the document."""
 
 
 class ParseRequest(Protocol):
@@ -40,7 +40,8 @@ class ParseRequest(Protocol):
     def __call__(self, call: Call, /, *, first: int = 0, read_tools: ReadTools = ...) -> Request:
         """Return the request of `call`.
 
-        Messages before number `first` were taken out of its history. `read_tools` stands in for the dialect's own.
+        `first` is the number of the first message in the body: those before it were removed. `read_tools` replaces the
+        dialect's own function, so that a cache can parse the tools.
         """
         ...
 

@@ -150,8 +150,8 @@ async def _translated(asked: Asked, target: Target, vault: Vault | None, owner: 
     """Translate a request with the signatures that are kept for its calls.
 
     Most calls that come without a signature never had one. So a request is translated first and its unknown calls are
-    looked up afterwards; only if one is signed it is translated again. A strict one is not, for want of a signature
-    may be the loss for which it would be refused.
+    looked up afterwards; only if one is signed it is translated again. In strict mode they are looked up first, because
+    a missing signature is a loss, and a request with losses is rejected there.
     """
     pending = parse_request(asked)
     unknown = pending.unknown_ids if vault is not None else ()
@@ -165,7 +165,7 @@ async def _translated(asked: Asked, target: Target, vault: Vault | None, owner: 
             raise
         translation = await target.library.translate(pending.translate, missing, taken=target.links)
     if unknown and vault is not None and await vault.look_up(owner, unknown):
-        # What is signed is known now, and what could not be looked up is told as lost.
+        # The signatures are known now; a call that could not be looked up is reported as a loss.
         return await _translated(asked, target, None, owner)
     return translation
 

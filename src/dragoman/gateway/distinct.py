@@ -1,4 +1,4 @@
-"""Refuse a body in which a key stands twice in one object: two readers of it could do two different things.
+"""Reject a body with a duplicate key in an object: two parsers could read two different values.
 
 The whole body is searched, but for what the caches of request translation know: tools that were searched before, and
 the beginning of a long conversation, which is sent whole with every turn.
@@ -35,7 +35,7 @@ class DistinctKeys:
         self._prefixes = caches.prefixes
 
     def require(self, body: bytes, dialect: Dialect) -> Any:
-        """Raise a `Problem` that names the key that stands twice, and its place; return the body if it was decoded."""
+        """Raise a `Problem` for a duplicate key, with its pointer; return the decoded body if it was decoded whole."""
         if len(body) < _SMALL:
             return require_distinct(body)
         try:
@@ -50,11 +50,11 @@ class DistinctKeys:
         return None
 
     def _search(self, body: bytes, dialect: Dialect) -> str | None:
-        """Find a key that stands twice, in all but tools that were searched before."""
+        """Return the pointer of a duplicate key; tools that were searched before are skipped."""
         tools = None
         try:
-            members = json.decode_object(Raw(body))  # whether it is UTF-8 is looked at where it is parsed
-            # A key that stands twice at the top is written once; so are bodies with blanks, which are rarely large.
+            members = json.decode_object(Raw(body))  # the parser of the request checks that it is UTF-8
+            # The lengths differ for a duplicate key or white space at the top level: those bodies are searched whole.
             if _TOOLS in members and len(json.encode(members)) == len(body):
                 tools = self._read_tools(bytes(members[_TOOLS]), dialect)
         except json.Malformed:
@@ -70,17 +70,17 @@ class DistinctKeys:
         try:
             return self._tools.read(dialect, raw, f"/{_TOOLS}")
         except (json.Malformed, Problem):
-            return None  # what is wrong with them is told where the request is read
+            return None  # the parser of the request reports the error
 
     def _known_prefix(self, body: bytes, dialect: Dialect) -> Prefix | None:
-        """Return what was searched of a long history; `NO_PREFIX` if it came before, None if it need not be kept."""
+        """Return the searched prefix of a long history; `NO_PREFIX` if only its key is known, None for any other."""
         if len(body) < 2 * self._prefixes.least:
             return None
         start = array.opening(body, dialect.history)
         return None if start is None else self._prefixes.find(_scope(dialect), body, start)
 
     def _keep_prefix(self, body: bytes, shorter: bytes, dialect: Dialect, known: Prefix) -> None:
-        """Keep what is settled of a history that was searched."""
+        """Cache the searched history, without its last messages."""
         start = array.opening(body, dialect.history)
         new, tail = (array.items(shorter, dialect.history, start) if start is not None else None) or ([], 0)
         if start is None or len(new) <= _UNSETTLED:
@@ -106,7 +106,7 @@ def _without(body: bytes, history: str, known: Prefix | None) -> tuple[bytes, in
 
 
 def require_distinct(body: bytes) -> Any:
-    """Decode a body of which nothing is known; raise a `Problem` that names a key that stands twice in it."""
+    """Decode a body and return it; raise a `Problem` for a duplicate key, without looking into the caches."""
     try:
         value, where = decode_distinct(body)
     except json.Malformed as error:

@@ -37,7 +37,7 @@ class Vault:
         self._store = store
         self._known: _Known = OrderedDict()
         self._waiting: dict[str, dict[str, None]] = {}
-        """Ids that wait to be looked up, by their owners."""
+        """Ids for the next lookup, by owner."""
         self._locks: dict[str, asyncio.Lock] = {}
 
     def signer(self, owner: str) -> OwnersSigner:
@@ -45,9 +45,9 @@ class Vault:
         return OwnersSigner(owner, self._known)
 
     async def look_up(self, owner: str, ids: Sequence[str]) -> bool:
-        """Look up what is kept of calls, so that the signer knows; tell whether any of them is signed.
+        """Look up the signatures of calls in the store; return whether any of them is signed.
 
-        What comes while a lookup is under way is looked up together, by the first that gets the lock afterwards.
+        Lookups of one owner are batched: ids that arrive during a lookup are all in the next one.
         """
         self._waiting.setdefault(owner, {}).update(dict.fromkeys(ids))
         lock = self._locks.setdefault(owner, asyncio.Lock())

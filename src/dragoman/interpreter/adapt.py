@@ -41,7 +41,7 @@ def adapt(  # noqa: PLR0913, PLR0917  a request, its target, and what is known b
 ) -> tuple[Request, Undo]:
     """Return `request` as `traits` can take it, and how to undo that in the reply.
 
-    `prefix_of` returns the beginning of its history that is translated already; that is not looked at again.
+    `prefix_of` returns the prefix of its history that is translated already; that is not adapted again.
     """
     said = in_words(request, source_issuer, traits, ledger) if traits.text_calls else None
     request = said.request if said is not None else request
@@ -62,16 +62,8 @@ def adapt(  # noqa: PLR0913, PLR0917  a request, its target, and what is known b
     fitting.forced = traits.forced_choice and not (thinking is not None and thinking.mode == "enabled")
     tools, choice = fit_tools(request, fitting)
     output = fit_output(request, fitting)
-    messages = request.messages
     prefix = prefix_of(fitting.retold) if prefix_of is not None else NO_PREFIX
-    if prefix.messages:
-        ledger.go_on(prefix.once, prefix.losses)
-        fitting.names.update(prefix.names)
-        fitting.runs, fitting.unnamed = prefix.runs, prefix.unnamed
-        messages = (*messages[: leading_systems(messages)], *messages[prefix.end_in(messages) :])
-    turns = fitted_turns(messages, fitting, begins=not prefix.messages)
-    if links is not None:
-        links.require()
+    turns = _adapt_history(request.messages, prefix, fitting)
     if output is not None and not traits.prefill_formatted:
         turns = tuple(answered(list(turns), ledger))
     if fitting.marked:
@@ -98,6 +90,19 @@ def adapt(  # noqa: PLR0913, PLR0917  a request, its target, and what is known b
     )
     undo = said.undo if said is not None else None
     return structs.replace(adapted, **identity) if identity else adapted, undo or fitting.undo()
+
+
+def _adapt_history(messages: tuple[Message, ...], prefix: Prefix, fitting: Fitting) -> tuple[Message, ...]:
+    """Return the messages behind the prefix as the target's turns; raise `Unfetched` if media is missing."""
+    if prefix.messages:
+        fitting.ledger.go_on(prefix.once, prefix.losses)
+        fitting.names.update(prefix.names)
+        fitting.runs, fitting.unnamed = prefix.runs, prefix.unnamed
+        messages = (*messages[: leading_systems(messages)], *messages[prefix.end_in(messages) :])
+    turns = fitted_turns(messages, fitting, begins=not prefix.messages)
+    if fitting.links is not None:
+        fitting.links.require()
+    return turns
 
 
 def fitted_turns(messages: tuple[Message, ...], fitting: Fitting, *, begins: bool) -> tuple[Message, ...]:

@@ -60,7 +60,7 @@ class Sqlite:
         self._local = threading.local()
         self._open: list[sqlite3.Connection] = []
         self._by_thread_until = 0.0
-        """Until then even short reads are done by a thread, because one of them took long."""
+        """Until this time lookups are done by a thread, because one was slow."""
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             # Conversations are nobody else's business; SQLite gives its other files the mode of this one.
@@ -82,15 +82,15 @@ class Sqlite:
     async def look_up(self, work: Work[T]) -> T:
         """Find a few rows by their key.
 
-        That takes microseconds, and a thread that does it ten times as many, so it is done on the loop: as long as
-        nobody has the file locked, and the disk is not slow.
+        This runs on the event loop, because it takes microseconds and a thread would cost ten times as much. If the
+        file is locked, or a lookup was slow a moment ago, a thread does it.
         """
         began = monotonic()
         if began >= self._by_thread_until:
             try:
                 return work(_Cursor(self._unwaiting))
             except sqlite3.Error:
-                pass  # somebody has it locked: a thread can wait for that
+                pass  # the file is locked: a thread can wait
             finally:
                 if monotonic() - began > _SLOW_SECONDS:
                     self._by_thread_until = monotonic() + _BY_THREAD_SECONDS

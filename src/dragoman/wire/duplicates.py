@@ -29,9 +29,9 @@ def duplicate(body: bytes) -> str | None:
 
 
 def decode_distinct(body: bytes) -> tuple[Any, str | None]:
-    """Decode a document and return where a name stands for the second time in its object.
+    """Return the decoded document and the pointer of the first duplicate key, None if there is none.
 
-    The value is None, and so may be the place, for what is no JSON; numbers with a fraction are raw in it.
+    Both are None for a document that cannot be decoded. Numbers with a fraction are `Raw`.
     """
     value = None
     try:

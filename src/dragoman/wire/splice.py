@@ -68,7 +68,7 @@ def _members(body: bytes) -> Iterator[tuple[str, int, int, int]]:
 
 
 def _known_end(body: bytes, start: int, value: Raw | None) -> int:
-    """Return where a member's value ends, if it is the one that was decoded: of a key that stands twice the last is."""
+    """Return the end of a member's value if it is the decoded one, else 0: a duplicate key is decoded once."""
     if value is None or not body.startswith(bytes(value), start):
         return 0
     end = start + len(value)

@@ -23,7 +23,7 @@ _MODES = {"auto": "auto", "none": "none", "required": "required", "any": "requir
 
 
 def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
-    """Read the array of tools that stands at `where`."""
+    """Parse the array of tools whose pointer is `where`."""
     try:
         tools, unread = wire.TOOLS.read(raw)
     except Malformed as error:

@@ -61,7 +61,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
 
 
 class _Read(Struct, frozen=True):
-    """A request that is decoded, and where it stood."""
+    """A decoded request and its position in the document."""
 
     body: GenerateContentRequest
     unread: Unread | None
@@ -69,7 +69,7 @@ class _Read(Struct, frozen=True):
     first: int = 0
     """The number of the first message that the body holds."""
     prefix: str = ""
-    """Where the request stands in the document, if that is Code Assist's envelope."""
+    """The pointer of the request in Code Assist's envelope; empty without one."""
     outer: dict[str, bytes] | None = None
     """The members of the envelope."""
 

@@ -25,7 +25,7 @@ _NO_PARAMETERS = Raw(b'{"type":"object","properties":{}}')
 
 
 def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
-    """Read the array of tools that stands at `where`."""
+    """Parse the array of tools whose pointer is `where`."""
     try:
         tools = decode_with(_TOOLS, raw)
     except Malformed as error:
