@@ -44,7 +44,9 @@ def published() -> list[Path]:
 
 def each(paths: Sequence[Path]) -> Callable[[Callable[[Path], None]], Any]:
     """Let a test look at every file, a folder at a time: a test for each file would cost more than the look."""
-    folders = {name_of(folder): list(inside) for folder, inside in groupby(sorted(paths), lambda path: path.parent)}
+    # By folder first: a folder inside another would split its files into two groups, and one of them would be lost.
+    in_order = sorted(paths, key=lambda path: (path.parent, path))
+    folders = {name_of(folder): list(inside) for folder, inside in groupby(in_order, lambda path: path.parent)}
 
     def by_folder(look: Callable[[Path], None]) -> Any:
         @pytest.mark.parametrize("folder", folders)

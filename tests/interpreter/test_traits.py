@@ -353,57 +353,6 @@ def test_a_generation_differs_from_its_neighbour_in_just_this(dialect, model, ne
     assert differences(traits_for(dialect, model), traits_for(dialect, neighbour)) == difference
 
 
-@pytest.mark.parametrize(
-    ("dialect", "models"),
-    [
-        ("chat", ["gpt-4.1", "gpt-4o-mini", "gpt-3.5-turbo", "chatgpt-4o-latest"]),
-        ("chat", ["gpt-5.4", "gpt-5.5-pro"]),
-        ("chat", ["gpt-5.6", "gpt-5.9", "gpt-5.10", "gpt-6", "gpt-7", "gpt-realtime"]),
-        ("chat", ["gpt-5.2-codex", "gpt-5.1-codex-max"]),
-        ("chat", ["gpt-5.1", "gpt-5.1-codex"]),
-        ("chat", ["gpt-5", "gpt-5-mini"]),
-        ("chat", ["o3", "o1-mini", "o4-mini"]),
-        ("chat", ["nobody", "gpt-oss-120b", "deepseek-chat", "", "o2"]),
-        ("responses", ["gpt-4.1", "gpt-4o"]),
-        ("responses", ["gpt-5.6", "gpt-5.7", "gpt-5.10", "gpt-6", "gpt-7"]),
-        ("responses", ["gpt-5.2-pro", "gpt-5.4-pro-2026-03-05", "gpt-6-pro"]),
-        ("responses", ["gpt-5.4", "gpt-5.2", "gpt-5.1-codex-max"]),
-        ("responses", ["gpt-5.1", "gpt-5.1-mini"]),
-        ("responses", ["o3", "o1-pro", "o4-mini"]),
-        ("responses", ["nobody", "gpt-oss-20b", ""]),
-        ("messages", ["claude-3-5-sonnet", "claude-3-haiku", "claude-2.1"]),
-        ("messages", ["claude-opus-4-5", "claude-sonnet-4-5-20250929", "claude-haiku-4-5"]),
-        ("messages", ["claude-opus-4-6", "claude-sonnet-4-6"]),
-        ("messages", ["claude-opus-4-8", "claude-sonnet-4-8", "claude-opus-5", "claude-opus-5-1"]),
-        ("messages", ["claude-opus-4-0", "claude-opus-4-20250514"]),
-        ("messages", ["claude-sonnet-4", "claude-sonnet-4-0"]),
-        (
-            "messages",
-            ["claude-opus-5-5", "claude-opus-5-6", "claude-opus-6", "claude-fable-5-1", "claude-mythos-5-2"],
-        ),
-        ("messages", ["claude-opus-5-5", "claude-fable-6", "claude-mythos-7-1"]),
-        ("messages", ["claude-fable-5", "claude-mythos-5"]),
-        ("messages", ["claude-opus-4-7", "claude-sonnet-5", "claude-sonnet-5-1"]),
-        (
-            "messages",
-            ["nobody", "claude-sonnet-5-6", "claude-sonnet-6", "claude-haiku-6", "claude-opus-5-10", "claude-next", ""],
-        ),
-        ("gemini", ["gemini-3.6-flash", "gemini-3.7-flash", "gemini-3.6-flash-lite", "gemini-3.8-flash-lite"]),
-        ("gemini", ["gemini-3-pro", "gemini-3.1-pro-preview"]),
-        ("gemini", ["gemini-3-flash", "gemini-3.5-flash", "gemini-3.1-flash-lite"]),
-        ("gemini", ["gemini-2.5-flash", "gemini-2.5-flash-lite"]),
-        ("gemini", ["gemini-2.0-flash", "gemma-3-27b-it"]),
-        ("gemini", ["nobody", "gemini-3.9-flash-lite", "gemini-3.10-flash", "gemini-4-argon", "gemini-12-pro"]),
-        (
-            "gemini",
-            ["nobody", "gemini-3.8-pro", "gemini-3.8-flash", "gemini-3.6-pro", "gemini-3.9-flash", "gemini-4", ""],
-        ),
-    ],
-)
-def test_models_of_one_generation_share_a_row(dialect, models):
-    assert all(traits_for(dialect, model) == traits_for(dialect, models[0]) for model in models)
-
-
 def test_an_unknown_dialect_is_a_problem():
     with pytest.raises(Problem) as caught:
         traits_for("latin", "m")

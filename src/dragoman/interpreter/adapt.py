@@ -45,15 +45,8 @@ def adapt(  # noqa: PLR0913, PLR0917  a request, its target, and what is known b
     """
     said = in_words(request, source_issuer, traits, ledger) if traits.text_calls else None
     request = said.request if said is not None else request
-    fitting = Fitting(
-        traits,
-        ledger,
-        source_issuer,
-        most_tokens(request.sampling, traits),
-        links=links,
-        tool_set=tool_set,
-        tools_cache=tools_cache,
-    )
+    most = most_tokens(request.sampling, traits)
+    fitting = Fitting(traits, ledger, source_issuer, most, links=links, tool_set=tool_set, tools_cache=tools_cache)
     if not traits.function_tools and any(isinstance(tool, Tool) for tool in request.tools):
         raise Problem("unsupported", "this model takes tools only on OpenAI's Responses", where=ledger.place("tools"))
     identity = fit_identity(request, fitting)
