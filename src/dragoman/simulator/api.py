@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from dragoman.http.message import Request
 from dragoman.simulator.routes import Route
-from dragoman.simulator.rule import Mutate, Situation, Violation
+from dragoman.simulator.rule import Situation, Violation
 from dragoman.simulator.signatures import Signer
 from dragoman.simulator.talk import Answer, Ask
 
@@ -75,12 +75,11 @@ class Told(Struct, frozen=True):
 
 
 class RuleNote(Struct, frozen=True):
-    """A rule as it is listed, and what breaks it."""
+    """A rule as it is listed."""
 
     name: str
     says: str
     source: str
-    mutate: Mutate
 
 
 class Envelope(Struct, frozen=True):

@@ -1,18 +1,12 @@
-"""A rule: one thing a vendor refuses, with its source, a check, and mutators that break it.
-
-A mutator takes a body that is accepted and yields bodies that this rule, by name, refuses: the proof that a rule does
-what it says.
-"""
+"""A rule: one thing a vendor refuses, with its source and a check."""
 
 from collections.abc import Callable, Iterable, Iterator
-from random import Random
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
 Json = dict[str, Any]
 Body = TypeVar("Body")
-Mutate = Callable[[Json, Random], Iterable[Json]]
 
 
 class Violation(Struct, frozen=True):
@@ -50,7 +44,6 @@ class Rule(Struct, Generic[Body], frozen=True):
     says: str
     source: str
     check: Callable[[Body, Situation], Iterator[Violation]]
-    mutate: Mutate
 
 
 def first_violation(rules: Iterable[Rule[Body]], body: Body, situation: Situation) -> Violation | None:

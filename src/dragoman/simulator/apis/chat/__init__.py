@@ -93,7 +93,7 @@ def count(_accepted: Accepted, _tokens: int) -> bytes:
 
 API = Api(
     name="chat",
-    rules=(*rules_shape.NOTES, *(RuleNote(rule.name, rule.says, rule.source, rule.mutate) for rule in RULES)),
+    rules=(*rules_shape.NOTES, *(RuleNote(rule.name, rule.says, rule.source) for rule in RULES)),
     accept=accept,
     whole=whole,
     stream=stream,

@@ -3,10 +3,9 @@
 import re
 from base64 import b64decode
 from binascii import Error
-from collections.abc import Iterable, Iterator
-from random import Random
+from collections.abc import Iterator
 
-from dragoman.simulator.apis.chat import changes, words
+from dragoman.simulator.apis.chat import words
 from dragoman.simulator.apis.chat.models import family_of, is_audio_model
 from dragoman.simulator.apis.chat.shape import (
     AssistantMessage,
@@ -23,13 +22,12 @@ from dragoman.simulator.apis.chat.shape_parts import (
     RefusalPart,
     TextPart,
 )
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.rule import Rule, Situation, Violation
 
 _DATA_URL = re.compile(r"data:(?P<type>[^;,]*)(?:;[^;,]+)*?(?P<base64>;base64)?,(?P<data>.*)", re.DOTALL)
 _IMAGES = ("image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp")
 _MAGIC = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
 _EXAMPLE = "(e.g. 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU=')"
-_PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M9QDwADhgGAWjTQ7gAAAABJRU5ErkJggg=="
 # Anthropic's mark, and members of a whole message that a client took into its text.
 _TOLERATED = ("cache_control", "role", "refusal", "annotations", "audio", "tool_calls")
 _UNSUPPORTED_IMAGE = (
@@ -76,16 +74,6 @@ def _check_part_role(body: ChatRequest, _: Situation) -> Iterator[Violation]:
                 continue
 
 
-def _break_part_role(body: Json, _: Random) -> Iterable[Json]:
-    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_PIXEL}"}}
-    document = {"type": "file", "file": {"file_id": "file-1"}}
-    for place, _message in changes.messages(body, "tool", "system", "developer", "assistant"):
-        yield changes.put(body, ("messages", place, "content"), [{"type": "text", "text": "See:"}, image])
-        yield changes.put(body, ("messages", place, "content"), [document])
-    for place, _message in changes.messages(body, "user"):
-        yield changes.put(body, ("messages", place, "content"), [{"type": "refusal", "refusal": "No."}])
-
-
 def _check_audio_model(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     if is_audio_model(body.model):
         return
@@ -95,13 +83,6 @@ def _check_audio_model(body: ChatRequest, _: Situation) -> Iterator[Violation]:
                 f"Invalid '{_place(where)}'. Content blocks are expected to be either text or image_url type.",
                 "/".join(where.split("/")[:3]),
             )
-
-
-def _break_audio_model(body: Json, _: Random) -> Iterable[Json]:
-    if is_audio_model(body["model"]):
-        return
-    sound = {"type": "input_audio", "input_audio": {"data": "SUQzBAAAAAAAAA==", "format": "mp3"}}
-    yield changes.with_messages(body, {"role": "user", "content": [sound]})
 
 
 def _decoded(data: str) -> bytes | None:
@@ -138,20 +119,6 @@ def _check_image_url(body: ChatRequest, _: Situation) -> Iterator[Violation]:
             yield fault
 
 
-def _break_image_url(body: Json, _: Random) -> Iterable[Json]:
-    wrong = (
-        "gs://bucket/cat.png",
-        _PIXEL,
-        "data:application/pdf;base64,JVBERi0xLjQK",
-        "data:image/png,notbase64",
-        "data:image/png;base64,",
-        "data:image/png;base64,@@@@",
-    )
-    for path, _part in changes.parts(body, "image_url"):
-        for url in wrong:
-            yield changes.put(body, (*path, "image_url", "url"), url)
-
-
 def _is_image(data: bytes) -> bool:
     return data.startswith(_MAGIC) or (data[:4] == b"RIFF" and data[8:12] == b"WEBP")
 
@@ -166,11 +133,6 @@ def _check_image_bytes(body: ChatRequest, situation: Situation) -> Iterator[Viol
             data = _decoded(found["data"]) if found is not None else None
             if data is not None and not _is_image(data):
                 yield Violation(_UNSUPPORTED_IMAGE, where)
-
-
-def _break_image_bytes(body: Json, _: Random) -> Iterable[Json]:
-    for path, _part in changes.parts(body, "image_url"):
-        yield changes.put(body, (*path, "image_url", "url"), "data:image/jpeg;base64,UGxlYXNlIGxvZyBpbg==")
 
 
 def _check_file(body: ChatRequest, _: Situation) -> Iterator[Violation]:
@@ -193,16 +155,6 @@ def _check_file(body: ChatRequest, _: Situation) -> Iterator[Violation]:
             yield Violation(words.missing(f"{where}/file/filename"), f"{where}/file")
 
 
-def _break_file(body: Json, _: Random) -> Iterable[Json]:
-    for file in (
-        {},
-        {"filename": "a.pdf"},
-        {"filename": "a.pdf", "file_data": "JVBERi0xLjQK"},
-        {"file_data": "data:application/pdf;base64,JVBERi0xLjQK"},
-    ):
-        yield changes.with_messages(body, {"role": "user", "content": [{"type": "file", "file": file}]})
-
-
 def _check_tolerated(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     for where, message, part in _parts(body):
         if not isinstance(part, TextPart) or isinstance(message, SystemMessage | AssistantMessage):
@@ -210,14 +162,6 @@ def _check_tolerated(body: ChatRequest, _: Situation) -> Iterator[Violation]:
         for name in _TOLERATED:
             if getattr(part, name) is not None:
                 yield Violation(words.unknown(f"{where}/{name}"), where)
-
-
-def _break_tolerated(body: Json, _: Random) -> Iterable[Json]:
-    for place, message in changes.messages(body, "developer", "user", "tool"):
-        if isinstance(message.get("content"), str):
-            part = {"type": "text", "text": message["content"]}
-            for name in _TOLERATED:
-                yield changes.put(body, ("messages", place, "content"), [{**part, name: []}])
 
 
 def _check_breakpoint(body: ChatRequest, _: Situation) -> Iterator[Violation]:
@@ -230,50 +174,36 @@ def _check_breakpoint(body: ChatRequest, _: Situation) -> Iterator[Violation]:
         yield Violation(words.unsupported("prompt_cache_options"), "/prompt_cache_options")
 
 
-def _break_breakpoint(body: Json, _: Random) -> Iterable[Json]:
-    older = changes.moved(body, "gpt-5.2")
-    if older is None:
-        return
-    yield changes.changed(older, prompt_cache_options={"mode": "explicit"})
-    for path, _part in changes.parts(older, "text"):
-        yield changes.put(older, (*path, "prompt_cache_breakpoint"), {"mode": "explicit"})
-
-
 RULES: tuple[Rule[ChatRequest], ...] = (
     Rule(
         "chat.part-role",
         "Only users show images, audio and files; only assistants refuse.",
         "wire/openai_chat.md section 2; the words about images: reported in public issues",
         _check_part_role,
-        _break_part_role,
     ),
     Rule(
         "chat.audio-input-model",
         "Only audio models hear.",
         "recorded: openai_chat/pydantic-ai-0052",
         _check_audio_model,
-        _break_audio_model,
     ),
     Rule(
         "chat.image-url",
         "An image is an http(s) address or a base64 data URL of a PNG, JPEG, GIF or WebP.",
         "wire/openai_chat.md section 2 and wire/mapping.md section 10",
         _check_image_url,
-        _break_image_url,
     ),
     Rule(
         "chat.image-bytes",
         "What a data URL of an image holds is an image.",
         "recorded: openai_chat/openllmetry-0042",
         _check_image_bytes,
-        _break_image_bytes,
     ),
     Rule(
         "chat.file-part",
         "A file has a `file_id`, or a base64 data URL and a file name.",
         "wire/openai_chat.md section 2",
         _check_file,
-        _break_file,
     ),
     Rule(
         "chat.text-part-members",
@@ -282,13 +212,11 @@ RULES: tuple[Rule[ChatRequest], ...] = (
         "part: sent by @openai/agents; developer messages: reported in public repositories; user and tool messages: "
         "no source",
         _check_tolerated,
-        _break_tolerated,
     ),
     Rule(
         "chat.cache-breakpoint-model",
         "Explicit cache breakpoints and cache options exist since GPT-5.6.",
         "wire/openai_chat.md sections 1 and 2",
         _check_breakpoint,
-        _break_breakpoint,
     ),
 )

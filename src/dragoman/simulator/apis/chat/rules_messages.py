@@ -1,13 +1,12 @@
 """Rules about the turns of a conversation: what may be empty, and which call a result belongs to."""
 
 import re
-from collections.abc import Iterable, Iterator
-from random import Random
+from collections.abc import Iterator
 from typing import Literal
 
 from msgspec import Struct
 
-from dragoman.simulator.apis.chat import changes, words
+from dragoman.simulator.apis.chat import words
 from dragoman.simulator.apis.chat.models import family_of
 from dragoman.simulator.apis.chat.shape import (
     AssistantMessage,
@@ -19,7 +18,7 @@ from dragoman.simulator.apis.chat.shape import (
     ToolCall,
     ToolMessage,
 )
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.rule import Rule, Situation, Violation
 
 _LONGEST_ID = 64
 _LONGEST_NAME = 64
@@ -33,21 +32,11 @@ def _check_no_messages(body: ChatRequest, _: Situation) -> Iterator[Violation]:
         yield Violation(words.empty_array("/messages"), "/messages")
 
 
-def _break_no_messages(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(body, messages=[])
-
-
 def _check_no_calls(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     for place, message in enumerate(body.messages):
         if isinstance(message, AssistantMessage) and message.tool_calls == []:
             where = f"/messages/{place}/tool_calls"
             yield Violation(words.empty_array(where), where)
-
-
-def _break_no_calls(body: Json, _: Random) -> Iterable[Json]:
-    for place, message in changes.messages(body, "assistant"):
-        if not message.get("tool_calls") and message.get("content") is not None:
-            yield changes.put(body, ("messages", place, "tool_calls"), [])
 
 
 def _stands_in(message: AssistantMessage) -> bool:
@@ -62,15 +51,6 @@ def _check_content(body: ChatRequest, _: Situation) -> Iterator[Violation]:
             continue
         if not (isinstance(message, AssistantMessage) and _stands_in(message)):
             yield Violation("Invalid value for 'content': expected a string, got null.", f"/messages/{place}/content")
-
-
-def _break_content(body: Json, chance: Random) -> Iterable[Json]:
-    places = [place for place, _ in changes.messages(body, "system", "user", "tool")]
-    if places:
-        place = chance.choice(places)
-        yield changes.put(body, ("messages", place, "content"), None)
-        yield changes.drop(changes.put(body, ("messages", place, "content"), None), ("messages", place, "content"))
-    yield changes.with_messages(body, {"role": "assistant", "content": None})
 
 
 class Fault(Struct, frozen=True):
@@ -118,16 +98,6 @@ def _check_unasked(body: ChatRequest, _: Situation) -> Iterator[Violation]:
             )
 
 
-def _break_unasked(body: Json, _: Random) -> Iterable[Json]:
-    orphan = {"role": "tool", "tool_call_id": "call_nobody_asked", "content": "{}"}
-    yield changes.with_messages(body, orphan, at=0)
-    for place, message in changes.messages(body, "assistant"):
-        before = body["messages"][place - 1]["role"] if place else ""
-        if message.get("tool_calls") and before != "tool":
-            told = changes.put(body, ("messages", place, "content"), "I call a tool.")
-            yield changes.drop(told, ("messages", place, "tool_calls"))
-
-
 def _check_stranger(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     for fault in _pairing(body):
         if fault.kind == "stranger":
@@ -135,11 +105,6 @@ def _check_stranger(body: ChatRequest, _: Situation) -> Iterator[Violation]:
                 f"Invalid parameter: 'tool_call_id' of '{fault.ids[0]}' not found in 'tool_calls' of previous message.",
                 f"/messages/{fault.place}/tool_call_id",
             )
-
-
-def _break_stranger(body: Json, _: Random) -> Iterable[Json]:
-    for place, _message in changes.messages(body, "tool"):
-        yield changes.put(body, ("messages", place, "tool_call_id"), "call_somebody_else")
 
 
 def _check_twice(body: ChatRequest, _: Situation) -> Iterator[Violation]:
@@ -157,14 +122,6 @@ def _duplicate(call_id: str, place: int) -> Violation:
     return Violation(f"Duplicate value for 'tool_call_id' of '{call_id}' in message[{place}]", f"/messages/{place}")
 
 
-def _break_twice(body: Json, _: Random) -> Iterable[Json]:
-    for place, message in changes.messages(body, "tool"):
-        yield changes.with_messages(body, message, at=place + 1)
-    for path, call in changes.calls(body):
-        doubled = [*body["messages"][path[1]]["tool_calls"], call]
-        yield changes.put(body, path[:3], doubled)
-
-
 def _check_unanswered(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     for fault in _pairing(body):
         if fault.kind == "unanswered":
@@ -175,27 +132,12 @@ def _check_unanswered(body: ChatRequest, _: Situation) -> Iterator[Violation]:
             )
 
 
-def _break_unanswered(body: Json, _: Random) -> Iterable[Json]:
-    for place, _message in changes.messages(body, "tool"):
-        yield changes.drop(body, ("messages", place))
-    call = {"id": "call_unheard", "type": "function", "function": {"name": "lookup", "arguments": "{}"}}
-    yield changes.with_messages(body, {"role": "assistant", "content": None, "tool_calls": [call]})
-    yield changes.with_messages(
-        body, {"role": "assistant", "tool_calls": [call]}, {"role": "user", "content": "And now?"}
-    )
-
-
 def _check_id_length(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     for place, message in enumerate(body.messages):
         for index, call in enumerate(_calls(message)):
             if len(call.id) > _LONGEST_ID:
                 where = f"/messages/{place}/tool_calls/{index}/id"
                 yield Violation(words.long_string(where, _LONGEST_ID, len(call.id)), where)
-
-
-def _break_id_length(body: Json, _: Random) -> Iterable[Json]:
-    for path, _call in changes.calls(body):
-        yield changes.put(body, (*path, "id"), "call_" + "x" * _LONGEST_ID)
 
 
 def _name_fault(name: str, pattern: re.Pattern[str], where: str) -> Violation | None:
@@ -225,27 +167,12 @@ def _check_call_name(body: ChatRequest, _: Situation) -> Iterator[Violation]:
                     yield from check_tool_name(call.custom.name, f"{where}/custom/name")
 
 
-def _break_call_name(body: Json, _: Random) -> Iterable[Json]:
-    for path, call in changes.calls(body):
-        kind = call["type"]
-        for name in ("get weather", "files.read", "", "x" * 65):
-            yield changes.put(body, (*path, kind, "name"), name)
-
-
 def _check_speaker(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     for place, message in enumerate(body.messages):
         name = None if isinstance(message, FunctionMessage) else message.name
         fault = None if name is None else _name_fault(name, _SPEAKER, f"/messages/{place}/name")
         if fault is not None:
             yield fault
-
-
-def _break_speaker(body: Json, chance: Random) -> Iterable[Json]:
-    places = [place for place, _ in changes.messages(body, "system", "user", "assistant")]
-    if places:
-        place = chance.choice(places)
-        for name in ("Ada Lovelace", "<user>", "x" * 65):
-            yield changes.put(body, ("messages", place, "name"), name)
 
 
 def _check_function_role(body: ChatRequest, _: Situation) -> Iterator[Violation]:
@@ -259,81 +186,66 @@ def _check_function_role(body: ChatRequest, _: Situation) -> Iterator[Violation]
             )
 
 
-def _break_function_role(body: Json, _: Random) -> Iterable[Json]:
-    if (newer := changes.moved(body, "gpt-5.6-terra")) is not None:
-        yield changes.with_messages(newer, {"role": "function", "name": "lookup", "content": "{}"})
-
-
 RULES: tuple[Rule[ChatRequest], ...] = (
     Rule(
         "chat.messages-empty",
         "There is at least one message.",
         "recorded: openai_chat/ai-gateway-0008",
         _check_no_messages,
-        _break_no_messages,
     ),
     Rule(
         "chat.tool-calls-empty",
         "An assistant message without calls has no `tool_calls`, not an empty list.",
         "wire/openai_chat.md section 2",
         _check_no_calls,
-        _break_no_calls,
     ),
     Rule(
         "chat.tool-call-id-length",
         "The id of a call has at most 64 characters.",
         "wire/openai_chat.md section 5: a limit of 40 was enforced for years, 64 since January 2026",
         _check_id_length,
-        _break_id_length,
     ),
     Rule(
         "chat.call-name",
         "A called tool's name has 1 to 64 letters, digits, underscores and dashes.",
         "wire/openai_chat.md section 3; for calls of the history: reported in public issues",
         _check_call_name,
-        _break_call_name,
     ),
     Rule(
         "chat.speaker-name",
         "The name of a speaker has 1 to 64 characters without spaces, angle brackets, bars and slashes.",
         "reported in public issues: the pattern is told in the error",
         _check_speaker,
-        _break_speaker,
     ),
     Rule(
         "chat.tool-result-unasked",
         "A `tool` message follows an assistant message with `tool_calls`.",
         "wire/openai_chat.md section 2",
         _check_unasked,
-        _break_unasked,
     ),
     Rule(
         "chat.tool-result-unknown-id",
         "The id of a `tool` message is one of the calls it follows.",
         "wire/openai_chat.md section 2",
         _check_stranger,
-        _break_stranger,
     ),
     Rule(
         "chat.tool-call-id-duplicate",
         "No two calls of a message have the same id, and none is answered twice.",
         "reported in public issues; wire/mapping.md section 2 (duplicated result: reject)",
         _check_twice,
-        _break_twice,
     ),
     Rule(
         "chat.tool-calls-unanswered",
         "Every call is answered by a `tool` message before any other message.",
         "wire/openai_chat.md section 2",
         _check_unanswered,
-        _break_unanswered,
     ),
     Rule(
         "chat.function-role",
         "GPT-5.6 and later know no messages with the role `function`.",
         PROBED,
         _check_function_role,
-        _break_function_role,
     ),
 )
 CONTENT_RULE: Rule[ChatRequest] = Rule(
@@ -341,6 +253,5 @@ CONTENT_RULE: Rule[ChatRequest] = Rule(
     "Content is null or absent only in an assistant message that has calls, a refusal or audio instead.",
     f"wire/openai_chat.md section 2; {PROBED}",
     _check_content,
-    _break_content,
 )
 """OpenAI looks at this after everything else about the request."""

@@ -1,17 +1,15 @@
 """Rules about what a model takes: parameters that reasoning models refuse, and what only some models can do."""
 
-from collections.abc import Callable, Iterable, Iterator
-from random import Random
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from dragoman.simulator.absent import SAYS, is_absent
-from dragoman.simulator.apis.chat import changes, models, words
+from dragoman.simulator.apis.chat import models, words
 from dragoman.simulator.apis.chat.models import effort_of, family_of
 from dragoman.simulator.apis.chat.rules_messages import PROBED
 from dragoman.simulator.apis.chat.shape import ChatRequest, JsonSchemaAnswer
-from dragoman.simulator.rule import Json, Mutate, Rule, Situation, Violation
+from dragoman.simulator.rule import Rule, Situation, Violation
 
-_REASONING = ("o3", "gpt-5", "gpt-5-mini", "gpt-5.6-terra")
 _SEARCH_REFUSED = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
 _DEFAULTS: dict[str, Any] = {
     "temperature": 1,
@@ -22,25 +20,6 @@ _DEFAULTS: dict[str, Any] = {
     "top_logprobs": 0,
 }
 """Sampling parameters, and the values that are let pass even while a model reasons."""
-
-
-def _with(model_names: Iterable[str], **members: Any) -> Mutate:
-    """Make a mutator that puts a body to models and adds members."""
-
-    def mutate(body: Json, _: Random) -> Iterable[Json]:
-        for model in model_names:
-            if (other := changes.moved(body, model)) is not None:
-                yield {**other, **members}
-
-    return mutate
-
-
-def _each(*mutators: Mutate) -> Mutate:
-    def mutate(body: Json, chance: Random) -> Iterable[Json]:
-        for mutator in mutators:
-            yield from mutator(body, chance)
-
-    return mutate
 
 
 def _check_exists(body: ChatRequest, _: Situation) -> Iterator[Violation]:
@@ -59,14 +38,6 @@ def _check_for_chat(body: ChatRequest, _: Situation) -> Iterator[Violation]:
         )
     if models.is_for_responses(body.model):
         yield Violation("This model is only supported in v1/responses and not in v1/chat/completions.", "/model", 404)
-
-
-def _renamed(*names: str) -> Mutate:
-    def mutate(body: Json, _: Random) -> Iterable[Json]:
-        for name in names:
-            yield changes.changed(body, model=name)
-
-    return mutate
 
 
 def _check_max_tokens(body: ChatRequest, _: Situation) -> Iterator[Violation]:
@@ -125,15 +96,6 @@ def _check_effort(body: ChatRequest, _: Situation) -> Iterator[Violation]:
         )
 
 
-def _without_tools(mutate: Mutate) -> Mutate:
-    """Take tools away first: with them another rule would speak."""
-
-    def mutated(body: Json, chance: Random) -> Iterable[Json]:
-        yield from mutate(changes.without(body, "tools", "tool_choice", "parallel_tool_calls"), chance)
-
-    return mutated
-
-
 def _check_search(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     if body.web_search_options is None or models.is_search_model(body.model):
         return
@@ -189,21 +151,18 @@ def _check_retention(body: ChatRequest, _: Situation) -> Iterator[Violation]:
 
 
 Check = Callable[[ChatRequest, Situation], Iterator[Violation]]
-_SCHEMA = {"type": "json_schema", "json_schema": {"name": "person", "schema": {"type": "object"}}}
 EXISTENCE_RULES: tuple[Rule[ChatRequest], ...] = (
     Rule(
         "chat.model-unknown",
         SAYS,
         "recorded: openai_chat/newrelic-python-agent-0010",
         _check_exists,
-        _renamed("no-such-model"),
     ),
     Rule(
         "chat.model-endpoint",
         "Completion models are not served here, nor are the pro, codex and research models.",
         "recorded: openai_chat/dd-trace-js-0017; models of the Responses API: reported in public issues",
         _check_for_chat,
-        _renamed("gpt-3.5-turbo-instruct", "gpt-5.2-pro", "gpt-5-codex", "o3-deep-research"),
     ),
 )
 """OpenAI looks for the model before anything else."""
@@ -213,110 +172,71 @@ RULES: tuple[Rule[ChatRequest], ...] = (
         "Reasoning models take `max_completion_tokens`, not `max_tokens`.",
         "recorded: openai_chat/ai-gateway-0003",
         _check_max_tokens,
-        _with(_REASONING, max_tokens=100),
     ),
     Rule(
         "chat.stop-model",
         "Reasoning models take no stop sequences.",
         "recorded: openai_chat/crewai-0048",
         _check_stop,
-        _each(_with(_REASONING, stop="END"), _with(_REASONING, stop=["END", "STOP"])),
     ),
     Rule(
         "chat.bias-model",
         "Reasoning models take neither `logit_bias` nor `prediction`.",
         PROBED,
         _check_fixed,
-        _each(
-            _with(_REASONING, logit_bias={"50256": -100}),
-            _with(_REASONING, prediction={"type": "content", "content": "Hello"}),
-        ),
     ),
     Rule(
         "chat.reasoning-effort",
         "`reasoning_effort` is one of the words the model knows; models that do not reason know none.",
         f"wire/openai_chat.md sections 0 and 1; {PROBED}",
         _check_effort,
-        _without_tools(
-            _each(
-                _with(("gpt-4o", "gpt-4.1"), reasoning_effort="low"),
-                _with(("gpt-5", "o3"), reasoning_effort="none"),
-                _with(("gpt-5.1", "gpt-5.6-sol", "gpt-6-luna"), reasoning_effort="minimal"),
-                _with(("gpt-5.1", "gpt-5.6-sol"), reasoning_effort="max"),
-                _with(("gpt-6-astra", "gpt-6.1-sol"), reasoning_effort="none"),
-            )
-        ),
     ),
     Rule(
         "chat.sampling-model",
         "While a model reasons, it takes no temperature, top_p, penalties and log probabilities but the default.",
         f"wire/openai_chat.md section 1; {PROBED}",
         _check_sampling,
-        _without_tools(
-            _each(
-                _with(_REASONING, temperature=0.5),
-                _with(_REASONING, top_p=0.5),
-                _with(_REASONING, presence_penalty=0.5),
-                _with(_REASONING, frequency_penalty=-1),
-                _with(_REASONING, logprobs=True),
-                _with(("gpt-5.1", "gpt-5.4"), reasoning_effort="low", temperature=0),
-            )
-        ),
     ),
     Rule(
         "chat.web-search-model",
         "Only search models take `web_search_options`.",
         "recorded: openai_chat/pydantic-ai-0099",
         _check_search,
-        _with(("gpt-4o", "gpt-6-luna"), web_search_options={}),
     ),
     Rule(
         "chat.search-model-arguments",
         "Search models take no sampling parameters.",
         "reported in public issues for temperature and presence_penalty; the others by analogy",
         _check_search_arguments,
-        _each(
-            *(_with(("gpt-4o-search-preview",), **{name: _DEFAULTS[name]}) for name in _SEARCH_REFUSED),
-        ),
     ),
     Rule(
         "chat.audio-model",
         "Only audio models speak.",
         f"wire/openai_chat.md section 1; {PROBED}",
         _check_audio,
-        _each(
-            _with(("gpt-4o", "gpt-5.6-sol"), modalities=["text", "audio"], audio={"voice": "alloy", "format": "wav"}),
-            _with(("gpt-5.6-sol",), audio={"voice": "alloy", "format": "wav"}),
-        ),
     ),
     Rule(
         "chat.response-format-model",
         "A schema for the answer is taken since GPT-4o of August 2024.",
         "reported in public issues",
         _check_structured,
-        lambda body, chance: _with(("gpt-4", "gpt-3.5-turbo"), response_format=_SCHEMA)(
-            changes.without(body, "response_format"), chance
-        ),
     ),
     Rule(
         "chat.choices-model",
         "GPT-5.6 and later give at most 8 choices.",
         PROBED,
         _check_choices,
-        _with(("gpt-5.6-terra",), n=9),
     ),
     Rule(
         "chat.top-logprobs-model",
         "GPT-5.6 and later tell at most 5 alternatives of a token.",
         PROBED,
         _check_top_logprobs,
-        _with(("gpt-5.6-terra",), reasoning_effort="none", logprobs=True, top_logprobs=6),
     ),
     Rule(
         "chat.cache-retention-model",
         "GPT-5.5 and later do not keep prefixes in memory only.",
         f"openai-python 3.49 types: CompletionCreateParams.prompt_cache_retention; {PROBED}",
         _check_retention,
-        _with(("gpt-5.5", "gpt-6-luna"), prompt_cache_retention="in_memory"),
     ),
 )

@@ -1,14 +1,13 @@
 """Rules about parameters that depend on one another, and about limits; none of them looks at the model."""
 
 import re
-from collections.abc import Iterable, Iterator
-from random import Random
+from collections.abc import Iterator
 
-from dragoman.simulator.apis.chat import changes, words
+from dragoman.simulator.apis.chat import words
 from dragoman.simulator.apis.chat.rules_messages import PROBED
 from dragoman.simulator.apis.chat.shape import ChatRequest, JsonObjectAnswer, JsonSchemaAnswer
 from dragoman.simulator.apis.chat.shape_parts import TextPart
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.rule import Rule, Situation, Violation
 
 _MOST_STOPS = 4
 _MOST_PAIRS = 16
@@ -22,11 +21,6 @@ _IDENTIFIERS = {"prompt_cache_key": 64, "safety_identifier": 128}
 def _check_stop(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     if isinstance(body.stop, list) and len(body.stop) > _MOST_STOPS:
         yield Violation(words.long_array("/stop", _MOST_STOPS, len(body.stop)), "/stop")
-
-
-def _break_stop(body: Json, _: Random) -> Iterable[Json]:
-    if (older := changes.moved(body, "gpt-4.1")) is not None:
-        yield changes.changed(older, stop=["a", "b", "c", "d", "e"])
 
 
 def _check_metadata(body: ChatRequest, _: Situation) -> Iterator[Violation]:
@@ -49,12 +43,6 @@ def _check_metadata(body: ChatRequest, _: Situation) -> Iterator[Violation]:
             yield Violation(words.long_string(where, _LONGEST_VALUE, len(value)), where)
 
 
-def _break_metadata(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(body, metadata={f"key{number}": "value" for number in range(_MOST_PAIRS + 1)})
-    yield changes.changed(body, metadata={"k" * (_LONGEST_KEY + 1): "value"})
-    yield changes.changed(body, metadata={"key": "v" * (_LONGEST_VALUE + 1)})
-
-
 def _check_identifiers(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     for name, longest in _IDENTIFIERS.items():
         value = body.prompt_cache_key if name == "prompt_cache_key" else body.safety_identifier
@@ -62,19 +50,9 @@ def _check_identifiers(body: ChatRequest, _: Situation) -> Iterator[Violation]:
             yield Violation(words.long_string(f"/{name}", longest, len(value)), f"/{name}")
 
 
-def _break_identifiers(body: Json, _: Random) -> Iterable[Json]:
-    for name, longest in _IDENTIFIERS.items():
-        yield changes.changed(body, **{name: "x" * (longest + 1)})
-
-
 def _check_stream_options(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     if body.stream_options is not None and not body.stream:
         yield Violation("The 'stream_options' parameter is only allowed when 'stream' is enabled.", "/stream_options")
-
-
-def _break_stream_options(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(body, stream=False, stream_options={"include_usage": True})
-    yield changes.changed(changes.without(body, "stream"), stream_options={"include_obfuscation": False})
 
 
 def _check_top_logprobs(body: ChatRequest, _: Situation) -> Iterator[Violation]:
@@ -82,21 +60,11 @@ def _check_top_logprobs(body: ChatRequest, _: Situation) -> Iterator[Violation]:
         yield Violation("The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled.", "/top_logprobs")
 
 
-def _break_top_logprobs(body: Json, _: Random) -> Iterable[Json]:
-    if (older := changes.moved(body, "gpt-4.1")) is not None:
-        yield changes.changed(older, top_logprobs=2)
-
-
 def _check_both_limits(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     if body.max_tokens is not None and body.max_completion_tokens is not None:
         yield Violation(
             "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.", "/max_tokens"
         )
-
-
-def _break_both_limits(body: Json, _: Random) -> Iterable[Json]:
-    if (older := changes.moved(body, "gpt-4.1")) is not None:
-        yield changes.changed(older, max_tokens=100, max_completion_tokens=100)
 
 
 def _check_format_name(body: ChatRequest, _: Situation) -> Iterator[Violation]:
@@ -112,20 +80,9 @@ def _check_format_name(body: ChatRequest, _: Situation) -> Iterator[Violation]:
         yield Violation(words.long_string(where, _LONGEST_FORMAT_NAME, len(name)), where)
 
 
-def _break_format_name(body: Json, _: Random) -> Iterable[Json]:
-    if changes.schema_answer(body):
-        for name in ("a person", "", "x" * 65, "Person[int]"):
-            yield changes.put(body, ("response_format", "json_schema", "name"), name)
-
-
 def _check_audio(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     if "audio" in (body.modalities or ()) and body.audio is None:
         yield Violation(words.missing("/audio"), "/modalities")
-
-
-def _break_audio(body: Json, _: Random) -> Iterable[Json]:
-    if (spoken := changes.moved(body, "gpt-audio")) is not None:
-        yield changes.changed(spoken, modalities=["text", "audio"])
 
 
 def _says_json(body: ChatRequest) -> bool:
@@ -149,68 +106,54 @@ def _check_json_word(body: ChatRequest, _: Situation) -> Iterator[Violation]:
         )
 
 
-def _break_json_word(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(
-        body, messages=[{"role": "user", "content": "Who are you?"}], response_format={"type": "json_object"}
-    )
-
-
 RULES: tuple[Rule[ChatRequest], ...] = (
     Rule(
         "chat.stop-count",
         "There are at most 4 stop sequences.",
         "wire/openai_chat.md section 1",
         _check_stop,
-        _break_stop,
     ),
     Rule(
         "chat.metadata",
         "Metadata has at most 16 pairs, of keys up to 64 and values up to 512 characters.",
         f"wire/openai_chat.md section 1; {PROBED}",
         _check_metadata,
-        _break_metadata,
     ),
     Rule(
         "chat.identifier-length",
         "A cache key has at most 64 characters, a safety identifier 128.",
         "wire/openai_chat.md section 1",
         _check_identifiers,
-        _break_identifiers,
     ),
     Rule(
         "chat.stream-options-without-stream",
         "`stream_options` is sent with `stream: true` only.",
         "wire/openai_chat.md section 1",
         _check_stream_options,
-        _break_stream_options,
     ),
     Rule(
         "chat.top-logprobs-without-logprobs",
         "`top_logprobs` is sent with `logprobs: true` only.",
         PROBED,
         _check_top_logprobs,
-        _break_top_logprobs,
     ),
     Rule(
         "chat.token-limits",
         "There is one limit of tokens, not two.",
         "reported in public issues",
         _check_both_limits,
-        _break_both_limits,
     ),
     Rule(
         "chat.response-format-name",
         "The name of a schema has 1 to 64 letters, digits, underscores and dashes.",
         "openai-python 3.49 types: JSONSchema.name",
         _check_format_name,
-        _break_format_name,
     ),
     Rule(
         "chat.audio-parameters",
         "A spoken answer needs `audio`, which tells its voice and format.",
         "openai-python 3.49 types: CompletionCreateParams.audio",
         _check_audio,
-        _break_audio,
     ),
 )
 JSON_RULE: Rule[ChatRequest] = Rule(
@@ -218,6 +161,5 @@ JSON_RULE: Rule[ChatRequest] = Rule(
     "With `json_object` the messages say the word JSON.",
     "reported in public issues for years",
     _check_json_word,
-    _break_json_word,
 )
 """It needs the messages to be in order."""

@@ -1,9 +1,8 @@
 """Rules about the tools of a request and the choice among them."""
 
-from collections.abc import Iterable, Iterator
-from random import Random
+from collections.abc import Iterator
 
-from dragoman.simulator.apis.chat import changes, words
+from dragoman.simulator.apis.chat import words
 from dragoman.simulator.apis.chat.models import family_of
 from dragoman.simulator.apis.chat.rules_messages import PROBED, check_tool_name
 from dragoman.simulator.apis.chat.shape import (
@@ -17,8 +16,8 @@ from dragoman.simulator.apis.chat.shape import (
     NamedFunction,
     Tool,
 )
-from dragoman.simulator.apis.openai.grammars import BROKEN, grammar_fault
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.apis.openai.grammars import grammar_fault
+from dragoman.simulator.rule import Rule, Situation, Violation
 
 _MOST = 128
 
@@ -34,22 +33,10 @@ def _check_empty(body: ChatRequest, _: Situation) -> Iterator[Violation]:
             yield Violation(words.empty_array(f"/{name}"), f"/{name}")
 
 
-def _break_empty(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(body, tools=[])
-    if not body.get("tools"):
-        yield changes.changed(body, functions=[])
-
-
 def _check_count(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     for name, given in (("tools", body.tools), ("functions", body.functions)):
         if given is not None and len(given) > _MOST:
             yield Violation(words.long_array(f"/{name}", _MOST, len(given)), f"/{name}")
-
-
-def _break_count(body: Json, _: Random) -> Iterable[Json]:
-    if body.get("tools"):
-        more = [changes.function_tool(f"extra_{number}") for number in range(_MOST)]
-        yield changes.changed(body, tools=[*body["tools"], *more])
 
 
 def _check_name(body: ChatRequest, _: Situation) -> Iterator[Violation]:
@@ -58,14 +45,6 @@ def _check_name(body: ChatRequest, _: Situation) -> Iterator[Violation]:
         yield from check_tool_name(tool_name(tool), f"/tools/{index}/{kind}/name")
     for index, function in enumerate(body.functions or ()):
         yield from check_tool_name(function.name, f"/functions/{index}/name")
-
-
-def _break_name(body: Json, chance: Random) -> Iterable[Json]:
-    tools = changes.tools(body)
-    if tools:
-        index = chance.randrange(len(tools))
-        for name in ("get weather", "weather.get", "wetter_für", "", "x" * 65):
-            yield changes.put(body, ("tools", index, tools[index]["type"], "name"), name)
 
 
 def _check_duplicate(body: ChatRequest, _: Situation) -> Iterator[Violation]:
@@ -79,23 +58,12 @@ def _check_duplicate(body: ChatRequest, _: Situation) -> Iterator[Violation]:
         seen.add(name)
 
 
-def _break_duplicate(body: Json, chance: Random) -> Iterable[Json]:
-    if tools := body.get("tools"):
-        yield changes.with_tool(body, chance.choice(tools))
-
-
 def _check_custom(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     if family_of(body.model).custom_tools:
         return
     for index, tool in enumerate(body.tools or ()):
         if isinstance(tool, CustomTool):
             yield Violation(words.invalid_value("custom", ("function",)), f"/tools/{index}/type")
-
-
-def _break_custom(body: Json, _: Random) -> Iterable[Json]:
-    older = changes.moved(body, "gpt-4.1")
-    if older is not None:
-        yield changes.with_tool(older, {"type": "custom", "custom": {"name": "run_anything"}})
 
 
 def _check_grammar(body: ChatRequest, _: Situation) -> Iterator[Violation]:
@@ -107,15 +75,6 @@ def _check_grammar(body: ChatRequest, _: Situation) -> Iterator[Violation]:
                 yield Violation(f"Invalid value for '{words.named(where)}': {fault}.", where)
 
 
-def _break_grammar(body: Json, _: Random) -> Iterable[Json]:
-    newer = changes.moved(body, "gpt-5.2")
-    if newer is None:
-        return
-    for syntax, definition in BROKEN:
-        grammar = {"type": "grammar", "grammar": {"syntax": syntax, "definition": definition}}
-        yield changes.with_tool(newer, {"type": "custom", "custom": {"name": "by_grammar", "format": grammar}})
-
-
 def _only_with(name: str, needed: str) -> Violation:
     return Violation(f"Invalid value for '{name}': '{name}' is only allowed when '{needed}' are specified.", f"/{name}")
 
@@ -125,29 +84,14 @@ def _check_choice_alone(body: ChatRequest, _: Situation) -> Iterator[Violation]:
         yield _only_with("tool_choice", "tools")
 
 
-def _break_choice_alone(body: Json, _: Random) -> Iterable[Json]:
-    bare = changes.without(body, "tools", "parallel_tool_calls")
-    for choice in ("auto", "none", "required", {"type": "function", "function": {"name": "lookup"}}):
-        yield changes.changed(bare, tool_choice=choice)
-
-
 def _check_parallel_alone(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     if body.parallel_tool_calls is not None and not body.tools:
         yield _only_with("parallel_tool_calls", "tools")
 
 
-def _break_parallel_alone(body: Json, _: Random) -> Iterable[Json]:
-    for parallel in (True, False):
-        yield changes.changed(changes.without(body, "tools", "tool_choice"), parallel_tool_calls=parallel)
-
-
 def _check_function_call_alone(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     if body.function_call is not None and not body.functions:
         yield _only_with("function_call", "functions")
-
-
-def _break_function_call_alone(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(changes.without(body, "functions"), function_call="auto")
 
 
 def _chosen(body: ChatRequest) -> Iterator[tuple[str, str, str]]:
@@ -192,26 +136,10 @@ def _unknown_function(name: str) -> Violation:
     )
 
 
-def _break_choice_known(body: Json, _: Random) -> Iterable[Json]:
-    if not body.get("tools"):
-        return
-    stranger = {"type": "function", "function": {"name": "never_declared"}}
-    allowed = {"mode": "auto", "tools": [stranger]}
-    yield changes.changed(body, tool_choice=stranger)
-    yield changes.changed(body, tool_choice={"type": "custom", "custom": {"name": "never_declared"}})
-    yield changes.changed(body, tool_choice={"type": "allowed_tools", "allowed_tools": allowed})
-
-
 def _check_allowed_empty(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     if isinstance(body.tool_choice, AllowedTools) and not body.tool_choice.allowed_tools.tools:
         where = "/tool_choice/allowed_tools/tools"
         yield Violation(words.empty_array(where), where)
-
-
-def _break_allowed_empty(body: Json, _: Random) -> Iterable[Json]:
-    if body.get("tools"):
-        choice = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": list[Json]()}}
-        yield changes.changed(body, tool_choice=choice)
 
 
 def _check_effort(body: ChatRequest, _: Situation) -> Iterator[Violation]:
@@ -230,104 +158,77 @@ def _check_effort(body: ChatRequest, _: Situation) -> Iterator[Violation]:
     )
 
 
-def _break_effort(body: Json, _: Random) -> Iterable[Json]:
-    if not any(changes.functions(body)):
-        return
-    for model, efforts in (
-        ("gpt-5.4", ("low", "high")),
-        ("gpt-5.6-luna", (None, "medium")),
-        ("gpt-6-luna", (None, "max")),
-    ):
-        if (newer := changes.moved(body, model)) is not None:
-            for effort in efforts:
-                yield changes.changed(newer, reasoning_effort=effort)
-    if (quiet := changes.moved(changes.without(body, "tools"), "gpt-6-astra")) is not None:
-        yield changes.changed(quiet, tools=body["tools"])
-
-
 RULES: tuple[Rule[ChatRequest], ...] = (
     Rule(
         "chat.tools-empty",
         "A request without tools has no `tools`, not an empty list; nor `functions`.",
         "reported in public issues: empty_array",
         _check_empty,
-        _break_empty,
     ),
     Rule(
         "chat.tools-count",
         "There are at most 128 tools.",
         "wire/openai_chat.md section 1",
         _check_count,
-        _break_count,
     ),
     Rule(
         "chat.tool-name",
         "The name of a tool has 1 to 64 letters, digits, underscores and dashes.",
         "wire/openai_chat.md section 3",
         _check_name,
-        _break_name,
     ),
     Rule(
         "chat.tool-name-duplicate",
         "No two tools have the same name.",
         "no source: OpenAI may let it pass, but nobody could tell which tool a call means",
         _check_duplicate,
-        _break_duplicate,
     ),
     Rule(
         "chat.custom-tool-model",
         "Custom tools exist since GPT-5.",
         "wire/openai_chat.md section 3; the words: no source",
         _check_custom,
-        _break_custom,
     ),
     Rule(
         "chat.grammar",
         "A Lark grammar has a rule `start`; no grammar has look-around or lazy quantifiers.",
         "wire/openai_chat.md section 3; the words: no source",
         _check_grammar,
-        _break_grammar,
     ),
     Rule(
         "chat.tool-choice-without-tools",
         "`tool_choice` is sent with tools only.",
         "reported in public issues, last 2026-09",
         _check_choice_alone,
-        _break_choice_alone,
     ),
     Rule(
         "chat.parallel-without-tools",
         "`parallel_tool_calls` is sent with tools only.",
         "wire/openai_chat.md section 1",
         _check_parallel_alone,
-        _break_parallel_alone,
     ),
     Rule(
         "chat.function-call-without-functions",
         "`function_call` is sent with functions only.",
         "reported in public issues",
         _check_function_call_alone,
-        _break_function_call_alone,
     ),
     Rule(
         "chat.allowed-tools-empty",
         "A choice among some tools names one at least.",
         "no source: like other empty lists",
         _check_allowed_empty,
-        _break_allowed_empty,
     ),
     Rule(
         "chat.tool-choice-unknown",
         "A tool that is chosen is among the tools.",
         f"{PROBED}; the words for other than one function: no source",
         _check_choice_known,
-        _break_choice_known,
     ),
     Rule(
         "chat.tools-with-effort",
         "From GPT-5.4 on, function tools are refused unless the model does not reason.",
         "wire/openai_chat.md section 0",
         _check_effort,
-        _break_effort,
     ),
 )

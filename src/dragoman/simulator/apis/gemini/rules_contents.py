@@ -1,16 +1,14 @@
 """What contents must be: given, of a known role, made of parts with one thing in each, of media Google can see."""
 
 import re
-from collections.abc import Iterable, Iterator
-from random import Random
+from collections.abc import Iterator
 
-from dragoman.simulator.apis.gemini import bodies
 from dragoman.simulator.apis.gemini.heard import Heard, HeardRule, field, unable
 from dragoman.simulator.apis.gemini.read import asked
 from dragoman.simulator.apis.gemini.shape import Blob, Content, FileData
 from dragoman.simulator.apis.gemini.turns import Placed
 from dragoman.simulator.model.usage import ask_tokens
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.rule import Rule, Situation, Violation
 
 _ROLES = frozenset({"user", "model"})
 _RESULT_ROLES = frozenset({"user", "model", "function", "tool"})
@@ -191,207 +189,89 @@ def _safety(heard: Heard, _: Situation) -> Iterator[Violation]:
         known.add(setting.category or "")
 
 
-def _without_contents(body: Json, _: Random) -> Iterable[Json]:
-    for missing in (False, True):
-        changed = bodies.copied(body)
-        bodies.put(bodies.request_in(changed), "contents", None if missing else [])
-        yield changed
-
-
-def _other_roles(body: Json, chance: Random) -> Iterable[Json]:
-    for role in ("assistant", "system", "human"):
-        changed = bodies.copied(body)
-        chance.choice(bodies.contents(changed))["role"] = role
-        yield changed
-
-
-def _without_parts(body: Json, _: Random) -> Iterable[Json]:
-    for missing in (False, True):
-        changed = bodies.copied(body)
-        content = next(one for one in bodies.contents(changed) if one.get("role") != "model")
-        content["parts"] = []
-        if missing:
-            del content["parts"]
-        yield changed
-
-
-def _with_part(body: Json, part: Json) -> Json:
-    changed = bodies.copied(body)
-    content = next(one for one in bodies.contents(changed) if one.get("role") != "model")
-    bodies.parts(content).insert(0, part)
-    return changed
-
-
-def _without_data(body: Json, _: Random) -> Iterable[Json]:
-    yield _with_part(body, {})
-    yield _with_part(body, {"thought": True})
-
-
-def _empty_text(body: Json, _: Random) -> Iterable[Json]:
-    yield _with_part(body, {"text": ""})
-
-
-def _unseen_media(body: Json, chance: Random) -> Iterable[Json]:
-    kinds = ("image/gif", "image/jpg", "image/svg+xml", "png", "application/zip", "application/octet-stream", "")
-    yield _with_part(body, {"inlineData": {"mimeType": chance.choice(kinds), "data": "R0lGODlhAQABAAAAACw="}})
-
-
-def _bad_files(body: Json, _: Random) -> Iterable[Json]:
-    yield _with_part(body, {"fileData": {"mimeType": "application/pdf"}})
-    yield _with_part(body, {"fileData": {"mimeType": "application/pdf", "fileUri": "gs://bucket/a.pdf"}})
-    yield _with_part(body, {"file_data": {"mime_type": "image/tiff", "file_uri": "https://example.com/a.tiff"}})
-
-
-def _uploaded_file(body: Json, _: Random) -> Iterable[Json]:
-    uri = "https://generativelanguage.googleapis.com/v1beta/files/3qswqtk02p7x"
-    yield _with_part(body, {"fileData": {"mimeType": "application/pdf", "fileUri": uri}})
-
-
-def _too_long(body: Json, _: Random) -> Iterable[Json]:
-    changed = bodies.copied(body)
-    content = next(one for one in bodies.contents(changed) if one.get("role") != "model")
-    image = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
-    bodies.parts(content)[:0] = [image] * 4100
-    yield changed
-
-
-def _system_media(body: Json, _: Random) -> Iterable[Json]:
-    changed = bodies.copied(body)
-    request = bodies.request_in(changed)
-    if bodies.get(request, "cached_content") is None:
-        image = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
-        bodies.put(request, "system_instruction", {"parts": [{"text": "Look."}, image]})
-        yield changed
-
-
-def _nameless(body: Json, _: Random) -> Iterable[Json]:
-    for member in ("function_call", "function_response"):
-        changed = bodies.copied(body)
-        for _content, _index, part in bodies.placed_parts(changed):
-            if bodies.get(part, member) is not None:
-                bodies.get(part, member).pop("name")
-                yield changed
-                break
-
-
-def _showing(body: Json, _: Random) -> Iterable[Json]:
-    changed = bodies.copied(body)
-    for response in bodies.responses(changed):
-        response["parts"] = [{"inlineData": {"mimeType": "image/gif", "data": "R0lGODlhAQABAAAAACw="}}]
-        yield changed
-        return
-
-
-def _cached_with_tools(body: Json, _: Random) -> Iterable[Json]:
-    changed = bodies.with_function(body)
-    bodies.put(bodies.request_in(changed), "cached_content", "cachedContents/one")
-    yield changed
-
-
-def _twice_safe(body: Json, _: Random) -> Iterable[Json]:
-    changed = bodies.copied(body)
-    one = {"category": "HARM_CATEGORY_HARASSMENT", "threshold": "BLOCK_NONE"}
-    bodies.put(bodies.request_in(changed), "safety_settings", [one, {**one, "threshold": "OFF"}])
-    yield changed
-
-
 RULES: tuple[HeardRule, ...] = (
     Rule(
         "gemini.contents-given",
         "A request has contents.",
         "wire/gemini.md section 2; Google's words from public threads",
         _given,
-        _without_contents,
     ),
     Rule(
         "gemini.role",
         "A content is the user's or the model's (results also `function`'s or `tool`'s); only Vertex wants it said.",
         "wire/gemini.md section 2; Google's words from public threads; recorded: gemini/louter-0004 and 0005",
         _role,
-        _other_roles,
     ),
     Rule(
         "gemini.parts-given",
         "A content of the user has parts.",
         "wire/mapping.md section 1; Google's words from public threads; the model's may be empty: gemini/lingua-0064",
         _has_parts,
-        _without_parts,
     ),
     Rule(
         "gemini.part-data",
         "A part holds something, at least a signature.",
         "wire/gemini.md section 2; Google's words from public threads; recorded: gemini/adk-go-0050",
         _has_data,
-        _without_data,
     ),
     Rule(
         "gemini.empty-text",
         "On Vertex a text is not empty, unless it is signed.",
         "wire/mapping.md section 1; Google's words from public threads; AI Studio takes it: gemini/pydantic-ai-0036",
         _text,
-        _empty_text,
     ),
     Rule(
         "gemini.inline-data",
         "Inline data is of a type Google can see: no GIF, no image/jpg, no archives; on Vertex no JSON.",
         "wire/mapping.md section 10; Google's words from github.com/ogkalu2/comic-translate/pull/399",
         _media,
-        _unseen_media,
     ),
     Rule(
         "gemini.file-data",
         "A file has a URI, in a result too; Cloud Storage is for Vertex alone.",
         "wire/gemini.md sections 2 and 13; the words are ours; a file in a result: gemini/pydantic-ai-0141",
         _file,
-        _bad_files,
     ),
     Rule(
         "gemini.file-uploaded",
         "Files that were uploaded to AI Studio are not for Vertex.",
         "wire/gemini.md section 13; the words are ours",
         _uploaded,
-        _uploaded_file,
     ),
     Rule(
         "gemini.input-tokens",
         "A request has no more tokens than the model can read.",
         "wire/mapping.md section 7, wire/gemini.md section 10; Google's words from public threads",
         _length,
-        _too_long,
     ),
     Rule(
         "gemini.system-text",
         "A system instruction is made of text.",
         "wire/gemini.md section 2; the words are ours",
         _system,
-        _system_media,
     ),
     Rule(
         "gemini.call-name",
         "Calls and results of functions name the function.",
         "wire/gemini.md section 5; Google's words from public threads",
         _names,
-        _nameless,
     ),
     Rule(
         "gemini.result-parts",
         "Results show media from Gemini 3 on, and only PNG, JPEG, WebP, PDF and plain text.",
         "wire/gemini.md section 5; Google's words from github.com/google-gemini/gemini-cli/issues/19436",
         _result_parts,
-        _showing,
     ),
     Rule(
         "gemini.cached-content",
         "With cached content the request brings no system instruction, tools or tool config of its own.",
         "wire/gemini.md section 2; Google's words from github.com/BerriAI/litellm/issues/17304",
         _cached,
-        _cached_with_tools,
     ),
     Rule(
         "gemini.safety-once",
         "There is one safety setting for a category.",
         "no source but the comment in the protos (at most one setting for each category); the words are ours",
         _safety,
-        _twice_safe,
     ),
 )

@@ -1,16 +1,13 @@
 """What the generation config may say: numbers in their ranges, schemas with JSON, thinking as the model can."""
 
-from collections.abc import Iterable, Iterator
-from random import Random
-from typing import Any
+from collections.abc import Iterator
 
 from msgspec import Struct
 
-from dragoman.simulator.apis.gemini import bodies
 from dragoman.simulator.apis.gemini.heard import Heard, HeardRule, field, unable
 from dragoman.simulator.apis.gemini.proto import camel
 from dragoman.simulator.apis.gemini.shape import ThinkingConfig
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.rule import Rule, Situation, Violation
 
 _JSON = "application/json"
 _MEDIA = frozenset({"", "text/plain", _JSON, "text/x.enum", "application/xml", "application/yaml"})
@@ -165,81 +162,6 @@ def _thoughts(heard: Heard, _: Situation) -> Iterator[Violation]:
         yield Violation(words, "/generationConfig/thinkingConfig/includeThoughts")
 
 
-def _out_of_range(body: Json, _: Random) -> Iterable[Json]:
-    for name, value in (
-        ("temperature", 2.5),
-        ("temperature", -0.1),
-        ("top_p", 1.2),
-        ("top_k", 0),
-        ("max_output_tokens", 0),
-        ("candidate_count", 9),
-        ("presence_penalty", 3),
-        ("logprobs", 21),
-    ):
-        yield bodies.with_config(body, **{name: value})
-
-
-def _plain(body: Json, **members: Any) -> Json:
-    """Return a copy that says nothing but this of how to write."""
-    changed = bodies.copied(body)
-    bodies.put(bodies.request_in(changed), "generation_config", {camel(name): members[name] for name in members})
-    return changed
-
-
-def _stopping(body: Json, _: Random) -> Iterable[Json]:
-    yield bodies.with_config(body, stop_sequences=["a", "b", "c", "d", "e", "f"])
-
-
-def _probing(body: Json, _: Random) -> Iterable[Json]:
-    yield _plain(body, logprobs=3)
-    yield _plain(body, logprobs=3, response_logprobs=False)
-
-
-def _penalised(body: Json, _: Random) -> Iterable[Json]:
-    yield bodies.with_config(body, presence_penalty=0.5)
-    yield bodies.with_config(body, frequency_penalty=0)
-
-
-def _several(body: Json, _: Random) -> Iterable[Json]:
-    yield bodies.with_config(body, candidate_count=2)
-
-
-def _other_media(body: Json, chance: Random) -> Iterable[Json]:
-    yield _plain(body, response_mime_type=chance.choice(("text/html", "json", "image/png")))
-
-
-def _schema_for_text(body: Json, _: Random) -> Iterable[Json]:
-    yield _plain(body, response_schema={"type": "STRING"})
-    yield _plain(body, response_json_schema={"type": "object"}, response_mime_type="text/plain")
-
-
-def _two_schemas(body: Json, _: Random) -> Iterable[Json]:
-    schemas = {"response_schema": {"type": "OBJECT"}, "response_json_schema": {"type": "object"}}
-    yield _plain(bodies.with_tools(body), response_mime_type=_JSON, **schemas)
-
-
-def _structured_with_tools(body: Json, _: Random) -> Iterable[Json]:
-    yield _plain(bodies.with_function(body), response_mime_type=_JSON)
-    yield _plain(bodies.with_tools(body, {"googleSearch": {}}), responseMimeType=_JSON)
-
-
-def _thinking_twice(body: Json, _: Random) -> Iterable[Json]:
-    yield _plain(body, thinking_config={"thinkingBudget": 1024, "thinking_level": "LOW"})
-
-
-def _other_level(body: Json, _: Random) -> Iterable[Json]:
-    yield _plain(body, thinking_config={"thinking_level": "MINIMAL"})
-
-
-def _other_budget(body: Json, _: Random) -> Iterable[Json]:
-    for budget in (0, 1, 100_000, -2):
-        yield _plain(body, thinking_config={"thinkingBudget": budget})
-
-
-def _thoughtless(body: Json, _: Random) -> Iterable[Json]:
-    yield _plain(body, thinking_config={"thinkingBudget": 0, "includeThoughts": True})
-
-
 RULES: tuple[HeardRule, ...] = (
     Rule(
         "gemini.ranges",
@@ -247,70 +169,60 @@ RULES: tuple[HeardRule, ...] = (
         "8, penalties from -2 to 2, logprobs from 0 to 20.",
         "wire/gemini.md section 2; recorded: gemini/opentelemetry-python-contrib-0008",
         _ranges,
-        _out_of_range,
     ),
     Rule(
         "gemini.stop-sequences",
         "There are at most five stop sequences.",
         "wire/gemini.md section 2; AI Studio's words from public threads, Vertex's are ours",
         _stops,
-        _stopping,
     ),
     Rule(
         "gemini.logprobs",
         "How many log probabilities are wanted is said only where they are wanted.",
         "no source but the comment in the protos (only valid if response_logprobs is true); the words are ours",
         _logprobs,
-        _probing,
     ),
     Rule(
         "gemini.penalties",
         "From Gemini 3.6 on, and for 3.5 Flash-Lite, there are no penalties.",
         "wire/gemini.md section 0; Google's words from public threads",
         _penalties,
-        _penalised,
     ),
     Rule(
         "gemini.candidates",
         "From Gemini 3.6 on, and for 3.5 Flash-Lite, there is one candidate.",
         "wire/gemini.md section 0; Google's words from public threads",
         _candidates,
-        _several,
     ),
     Rule(
         "gemini.response-type",
         "The answer is text, JSON, XML, YAML or a word of an enum.",
         "wire/gemini.md section 2; the words are ours",
         _media,
-        _other_media,
     ),
     Rule(
         "gemini.response-schema-type",
         "A schema of the answer needs a JSON answer, or a word of an enum.",
         "wire/gemini_schema.md section 5; the words are ours",
         _schema_media,
-        _schema_for_text,
     ),
     Rule(
         "gemini.response-schema-once",
         "The answer has one schema.",
         "wire/gemini_schema.md section 1; the words are ours",
         _schema_once,
-        _two_schemas,
     ),
     Rule(
         "gemini.response-with-tools",
         "Before Gemini 3 a JSON answer does not go together with tools.",
         "wire/gemini_schema.md section 5; Google's words from github.com/googleapis/python-genai/issues/867",
         _json_with_tools,
-        _structured_with_tools,
     ),
     Rule(
         "gemini.thinking-once",
         "Thinking has a budget or a level, not both.",
         "wire/gemini.md section 2; Google's words from public threads",
         _thinking_both,
-        _thinking_twice,
     ),
     Rule(
         "gemini.thinking-level",
@@ -318,20 +230,17 @@ RULES: tuple[HeardRule, ...] = (
         "wire/gemini.md sections 0 and 2, wire/mapping.md section 3; Google's words from "
         "github.com/dhyansraj/mcp-mesh/issues/1346",
         _level,
-        _other_level,
     ),
     Rule(
         "gemini.thinking-budget",
         "A thinking budget is in the range of the model; Pro always thinks, models before 2.5 never do.",
         "wire/gemini.md section 2; Google's words from public threads; later ones take any: gemini/lingua-0013",
         _budget,
-        _other_budget,
     ),
     Rule(
         "gemini.thoughts",
         "Thoughts are shown only where the model thinks.",
         "Google's words from public threads (include_thoughts is only enabled when thinking is enabled)",
         _thoughts,
-        _thoughtless,
     ),
 )

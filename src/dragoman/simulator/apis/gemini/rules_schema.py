@@ -3,17 +3,15 @@
 Keywords outside the subset are unknown names already.
 """
 
-from collections.abc import Iterable, Iterator
-from random import Random
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Struct
 
-from dragoman.simulator.apis.gemini import bodies
 from dragoman.simulator.apis.gemini.heard import Heard, HeardRule, field, unable
 from dragoman.simulator.apis.gemini.proto import items_of, members_of
 from dragoman.simulator.apis.gemini.shape_tools import Schema
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.rule import Rule, Situation, Violation
 from dragoman.wire.pointer import escape, unescape
 
 _FORMATS = {
@@ -187,138 +185,59 @@ def _reference(heard: Heard, _: Situation) -> Iterator[Violation]:
                 yield Violation(field(path, words), where)
 
 
-def _with_property(body: Json, *schemas: Json) -> Iterable[Json]:
-    for schema in schemas:
-        yield bodies.with_function(body, parameters={"type": "OBJECT", "properties": {"it": schema}})
-
-
-def _other_roots(body: Json, _: Random) -> Iterable[Json]:
-    for kind in ("STRING", "array"):
-        yield bodies.with_function(body, parameters={"type": kind, "items": {"type": "STRING"}})
-
-
-def _no_items(body: Json, _: Random) -> Iterable[Json]:
-    yield from _with_property(body, {"type": "ARRAY"}, {"type": "array", "items": {"type": "array"}})
-
-
-def _bad_enums(body: Json, _: Random) -> Iterable[Json]:
-    yield from _with_property(
-        body,
-        {"type": "INTEGER", "enum": ["1"]},
-        {"type": "BOOLEAN", "enum": ["true"]},
-        {"type": "STRING", "enum": ["", "a"]},
-    )
-
-
-def _bad_required(body: Json, _: Random) -> Iterable[Json]:
-    yield bodies.with_function(body, parameters={"type": "OBJECT", "properties": {}, "required": ["it"]})
-    yield bodies.with_function(body, parameters={"type": "OBJECT", "required": ["it"]})
-
-
-def _bad_formats(body: Json, chance: Random) -> Iterable[Json]:
-    text = chance.choice(("uri", "email", "uuid", "date"))
-    yield from _with_property(
-        body,
-        {"type": "STRING", "format": text},
-        {"type": "INTEGER", "format": "int8"},
-        {"type": "NUMBER", "format": "x"},
-    )
-
-
-def _beside_any(body: Json, _: Random) -> Iterable[Json]:
-    one = {"anyOf": [{"type": "STRING"}, {"type": "NUMBER"}]}
-    yield from _with_property(body, {**one, "description": "either"}, {**one, "nullable": True})
-
-
-def _empty_properties(body: Json, _: Random) -> Iterable[Json]:
-    yield bodies.with_function(body, parameters={"type": "OBJECT", "properties": {}})
-
-
-def _with_json_schema(body: Json, schema: Any) -> Json:
-    changed = bodies.with_function(body, parametersJsonSchema=schema)
-    for function in bodies.functions(changed):
-        del function["parameters"]
-    return changed
-
-
-def _other_json_roots(body: Json, _: Random) -> Iterable[Json]:
-    others: tuple[Any, ...] = ({"type": "string"}, {"type": "array", "items": {}}, "object", [{"type": "object"}], True)
-    for schema in others:
-        yield _with_json_schema(body, schema)
-
-
-def _bad_references(body: Json, _: Random) -> Iterable[Json]:
-    for reference in (
-        {"$ref": "https://example.com/schema.json"},
-        {"$ref": "#/$defs/Missing"},
-        {"$ref": "#/$defs/One", "type": "object"},
-    ):
-        schema = {"type": "object", "properties": {"it": reference}, "$defs": {"One": {"type": "object"}}}
-        yield _with_json_schema(body, schema)
-
-
 RULES: tuple[HeardRule, ...] = (
     Rule(
         "gemini.schema-root",
         "Parameters are an object.",
         "wire/gemini_schema.md section 4.3; the words are ours",
         _root,
-        _other_roots,
     ),
     Rule(
         "gemini.schema-items",
         "An array in `parameters` or `responseSchema` says what its items are.",
         "wire/gemini_schema.md section 2",
         _items,
-        _no_items,
     ),
     Rule(
         "gemini.schema-enum",
         "An enum is of strings that are not empty, for strings, or for numbers with the format enum.",
         "wire/gemini_schema.md sections 2 and 4.2; Google's words from public threads",
         _enum,
-        _bad_enums,
     ),
     Rule(
         "gemini.schema-required",
         "What is required is a declared property.",
         "wire/gemini_schema.md section 2",
         _required,
-        _bad_required,
     ),
     Rule(
         "gemini.schema-format",
         "A format is one Google knows for the type; Vertex takes any for strings.",
         "wire/gemini_schema.md section 2",
         _format,
-        _bad_formats,
     ),
     Rule(
         "gemini.schema-any-of",
         "On Vertex anyOf stands alone.",
         "wire/gemini_schema.md section 2; AI Studio takes it: gemini/mastra-0003",
         _alone,
-        _beside_any,
     ),
     Rule(
         "gemini.schema-properties",
         "Before Gemini 2 an object has properties.",
         "wire/gemini_schema.md section 2 (older backends); later ones take it: gemini/ruby-llm-0051",
         _properties,
-        _empty_properties,
     ),
     Rule(
         "gemini.json-schema-root",
         "parametersJsonSchema is an object schema; responseJsonSchema is a schema.",
         "wire/gemini_schema.md section 3; the words are ours",
         _json_root,
-        _other_json_roots,
     ),
     Rule(
         "gemini.json-schema-ref",
         "A $ref in a JSON schema leads to a place in it, and stands beside $ members, description and default only.",
         "wire/gemini_schema.md section 3; the words are ours",
         _reference,
-        _bad_references,
     ),
 )

@@ -1,14 +1,12 @@
 """What schemas must not be: too large to be held to, or without an end."""
 
-from collections.abc import Iterable, Iterator
-from random import Random
+from collections.abc import Iterator
 from typing import Any
 
-from dragoman.simulator.apis.gemini import bodies
 from dragoman.simulator.apis.gemini.heard import Heard, HeardRule, field
 from dragoman.simulator.apis.gemini.proto import items_of, members_of
 from dragoman.simulator.apis.gemini.rules_schema import all_nodes, json_nodes, json_roots, roots
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.rule import Rule, Situation, Violation
 from dragoman.wire.pointer import unescape
 
 _MOST_STATES = 5000
@@ -94,53 +92,23 @@ def _cycle(heard: Heard, _: Situation) -> Iterator[Violation]:
                         waiting.append(reference)
 
 
-def _held_to(body: Json, mode: str, schema: Json) -> Json:
-    changed = bodies.with_function(body, parameters={"type": "OBJECT", "properties": {"it": schema}})
-    bodies.nested(bodies.request_in(changed), "tool_config", "function_calling_config")["mode"] = mode
-    return changed
-
-
-def _many_words(body: Json, chance: Random) -> Iterable[Json]:
-    words = [f"word {number}" for number in range(_MOST_STATES)]
-    yield _held_to(body, chance.choice(("ANY", "VALIDATED")), {"type": "STRING", "enum": words})
-
-
-def _lost_definitions(body: Json, _: Random) -> Iterable[Json]:
-    one = {"One": {"type": "STRING"}}
-    for schema in ({"type": "OBJECT", "defs": one}, {"ref": "#/defs/Missing"}):
-        yield bodies.with_function(body, parameters={"type": "OBJECT", "properties": {"it": schema}, "defs": one})
-
-
-def _endless(body: Json, _: Random) -> Iterable[Json]:
-    for way in ({"$ref": "#/$defs/Node"}, {"type": "array", "items": {"$ref": "#/$defs/Node"}}):
-        node = {"type": "object", "properties": {"next": way}, "required": ["next"]}
-        changed = bodies.with_function(body)
-        for function in bodies.functions(changed):
-            del function["parameters"]
-            function["parametersJsonSchema"] = {"type": "object", "properties": {"first": way}, "$defs": {"Node": node}}
-        yield changed
-
-
 RULES: tuple[HeardRule, ...] = (
     Rule(
         "gemini.schema-states",
         "Schemas the model is held to (in the modes ANY and VALIDATED, or for the answer) are not too large.",
         "wire/gemini.md section 4, wire/gemini_schema.md section 2; no source for how large they may be",
         _states,
-        _many_words,
     ),
     Rule(
         "gemini.schema-defs",
         "On Vertex definitions stand at the root of a schema, and a reference leads to one of them.",
         "wire/gemini_schema.md section 2; the words are ours",
         _definitions,
-        _lost_definitions,
     ),
     Rule(
         "gemini.json-schema-cycle",
         "A JSON schema comes back to itself only within properties that are not required.",
         "wire/gemini_schema.md section 3; the words are ours",
         _cycle,
-        _endless,
     ),
 )

@@ -4,18 +4,14 @@ The first call of every step of the current turn must carry one; everywhere else
 an answer goes on was issued here too.
 """
 
-import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
-from random import Random
+from collections.abc import Iterator
 
-from dragoman.simulator.apis.gemini import bodies
 from dragoman.simulator.apis.gemini.continuation import place_of
 from dragoman.simulator.apis.gemini.heard import Heard, HeardRule
-from dragoman.simulator.apis.gemini.shape import read_request
 from dragoman.simulator.apis.gemini.signing import is_of, judge
-from dragoman.simulator.apis.gemini.turns import Placed, current_turn, turns_of
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.apis.gemini.turns import Placed, current_turn
+from dragoman.simulator.rule import Rule, Situation, Violation
 from dragoman.simulator.signatures import Verdict
 
 SKIPS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
@@ -28,7 +24,6 @@ _CORRUPTED = "Corrupted thought signature."
 _INVALID = "Invalid thought signature."
 _DOCS = "https://ai.google.dev/gemini-api/docs/thought-signatures"
 _VERTEX_DOCS = "https://docs.cloud.google.com/vertex-ai/generative-ai/docs/thought-signatures"
-_FOREIGN = "b3BhcXVlLXNpZ25hdHVyZS0x"
 
 
 def _signed(heard: Heard) -> Iterator[tuple[Placed, str]]:
@@ -108,133 +103,47 @@ def _continuation(heard: Heard, situation: Situation) -> Iterator[Violation]:
         yield Violation("Invalid continuation token.", "/continuationToken")
 
 
-def _first_calls(body: Json) -> list[Json]:
-    """Return the calls of a body that must be signed."""
-    request = read_request(json.dumps(bodies.request_in(body)).encode(), "studio")
-    if isinstance(request, Violation):
-        return []
-    steps = [step.calls[0][0] for step in current_turn(turns_of(request)) if step.calls]
-    return [bodies.parts(bodies.contents(body)[placed.content])[placed.index] for placed in steps]
-
-
-def _unsigned(body: Json, _: Random) -> Iterable[Json]:
-    for empty in (False, True):
-        changed = bodies.signed(body)
-        for part in _first_calls(changed)[-1:]:
-            bodies.drop(part, "thought_signature")
-            if empty:
-                part["thoughtSignature"] = ""
-            yield changed
-
-
-def _with_altered(body: Json, chance: Random) -> Iterable[Json]:
-    changed = bodies.signed(body)
-    for part in bodies.calls(changed)[-1:]:
-        token: str = part["thoughtSignature"] if "thoughtSignature" in part else part["thought_signature"]
-        at = chance.randrange(34, 44)
-        other = "A" if token[at] != "A" else "B"
-        for spoilt in (token[:at] + other + token[at + 1 :], token[:-8]):
-            bodies.put(part, "thought_signature", spoilt)
-            yield bodies.copied(changed)
-
-
-def _with_foreign(body: Json, _: Random) -> Iterable[Json]:
-    changed = bodies.signed(body)
-    for content, _index, part in bodies.placed_parts(changed):
-        if content.get("role") == "model" or len(bodies.contents(changed)) == 1:
-            bodies.put(part, "thought_signature", _FOREIGN)
-            yield changed
-            return
-
-
-def _with_moved(body: Json, _: Random) -> Iterable[Json]:
-    changed = bodies.signed(body)
-    calls = bodies.calls(changed)
-    for part in calls[-1:]:
-        call = bodies.get(part, "function_call")
-        call["args"] = {**(call.get("args") or {}), "changed on the way": True}
-        yield changed
-
-
-def _with_other_model(body: Json, _: Random) -> Iterable[Json]:
-    changed = bodies.signed(body)
-    for number, part in enumerate(bodies.calls(changed)[-1:]):
-        bodies.put(part, "thought_signature", bodies.token_for(part, f"mutated {number}", "gemini-3-pro-preview"))
-        yield changed
-
-
-def _with_twice(body: Json, _: Random) -> Iterable[Json]:
-    changed = bodies.signed(body)
-    contents = bodies.contents(changed)
-    for index in range(len(contents) - 2, -1, -1):
-        pair = contents[index : index + 2]
-        parts = [bodies.parts(content) for content in pair]
-        if (
-            all(bodies.get(part, "function_call") is not None for part in parts[0])
-            and all(bodies.get(part, "function_response") is not None for part in parts[1])
-            and len(parts[0]) == len(parts[1])
-            and parts[0]
-        ):
-            contents[index + 2 : index + 2] = bodies.copied({"pair": pair})["pair"]
-            yield changed
-            return
-
-
-def _with_other_token(body: Json, _: Random) -> Iterable[Json]:
-    for token in ("", _FOREIGN):
-        changed = bodies.copied(body)
-        bodies.put(bodies.request_in(changed), "continuation_token", token)
-        yield changed
-
-
 RULES: tuple[HeardRule, ...] = (
     Rule(
         "gemini.signature-missing",
         "From Gemini 3 on the first call of every step of the current turn carries its thought signature.",
         "wire/gemini.md section 6",
         _missing,
-        _unsigned,
     ),
     Rule(
         "gemini.signature-altered",
         "From Gemini 3 on a thought signature comes back as it was issued.",
         "wire/gemini.md section 6",
         _altered,
-        _with_altered,
     ),
     Rule(
         "gemini.signature-foreign",
         "From Gemini 3 on a thought signature was issued here, unless the request is a recording.",
         "wire/gemini.md section 6 (a corrupted signature)",
         _foreign,
-        _with_foreign,
     ),
     Rule(
         "gemini.signature-moved",
         "From Gemini 3 on a thought signature comes back on the very call it was issued for.",
         "wire/gemini.md section 6",
         _moved,
-        _with_moved,
     ),
     Rule(
         "gemini.signature-model",
         "From Gemini 3 on a thought signature comes back to the model that issued it, on whichever surface.",
         "wire/gemini.md section 6",
         _other_model,
-        _with_other_model,
     ),
     Rule(
         "gemini.signature-twice",
         "From Gemini 3 on a thought signature comes back once.",
         "wire/gemini.md section 6 (a signature stays with its part); no recording",
         _twice,
-        _with_twice,
     ),
     Rule(
         "gemini.continuation-token",
         "A continuation token was given here, unless the request is a recording.",
         "wire/gemini.md section 8.4; the words are ours",
         _continuation,
-        _with_other_token,
     ),
 )

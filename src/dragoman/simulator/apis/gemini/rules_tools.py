@@ -2,13 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from random import Random
+from collections.abc import Iterator
 
-from dragoman.simulator.apis.gemini import bodies
 from dragoman.simulator.apis.gemini.heard import Heard, HeardRule, field, unable
 from dragoman.simulator.apis.gemini.shape_tools import FunctionCallingConfig, server_tools
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.rule import Rule, Situation, Violation
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
 _NAME_WORDS = (
@@ -104,108 +102,36 @@ def _streamed(heard: Heard, _: Situation) -> Iterator[Violation]:
         yield Violation(unable(words), "/toolConfig/functionCallingConfig/streamFunctionCallArguments")
 
 
-def _bad_names(body: Json, chance: Random) -> Iterable[Json]:
-    for name in ("", "1st", "get weather", "météo", "a" * 129, "-dash", chance.choice(("a/b", "a$", "a@b"))):
-        yield bodies.with_function(body, name=name)
-
-
-def _declared_twice(body: Json, _: Random) -> Iterable[Json]:
-    yield bodies.with_tools(body, {"functionDeclarations": [bodies.WEATHER, {**bodies.WEATHER, "description": "2"}]})
-    yield bodies.with_tools(
-        body, {"functionDeclarations": [bodies.WEATHER]}, {"function_declarations": [bodies.WEATHER]}
-    )
-
-
-def _too_many(body: Json, _: Random) -> Iterable[Json]:
-    many = [{**bodies.WEATHER, "name": f"function_{number}"} for number in range(_MOST_FUNCTIONS + 1)]
-    yield bodies.with_tools(body, {"functionDeclarations": many})
-
-
-def _two_schemas(body: Json, _: Random) -> Iterable[Json]:
-    yield bodies.with_function(body, parametersJsonSchema={"type": "object"})
-    yield bodies.with_function(body, response={"type": "STRING"}, response_json_schema={"type": "string"})
-
-
-def _both_kinds(body: Json, chance: Random) -> Iterable[Json]:
-    kind = chance.choice(("googleSearch", "codeExecution", "url_context"))
-    yield bodies.with_tools(body, {"functionDeclarations": [bodies.WEATHER]}, {kind: {}})
-    yield bodies.with_tools(body, {"functionDeclarations": [bodies.WEATHER], kind: {}})
-
-
-def _search_beside(body: Json, chance: Random) -> Iterable[Json]:
-    kind = chance.choice(("googleSearch", "url_context"))
-    yield bodies.with_tools(body, {"functionDeclarations": [bodies.WEATHER]}, {kind: {}})
-    yield bodies.with_tools(body, {"functionDeclarations": [bodies.WEATHER], kind: {}})
-
-
-def _no_functions(body: Json, chance: Random) -> Iterable[Json]:
-    changed = bodies.with_tools(body)
-    mode = chance.choice(("ANY", "AUTO", "NONE", "VALIDATED"))
-    bodies.nested(bodies.request_in(changed), "tool_config", "function_calling_config")["mode"] = mode
-    yield changed
-
-
-def _choosing(body: Json, mode: str | None, name: str) -> Json:
-    changed = bodies.with_function(body)
-    calling = bodies.nested(bodies.request_in(changed), "tool_config", "function_calling_config")
-    if mode is not None:
-        calling["mode"] = mode
-    calling["allowedFunctionNames"] = [name]
-    return changed
-
-
-def _not_choosing(body: Json, _: Random) -> Iterable[Json]:
-    for mode in ("AUTO", "NONE", None):
-        yield _choosing(body, mode, bodies.WEATHER["name"])
-
-
-def _undeclared(body: Json, _: Random) -> Iterable[Json]:
-    for mode in ("ANY", "VALIDATED"):
-        yield _choosing(body, mode, "no_such_function")
-
-
-def _streaming(body: Json, _: Random) -> Iterable[Json]:
-    changed = bodies.with_function(body)
-    calling = bodies.nested(bodies.request_in(changed), "tool_config", "function_calling_config")
-    calling["streamFunctionCallArguments"] = True
-    yield changed
-
-
 RULES: tuple[HeardRule, ...] = (
     Rule(
         "gemini.function-name",
         "A function's name begins with a letter or _, goes on with letters, digits and _ . : -, and has at most 128.",
         "wire/gemini.md section 3; Google's words from github.com/Mintplex-Labs/anything-llm/issues/4452",
         _name,
-        _bad_names,
     ),
     Rule(
         "gemini.function-once",
         "A function is declared once.",
         "Google's words from public threads (Duplicate function declaration found)",
         _once,
-        _declared_twice,
     ),
     Rule(
         "gemini.function-count",
         "Vertex takes at most 128 functions.",
         "wire/gemini.md section 3; the words are ours",
         _count,
-        _too_many,
     ),
     Rule(
         "gemini.one-schema",
         "A function has parameters or parametersJsonSchema, and response or responseJsonSchema, not both.",
         "wire/gemini_schema.md section 1; the words are ours",
         _one_schema,
-        _two_schemas,
     ),
     Rule(
         "gemini.tools-mixed",
         "Before Gemini 3 functions do not go together with Google's own tools, code execution excepted.",
         "wire/gemini.md section 2, cases T081; Google's words from github.com/symfony/ai/issues/803",
         _mixed,
-        _search_beside,
     ),
     Rule(
         "gemini.tools-flagged",
@@ -213,34 +139,29 @@ RULES: tuple[HeardRule, ...] = (
         "wire/gemini.md section 2; Google's words from github.com/genkit-ai/genkit/issues/4970; "
         "recorded: gemini/pydantic-ai-0205",
         _flagged,
-        _both_kinds,
     ),
     Rule(
         "gemini.mode-without-tools",
         "A function calling mode needs tools.",
         "Google's words from public threads (Function calling config is set without function_declarations)",
         _has_functions,
-        _no_functions,
     ),
     Rule(
         "gemini.allowed-mode",
         "Only the modes ANY and VALIDATED take allowed function names.",
         "wire/gemini.md section 4; Google's words from public threads",
         _allowed,
-        _not_choosing,
     ),
     Rule(
         "gemini.allowed-known",
         "Allowed function names are names of declared functions.",
         "no source: implied by wire/gemini.md section 4; the words are ours",
         _known,
-        _undeclared,
     ),
     Rule(
         "gemini.streamed-arguments",
         "Arguments are streamed from Gemini 3 on.",
         "wire/gemini.md section 8.2; the words are ours",
         _streamed,
-        _streaming,
     ),
 )

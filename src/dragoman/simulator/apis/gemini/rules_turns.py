@@ -1,12 +1,10 @@
 """How turns follow each other: who begins, who ends, and that every call has its result."""
 
-from collections.abc import Iterable, Iterator
-from random import Random
+from collections.abc import Iterator
 
-from dragoman.simulator.apis.gemini import bodies
 from dragoman.simulator.apis.gemini.heard import Heard, HeardRule
 from dragoman.simulator.apis.gemini.turns import Turn
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.rule import Rule, Situation, Violation
 
 _ENDS = "Requests ending with a model turn are not supported unless the last part is a function response."
 _COUNT = (
@@ -79,111 +77,24 @@ def _match(heard: Heard, _: Situation) -> Iterator[Violation]:
                 yield Violation(_MATCH, placed.where)
 
 
-def _call_first(body: Json, _: Random) -> Iterable[Json]:
-    changed = bodies.copied(body)
-    call: Json = {"functionCall": {"name": "look_up_weather", "args": {}}}
-    result = {"functionResponse": {"name": "look_up_weather", "response": {"output": "rain"}}}
-    bodies.contents(changed)[:0] = [{"role": "model", "parts": [call]}, {"role": "user", "parts": [result]}]
-    yield changed
-    changed = bodies.copied(body)
-    for content, _index, part in bodies.placed_parts(changed):
-        if bodies.get(part, "function_call") is not None:
-            content["role"] = "user"
-            yield changed
-            return
-
-
-def _model_first(body: Json, _: Random) -> Iterable[Json]:
-    changed = bodies.copied(body)
-    bodies.contents(changed).insert(0, {"role": "model", "parts": [{"text": "Hello."}]})
-    yield changed
-
-
-def _uncalled(body: Json, _: Random) -> Iterable[Json]:
-    changed = bodies.copied(body)
-    contents = bodies.contents(changed)
-    for content in contents:
-        if any(bodies.get(part, "function_call") is not None for part in bodies.parts(content)):
-            content["parts"] = [{"text": "I could call a function."}]
-    if bodies.responses(changed):
-        yield changed
-
-
-def _trailing_model(body: Json, _: Random) -> Iterable[Json]:
-    changed = bodies.copied(body)
-    bodies.contents(changed).append({"role": "model", "parts": [{"text": "I would say"}]})
-    yield changed
-
-
-def _trailing_sibling(body: Json, _: Random) -> Iterable[Json]:
-    siblings = ({"text": "Go on."}, {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}})
-    for sibling in siblings:
-        changed = bodies.copied(body)
-        last = bodies.contents(changed)[-1]
-        if any(bodies.get(part, "function_response") is not None for part in bodies.parts(last)):
-            bodies.parts(last).append(sibling)
-            yield changed
-
-
-def _miscounted(body: Json, _: Random) -> Iterable[Json]:
-    for index, content in enumerate(bodies.contents(bodies.copied(body))):
-        results = [part for part in bodies.parts(content) if bodies.get(part, "function_response") is not None]
-        if results and len(results) == len(bodies.parts(content)):
-            for parts in ([*results, results[0]], results[1:] or [{"text": "Never mind."}]):
-                changed = bodies.copied(body)
-                bodies.contents(changed)[index] = {"role": "user", "parts": parts}
-                yield changed
-            return
-
-
-def _apart(body: Json, _: Random) -> Iterable[Json]:
-    for index, content in enumerate(bodies.contents(bodies.copied(body))):
-        results = bodies.parts(content)
-        if len(results) > 1 and all(bodies.get(part, "function_response") is not None for part in results):
-            changed = bodies.copied(body)
-            split = [{"role": "user", "parts": parts} for parts in (results[:1], results[1:])]
-            bodies.contents(changed)[index : index + 1] = split
-            yield changed
-            return
-
-
-def _mismatched(body: Json, _: Random) -> Iterable[Json]:
-    for name in ("id", "name"):
-        changed = bodies.copied(body)
-        for response in bodies.responses(changed):
-            response[name] = f"{response.get(name)}x"
-            yield changed
-            break
-    for index, content in enumerate(bodies.contents(bodies.copied(body))):
-        results = [bodies.get(part, "function_response") for part in bodies.parts(content)]
-        if len(results) > 1 and None not in results and results[0].get("id") != results[1].get("id"):
-            changed = bodies.copied(body)
-            bodies.parts(bodies.contents(changed)[index]).reverse()
-            yield changed
-            return
-
-
 RULES: tuple[HeardRule, ...] = (
     Rule(
         "gemini.call-turn",
         "A turn of calls is the model's, and comes after the user's.",
         "wire/gemini.md section 5",
         _calls,
-        _call_first,
     ),
     Rule(
         "gemini.first-turn",
         "From Gemini 3 on the user speaks first.",
         "wire/mapping.md section 1; the words are ours",
         _first,
-        _model_first,
     ),
     Rule(
         "gemini.result-turn",
         "Results come immediately after the calls they answer.",
         "wire/gemini.md section 5; Google's words from public threads",
         _results,
-        _uncalled,
     ),
     Rule(
         "gemini.last-turn",
@@ -191,7 +102,6 @@ RULES: tuple[HeardRule, ...] = (
         "wire/gemini.md section 0; Google's words from github.com/LibreChat-AI/agents/pull/323; "
         "older ones take it: gemini/mastra-0027",
         _ends,
-        _trailing_model,
     ),
     Rule(
         "gemini.result-last",
@@ -199,27 +109,23 @@ RULES: tuple[HeardRule, ...] = (
         "github.com/agentgateway/agentgateway/issues/2811; wire/gemini.md section 5; "
         "older ones take it: gemini/ruby-llm-0068",
         _results_last,
-        _trailing_sibling,
     ),
     Rule(
         "gemini.result-count",
         "There are as many results as there were calls.",
         "wire/gemini.md section 5",
         _count,
-        _miscounted,
     ),
     Rule(
         "gemini.results-together",
         "From Gemini 3 on the results of one turn's calls stand in one content.",
         "wire/gemini.md section 5; older ones take them apart: gemini/crewai-0007",
         _together,
-        _apart,
     ),
     Rule(
         "gemini.result-match",
         "From Gemini 3.6 on a result has the name and the place of its call, and its id if it has one.",
         "wire/gemini.md sections 0 and 5; the words are ours; without an id: clients/captures/sdk-google",
         _match,
-        _mismatched,
     ),
 )

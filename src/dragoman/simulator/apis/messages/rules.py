@@ -47,4 +47,4 @@ def rules_for(signer: Signer) -> tuple[Rule[Reading], ...]:
 def notes() -> tuple[RuleNote, ...]:
     """List all rules, those of shape first."""
     rules = rules_for(Signer())
-    return (*NOTES, *(RuleNote(rule.name, rule.says, rule.source, rule.mutate) for rule in rules))
+    return (*NOTES, *(RuleNote(rule.name, rule.says, rule.source) for rule in rules))

@@ -7,14 +7,6 @@ _UNMATCHABLE = re.compile(r"\(\?(?:[=!]|<[=!])|[*+?}]\?")
 _LITERAL = re.compile(r'\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|"(?:\\.|[^"\\])*"', re.DOTALL)
 """Escapes, classes of characters and quoted texts, in which those signs mean themselves."""
 _START = re.compile(r"^\s*[?!]?start(?:\.\d+)?\s*:", re.MULTILINE)
-BROKEN = (
-    ("lark", 'expression: "a"'),
-    ("lark", ""),
-    ("lark", "start: WORD\nWORD: /(?=a).*/"),
-    ("regex", "^(?!no).*$"),
-    ("regex", "a+?"),
-)
-"""Grammars that are refused, each in its own way."""
 
 
 def grammar_fault(syntax: str, definition: str) -> str:

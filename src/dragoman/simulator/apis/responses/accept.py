@@ -29,7 +29,7 @@ RULES: tuple[Rule[Request], ...] = (
 )
 ALL_NOTES: tuple[RuleNote, ...] = (
     *NOTES,
-    *(RuleNote(rule.name, rule.says, rule.source, rule.mutate) for rule in RULES),
+    *(RuleNote(rule.name, rule.says, rule.source) for rule in RULES),
 )
 
 
