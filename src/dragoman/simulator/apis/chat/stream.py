@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from dragoman.simulator.api import Accepted, Occasion
 from dragoman.simulator.apis.chat import write
-from dragoman.simulator.apis.chat.shape import ChatRequest
+from dragoman.simulator.apis.chat.body import ChatRequest
 from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Answer, Call
 from dragoman.wire.json import encode
@@ -27,7 +27,6 @@ class Chunks(Struct, frozen=True):
 
     def frame(self, choices: list[Json], usage: Json | None = None, more: Json | None = None) -> bytes:
         """Write one chunk, with more members if it is the last."""
-        options = self.body.stream_options
         chunk: Json = {
             "id": f"chatcmpl-{self.occasion.id}",
             "object": "chat.completion.chunk",
@@ -38,9 +37,9 @@ class Chunks(Struct, frozen=True):
             "choices": choices,
             **(more or {}),
         }
-        if options is not None and options.include_usage:
+        if self.body.at("/stream_options/include_usage"):
             chunk["usage"] = usage
-        if options is None or options.include_obfuscation is not False:
+        if self.body.at("/stream_options/include_obfuscation") is not False:
             chunk["obfuscation"] = _padding(encode(chunk))
         return b"data: " + encode(chunk) + b"\n\n"
 
@@ -62,10 +61,10 @@ def stream(answer: Answer, accepted: Accepted, occasion: Occasion) -> Iterator[b
     body = cast("ChatRequest", accepted.body)
     answer = write.said(answer, body)
     chunks = Chunks(body, occasion)
-    count = body.n or 1
+    count = body.get("n") or 1
     for index in range(count):
         yield from _choice(answer, chunks, index)
-    counts = body.stream_options is not None and bool(body.stream_options.include_usage)
+    counts = bool(body.at("/stream_options/include_usage"))
     more = write.moderation(body)
     for index in range(count):
         is_last = not counts and index + 1 == count
@@ -77,7 +76,7 @@ def stream(answer: Answer, accepted: Accepted, occasion: Occasion) -> Iterator[b
 
 def _choice(answer: Answer, chunks: Chunks, index: int) -> Iterator[bytes]:
     opening: Json = {"role": "assistant", "content": None if write.content(answer) is None else ""}
-    if chunks.body.functions and answer.calls:
+    if chunks.body.get("functions") and answer.calls:
         yield from _function_call(answer, chunks, index, opening)
         return
     headers = [_header(call, chunks, index, place) for place, call in enumerate(answer.calls)]
@@ -97,7 +96,7 @@ def _choice(answer: Answer, chunks: Chunks, index: int) -> Iterator[bytes]:
 
 def _text(answer: Answer, chunks: Chunks, index: int) -> Iterator[bytes]:
     for piece in chunks.occasion.pace.pieces(answer.text):
-        told = write.logprobs(piece, chunks.body) if chunks.body.logprobs else None
+        told = write.logprobs(piece, chunks.body) if chunks.body.get("logprobs") else None
         yield chunks.delta(index, {"content": piece}, told)
 
 

@@ -6,10 +6,8 @@ from typing import Any, cast
 from msgspec import structs
 
 from dragoman.simulator.api import Accepted, Occasion
-from dragoman.simulator.apis.chat.models import family_of
-from dragoman.simulator.apis.chat.shape import ChatRequest, CustomTool, FunctionTool, Named, NamedCustom, NamedFunction
-from dragoman.simulator.apis.openai.moderation import result
-from dragoman.simulator.apis.openai.probabilities import probabilities
+from dragoman.simulator.apis.chat.body import ChatRequest
+from dragoman.simulator.apis.openai.reply_details import moderation_result, probabilities
 from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Answer, Call
 from dragoman.wire.json import decode, encode
@@ -22,7 +20,7 @@ def whole(answer: Answer, accepted: Accepted, occasion: Occasion) -> bytes:
     """Return the reply to a request that did not ask for a stream."""
     body = cast("ChatRequest", accepted.body)
     answer = said(answer, body)
-    choices = [_choice(answer, body, occasion, index) for index in range(body.n or 1)]
+    choices = [_choice(answer, body, occasion, index) for index in range(body.get("n") or 1)]
     return encode(
         {
             "id": f"chatcmpl-{occasion.id}",
@@ -45,20 +43,20 @@ def silenced(data: bytes) -> bytes:
 
 def _choice(answer: Answer, body: ChatRequest, occasion: Occasion, index: int) -> Json:
     message: Json = {"role": "assistant", "content": content(answer)}
-    if answer.calls and body.functions:
+    if answer.calls and body.get("functions"):
         message["function_call"] = function_call(answer.calls[0])
     elif answer.calls:
         message["tool_calls"] = [
             tool_call(call, body, call_id(call, occasion, index, place)) for place, call in enumerate(answer.calls)
         ]
     message |= {"refusal": answer.refusal or None, "annotations": annotations(answer)}
-    told = logprobs(answer.text, body) if body.logprobs and answer.text else None
+    told = logprobs(answer.text, body) if body.get("logprobs") and answer.text else None
     return {"index": index, "message": message, "logprobs": told, "finish_reason": finish_reason(answer, body)}
 
 
 def said(answer: Answer, body: ChatRequest) -> Answer:
     """Return what the model really said: OpenAI has no word for a call that cannot be read, but hands it on."""
-    functions = [tool.function.name for tool in body.tools or () if isinstance(tool, FunctionTool)]
+    functions = [tool["function"]["name"] for tool in body.list("tools") if tool["type"] == "function"]
     if answer.end != "malformed_call" or answer.calls or not functions:
         return answer
     return structs.replace(answer, calls=(Call(id="", name=functions[0], arguments=_UNREADABLE),))
@@ -75,15 +73,16 @@ def finish_reason(answer: Answer, body: ChatRequest) -> str:
         return "length" if answer.end == "length" else "content_filter"
     if not answer.calls:
         return "stop"
-    named = isinstance(body.tool_choice, NamedFunction | NamedCustom) or isinstance(body.function_call, Named)
-    if named and family_of(body.model).generation < (5, 0):
+    choice = body.get("tool_choice") or body.get("function_call")
+    named = isinstance(choice, dict) and "allowed_tools" not in choice
+    if named and body.family.generation < (5, 0):
         return "stop"
-    return "function_call" if body.functions else "tool_calls"
+    return "function_call" if body.get("functions") else "tool_calls"
 
 
 def is_custom(call: Call, body: ChatRequest) -> bool:
     """Tell whether a call is one of a custom tool."""
-    return any(isinstance(tool, CustomTool) and tool.custom.name == call.name for tool in body.tools or ())
+    return any(tool["type"] == "custom" and tool["custom"]["name"] == call.name for tool in body.list("tools"))
 
 
 def call_id(call: Call, occasion: Occasion, choice: int, place: int) -> str:
@@ -124,10 +123,10 @@ def annotations(answer: Answer) -> list[Json]:
 
 def usage(answer: Answer, body: ChatRequest) -> Json:
     """Count tokens: those of all choices, with what was thought among the completion's."""
-    count = body.n or 1
+    count = body.get("n") or 1
     counted = answer.usage
     prompt: dict[str, Any] = {"cached_tokens": counted.cached, "audio_tokens": 0}
-    if family_of(body.model).generation >= (5, 6):
+    if body.family.generation >= (5, 6):
         prompt["cache_write_tokens"] = 0
     return {
         "prompt_tokens": counted.input,
@@ -145,25 +144,26 @@ def usage(answer: Answer, body: ChatRequest) -> Json:
 
 def moderation(body: ChatRequest) -> Json:
     """Return the member that tells what the moderator said, if one was asked for."""
-    if body.moderation is None:
+    if body.get("moderation") is None:
         return {}
-    model = body.moderation.model
-    results: Json = {"type": "moderation_results", "model": model, "results": [result(model)]}
+    model = body.get("moderation")["model"]
+    results: Json = {"type": "moderation_results", "model": model, "results": [moderation_result(model)]}
     return {"moderation": {"input": results, "output": results}}
 
 
 def tier(body: ChatRequest) -> str:
     """Say which tier served the request."""
-    return _TIERS.get(body.service_tier or "auto", body.service_tier or "default")
+    asked = body.get("service_tier") or "auto"
+    return _TIERS.get(asked, asked)
 
 
 def fingerprint(body: ChatRequest) -> str | None:
     """Return the mark of the backend, which models since GPT-5 do not tell."""
-    if family_of(body.model).generation >= (4, 2):
+    if body.family.generation >= (4, 2):
         return None
     return "fp_" + hashlib.sha256(body.model.encode()).hexdigest()[:10]
 
 
 def logprobs(text: str, body: ChatRequest) -> Json:
     """Tell how likely each word was."""
-    return {"content": probabilities(text, body.top_logprobs or 0), "refusal": None}
+    return {"content": probabilities(text, body.get("top_logprobs") or 0), "refusal": None}

@@ -1,12 +1,14 @@
 """The rules that a body's shape holds, as they are listed, and what breaks them."""
 
-from dragoman.simulator.api import RuleNote
+from typing import Any
+
+from dragoman.simulator.rule import Rule
 
 _TYPES = "wire/anthropic_messages.md sections 2 to 6 (the vendor's typed parameters)"
 
 
-def _note(fault: str, says: str, source: str) -> RuleNote:
-    return RuleNote(f"messages.{fault}", says, source)
+def _note(fault: str, says: str, source: str) -> Rule[Any]:
+    return Rule(f"messages.{fault}", says, source)
 
 
 NOTES = (

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from dragoman.simulator.apis.openai.grammars import grammar_fault
+from dragoman.simulator.apis.openai.checks import grammar_fault
 from dragoman.simulator.apis.openai.schemas import complaints
 from dragoman.simulator.apis.responses.shape import Request
 from dragoman.simulator.apis.responses.shape_items import AdditionalTools, ToolSearchOutput
