@@ -8,9 +8,10 @@ A declaration is one of
     Words("a", "b")                 one of these strings
     [X]                             an array of X
     (X, Y)                          one of several
-    Map(X)                          an object with names of the caller's own
+    Map(X, names=Text(most=64), most=16)
+                                    an object with names of the caller's own
     {"a": X, "b?": Y}               an object with these members; those with `?` may be absent or null
-    Tagged("type", a={...}, b={...})  objects told apart by the value of one member
+    Tagged("type", {"a": {...}})    objects told apart by the value of one member
 """
 
 from typing import Any, Literal, cast
@@ -129,17 +130,22 @@ class Array(Kind):
 
 
 class Map(Kind):
-    """An object with names of the caller's own."""
+    """An object with names of the caller's own, and at most so many."""
 
-    def __init__(self, values: Any) -> None:
+    def __init__(self, values: Any, names: Any = str, most: int | None = None) -> None:
         super().__init__("object")
         self.values = declared(values)
+        self.names = declared(names)
+        self.most = most
 
     def check(self, value: Any) -> None:
-        """Raise `Mismatch` for the first value that is not as declared."""
+        """Raise `Mismatch` for the first name or value that is not as declared, or if there are too many."""
         super().check(value)
-        for inner in cast("dict[str, Any]", value).values():
+        if self.most is not None and len(value) > self.most:
+            raise Mismatch("bounds", value, self)
+        for name, inner in cast("dict[str, Any]", value).items():
             try:
+                self.names.check(name)
                 self.values.check(inner)
             except Mismatch as found:
                 raise found.within(ANY_NAME) from None
@@ -175,24 +181,29 @@ class Object(Kind):
 
 
 class Tagged(Kind):
-    """Objects told apart by the value of one member, in the order in which the vendor lists those."""
+    """Objects told apart by the value of one member, in the order in which the vendor lists those.
 
-    def __init__(self, tag: str, **forms: dict[str, Any]) -> None:
+    An object without that member has the form `default`, if there is one.
+    """
+
+    def __init__(self, tag: str, forms: dict[str, dict[str, Any]], default: str = "") -> None:
         super().__init__("object")
         self.tag = tag
-        self.forms = {name: Object({tag: Any, **members}) for name, members in forms.items()}
-        self._words = Words(*forms)
+        self.forms = {name: Object({f"{tag}?": str, **members}) for name, members in forms.items()}
+        self.words = Words(*forms)
+        self.default = default
 
     def check(self, value: Any) -> None:
         """Raise `Mismatch` unless an object has a known tag and that form's members."""
         super().check(value)
-        if self.tag not in value:
+        form = value.get(self.tag, self.default)
+        if form == "" and self.tag not in value:
             raise Mismatch("required", None, self, self.tag)
         try:
-            self._words.check(value[self.tag])
+            self.words.check(form)
         except Mismatch as found:
             raise found.within(self.tag) from None
-        self.forms[value[self.tag]].check(value)
+        self.forms[form].check(value)
 
 
 class OneOf(Kind):

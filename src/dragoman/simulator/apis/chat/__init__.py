@@ -8,8 +8,7 @@ from dragoman.simulator.apis.chat.models import family_of
 from dragoman.simulator.apis.chat.read import read
 from dragoman.simulator.apis.chat.rules_messages import PROBED
 from dragoman.simulator.apis.chat.store import Completions
-from dragoman.simulator.apis.chat.stream import stream
-from dragoman.simulator.apis.chat.write import silenced, whole
+from dragoman.simulator.apis.chat.write import silenced, stream, whole
 from dragoman.simulator.apis.openai.headers import BAD_KEY, NO_KEY, of_answer
 from dragoman.simulator.apis.openai.words import describe
 from dragoman.simulator.members import first_mismatch

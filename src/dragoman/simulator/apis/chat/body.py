@@ -19,67 +19,53 @@ _BREAKPOINT = {"prompt_cache_breakpoint?": {"mode": Words("explicit"), "ttl?": W
 _TEXT = {"text": str, **_BREAKPOINT, **{f"{name}?": Any for name in TOLERATED}}
 _PART = Tagged(
     "type",
-    text=_TEXT,
-    image_url={"image_url": {"url": str, "detail?": Words("auto", "low", "high", "original")}, **_BREAKPOINT},
-    input_audio={"input_audio": {"data": str, "format": Words("wav", "mp3")}, **_BREAKPOINT},
-    refusal={"refusal": str},
-    file={"file": {"file_id?": str, "file_data?": str, "filename?": str}, **_BREAKPOINT},
+    {
+        "text": _TEXT,
+        "image_url": {"image_url": {"url": str, "detail?": Words("auto", "low", "high", "original")}, **_BREAKPOINT},
+        "input_audio": {"input_audio": {"data": str, "format": Words("wav", "mp3")}, **_BREAKPOINT},
+        "refusal": {"refusal": str},
+        "file": {"file": {"file_id?": str, "file_data?": str, "filename?": str}, **_BREAKPOINT},
+    },
 )
 _CONTENT = (str, [_PART])
 _CALLED_FUNCTION = {"name": str, "arguments": str, "parsed_arguments?": Any}
 _CALL = Tagged(
     "type",
-    function={"id": str, "function": _CALLED_FUNCTION, "index?": int},
-    custom={"id": str, "custom": {"name": str, "input": str}, "index?": int},
+    {
+        "function": {"id": str, "function": _CALLED_FUNCTION, "index?": int},
+        "custom": {"id": str, "custom": {"name": str, "input": str}, "index?": int},
+    },
 )
+_SAID = {"content?": _CONTENT, "name?": str}
 _MESSAGE = Tagged(
     "role",
-    system={"content?": _CONTENT, "name?": str},
-    assistant={
-        "content?": _CONTENT,
-        "name?": str,
-        "refusal?": str,
-        "audio?": {"id": str},
-        "tool_calls?": [_CALL],
-        "function_call?": _CALLED_FUNCTION,
-        "annotations?": [Any],
-        "parsed?": Any,
-    },
-    user={"content?": _CONTENT, "name?": str},
-    function={"name": str, "content?": _CONTENT},
-    tool={"tool_call_id": str, "content?": _CONTENT, "name?": str},
-    developer={"content": _CONTENT, "name?": str},
-)
-_FUNCTION = Object(
-    {"name": str, "description?": str, "parameters?": Map(Any), "strict?": bool},
-    is_open=True,
-)
-_GRAMMAR = {"syntax": Words("lark", "regex"), "definition": str}
-_TOOL = Tagged(
-    "type",
-    function={"function": _FUNCTION},
-    custom={
-        "custom": {
-            "name": str,
-            "description?": str,
-            "format?": Tagged("type", text={}, grammar={"grammar": _GRAMMAR}),
-        }
+    {
+        "system": _SAID,
+        "assistant": {
+            **_SAID,
+            "refusal?": str,
+            "audio?": {"id": str},
+            "tool_calls?": [_CALL],
+            "function_call?": _CALLED_FUNCTION,
+            "annotations?": [Any],
+            "parsed?": Any,
+        },
+        "user": _SAID,
+        "function": {"name": str, "content?": _CONTENT},
+        "tool": {"tool_call_id": str, **_SAID},
+        "developer": {"content": _CONTENT, "name?": str},
     },
 )
+_FUNCTION = Object({"name": str, "description?": str, "parameters?": Map(Any), "strict?": bool}, is_open=True)
+_GRAMMAR = {"grammar": {"syntax": Words("lark", "regex"), "definition": str}}
+_CUSTOM = {"name": str, "description?": str, "format?": Tagged("type", {"text": {}, "grammar": _GRAMMAR})}
+_TOOL = Tagged("type", {"function": {"function": _FUNCTION}, "custom": {"custom": _CUSTOM}})
 _NAMED = {"name": str}
-_NAMED_TOOL = Tagged("type", function={"function": _NAMED}, custom={"custom": _NAMED})
-_CHOICE = Tagged(
-    "type",
-    function={"function": _NAMED},
-    allowed_tools={"allowed_tools": {"mode": Words("auto", "required"), "tools": [_NAMED_TOOL]}},
-    custom={"custom": _NAMED},
-)
-_FORMAT = Tagged(
-    "type",
-    json_object={},
-    json_schema={"json_schema": {"name": str, "description?": str, "schema?": Map(Any), "strict?": bool}},
-    text={},
-)
+_NAMED_TOOL = Tagged("type", {"function": {"function": _NAMED}, "custom": {"custom": _NAMED}})
+_ALLOWED = {"allowed_tools": {"mode": Words("auto", "required"), "tools": [_NAMED_TOOL]}}
+_CHOICE = Tagged("type", {"function": {"function": _NAMED}, "allowed_tools": _ALLOWED, "custom": {"custom": _NAMED}})
+_SCHEMA = {"json_schema": {"name": str, "description?": str, "schema?": Map(Any), "strict?": bool}}
+_FORMAT = Tagged("type", {"json_object": {}, "json_schema": _SCHEMA, "text": {}})
 _MODERATION_MODE = {"mode": Words("score", "block")}
 _PLACE = {"city?": str, "country?": str, "region?": str, "timezone?": str}
 BODY = Object(
@@ -99,7 +85,7 @@ BODY = Object(
         "moderation?": {"model": str, "policy?": {"input?": _MODERATION_MODE, "output?": _MODERATION_MODE}},
         "n?": Number(int, 1, 128),
         "parallel_tool_calls?": bool,
-        "prediction?": {"type?": Words("content"), "content": (str, [Tagged("type", text=_TEXT)])},
+        "prediction?": {"type?": Words("content"), "content": (str, [Tagged("type", {"text": _TEXT})])},
         "presence_penalty?": Number(float, -2, 2),
         "prompt_cache_key?": str,
         "prompt_cache_options?": {"mode?": Words("implicit", "explicit"), "ttl?": Words("30m")},
