@@ -14,6 +14,7 @@ A declaration is one of
     Tagged("type", {"a": {...}})    objects told apart by the value of one member
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 from dragoman.wire.pointer import escape
@@ -186,10 +187,12 @@ class Tagged(Kind):
     An object without that member has the form `default`, if there is one.
     """
 
-    def __init__(self, tag: str, forms: dict[str, dict[str, Any]], default: str = "") -> None:
+    def __init__(self, tag: str, forms: Mapping[str, Any], default: str = "") -> None:
         super().__init__("object")
         self.tag = tag
-        self.forms = {name: Object({f"{tag}?": str, **members}) for name, members in forms.items()}
+        self.forms = {
+            name: form if isinstance(form, Kind) else Object({f"{tag}?": str, **form}) for name, form in forms.items()
+        }
         self.words = Words(*forms)
         self.default = default
 

@@ -7,8 +7,9 @@ import pytest
 
 from dragoman.simulator.api import Refusal
 from dragoman.simulator.apis.responses import API
-from dragoman.simulator.apis.responses.errors import item_not_found, previous_not_found, response_not_found
-from dragoman.simulator.apis.responses.stream import broken_off
+from dragoman.simulator.apis.responses.conversations import item_not_found, not_found
+from dragoman.simulator.apis.responses.store import previous_not_found
+from dragoman.simulator.apis.responses.write import broken_off
 from simulator.responses.answers import CASES, TYPED_EVENT, client, frames, occasion
 from simulator.responses.bodies import WEATHER, accepted, asks, refused
 
@@ -76,7 +77,7 @@ def test_what_is_not_stored_is_not_found():
     assert (told.status, error["param"], error["code"]) == (400, "previous_response_id", "previous_response_not_found")
     assert error["message"] == "Previous response with id 'resp_1' not found."
     assert API.refuse(item_not_found("rs_1")).status == 404
-    told = API.refuse(response_not_found("resp_1"))
+    told = API.refuse(not_found("Response", "resp_1"))
     assert (told.status, json.loads(told.body)["error"]["code"]) == (404, "not_found")
 
 

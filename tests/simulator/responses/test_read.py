@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.simulator.apis.responses.joining import conversed, joined, needed, referred
+from dragoman.simulator.apis.responses.store import conversed, joined, needed, referred
 from dragoman.simulator.talk import Call, Choice, Result, Tool, Turn
 from simulator.responses.bodies import PATCH, WEATHER, accepted, asks
 

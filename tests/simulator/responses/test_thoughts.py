@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.simulator.apis.responses import API
-from dragoman.simulator.apis.responses.joining import joined
+from dragoman.simulator.apis.responses.store import joined
 from dragoman.simulator.talk import Answer
 from simulator.responses.answers import CASES, SIGNER, events, occasion, whole
 from simulator.responses.bodies import WEATHER, accepted, asks, refused

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from random import Random
 
-from dragoman.simulator.apis.chat.models import is_audio_model
+from dragoman.simulator.apis.openai.models import is_audio_model
 from dragoman.simulator.rule import Json
 from simulator.chat import changes
 from simulator.mutation import Mutate

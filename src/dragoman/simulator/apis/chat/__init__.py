@@ -3,13 +3,13 @@
 from dragoman.simulator.api import Accepted, Api
 from dragoman.simulator.apis.chat import rules_messages, rules_settings, rules_tools
 from dragoman.simulator.apis.chat.body import BODY, ChatRequest
-from dragoman.simulator.apis.chat.errors import fail, refuse
-from dragoman.simulator.apis.chat.models import family_of
 from dragoman.simulator.apis.chat.read import read
 from dragoman.simulator.apis.chat.rules_messages import PROBED
 from dragoman.simulator.apis.chat.store import Completions
-from dragoman.simulator.apis.chat.write import silenced, stream, whole
+from dragoman.simulator.apis.chat.write import fail, silenced, stream, whole
+from dragoman.simulator.apis.openai.errors import NOT_JSON, refuse
 from dragoman.simulator.apis.openai.headers import BAD_KEY, NO_KEY, of_answer
+from dragoman.simulator.apis.openai.models import chat_family
 from dragoman.simulator.apis.openai.words import describe
 from dragoman.simulator.members import first_mismatch
 from dragoman.simulator.rule import Rule, Situation, Violation, first_violation
@@ -40,9 +40,8 @@ RULES: tuple[Rule[ChatRequest], ...] = (
 )
 """In the order in which they are looked at; OpenAI tells one fault."""
 _NOT_JSON = Violation(
-    "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library "
-    "correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON. If you have trouble "
-    "figuring out how to fix this, please contact us through our help center at help.openai.com.)",
+    f"{NOT_JSON} If you have trouble figuring out how to fix this, please contact us through our help center at "
+    "help.openai.com.)",
     rule="chat.json",
 )
 _NO_COUNT = (
@@ -60,7 +59,7 @@ def accept(body: bytes, situation: Situation, _: Signer) -> Accepted | Violation
             is_unnamed = found.fault == "required" and found.name == "model"
             message = "you must provide a model parameter" if is_unnamed else describe(found)
             return Violation(message, found.where, rule=f"chat.{found.fault}")
-        request = ChatRequest(document, family=family_of(document["model"]))
+        request = ChatRequest(document, family=chat_family(document["model"]))
         violation = first_violation(RULES, request, situation)
     except (Malformed, RecursionError):
         return _NOT_JSON

@@ -8,7 +8,7 @@ text parts what the rule `chat.text-part-members` names.
 
 from typing import Any
 
-from dragoman.simulator.apis.chat.models import Family
+from dragoman.simulator.apis.openai.models import Family
 from dragoman.simulator.members import Map, Number, Object, Tagged, Words
 from dragoman.simulator.rule import Request
 

@@ -5,7 +5,7 @@ from json import JSONDecodeError, loads
 from typing import Any, cast
 
 from dragoman.simulator.apis.chat.body import ChatRequest
-from dragoman.simulator.apis.chat.models import effort_of, is_search_model
+from dragoman.simulator.apis.openai.models import is_search_model, thinks
 from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Ask, Call, Choice, Result, Tool, Turn
 
@@ -26,7 +26,7 @@ def read(request: ChatRequest) -> Ask:
         max_tokens=request.get("max_completion_tokens") or request.get("max_tokens"),
         stop=(stop,) if isinstance(stop, str) else tuple(stop or ()),
         output_schema=_output_schema(request.get("response_format") or {}),
-        thinks=effort_of(request.model, request.get("reasoning_effort")) != "none",
+        thinks=thinks(request, request.get("reasoning_effort")),
         seed=request.get("seed") or 0,
         candidates=request.get("n") or 1,
     )

@@ -9,9 +9,9 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from dragoman.simulator.apis.chat.body import TOLERATED, ChatRequest
-from dragoman.simulator.apis.chat.models import before, is_audio_model, since
 from dragoman.simulator.apis.openai import words
 from dragoman.simulator.apis.openai.checks import limit, name, name_fault, not_empty
+from dragoman.simulator.apis.openai.models import before, is_audio_model, since
 from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, cut, find
 
 PROBED = "reported: probe of gpt-5.6-terra on /v1/chat/completions, 2026-08-30"

@@ -5,19 +5,19 @@ from typing import Any
 
 from dragoman.simulator.absent import SAYS, is_absent
 from dragoman.simulator.apis.chat.body import ChatRequest
-from dragoman.simulator.apis.chat.models import (
+from dragoman.simulator.apis.chat.rules_messages import PROBED
+from dragoman.simulator.apis.openai import words
+from dragoman.simulator.apis.openai.checks import excludes, limit, name, requires, unsupported
+from dragoman.simulator.apis.openai.models import (
     before,
-    effort_of,
     is_audio_model,
     is_for_completions,
     is_for_responses,
     is_reasoning,
     is_search_model,
     since,
+    thinks,
 )
-from dragoman.simulator.apis.chat.rules_messages import PROBED
-from dragoman.simulator.apis.openai import words
-from dragoman.simulator.apis.openai.checks import excludes, limit, name, requires, unsupported
 from dragoman.simulator.members import Number
 from dragoman.simulator.rule import Refuse, Rule, Situation, Violation
 
@@ -50,7 +50,7 @@ def _is_searching(request: ChatRequest) -> bool:
 
 
 def _thinks(request: ChatRequest) -> bool:
-    return effort_of(request.model, request.get("reasoning_effort")) != "none"
+    return thinks(request, request.get("reasoning_effort"))
 
 
 def _not_default(where: str, value: Any) -> str:

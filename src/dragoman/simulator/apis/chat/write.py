@@ -7,8 +7,9 @@ from typing import Any, cast
 
 from msgspec import Struct, structs
 
-from dragoman.simulator.api import Accepted, Occasion
+from dragoman.simulator.api import Accepted, Occasion, Refusal
 from dragoman.simulator.apis.chat.body import ChatRequest
+from dragoman.simulator.apis.openai.errors import error_of
 from dragoman.simulator.apis.openai.reply_details import moderation_result, probabilities
 from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Answer, Call
@@ -39,6 +40,11 @@ def whole(answer: Answer, accepted: Accepted, occasion: Occasion) -> bytes:
             **_moderation(body),
         }
     )
+
+
+def fail(refusal: Refusal) -> bytes:
+    """Return the frame with which a stream breaks off; nothing follows it."""
+    return b"data: " + encode({"error": error_of(refusal)}) + b"\n\n"
 
 
 def silenced(data: bytes) -> bytes:

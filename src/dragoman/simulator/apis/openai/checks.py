@@ -50,12 +50,12 @@ def unsupported(path: str, when: When, hint: str = "") -> Refuse:
     return Refuse(path, lambda where, _: words.unsupported(where) + hint, bool, when)
 
 
-def name(path: str, pattern: str = "[a-zA-Z0-9_-]+", most: int = 64) -> Refuse:
+def name(path: str) -> Refuse:
     """Refuse a name that is empty, of another form or too long."""
-    return Refuse(path, lambda where, value: name_fault(where, value, pattern, most))
+    return Refuse(path, name_fault)
 
 
-def name_fault(where: str, value: str, pattern: str, most: int = 64) -> str:
+def name_fault(where: str, value: str, pattern: str = "[a-zA-Z0-9_-]+", most: int = 64) -> str:
     """Say what is wrong with a name; "" if nothing is."""
     if not value:
         return words.empty_string(where)

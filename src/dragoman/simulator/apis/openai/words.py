@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dragoman.simulator.members import ANY_NAME, Mismatch, Number, Words
+from dragoman.simulator.members import ANY_NAME, Map, Mismatch, Number, Text, Words
 from dragoman.wire.json import encode
 from dragoman.wire.pointer import escape, split
 
@@ -140,6 +140,11 @@ def describe(found: Mismatch) -> str:
             return invalid_value(found.value, found.kind.words)
         case "bounds" if isinstance(found.kind, Number):
             return out_of_bounds(found.where, found.value, found.kind)
+        case "bounds" if isinstance(found.kind, Map):
+            return wide_object(found.where, found.kind.most or 0, len(found.value))
+        case "bounds" if isinstance(found.kind, Text):
+            length, most = len(found.value), found.kind.most or 0
+            return long_string(found.where, most, length) if length else empty_string(found.where)
         case _:
             return _wrong_type(found)
 

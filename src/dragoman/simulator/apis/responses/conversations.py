@@ -1,4 +1,4 @@
-"""Conversations the vendor keeps: `/v1/conversations`, made, asked for, added to and deleted."""
+"""What the vendor keeps of conversations: items under their ids, and `/v1/conversations` with its lists of them."""
 
 import hashlib
 import time
@@ -10,16 +10,76 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.simulator.api import Refusal
-from dragoman.simulator.apis.openai.paging import whole
-from dragoman.simulator.apis.responses.errors import conversation_not_found, item_not_found
-from dragoman.simulator.apis.responses.ids import conversation_id
-from dragoman.simulator.apis.responses.listing import Kept, kept, page
-from dragoman.simulator.apis.responses.shape import read_body
-from dragoman.simulator.apis.responses.words import NOT_JSON
-from dragoman.simulator.rule import Json, Violation
+from dragoman.simulator.apis.openai import words
+from dragoman.simulator.apis.openai.errors import NOT_JSON
+from dragoman.simulator.apis.openai.paging import page, whole
+from dragoman.simulator.apis.responses.body import BODY, normalised
+from dragoman.simulator.apis.responses.ids import Issued, conversation_id, issue
+from dragoman.simulator.apis.responses.rules_items import PREFIXES
+from dragoman.simulator.apis.responses.words import violation
+from dragoman.simulator.members import first_mismatch
+from dragoman.simulator.rule import Json
 
 _MOST = 1000
 _MOST_ITEMS = 20
+_STATED = {"message", "function_call", "function_call_output", "custom_tool_call_output"}
+"""Items whose status the vendor tells also where the client did not."""
+
+
+class Kept(Struct, frozen=True):
+    """An item as it was given or said, and the id it is kept under."""
+
+    id: str
+    item: Json
+
+    def told(self) -> Json:
+        """Return the item as the vendor lists it."""
+        kind = _kind(self.item)
+        stated: Json = {"status": "completed"} if kind in _STATED else {}
+        told: Json = {**stated, **self.item, "id": self.id, "type": kind}
+        if kind == "message" and isinstance(told["content"], str):
+            is_said = told["role"] == "assistant"
+            part: Json = {"type": "output_text", "annotations": []} if is_said else {"type": "input_text"}
+            told["content"] = [{**part, "text": told["content"]}]
+        return told
+
+
+def kept(items: list[Json], occasion: str) -> list[Kept]:
+    """Give ids to the items that have none; `occasion` makes them the only ones of their kind."""
+    digits = hashlib.sha256(f"kept {occasion}".encode()).hexdigest()[:24]
+    return [Kept(str(item.get("id") or _id(item, digits, number)), item) for number, item in enumerate(items)]
+
+
+def _id(item: Json, digits: str, number: int) -> str:
+    kind = _kind(item)
+    prefix = PREFIXES.get(kind, "item")
+    return issue(Issued(prefix=prefix, reply=digits, index=number, stored=True, after_thought=False))
+
+
+def _kind(item: Json) -> str:
+    return str(item.get("type") or "message")
+
+
+def item_page(items: list[Kept], query: Mapping[str, str]) -> Json | Refusal:
+    """Return one page of items, the newest first unless `order` says otherwise."""
+    return page([(one.id, one.told()) for one in items], query, order="desc")
+
+
+def input_items(given: Any) -> list[Any]:
+    """Return the input as items, also where it is only a text."""
+    if isinstance(given, str):
+        return [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": given}]}]
+    return cast("list[Any]", given) if isinstance(given, list) else []
+
+
+def not_found(what: str, name: str) -> Refusal:
+    """Refuse to tell of a response or a conversation that is not kept."""
+    return Refusal(status=404, message=f"{what} with id '{name}' not found.", kind="not_found")
+
+
+def item_not_found(item_id: str) -> Refusal:
+    """Refuse to look up an item that is not kept."""
+    return Refusal(status=404, message=f"Item with id '{item_id}' not found.", where="/input")
 
 
 class Conversation(Struct):
@@ -61,7 +121,7 @@ class Conversations:
             return self._create(body)
         found = self._known.get(name)
         if found is None:
-            return conversation_not_found(name)
+            return not_found("Conversation", name)
         match action:
             case "update":
                 return _update(found, body)
@@ -69,7 +129,7 @@ class Conversations:
                 del self._known[name]
                 return {"id": name, "object": "conversation.deleted", "deleted": True}
             case "items":
-                return page(found.items, query)
+                return item_page(found.items, query)
             case "add":
                 return _add(found, body)
             case "item" | "remove":
@@ -104,8 +164,7 @@ def _add(found: Conversation, body: bytes) -> Json | Refusal:
     if isinstance(given, Refusal):
         return given
     if not given.get("items"):
-        message = "Missing required parameter: 'items'."
-        return Refusal(status=400, message=message, kind="missing_required_parameter", where="/items")
+        return Refusal(status=400, message=words.missing("/items"), where="/items")
     return whole([one.told() for one in found.add(given["items"])])
 
 
@@ -120,30 +179,28 @@ def _item(found: Conversation, name: str, *, removed: bool) -> Json | Refusal:
 
 
 def _read(body: bytes, members: tuple[str, ...]) -> Json | Refusal:
-    """Hold a body to its members; items are held to the shape they have in a request."""
+    """Hold a body to its members; items are held to what is declared of them in a request."""
     try:
         document: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        return Refusal(status=400, message=NOT_JSON, rule="responses.json")
+        return Refusal(status=400, message=f"{NOT_JSON})", rule="responses.json")
     given = cast("Json", document)
     unknown = next((name for name in given if name not in members), None)
     if unknown is not None:
-        message = f"Unknown parameter: '{unknown}'."
-        return Refusal(status=400, message=message, where=f"/{unknown}", rule="responses.unknown-field")
-    read = read_body(msgspec.json.encode({"input": given.get("items"), "metadata": given.get("metadata")}))
-    if isinstance(read, Violation):
-        message, where = read.message.replace("'input", "'items"), read.where.replace("/input", "/items")
-        return Refusal(status=read.status, message=message, where=where, rule=read.rule)
+        where = f"/{unknown}"
+        return Refusal(status=400, message=words.unknown(where), where=where, rule="responses.unknown-field")
     items: Any = given.get("items") or []
     if isinstance(items, str):
         message = "Invalid type for 'items': expected an array of objects, but got a string instead."
         return Refusal(status=400, message=message, where="/items", rule="responses.type")
+    request = normalised({"input": items, "metadata": given.get("metadata")})
+    if (found := first_mismatch(BODY, request)) is not None:
+        wrong = violation(found, request)
+        message, where = wrong.message.replace("'input", "'items"), wrong.where.replace("/input", "/items")
+        return Refusal(status=wrong.status, message=message, where=where, rule=wrong.rule)
     if len(items) > _MOST_ITEMS:
-        message = (
-            f"Invalid 'items': array too long. Expected an array with maximum length {_MOST_ITEMS}, but got an array "
-            f"with length {len(items)} instead."
-        )
+        message = words.long_array("/items", _MOST_ITEMS, len(items))
         return Refusal(status=400, message=message, where="/items", rule="responses.bounds")
     return given

@@ -1,4 +1,4 @@
-"""The items of a reply: thought, search, message, loaded tools and calls, in the vendor's order.
+"""What a reply holds: its items, in the vendor's order, and what it says again of its request.
 
 The same answer on the same occasion gives the same items, ids and tokens: a whole reply and a stream tell one story.
 """
@@ -11,23 +11,24 @@ from msgspec import Struct
 
 from dragoman.simulator.api import Accepted, Occasion
 from dragoman.simulator.apis.openai.reply_details import probabilities
-from dragoman.simulator.apis.responses.compaction import compaction_item
-from dragoman.simulator.apis.responses.echo import echoed_tool
+from dragoman.simulator.apis.openai.schemas import made_strict
+from dragoman.simulator.apis.responses.body import ResponsesRequest
 from dragoman.simulator.apis.responses.ids import Issued, issue
 from dragoman.simulator.apis.responses.read import SEARCH_NAME, tool_names
-from dragoman.simulator.apis.responses.rules_tools import Placed, clients_tools
-from dragoman.simulator.apis.responses.shape import Request
-from dragoman.simulator.apis.responses.shape_hosted import CompactionTrigger
-from dragoman.simulator.apis.responses.shape_items import ToolSearchOutput
-from dragoman.simulator.apis.responses.shape_tools import CustomTool, ToolSearchTool
+from dragoman.simulator.apis.responses.rules_tools import clients_tools
 from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Answer, Call
+
+_LOCATION: Json = {"type": "approximate", "city": None, "country": "US", "region": None, "timezone": None}
+_TIERS: dict[str | None, str] = {None: "default", "auto": "default", "fast": "priority"}
+_NOT_TOLD = {"return_token_budget", "n", "search_content_types"}
+"""Members of hosted tools that the vendor's own SDK does not know in replies."""
 
 
 class _Reply(Struct):
     """A reply in the making."""
 
-    request: Request
+    request: ResponsesRequest
     occasion: Occasion
     items: list[Json]
 
@@ -48,16 +49,16 @@ class _Reply(Struct):
     def speak(self, parts: list[Json], phase: str = "") -> None:
         """Add a message; a refusal belongs to no phase."""
         item = self.add("msg", "message", status="completed", role="assistant", content=parts)
-        if phase and self.request.model.tells_phase:
+        if phase and self.request.family.generation >= (5, 3):
             item["phase"] = phase
 
 
 def items_of(answer: Answer, accepted: Accepted, occasion: Occasion) -> list[Json]:
     """Write the items of a reply."""
-    request = cast("Request", accepted.body)
+    request = cast("ResponsesRequest", accepted.body)
     if answer.end == "malformed_call" or request.prewarms:
         return []
-    if request.items and isinstance(request.items[-1], CompactionTrigger):
+    if request.items and request.items[-1]["type"] == "compaction_trigger":
         return [compaction_item(occasion, 0, stored=request.is_stored)]
     reply = _Reply(request, occasion, [])
     _think(reply, answer)
@@ -67,27 +68,31 @@ def items_of(answer: Answer, accepted: Accepted, occasion: Occasion) -> list[Jso
         _call(reply, call)
     if answer.end in {"length", "filtered"} and reply.items and "status" in reply.items[-1]:
         reply.items[-1]["status"] = "incomplete"
-    limits = [one.compact_threshold for one in request.body.context_management or ()]
+    limits = [one.get("compact_threshold") for one in request.list("context_management")]
     # Calls wait for their answers: what leads to them is not sealed yet.
     if not answer.calls and any(limit is not None and answer.usage.input >= limit for limit in limits):
         reply.items.append(compaction_item(occasion, len(reply.items), stored=request.is_stored))
     return reply.items
 
 
-def partial(token: str) -> str:
-    """Return what a stream tells of encrypted content before the thought is complete: not yet the real thing."""
-    return token[: len(token) // 2]
+def compaction_item(occasion: Occasion, index: int, *, stored: bool) -> Json:
+    """Return the item that stands for everything before it."""
+    name = issue(Issued(prefix="cmp", reply=occasion.id, index=index, stored=stored, after_thought=False))
+    return {
+        "id": name,
+        "type": "compaction",
+        "encrypted_content": occasion.signer.issue(name, f"{occasion.id}/{index}"),
+    }
 
 
 def _think(reply: _Reply, answer: Answer) -> None:
     if not answer.thought:
         return
-    body = reply.request.body
-    tells = body.reasoning is not None and body.reasoning.tells is not None
-    summary = [{"type": "summary_text", "text": answer.thought}] if tells else []
+    request = reply.request
+    summary = [{"type": "summary_text", "text": answer.thought}] if summary_of(request) is not None else []
     item = reply.add("rs", "reasoning", summary=summary)
     # Without a store the client must hold the thought itself, whether it asked for that or not.
-    if body.store is False or "reasoning.encrypted_content" in (body.include or ()):
+    if not request.is_stored or "reasoning.encrypted_content" in request.list("include"):
         item["encrypted_content"] = reply.occasion.signer.issue(item["id"], f"{reply.occasion.id}/{len(reply.items)}")
 
 
@@ -95,7 +100,7 @@ def _search(reply: _Reply, answer: Answer) -> None:
     if not answer.query:
         return
     action: Json = {"type": "search", "query": answer.query, "queries": [answer.query]}
-    if "web_search_call.action.sources" in (reply.request.body.include or ()):
+    if "web_search_call.action.sources" in reply.request.list("include"):
         action["sources"] = [{"type": "url", "url": source.url} for source in answer.sources]
     reply.add("ws", "web_search_call", status="completed", action=action)
 
@@ -106,9 +111,9 @@ def _speak(reply: _Reply, answer: Answer) -> None:
         return
     if not answer.text and (answer.calls or answer.end != "stop"):
         return
-    body = reply.request.body
-    asked = "message.output_text.logprobs" in (body.include or ())
-    likely = probabilities(answer.text, body.top_logprobs or 0) if asked else []
+    request = reply.request
+    asked = "message.output_text.logprobs" in request.list("include")
+    likely = probabilities(answer.text, request.get("top_logprobs") or 0) if asked else []
     cited = list(_citations(answer))
     part: Json = {"type": "output_text", "annotations": cited, "logprobs": likely, "text": answer.text}
     reply.speak([part], "commentary" if answer.calls else "final_answer")
@@ -135,13 +140,14 @@ def _call(reply: _Reply, call: Call) -> None:
         reply.add("tsc", "tool_search_call", status="completed", **members)
         return
     namespace, name = tool_names(request).get(call.name, ("", call.name))
-    placed = next((one for one in clients_tools(request) if (one.namespace, one.tool.name) == (namespace, name)), None)
-    if placed is not None and placed.tool.defer_loading and placed.where.startswith("/tools/"):
-        _load(reply, placed)
+    placed = (one for one in clients_tools(request) if (one[2], one[1]["name"]) == (namespace, name))
+    where, tool, _ = next(placed, ("", cast("Json", {}), ""))
+    if tool.get("defer_loading") and where.startswith("/tools/"):
+        _load(reply, int(where.split("/")[2]))
         # A deferred tool outside of any group is called as its own group (recorded: openai_responses/pydantic-ai-0049).
         namespace = namespace or name
     grouped: Json = {"namespace": namespace} if namespace else {}
-    if isinstance(call.arguments, str) or (placed is not None and isinstance(placed.tool, CustomTool)):
+    if isinstance(call.arguments, str) or tool.get("type") == "custom":
         text = call.arguments if isinstance(call.arguments, str) else msgspec.json.encode(call.arguments).decode()
         reply.add("ctc", "custom_tool_call", call_id=_call_id(call), name=name, input=text, **grouped)
         return
@@ -154,18 +160,112 @@ def _call_id(call: Call) -> str:
     return call.id if call.id.startswith("call_") else f"call_{call.id}"
 
 
-def _searches_at_client(request: Request) -> bool:
-    return any(isinstance(tool, ToolSearchTool) and tool.execution == "client" for tool in request.body.tools or ())
+def _searches_at_client(request: ResponsesRequest) -> bool:
+    return any(tool["type"] == SEARCH_NAME and tool.get("execution") == "client" for tool in request.list("tools"))
 
 
-def _load(reply: _Reply, placed: Placed) -> None:
+def _load(reply: _Reply, number: int) -> None:
     """Look up a deferred tool first, unless that was done before."""
-    top = int(placed.where.split("/")[2])
-    wanted = echoed_tool(reply.request.document["tools"][top])
-    found = [tool for item in reply.items if item["type"] == "tool_search_output" for tool in item["tools"]]
-    earlier = [item for item in reply.request.items if isinstance(item, ToolSearchOutput)]
-    if wanted in found or any(getattr(tool, "name", "") == wanted["name"] for item in earlier for tool in item.tools):
+    wanted = echoed_tool(reply.request.list("tools")[number])
+    outputs = [item for item in (*reply.request.items, *reply.items) if item["type"] == "tool_search_output"]
+    if any(tool.get("name") == wanted["name"] for item in outputs for tool in item["tools"]):
         return
     told: Json = {"status": "completed", "call_id": None, "execution": "server"}
     reply.add("tsc", "tool_search_call", **told, arguments={"paths": [wanted["name"]]})
     reply.add("tso", "tool_search_output", **told, tools=[wanted])
+
+
+def echoed(request: ResponsesRequest) -> Json:
+    """Return the members of a reply that come from the request alone."""
+    told: Json = {
+        "background": bool(request.get("background")),
+        "instructions": request.get("instructions"),
+        "max_output_tokens": request.get("max_output_tokens"),
+        "max_tool_calls": request.get("max_tool_calls"),
+        "metadata": request.get("metadata") or {},
+        "parallel_tool_calls": request.get("parallel_tool_calls") is not False,
+        "previous_response_id": request.get("previous_response_id"),
+        "prompt_cache_key": request.get("prompt_cache_key"),
+        "prompt_cache_retention": request.get("prompt_cache_retention"),
+        "reasoning": _reasoning(request),
+        "safety_identifier": request.get("safety_identifier"),
+        "service_tier": _TIERS.get(request.get("service_tier"), request.get("service_tier")),
+        "temperature": _number(request.get("temperature")),
+        "text": _text(request.get("text") or {}),
+        "tool_choice": request.get("tool_choice") or "auto",
+        "tools": [echoed_tool(tool) for tool in request.list("tools")],
+        "top_logprobs": request.get("top_logprobs") or 0,
+        "top_p": _number(request.get("top_p")),
+        "truncation": request.get("truncation") or "disabled",
+        "user": request.get("user"),
+    }
+    if request.get("conversation") is not None:
+        told["conversation"] = {"id": request.conversation}
+    if request.get("prompt") is not None:
+        told["prompt"] = request.get("prompt")
+    if (options := request.get("prompt_cache_options")) is not None:
+        mode, ttl = options.get("mode") or "implicit", options.get("ttl") or "30m"
+        told["prompt_cache_options"] = {"mode": mode, "ttl": ttl}
+    if (programs := request.get("access_programs")) is not None:
+        told["access_programs"] = {"cyber": programs["cyber"]}
+    if (image := request.get("image")) is not None:
+        asked = image.get("context_compression")
+        told["image"] = {"context_compression": asked if asked in {"enabled", "disabled"} else "enabled"}
+    return told
+
+
+def _number(given: float | None) -> float:
+    return 1.0 if given is None else float(given)
+
+
+def summary_of(request: ResponsesRequest) -> str | None:
+    """Return how much is told of the thoughts, by whichever of the names of that parameter."""
+    return request.at("/reasoning/summary") or request.at("/reasoning/generate_summary")
+
+
+def _reasoning(request: ResponsesRequest) -> Json:
+    options, family = request.get("reasoning") or {}, request.family
+    effort = options.get("effort") or family.default_effort
+    told: Json = {"effort": effort or None, "summary": summary_of(request)}
+    if family.reasons:
+        asked = options.get("context") if options.get("context") != "auto" else None
+        told["context"] = asked or ("all_turns" if family.generation >= (5, 6) else "current_turn")
+        told["mode"] = options.get("mode") or "standard"
+    return told
+
+
+def _text(text: Json) -> Json:
+    wanted: Json = text.get("format") or {"type": "text"}
+    if wanted["type"] == "json_schema":
+        wanted = {**wanted, "description": wanted.get("description"), "strict": bool(wanted.get("strict"))}
+    return {"format": wanted, "verbosity": text.get("verbosity") or "medium"}
+
+
+def echoed_tool(tool: Json) -> Json:
+    """Tell a tool again; where `strict` was not given the vendor tries to make its schema strict."""
+    match tool.get("type"):
+        case "function":
+            return _function(tool)
+        case "custom":
+            return {**tool, "description": tool.get("description"), "format": tool.get("format") or {"type": "text"}}
+        case "namespace":
+            return {**tool, "tools": [echoed_tool(inner) for inner in cast("list[Json]", tool["tools"])]}
+        case "web_search" | "web_search_2025_08_26" | "web_search_preview" | "web_search_preview_2025_03_11":
+            given = cast("Json", tool.get("user_location") or {})
+            place = {**_LOCATION, "country": None, **given} if given else _LOCATION
+            size = tool.get("search_context_size") or "medium"
+            return {**_told(tool), "search_context_size": size, "user_location": place}
+        case _:
+            return _told(tool)
+
+
+def _told(tool: Json) -> Json:
+    return {name: value for name, value in tool.items() if name not in _NOT_TOLD}
+
+
+def _function(tool: Json) -> Json:
+    told: Json = {**tool, "description": tool.get("description"), "parameters": tool.get("parameters")}
+    if tool.get("strict") is not None:
+        return told
+    strict = made_strict(cast("Json | None", tool.get("parameters")))
+    return {**told, "parameters": strict or tool.get("parameters"), "strict": strict is not None}

@@ -1,33 +1,19 @@
-"""Rules about input items: their ids, what they show, and where some of them may stand."""
+"""Rules about input items: their ids, what they show, which call an answer belongs to, and thoughts."""
 
 import re
 from collections.abc import Iterator
+from itertools import zip_longest
 
-from dragoman.simulator.apis.responses.shape import Request
-from dragoman.simulator.apis.responses.shape_hosted import (
-    CompactionTrigger,
-    ConfigurationUpdate,
-    Item,
-    ItemReference,
-    LocalShellCallOutput,
-)
-from dragoman.simulator.apis.responses.shape_items import (
-    CustomToolCall,
-    CustomToolCallOutput,
-    FunctionCall,
-    FunctionCallOutput,
-    InputFile,
-    InputImage,
-    InputMessage,
-    InputPart,
-    ResultPart,
-)
-from dragoman.simulator.apis.responses.words import not_a_name, path_of
-from dragoman.simulator.rule import Rule, Situation, Violation
+from dragoman.simulator.apis.openai import words
+from dragoman.simulator.apis.responses.body import ResponsesRequest
+from dragoman.simulator.apis.responses.ids import issued_by_us, thought_before
+from dragoman.simulator.apis.responses.words import one_of
+from dragoman.simulator.rule import Json, Rule, Situation, Violation, find
 
+SHOWN = ("/input/*/content/*", "/input/*/output/*")
+"""Where the parts of messages and of results stand."""
 PREFIXES = {
-    "message:input": "msg",
-    "message:output": "msg",
+    "message": "msg",
     "function_call": "fc",
     "function_call_output": "fc",
     "custom_tool_call": "ctc",
@@ -46,47 +32,65 @@ PREFIXES = {
     "apply_patch_call": "apc",
     "program": "cm",
 }
+_ANSWERS = {
+    "function_call": ("function_call_output",),
+    "custom_tool_call": ("custom_tool_call_output",),
+    "tool_search_call": ("tool_search_output", "function_call_output"),
+    "computer_call": ("computer_call_output",),
+    "shell_call": ("shell_call_output",),
+    "apply_patch_call": ("apply_patch_call_output",),
+}
+"""What may answer what; a look for tools may also be answered as a function is (recorded: pydantic-ai-0013)."""
+_ANSWERING = frozenset(answer for answers in _ANSWERS.values() for answer in answers)
+_FROM_MODEL = frozenset(
+    {
+        *_ANSWERS,
+        "reasoning",
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "image_generation_call",
+        "local_shell_call",
+        "mcp_list_tools",
+        "mcp_approval_request",
+        "mcp_call",
+        "program",
+        "item_reference",
+        "compaction",
+    }
+)
+"""What may stand behind a thought, beside messages of the assistant."""
 _LETTERS = re.compile(r"[A-Za-z0-9_-]+")
-_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _URL = re.compile(r"https?://\S+|data:[^,]*,.*", re.DOTALL)
 _DATA = re.compile(r"data:([^;,]*)")
-_PICTURES = {"image/png", "image/jpeg", "image/jpg", "image/webp", "image/gif"}
+_IMAGES = {"image/png", "image/jpeg", "image/jpg", "image/webp", "image/gif"}
 _SOUNDS = re.compile(r"\.(?:mp3|wav|ogg|flac|m4a|aac|mp4|mov|avi|webm|mkv)(?:\?|$)", re.IGNORECASE)
+_SOURCES = {"input_image": ("file_id", "image_url"), "input_file": ("file_id", "file_data", "file_url")}
+_FOREIGN = re.compile(r"gAAAA[\w=-]*|[a-z_]+_REDACTED_\d+")
+"""The vendor's own tokens, and what stands for them where a recording was cleaned."""
+_Pairs = dict[str, list[tuple[int, str]]]
+"""Numbers and types of items by their call ids."""
 
 
-def kind_of(item: Item) -> str:
-    """Return the item's type; messages are told apart by who wrote them."""
-    return str(item.__struct_config__.tag)
-
-
-def id_of(item: Item) -> str | None:
-    """Return the item's id, if it has one."""
-    return item.id
-
-
-def _odd_id(request: Request, _: Situation) -> Iterator[Violation]:
+def _ids(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
     for number, item in enumerate(request.items):
-        given = id_of(item)
+        given, prefix = item.get("id"), PREFIXES.get(item["type"], "")
         if given is None:
             continue
-        where = f"/input/{number}/id"
-        begun = f"Invalid 'input[{number}].id': '{given}'. Expected an ID that"
-        prefix = PREFIXES.get(kind_of(item), "")
+        start = f"Invalid 'input[{number}].id': '{given}'. Expected an ID that"
         if _LETTERS.fullmatch(given) is None:
-            message = (
-                "contains letters, numbers, underscores, or dashes, but this value contained additional characters."
-            )
-            yield Violation(f"{begun} {message}", where)
+            rest = "contains letters, numbers, underscores, or dashes, but this value contained additional characters."
+            yield Violation(f"{start} {rest}", f"/input/{number}/id")
         elif not given.startswith(prefix):
-            yield Violation(f"{begun} begins with '{prefix}'.", where)
+            yield Violation(f"{start} begins with '{prefix}'.", f"/input/{number}/id")
 
 
-def _twice(request: Request, _: Situation) -> Iterator[Violation]:
+def _twice(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
     seen: set[str] = set()
     for item in request.items:
-        given = id_of(item)
+        given = item.get("id")
         # The answer to a call of the local shell bears the id of its call.
-        if given is None or isinstance(item, LocalShellCallOutput):
+        if given is None or item["type"] == "local_shell_call_output":
             continue
         if given in seen:
             message = f"Duplicate item found with id {given}. Remove duplicate items from your input and try again."
@@ -94,100 +98,207 @@ def _twice(request: Request, _: Situation) -> Iterator[Violation]:
         seen.add(given)
 
 
-def _odd_call_name(request: Request, _: Situation) -> Iterator[Violation]:
+def _call_names(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
     for number, item in enumerate(request.items):
-        if isinstance(item, FunctionCall | CustomToolCall) and _NAME.fullmatch(item.name) is None:
-            yield Violation(not_a_name(f"input[{number}].name"), f"/input/{number}/name")
+        where = f"/input/{number}/name"
+        if item["type"] in {"function_call", "custom_tool_call"} and not _LETTERS.fullmatch(item["name"]):
+            yield Violation(words.unlike_pattern(where, "^[a-zA-Z0-9_-]+$"), where)
 
 
-def shown(request: Request) -> Iterator[tuple[str, InputPart | ResultPart]]:
-    """Yield every part of messages and results with its place."""
-    for number, item in enumerate(request.items):
-        match item:
-            case InputMessage(content=list() as parts):
-                for at, part in enumerate(parts):
-                    yield f"/input/{number}/content/{at}", part
-            case FunctionCallOutput(output=list() as found) | CustomToolCallOutput(output=list() as found):
-                for at, part in enumerate(found):
-                    yield f"/input/{number}/output/{at}", part
-            case _:
-                pass
+def _parts(request: ResponsesRequest, kind: str = "") -> Iterator[tuple[str, Json]]:
+    """Iterate the parts of messages and results with their pointers."""
+    for path in SHOWN:
+        for where, part in find(request.document, path):
+            if isinstance(part, dict) and part.get("type") in ((kind,) if kind else _SOURCES):
+                yield where, part
 
 
-def _odd_source(request: Request, _: Situation) -> Iterator[Violation]:
-    for where, part in shown(request):
-        match part:
-            case InputImage():
-                given, names = [part.file_id, part.image_url], "'file_id' or 'image_url'"
-            case InputFile():
-                given, names = [part.file_id, part.file_data, part.file_url], "'file_id', 'file_data', or 'file_url'"
-            case _:
-                continue
-        count = len([value for value in given if value])
-        if count == 0:
-            message = (
-                f"Missing mutually exclusive parameters: '{path_of(where)}'. Ensure you are providing exactly one of:"
-            )
-            yield Violation(f"{message} {names}.", where)
-        elif count > 1:
-            message = f"Mutually exclusive parameters: '{path_of(where)}'. Ensure you are only providing one of:"
-            yield Violation(f"{message} {names}.", where)
+def _sources(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    for where, part in _parts(request):
+        if fault := one_of(where, part, _SOURCES[part["type"]]):
+            yield Violation(fault, where)
 
 
-def _odd_image(request: Request, _: Situation) -> Iterator[Violation]:
-    for where, part in shown(request):
-        if not isinstance(part, InputImage) or part.image_url is None:
+def _images(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    for pointer, part in _parts(request, "input_image"):
+        url, where = part.get("image_url"), f"{pointer}/image_url"
+        if url is None:
             continue
-        place = f"{where}/image_url"
-        if _URL.fullmatch(part.image_url) is None:
+        data = _DATA.match(url)
+        if _URL.fullmatch(url) is None:
             message = "Expected a valid URL, but got a value with an invalid format."
-            yield Violation(f"Invalid '{path_of(place)}'. {message}", place)
-            continue
-        data = _DATA.match(part.image_url)
-        if data is not None and data[1].lower() not in _PICTURES:
+            yield Violation(f"Invalid '{words.named(where)}'. {message}", where)
+        elif data is not None and data[1].lower() not in _IMAGES:
             message = "You uploaded an unsupported image. Please make sure your image has of one the following formats:"
-            yield Violation(f"{message} ['png', 'jpeg', 'gif', 'webp'].", place)
+            yield Violation(f"{message} ['png', 'jpeg', 'gif', 'webp'].", where)
 
 
-def _odd_file(request: Request, _: Situation) -> Iterator[Violation]:
-    for where, part in shown(request):
-        if not isinstance(part, InputFile):
-            continue
-        data = _DATA.match(part.file_data or "")
+def _files(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    for _where, part in _parts(request, "input_file"):
+        data = _DATA.match(part.get("file_data") or "")
         is_sound = data is not None and data[1].startswith(("audio/", "video/"))
-        if is_sound or _SOUNDS.search(part.file_url or "") is not None:
-            yield Violation("The file type you uploaded is not supported. Please try again with a pdf", where)
+        if is_sound or _SOUNDS.search(part.get("file_url") or "") is not None:
+            yield Violation("The file type you uploaded is not supported. Please try again with a pdf", "/input")
 
 
-def _early_trigger(request: Request, _: Situation) -> Iterator[Violation]:
+def _early_trigger(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
     for number, item in enumerate(request.items[:-1]):
-        if isinstance(item, CompactionTrigger):
+        if item["type"] == "compaction_trigger":
             message = f"Invalid 'input[{number}]': 'compaction_trigger' must be the final input item."
             yield Violation(message, f"/input/{number}")
 
 
-def _odd_update(request: Request, _: Situation) -> Iterator[Violation]:
-    updates = [number for number, item in enumerate(request.items) if isinstance(item, ConfigurationUpdate)]
+def _updates(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    updates = [number for number, item in enumerate(request.items) if item["type"] == "configuration_update"]
     if not updates:
         return
-    body = request.body
     where = f"/input/{updates[0]}"
-    if request.model.generation < (6, 0) or (body.reasoning is not None and body.reasoning.mode == "pro"):
-        yield Violation(
-            f"Invalid value: 'configuration_update' is not supported with this model: '{path_of(where)}'.", where
-        )
-    if body.truncation == "auto" or body.context_management:
+    if request.family.generation < (6, 0) or request.at("/reasoning/mode") == "pro":
+        message = f"Invalid value: 'configuration_update' is not supported with this model: '{words.named(where)}'."
+        yield Violation(message, where)
+    if request.get("truncation") == "auto" or request.get("context_management"):
         yield Violation("'configuration_update' cannot be used with automatic compaction or truncation.", where)
     if any(number + 1 in updates for number in updates):
         yield Violation("Two 'configuration_update' items cannot be adjacent.", where)
 
 
-RULES: tuple[Rule[Request], ...] = (
+def _pairs(request: ResponsesRequest) -> tuple[_Pairs, _Pairs]:
+    """Return calls and answers; the vendor's own tool search needs no pairing."""
+    if "pairs" not in request.computed:
+        calls, answers = _Pairs(), _Pairs()
+        for number, item in enumerate(request.items):
+            kind = item["type"]
+            if kind.startswith("tool_search") and (item.get("execution") != "client" or item.get("call_id") is None):
+                continue
+            if kind in _ANSWERS or kind in _ANSWERING:
+                found = calls if kind in _ANSWERS else answers
+                found.setdefault(item["call_id"], []).append((number, kind))
+        request.computed["pairs"] = calls, answers
+    return request.computed["pairs"]
+
+
+def _holds_all(request: ResponsesRequest) -> bool:
+    """Tell whether the vendor keeps nothing that the request goes on from or refers to."""
+    return not request.continues and not any(item["type"] == "item_reference" for item in request.items)
+
+
+def _repeated(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    for what, pairs in zip(("call", "output"), _pairs(request), strict=True):
+        for call_id, places in pairs.items():
+            if len(places) > 1:
+                where = f"/input/{places[1][0]}/call_id"
+                yield Violation(f"Duplicate tool {what} found with call_id {call_id}.", where)
+
+
+def _unanswered(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    calls, answers = _pairs(request)
+    for call_id, places in calls.items():
+        for number, kind in places:
+            is_answered = any(at > number and answer in _ANSWERS[kind] for at, answer in answers.get(call_id, ()))
+            if not is_answered and not request.items[number].get("async"):
+                yield Violation(f"No tool output found for {kind.replace('_', ' ')} {call_id}.", "/input")
+
+
+def _uncalled(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    calls, answers = _pairs(request)
+    if not answers or not _holds_all(request):
+        return
+    for call_id, places in answers.items():
+        for number, kind in places:
+            if not any(at < number and kind in _ANSWERS[call] for at, call in calls.get(call_id, ())):
+                spoken = kind.removesuffix("_output").replace("_", " ")
+                yield Violation(f"No tool call found for {spoken} output with call_id {call_id}.", "/input")
+
+
+def _approvals(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    asked = {item["id"] for item in request.items if item["type"] == "mcp_approval_request"}
+    for where, answered in find(request.document, "/input/*/approval_request_id"):
+        number = where.split("/")[2]
+        is_answer = request.items[int(number)]["type"] == "mcp_approval_response"
+        if is_answer and answered not in asked and _holds_all(request):
+            message = f"No approval request found for approval response with id {answered}."
+            yield Violation(message, f"/input/{number}")
+
+
+def _unfollowed(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    items = request.items
+    for item, following in zip_longest(items, items[1:]):
+        if item["type"] == "reasoning" and item.get("id") is not None and not _follows(following, request):
+            message = f"Item '{item['id']}' of type 'reasoning' was provided without its required following item."
+            yield Violation(message, "/input")
+
+
+def _follows(item: Json | None, request: ResponsesRequest) -> bool:
+    """Tell whether an item may stand behind a thought; a stored thought knows what came after it, by its id."""
+    if item is None or (item["type"] not in _FROM_MODEL and item.get("role") != "assistant"):
+        return False
+    return not request.is_stored or item.get("id") is not None
+
+
+def _thoughtless(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    seen: set[str] = set()
+    for item in request.items:
+        given = item.get("id") or ""
+        issued = issued_by_us(given)
+        if issued is not None and issued.after_thought and item["type"] != "item_reference" and not request.continues:
+            wanted = thought_before(issued)
+            if wanted not in seen:
+                yield Violation(
+                    f"Item '{given}' of type '{item['type']}' was provided without its required 'reasoning' item: "
+                    f"'{wanted}'.",
+                    "/input",
+                )
+        seen.add(given)
+
+
+def _forgotten(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    for number, item in enumerate(request.items):
+        is_thought = item["type"] == "reasoning" and item.get("encrypted_content") is None
+        issued = issued_by_us(item.get("id") or "") if is_thought or item["type"] == "item_reference" else None
+        if issued is not None and not issued.stored:
+            yield Violation(
+                f"Item with id '{item['id']}' not found. Items are not persisted when `store` is set to false. Try "
+                "again with `store` set to true, or remove this item from your input.",
+                f"/input/{number}",
+                404,
+            )
+
+
+def _encrypted(request: ResponsesRequest, situation: Situation) -> Iterator[Violation]:
+    seen: set[str] = set()
+    for item in request.items:
+        token, item_id = item.get("encrypted_content"), item.get("id")
+        if token is None:
+            continue
+        if token in seen:
+            reason = "Encrypted content was provided more than once."
+        else:
+            reason = _token_fault(token, item_id, request, situation)
+        seen.add(token)
+        if reason:
+            subject = f"for item {item_id}" if item_id else f"{token[:4]}...{token[-4:]}"
+            yield Violation(f"The encrypted content {subject} could not be verified. Reason: {reason}")
+
+
+def _token_fault(token: str, item_id: str | None, request: ResponsesRequest, situation: Situation) -> str:
+    """Say what became of a token; it is bound to the id of its item, which a client may leave out but not change."""
+    match request.signer.judge(token, item_id or ""):
+        case "foreign" if situation.recorded and _FOREIGN.fullmatch(token):
+            return ""
+        case "foreign" | "altered":
+            return "Encrypted content could not be decrypted or parsed."
+        case "moved" if item_id is not None:
+            return "Encrypted content item_id did not match the target item id."
+        case _:
+            return ""
+
+
+RULES: tuple[Rule[ResponsesRequest], ...] = (
     Rule(
         "responses.item-id",
         "Ids of items are letters, digits, underscores and dashes, and begin as their type demands.",
         "wire/openai_responses.md section 9; public reports of the vendor's words",
-        _odd_id,
+        _ids,
     ),
     Rule(
         "responses.item-once",
@@ -199,25 +310,25 @@ RULES: tuple[Rule[Request], ...] = (
         "responses.call-name",
         "A call names a tool as tools are named.",
         "wire/openai_responses.md section 3 (names of tools)",
-        _odd_call_name,
+        _call_names,
     ),
     Rule(
         "responses.media-source",
         "A picture or a file comes from exactly one place.",
         "wire/openai_responses.md section 2; public reports of the vendor's words",
-        _odd_source,
+        _sources,
     ),
     Rule(
         "responses.image",
         "A picture is at a web address or in a data URL, as png, jpeg, webp or gif.",
         "wire/mapping.md section 10",
-        _odd_image,
+        _images,
     ),
     Rule(
         "responses.file-type",
         "A file is no sound and no film.",
         "recorded: openai_responses/pydantic-ai-0078",
-        _odd_file,
+        _files,
     ),
     Rule(
         "responses.compaction-last",
@@ -229,11 +340,54 @@ RULES: tuple[Rule[Request], ...] = (
         "responses.configuration-update",
         "Settings change on the way only on gpt-6 in standard mode, without automatic compaction, not twice in a row.",
         "wire/openai_responses.md section 2",
-        _odd_update,
+        _updates,
+    ),
+    Rule(
+        "responses.reasoning-followed",
+        "A thought that bears its id stands right before what it led to; if stored, that bears its id too.",
+        "recorded: openai_responses/pydantic-ai-0187",
+        _unfollowed,
+    ),
+    Rule(
+        "responses.reasoning-kept",
+        "An item that followed a thought and bears its id comes back with that thought.",
+        "wire/openai_responses.md section 2 (pairing)",
+        _thoughtless,
+    ),
+    Rule(
+        "responses.item-stored",
+        "What was not stored cannot be referred to, and a thought that was not stored needs its encrypted content.",
+        "public reports of the vendor's words; wire/openai_responses.md section 5",
+        _forgotten,
+    ),
+    Rule(
+        "responses.encrypted-content",
+        "Encrypted content comes back as it went: unaltered, under its own item's id, and once.",
+        "wire/openai_responses.md section 5; public reports of the vendor's words",
+        _encrypted,
+    ),
+    Rule(
+        "responses.call-once",
+        "A call id is called once and answered once.",
+        "wire/mapping.md section 2 (duplicated results); words not recorded",
+        _repeated,
+    ),
+    Rule(
+        "responses.call-answered",
+        "Each call of the client's tools is answered later in the input, unless its tool answers later.",
+        "wire/openai_responses.md section 2 (pairing)",
+        _unanswered,
+    ),
+    Rule(
+        "responses.answer-called",
+        "Each answer has its call earlier in the input, or in what the vendor keeps.",
+        "wire/openai_responses.md section 2 (pairing)",
+        _uncalled,
+    ),
+    Rule(
+        "responses.approval-asked",
+        "An approval answers a request for one.",
+        "no source: the vendor's words are not known",
+        _approvals,
     ),
 )
-
-
-def references(request: Request) -> bool:
-    """Whether some items are only referred to."""
-    return any(isinstance(item, ItemReference) for item in request.items)

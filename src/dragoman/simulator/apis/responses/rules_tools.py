@@ -2,174 +2,126 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
-from msgspec import Struct
-
-from dragoman.simulator.apis.openai.checks import grammar_fault
+from dragoman.simulator.apis.openai import words
+from dragoman.simulator.apis.openai.checks import grammar_fault, name_fault
 from dragoman.simulator.apis.openai.schemas import complaints
-from dragoman.simulator.apis.responses.shape import Request
-from dragoman.simulator.apis.responses.shape_items import AdditionalTools, ToolSearchOutput
-from dragoman.simulator.apis.responses.shape_tools import (
-    ChosenAllowed,
-    ChosenCustom,
-    ChosenFunction,
-    ChosenMcp,
-    CustomTool,
-    FunctionTool,
-    Grammar,
-    McpTool,
-    NamespaceTool,
-    Tool,
-    ToolChoice,
-    ToolSearchTool,
-)
-from dragoman.simulator.apis.responses.words import not_a_name, path_of, too_long
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.apis.responses.body import ResponsesRequest
+from dragoman.simulator.apis.responses.words import one_of, unsupported
+from dragoman.simulator.rule import Json, Rule, Situation, Violation, find
 
-_NAME = re.compile(r"[a-zA-Z0-9_-]+")
-_NAME_LIMIT = 128
+_MOST_CHARACTERS = 128
 _STEM = re.compile(r"(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?$")
+_SERVERS = ("server_url", "connector_id", "tunnel_id")
 
 
-class Placed(Struct, frozen=True):
-    """A tool of the client, where it is declared, and the namespace it is in."""
-
-    where: str
-    tool: FunctionTool | CustomTool
-    namespace: str = ""
-
-
-def declared(request: Request) -> Iterator[tuple[str, Tool]]:
-    """Yield every tool of a request with its place: the declared, and those added or found on the way."""
-    for number, tool in enumerate(request.body.tools or ()):
-        yield f"/tools/{number}", tool
-    for at, item in enumerate(request.items):
-        if isinstance(item, AdditionalTools | ToolSearchOutput):
-            for number, tool in enumerate(item.tools):
-                yield f"/input/{at}/tools/{number}", tool
+def declared_tools(request: ResponsesRequest) -> list[tuple[str, Json]]:
+    """Return every tool of a request with its pointer: the declared, and those added or found on the way."""
+    if "tools" not in request.computed:
+        added = [
+            (f"/input/{number}{where}", tool)
+            for number, item in enumerate(request.items)
+            if item["type"] in {"additional_tools", "tool_search_output"}
+            for where, tool in find(item, "/tools/*")
+        ]
+        request.computed["tools"] = [*find(request.document, "/tools/*"), *added]
+    return request.computed["tools"]
 
 
-def clients_tools(request: Request) -> Iterator[Placed]:
-    """Yield the tools the client runs, also those in namespaces."""
-    for where, tool in declared(request):
-        match tool:
-            case FunctionTool() | CustomTool():
-                yield Placed(where, tool)
-            case NamespaceTool():
-                for number, inner in enumerate(tool.tools):
-                    yield Placed(f"{where}/tools/{number}", inner, tool.name)
-            case _:
-                pass
+def clients_tools(request: ResponsesRequest) -> list[tuple[str, Json, str]]:
+    """Return the tools the client runs, with pointer and namespace."""
+    if "clients_tools" not in request.computed:
+        request.computed["clients_tools"] = list(_clients_tools(request))
+    return request.computed["clients_tools"]
 
 
-def kind_of(tool: Tool | ToolChoice) -> str:
-    """Return the word in `type`; a choice that is a word is that word."""
-    return tool if isinstance(tool, str) else str(tool.__struct_config__.tag)
+def _clients_tools(request: ResponsesRequest) -> Iterator[tuple[str, Json, str]]:
+    for where, tool in declared_tools(request):
+        if tool["type"] in {"function", "custom"}:
+            yield where, tool, ""
+        elif tool["type"] == "namespace":
+            yield from ((f"{where}{below}", inner, tool["name"]) for below, inner in find(tool, "/tools/*"))
 
 
-def _odd_name(request: Request, _: Situation) -> Iterator[Violation]:
-    named = [(f"{placed.where}/name", placed.tool.name) for placed in clients_tools(request)]
-    named += [(f"{where}/name", tool.name) for where, tool in declared(request) if isinstance(tool, NamespaceTool)]
-    for where, name in named:
-        if len(name) > _NAME_LIMIT:
-            yield Violation(too_long(path_of(where), _NAME_LIMIT, len(name)), where)
-        if _NAME.fullmatch(name) is None:
-            yield Violation(not_a_name(path_of(where)), where)
+def _names(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    groups = [(where, tool) for where, tool in declared_tools(request) if tool["type"] == "namespace"]
+    for where, tool in [*((where, tool) for where, tool, _group in clients_tools(request)), *groups]:
+        if fault := name_fault(f"{where}/name", tool["name"], most=_MOST_CHARACTERS):
+            yield Violation(fault, f"{where}/name")
 
 
-def _odd_schema(request: Request, _: Situation) -> Iterator[Violation]:
-    for placed in clients_tools(request):
-        tool = placed.tool
-        if not isinstance(tool, FunctionTool) or tool.parameters is None:
-            continue
-        for complaint in complaints(tool.parameters, strict=bool(tool.strict)):
-            yield Violation(complaint.about(f"function '{tool.name}'"), f"{placed.where}/parameters")
+def _schemas(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    for where, tool, _group in clients_tools(request):
+        if tool.get("parameters") is not None:
+            for complaint in complaints(tool["parameters"], strict=bool(tool.get("strict"))):
+                yield Violation(complaint.about(f"function '{tool['name']}'"), f"{where}/parameters")
 
 
-def _odd_grammar(request: Request, _: Situation) -> Iterator[Violation]:
-    for placed in clients_tools(request):
-        if not isinstance(placed.tool, CustomTool) or not isinstance(placed.tool.format, Grammar):
-            continue
-        grammar, where = placed.tool.format, f"{placed.where}/format/definition"
-        if fault := grammar_fault(grammar.syntax, grammar.definition):
-            yield Violation(f"Invalid value for '{path_of(where)}': {fault}.", where)
+def _grammars(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    for pointer, tool, _group in clients_tools(request):
+        grammar, where = tool.get("format") or {}, f"{pointer}/format/definition"
+        if "definition" in grammar and (fault := grammar_fault(grammar["syntax"], grammar["definition"])):
+            yield Violation(f"Invalid value for '{words.named(where)}': {fault}.", where)
 
 
-def _lone_deferred(request: Request, _: Situation) -> Iterator[Violation]:
-    given = request.body.tools or []
-    if any(isinstance(tool, ToolSearchTool) for tool in given):
+def _deferred(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    if any(tool["type"] == "tool_search" for tool in request.list("tools")):
         return
-    for placed in clients_tools(request):
-        if placed.tool.defer_loading and placed.where.startswith("/tools/"):
+    for where, tool, _group in clients_tools(request):
+        if tool.get("defer_loading") and where.startswith("/tools/"):
             message = "Invalid Value: 'tools.defer_loading'. Deferred tools require tools.tool_search."
             yield Violation(message, "/tools")
 
 
-def _unreachable_server(request: Request, _: Situation) -> Iterator[Violation]:
-    for where, tool in declared(request):
-        if not isinstance(tool, McpTool):
-            continue
-        given = [name for name in (tool.server_url, tool.connector_id, tool.tunnel_id) if name]
-        if len(given) != 1:
-            which = "Missing mutually" if not given else "Mutually"
-            how = "providing exactly" if not given else "only providing"
-            yield Violation(
-                f"{which} exclusive parameters: '{path_of(where)}'. Ensure you are {how} one of: 'server_url', "
-                "'connector_id', or 'tunnel_id'.",
-                where,
-            )
+def _servers(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    for where, tool in declared_tools(request):
+        if tool["type"] == "mcp" and (fault := one_of(where, tool, _SERVERS)):
+            yield Violation(fault, where)
 
 
-def _early_async(request: Request, _: Situation) -> Iterator[Violation]:
-    for placed in clients_tools(request):
-        if not placed.tool.is_async:
-            continue
-        where = f"{placed.where}/async"
-        if request.model.generation < (6, 0):
-            yield Violation(f"Unsupported parameter: '{path_of(where)}' is not supported with this model.", where)
-        if "programmatic" in (placed.tool.allowed_callers or ()):
-            yield Violation(f"Invalid '{path_of(where)}': async tools can only be called directly.", where)
+def _async(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    for pointer, tool, _group in clients_tools(request):
+        where = f"{pointer}/async"
+        if tool.get("async") and request.family.generation < (6, 0):
+            yield Violation(unsupported(where), where)
+        if tool.get("async") and "programmatic" in (tool.get("allowed_callers") or ()):
+            yield Violation(f"Invalid '{words.named(where)}': async tools can only be called directly.", where)
 
 
-def _choice_of_nothing(request: Request, _: Situation) -> Iterator[Violation]:
-    if request.body.tool_choice == "required" and not request.body.prompt and next(declared(request), None) is None:
+def _choice_without_tools(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    if request.get("tool_choice") == "required" and not request.get("prompt") and not declared_tools(request):
         yield Violation("Tool choice 'required' must be specified with 'tools' parameter.", "/tool_choice")
 
 
-def _choice_of_missing(request: Request, _: Situation) -> Iterator[Violation]:
-    choice = request.body.tool_choice
-    if choice is None or isinstance(choice, str) or request.body.prompt:
+def _choice_known(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    choice = request.get("tool_choice")
+    if not isinstance(choice, dict) or request.get("prompt"):
         return
     for name, entry in _chosen(choice):
         if not _is_declared(entry, request):
             yield Violation(f"Tool choice '{name}' not found in 'tools' parameter.", "/tool_choice")
 
 
-def _chosen(choice: ToolChoice) -> Iterator[tuple[str, Json]]:
-    match choice:
-        case ChosenAllowed():
-            for entry in choice.tools:
-                yield str(entry.get("name") or entry.get("server_label") or entry.get("type")), entry
-        case ChosenFunction() | ChosenCustom():
-            yield kind_of(choice), {"type": kind_of(choice), "name": choice.name}
-        case ChosenMcp():
-            yield "mcp", {"type": "mcp", "server_label": choice.server_label}
-        case _:
-            yield kind_of(choice), {"type": kind_of(choice)}
+def _chosen(choice: Json) -> Iterator[tuple[str, Json]]:
+    if choice["type"] != "allowed_tools":
+        yield choice["type"], choice
+        return
+    for entry in choice["tools"]:
+        yield str(entry.get("name") or entry.get("server_label") or entry.get("type")), entry
 
 
-def _is_declared(entry: Json, request: Request) -> bool:
-    kind: Any = entry.get("type")
+def _is_declared(entry: Json, request: ResponsesRequest) -> bool:
+    kind = entry.get("type")
+    tools = [tool for _, tool in declared_tools(request)]
     match kind:
         case "function" | "custom":
-            named = [one.tool for one in clients_tools(request) if one.tool.name == entry.get("name")]
-            return any(kind_of(tool) == kind for tool in named)
+            known = [(tool["type"], tool["name"]) for _, tool, _group in clients_tools(request)]
+            return (kind, entry.get("name")) in known
         case "mcp":
             label = entry.get("server_label")
-            return any(isinstance(tool, McpTool) and tool.server_label == label for _, tool in declared(request))
+            return any(tool["type"] == "mcp" and tool["server_label"] == label for tool in tools)
         case str():
-            return any(_stem(kind_of(tool)) == _stem(kind) for _, tool in declared(request))
+            return any(_stem(tool["type"]) == _stem(kind) for tool in tools)
         case _:
             return False
 
@@ -178,53 +130,53 @@ def _stem(kind: str) -> str:
     return "computer" if kind.startswith("computer") else _STEM.sub("", kind)
 
 
-RULES: tuple[Rule[Request], ...] = (
+RULES: tuple[Rule[ResponsesRequest], ...] = (
     Rule(
         "responses.tool-name",
         "Names of tools are 1 to 128 letters, digits, underscores and dashes.",
         "wire/openai_responses.md section 3",
-        _odd_name,
+        _names,
     ),
     Rule(
         "responses.tool-schema",
         "Parameters are an object's schema whose arrays have items, and if strict within the strict subset.",
         "wire/gemini_schema.md section 6; recorded: openai_responses/mirascope-0057",
-        _odd_schema,
+        _schemas,
     ),
     Rule(
         "responses.grammar",
         "A Lark grammar has a rule `start`; no grammar has look-around or lazy quantifiers.",
         "wire/openai_chat.md section 3 (the same tools); the words: no source",
-        _odd_grammar,
+        _grammars,
     ),
     Rule(
         "responses.deferred-tools",
         "Deferred tools come with a tool search.",
         "public reports of the vendor's words; wire/openai_responses.md section 3",
-        _lone_deferred,
+        _deferred,
     ),
     Rule(
         "responses.mcp-server",
         "An MCP server is reached in exactly one way.",
         "wire/openai_responses.md section 3",
-        _unreachable_server,
+        _servers,
     ),
     Rule(
         "responses.async-tool",
         "Tools that answer later need gpt-6 or later, and direct callers.",
         "wire/openai_responses.md section 3",
-        _early_async,
+        _async,
     ),
     Rule(
         "responses.choice-without-tools",
         "Who must call a tool has one.",
         "public reports of the vendor's words",
-        _choice_of_nothing,
+        _choice_without_tools,
     ),
     Rule(
         "responses.choice-found",
         "Chosen and allowed tools are among the tools.",
         "public reports of the vendor's words; wire/openai_responses.md section 4",
-        _choice_of_missing,
+        _choice_known,
     ),
 )

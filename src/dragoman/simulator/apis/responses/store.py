@@ -6,23 +6,22 @@ needed, and every step can be seen.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct, structs
 
 from dragoman.http.message import JSON, Request
 from dragoman.simulator.api import Refusal, Told
-from dragoman.simulator.apis.responses.conversations import Conversations
-from dragoman.simulator.apis.responses.errors import (
-    conversation_not_found,
+from dragoman.simulator.apis.responses.conversations import (
+    Conversations,
+    Kept,
+    input_items,
     item_not_found,
-    not_to_cancel,
-    not_to_stream,
-    previous_not_found,
-    response_not_found,
+    item_page,
+    kept,
+    not_found,
 )
-from dragoman.simulator.apis.responses.joining import conversed, input_items, joined, needed, referred
-from dragoman.simulator.apis.responses.listing import Kept, kept, page
 from dragoman.simulator.apis.responses.write import unfinished
 from dragoman.simulator.routes import Route
 from dragoman.simulator.rule import Json
@@ -78,7 +77,7 @@ class Store:
         unknown = next((name for name in references if name not in known), None)
         lost = (
             (previous.startswith("resp") and entry is None, previous_not_found(previous)),
-            (conversation.startswith("conv") and talk is None, conversation_not_found(conversation)),
+            (conversation.startswith("conv") and talk is None, not_found("Conversation", conversation)),
             (unknown is not None, item_not_found(unknown or "")),
         )
         for is_lost, refusal in lost:
@@ -118,13 +117,13 @@ class Store:
     def _looked_up(self, name: str, action: str, query: Mapping[str, str]) -> Json | Told | Refusal:
         entry = self._entries.get(name)
         if entry is None:
-            return response_not_found(name)
+            return not_found("Response", name)
         match action:
             case "delete":
                 self._forget(self._entries.pop(name))
                 return {"id": name, "object": "response", "deleted": True}
             case "input_items":
-                return page(entry.asked, query)
+                return item_page(entry.asked, query)
             case "cancel":
                 return _cancelled(entry)
             case _ if query.get("stream") == "true":
@@ -172,7 +171,8 @@ def _response_in(frame: bytes) -> Json:
 def _cancelled(entry: _Entry) -> Json | Refusal:
     """Cancel what is not done yet; what is done stays as it is, also if that is asked twice."""
     if not entry.reply["background"]:
-        return not_to_cancel()
+        message = "Cannot cancel a synchronous response."
+        return Refusal(status=400, message=message, where="/response_id")
     if entry.looks < _LOOKS:
         entry.items = entry.items[: len(entry.items) - len(entry.reply["output"])]
         entry.reply, entry.looks = unfinished(entry.reply, "cancelled"), _LOOKS
@@ -181,6 +181,59 @@ def _cancelled(entry: _Entry) -> Json | Refusal:
 
 def _streamed(entry: _Entry, starting_after: str) -> Told | Refusal:
     if not entry.frames:
-        return not_to_stream(entry.reply["id"])
+        name = entry.reply["id"]
+        message = f"Response with id '{name}' cannot be streamed: it was not created with background and stream."
+        return Refusal(status=400, message=message, where="/stream")
     start = int(starting_after) + 1 if starting_after.isdecimal() else 0
     return Told(200, _SSE, b"".join(entry.frames[start:]))
+
+
+def previous_not_found(name: str) -> Refusal:
+    """Refuse to continue a response that is not stored (public measurement: status 400)."""
+    message = f"Previous response with id '{name}' not found."
+    return Refusal(status=400, message=message, kind="previous_response_not_found", where="/previous_response_id")
+
+
+def needed(body: bytes) -> str:
+    """Return the id of the response a request continues; "" if it continues none."""
+    given = _document(body).get("previous_response_id")
+    return given if isinstance(given, str) else ""
+
+
+def conversed(body: bytes) -> str:
+    """Return the id of the conversation a request is part of; "" if it is part of none."""
+    given: Any = _document(body).get("conversation")
+    if isinstance(given, dict):
+        given = cast("Json", given).get("id")
+    return given if isinstance(given, str) else ""
+
+
+def referred(body: bytes) -> list[str]:
+    """Return the ids of the items a request only refers to."""
+    items = input_items(_document(body).get("input"))
+    return [str(cast("Json", item)["id"]) for item in items if _is_reference(item)]
+
+
+def joined(body: bytes, before: list[Json], known: Mapping[str, Json]) -> bytes:
+    """Put what went before in front of a request's own input, and fill in the items it only refers to."""
+    document = _document(body)
+    given = input_items(document.get("input"))
+    filled = [known.get(str(item["id"]), item) if _is_reference(item) else item for item in given]
+    # An item that is referred to stands where it is referred to, not also where it was.
+    kept = [item for item in before if not any(item is one for one in filled)]
+    return msgspec.json.encode({**document, "input": [*kept, *filled]})
+
+
+def _document(body: bytes) -> Json:
+    try:
+        document: Any = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    return cast("Json", document) if isinstance(document, dict) else {}
+
+
+def _is_reference(item: Any) -> bool:
+    if not isinstance(item, dict) or "id" not in item:
+        return False
+    known = cast("Json", item)
+    return known.get("type") == "item_reference" or (known.get("type") is None and "role" not in known)

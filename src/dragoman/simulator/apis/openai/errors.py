@@ -1,9 +1,10 @@
 """Refuse in OpenAI's envelope: `{"error": {message, type, param, code}}`.
 
-The sentences tell the code: OpenAI words every kind of fault in its own way.
+The sentences tell the code: OpenAI words every kind of fault in its own way. Some rules of Responses have another.
 """
 
 import re
+from collections.abc import Mapping
 
 from dragoman.simulator.api import Refusal, Told
 from dragoman.simulator.apis.openai.headers import NO_KEY, of_refusal
@@ -11,15 +12,20 @@ from dragoman.simulator.apis.openai.words import named
 from dragoman.simulator.rule import Json
 from dragoman.wire.json import encode
 
+NOT_JSON = (
+    "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library "
+    "correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON."
+)
 _CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), code)
     for pattern, code in (
         (r"Unknown parameter: ", "unknown_parameter"),
-        (r"Missing required parameter: ", "missing_required_parameter"),
+        (r"Missing required parameter: |One of \"input\"", "missing_required_parameter"),
         (r"Unsupported parameter: ", "unsupported_parameter"),
         (r"Unsupported value: ", "unsupported_value"),
+        (r"(?:Missing m|M)utually exclusive parameters: ", "mutually_exclusive_parameters"),
         (r"Invalid type for ", "invalid_type"),
-        (r"Invalid value: ", "invalid_value"),
+        (r"Invalid [Vv]alue: ", "invalid_value"),
         (r"Invalid property name in ", "property_name_above_max_length"),
         (r"Invalid '[^']*': empty array", "empty_array"),
         (r"Invalid '[^']*': array too long", "array_above_max_length"),
@@ -30,15 +36,26 @@ _CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"Invalid '[^']*': integer below", "integer_below_min_value"),
         (r"Invalid '[^']*': decimal above", "decimal_above_max_value"),
         (r"Invalid '[^']*': decimal below", "decimal_below_min_value"),
-        (r"Invalid '[^']*'(?:\.|: string does not match)", "invalid_value"),
+        (r"Invalid '[^']*'(?:\.|: string does not match|: '.*'\. Expected an ID)", "invalid_value"),
         (r"Invalid schema for function ", "invalid_function_parameters"),
         (r"You uploaded an unsupported image", "invalid_image_format"),
-        (r"The model `[^`]*` does not exist", "model_not_found"),
+        (r"The file type you uploaded is not supported", "unsupported_file"),
+        (r"The encrypted content ", "invalid_encrypted_content"),
+        (r"The (?:requested )?model [`'].*[`'] does not exist", "model_not_found"),
         (r"This model's maximum context length", "context_length_exceeded"),
         (r"Rate limit reached", "rate_limit_exceeded"),
         (r"You exceeded your current quota", "insufficient_quota"),
     )
 )
+_CODES_OF_RULES: dict[str, str | None] = {
+    "responses.async-tool": "unsupported_parameter",
+    "responses.cache-retention": "invalid_parameter",
+    "responses.configuration-update": None,
+    "responses.format-schema": "invalid_json_schema",
+    "responses.image": "invalid_value",
+    "responses.logprobs": "unsupported_parameter",
+    "responses.sampling": None,
+}
 _QUOTED = re.compile(
     r"(?:Unknown parameter: |Missing required parameter: |Unsupported parameter: |Invalid type for |Invalid )'([^']+)'"
 )
@@ -54,20 +71,16 @@ _CODE_OF_TYPE = {
 }
 
 
-def refuse(refusal: Refusal) -> Told:
-    """Return the reply that refuses."""
-    body = encode({"error": _error(refusal)})
+def refuse(refusal: Refusal, codes: Mapping[int, str] = _STATUS_CODES) -> Told:
+    """Return the reply that refuses; `codes` are those of statuses that tell enough."""
+    body = encode({"error": error_of(refusal, codes)})
     return Told(refusal.status, of_refusal(refusal, body), body)
 
 
-def fail(refusal: Refusal) -> bytes:
-    """Return the frame with which a stream breaks off; nothing follows it."""
-    return b"data: " + encode({"error": _error(refusal)}) + b"\n\n"
-
-
-def _error(refusal: Refusal) -> Json:
+def error_of(refusal: Refusal, codes: Mapping[int, str] = _STATUS_CODES) -> Json:
+    """Return the error itself."""
     message = f"{refusal.message} [rule: {refusal.rule}]" if refusal.rule else refusal.message
-    return {"message": message, "type": _type(refusal), "param": _param(refusal), "code": _code(refusal)}
+    return {"message": message, "type": _type(refusal), "param": _param(refusal), "code": _code(refusal, codes)}
 
 
 def _type(refusal: Refusal) -> str:
@@ -77,15 +90,17 @@ def _type(refusal: Refusal) -> str:
     return _TYPES.get(refusal.status, default)
 
 
-def _code(refusal: Refusal) -> str | None:
+def _code(refusal: Refusal, codes: Mapping[int, str]) -> str | None:
     if refusal.kind:
         return _CODE_OF_TYPE.get(refusal.kind) if refusal.kind in _OWN_TYPES else refusal.kind
     if refusal == NO_KEY:
         return None
+    if refusal.rule in _CODES_OF_RULES:
+        return _CODES_OF_RULES[refusal.rule]
     for pattern, code in _CODES:
         if pattern.match(refusal.message):
             return code
-    return _STATUS_CODES.get(refusal.status)
+    return codes.get(refusal.status)
 
 
 def _param(refusal: Refusal) -> str | None:

@@ -1,7 +1,7 @@
-"""What OpenAI's models take on this endpoint, by name.
+"""What OpenAI's models take on each of its two endpoints, by name.
 
-A name nobody knows is treated as the newest generation that takes tools. Models that are not OpenAI's, and stand behind
-servers that speak as it does, take what its models took that do not reason. Dates and sizes in names change nothing.
+A name nobody knows is treated as the newest generation. On Chat, models that are not OpenAI's, and stand behind servers
+that speak as it does, take what its models took that do not reason. Dates and sizes in names change nothing.
 """
 
 import re
@@ -21,9 +21,10 @@ class Family(Struct, frozen=True, kw_only=True):
 
     generation: tuple[int, int]
     efforts: tuple[str, ...] = ()
-    """Words of `reasoning_effort`; a family without any does not reason. GPT-5.6 knows `max` on Responses only: probes
-    of both endpoints agree."""
+    """Words for the effort; a family without any does not reason. GPT-5.6 knows `max` on Responses only: probes of both
+    endpoints agree."""
     default_effort: str = "none"
+    """What it starts from; "" where no effort is told."""
     tools: ToolPolicy = "any"
     custom_tools: bool = True
     structured: bool = True
@@ -76,6 +77,10 @@ _FAMILIES: tuple[tuple[re.Pattern[str], Family], ...] = tuple(
         ),
     )
 )
+_PREFIX = re.compile(r"^(?:ft:)?(?:openai[./])?")
+_GPT = re.compile(r"^gpt-(\d+)(?:\.(\d+))?(.*)$")
+_O_SERIES = re.compile(r"^o\d")
+_NOT_REASONING = re.compile(r"^chatgpt|-chat(?:-|$)|^gpt-[34]|^davinci|^babbage")
 _COMPLETIONS_ONLY = re.compile(r"gpt-3\.5-turbo-instruct|davinci-002|babbage-002")
 _RESPONSES_ONLY = re.compile(r"(?:gpt-5|gpt-6|o1|o3).*-(?:pro|codex|deep-research)(?:-|$)|codex-mini|computer-use")
 
@@ -85,13 +90,46 @@ def _own_name(model: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def family_of(model: str) -> Family:
-    """Return the family of a model."""
+def chat_family(model: str) -> Family:
+    """Return the family of a model on Chat Completions."""
     name = _own_name(model)
     for pattern, family in _FAMILIES:
         if pattern.match(name):
             return family
     return _NEWEST
+
+
+@lru_cache(maxsize=256)
+def responses_family(model: str) -> Family:
+    """Return the family of a model on Responses."""
+    name = _PREFIX.sub("", model.lower())
+    if _NOT_REASONING.search(name):
+        return Family(generation=(4, 0), default_effort="")
+    if _O_SERIES.match(name):
+        return Family(generation=(4, 2), efforts=_UP_TO_HIGH, default_effort="medium")
+    found = _GPT.match(name)
+    if found is None:
+        default = "" if name == "computer-use-preview" else "medium"
+        return Family(generation=(6, 1), efforts=("none", *_UP_TO_XHIGH, "max"), default_effort=default)
+    generation = (int(found[1]), int(found[2] or 0))
+    efforts, default = _gpt_efforts(generation, found[3])
+    return Family(generation=generation, efforts=efforts, default_effort=default)
+
+
+def _gpt_efforts(generation: tuple[int, int], variant: str) -> tuple[tuple[str, ...], str]:
+    """Return the words for the effort that a model takes on Responses, and the one it starts from."""
+    if generation < (5, 1):
+        efforts, default = ("minimal", *_UP_TO_HIGH), "medium"
+    elif generation < (5, 2):
+        efforts, default = ("none", *(_UP_TO_XHIGH if "max" in variant else _UP_TO_HIGH)), "none"
+    else:
+        efforts = ("none", *_UP_TO_XHIGH) if generation < (5, 6) else ("none", *_UP_TO_XHIGH, "max")
+        default = "none" if generation < (5, 5) else "medium"
+    if "-pro" in variant:
+        return tuple(effort for effort in efforts if effort not in {"none", "minimal", "low"}), "high"
+    if "astra" in variant or (generation >= (6, 1) and "sol" in variant):
+        efforts = tuple(effort for effort in efforts if effort != "none")
+    return efforts, default
 
 
 def since(major: int, minor: int) -> Callable[[Any], bool]:
@@ -109,9 +147,9 @@ def is_reasoning(request: Any) -> bool:
     return request.family.reasons
 
 
-def effort_of(model: str, asked: str | None) -> str:
-    """Return how hard a model thinks; "none" also for models that cannot."""
-    return asked or family_of(model).default_effort
+def thinks(request: Any, asked: str | None) -> bool:
+    """Tell whether the model of a request thinks before it answers, if it is asked to think so hard."""
+    return (asked or request.family.default_effort) not in {"", "none"}
 
 
 def is_search_model(model: str) -> bool:

@@ -1,0 +1,393 @@
+"""The members of a request (POST /v1/responses): what is declared of them, and what all rules look at.
+
+Null means absent: clients write nulls, and the vendor takes them. Tools and items that the simulator never runs are
+held to their members; what stands below those may be any object.
+"""
+
+from typing import Any, cast
+
+from dragoman.simulator.apis.openai.models import Family
+from dragoman.simulator.apis.responses.ids import is_our_conversation, issued_by_us, reply_of
+from dragoman.simulator.members import Kind, Map, Number, Object, Tagged, Text, Words
+from dragoman.simulator.rule import Json, Request
+from dragoman.simulator.signatures import Signer
+
+_TEXT = Text(most=10_485_760)
+_CALL_ID = Text(1, 64)
+_ID = Text(most=64)
+_NAME = Text(most=128)
+_LEVEL = Words("high", "low", "medium")
+_STATUS = Words("completed", "in_progress", "incomplete")
+_SEARCH_STATUS = Words("completed", "failed", "in_progress", "incomplete", "searching")
+_EXECUTION = Words("client", "server")
+_TTL = Words("12h", "30m")
+_EFFORT = Words("none", "minimal", "low", "medium", "high", "xhigh", "max")
+_SUMMARY = Words("concise", "detailed", "auto")
+_PENALTY = Number(float, -2, 2)
+
+_CALLERS = {"allowed_callers?": [Words("direct", "programmatic")]}
+_GRAMMAR = Tagged("type", {"text": {}, "grammar": {"syntax": Words("lark", "regex"), "definition": str}})
+_OWN = {"name": str, "description?": str, "defer_loading?": bool, **_CALLERS, "async?": bool}
+_FUNCTION = {**_OWN, "parameters?": dict, "strict?": bool, "output_schema?": dict}
+_CUSTOM = {**_OWN, "format?": _GRAMMAR}
+_SEARCH = {"search_context_size?": _LEVEL, "search_content_types?": [Words("image", "text")], "user_location?": dict}
+_WEB_SEARCH = {**_SEARCH, "external_web_access?": bool, "filters?": dict, "return_token_budget?": str}
+_MCP = {
+    "server_label": str,
+    "server_url?": str,
+    "connector_id?": str,
+    "tunnel_id?": str,
+    "server_description?": str,
+    "headers?": Map(str),
+    "authorization?": str,
+    "allowed_tools?": ([str], dict),
+    "require_approval?": (Words("always", "never"), dict),
+    "defer_loading?": bool,
+    **_CALLERS,
+}
+_IMAGE_GENERATION = {
+    "action?": Words("auto", "edit", "generate"),
+    "background?": Words("auto", "opaque", "transparent"),
+    "complexity?": _LEVEL,
+    "frame_count?": int,
+    "frame_duration_ms?": int,
+    "input_fidelity?": Words("high", "low"),
+    "input_image_mask?": dict,
+    "model?": str,
+    "moderation?": Words("auto", "low"),
+    "n?": int,
+    "output_compression?": int,
+    "output_format?": Words("gif", "jpeg", "png", "svg", "webp"),
+    "partial_images?": int,
+    "quality?": Words("auto", "high", "low", "max", "medium", "xhigh"),
+    "size?": str,
+    "svg?": dict,
+}
+_TOOLS = [
+    Tagged(
+        "type",
+        {
+            "function": _FUNCTION,
+            "custom": _CUSTOM,
+            "namespace": {
+                "name": str,
+                "description": str,
+                "tools": [Tagged("type", {"function": _FUNCTION, "custom": _CUSTOM})],
+            },
+            "tool_search": {"execution?": _EXECUTION, "description?": str, "parameters?": dict},
+            "mcp": _MCP,
+            "web_search": _WEB_SEARCH,
+            "web_search_2025_08_26": _WEB_SEARCH,
+            "web_search_preview": _SEARCH,
+            "web_search_preview_2025_03_11": _SEARCH,
+            "file_search": {
+                "vector_store_ids": [str],
+                "filters?": dict,
+                "max_num_results?": int,
+                "ranking_options?": dict,
+            },
+            "code_interpreter": {"container": (str, dict), **_CALLERS},
+            "image_generation": _IMAGE_GENERATION,
+            "computer": {},
+            "computer_use_preview": {
+                "display_width": int,
+                "display_height": int,
+                "environment": Words("browser", "linux", "mac", "ubuntu", "windows"),
+            },
+            "local_shell": {},
+            "shell": {"environment?": dict, **_CALLERS},
+            "apply_patch": _CALLERS,
+            "programmatic_tool_calling": {},
+        },
+    )
+]
+_HOSTED_CHOICES = (
+    "file_search",
+    "web_search",
+    "web_search_2025_08_26",
+    "web_search_preview",
+    "web_search_preview_2025_03_11",
+    "computer",
+    "computer_use",
+    "computer_use_preview",
+    "code_interpreter",
+    "image_generation",
+    "apply_patch",
+    "shell",
+    "programmatic_tool_calling",
+)
+_CHOICE = Tagged(
+    "type",
+    {
+        "function": {"name": str},
+        "custom": {"name": str},
+        "mcp": {"server_label": str, "name?": str},
+        "allowed_tools": {"mode": Words("auto", "required"), "tools": [dict]},
+        **{name: {} for name in _HOSTED_CHOICES},
+    },
+)
+
+_BREAKPOINT = {"prompt_cache_breakpoint?": {"mode": Words("explicit"), "ttl?": _TTL}}
+_SHOWN = {
+    "input_text": {"text": _TEXT, **_BREAKPOINT},
+    "input_image": {
+        "image_url?": str,
+        "file_id?": str,
+        "detail?": Words("auto", "high", "low", "original"),
+        **_BREAKPOINT,
+    },
+    "input_file": {
+        "file_data?": str,
+        "file_id?": str,
+        "file_url?": str,
+        "filename?": str,
+        "detail?": Words("auto", "high", "low"),
+        **_BREAKPOINT,
+    },
+}
+_AUDIO = {"input_audio": {"input_audio": {"data": str, "format": Words("mp3", "wav")}}}
+_SAID = {"output_text": {"text": str, "annotations?": [dict], "logprobs?": [dict]}, "refusal": {"refusal": str}}
+_KEPT = {"id?": _ID, "status?": _STATUS}
+_MESSAGE = {"type?": str, **_KEPT, "phase?": Words("commentary", "final_answer")}
+_INPUT_MESSAGE = {"content": (_TEXT, [Tagged("type", {**_SHOWN, **_AUDIO})]), **_MESSAGE}
+_OUTPUT_MESSAGE = {"content": (_TEXT, [Tagged("type", _SAID)]), **_MESSAGE}
+_CALLER = {"caller?": Tagged("type", {"direct": {}, "program": {"caller_id": str}})}
+_CALL = {"call_id": _CALL_ID, "name": _NAME, **_KEPT, "namespace?": str, **_CALLER, "async?": bool}
+_OUTPUT = {"call_id": _CALL_ID, "output": (_TEXT, [Tagged("type", _SHOWN)]), **_KEPT, "name?": _NAME, **_CALLER}
+_TOOL_SEARCH = {"call_id?": _CALL_ID, "execution?": _EXECUTION, **_KEPT}
+ITEMS = Tagged(
+    "type",
+    {
+        "message": Tagged(
+            "role",
+            {
+                "assistant": _OUTPUT_MESSAGE,
+                "system": _INPUT_MESSAGE,
+                "developer": _INPUT_MESSAGE,
+                "user": _INPUT_MESSAGE,
+            },
+        ),
+        "function_call": {**_CALL, "arguments": str},
+        "function_call_output": {**_OUTPUT, "namespace?": Text(most=64)},
+        "custom_tool_call": {**_CALL, "input": str},
+        "custom_tool_call_output": _OUTPUT,
+        "tool_search_call": {"arguments": Any, **_TOOL_SEARCH},
+        "tool_search_output": {"tools": _TOOLS, **_TOOL_SEARCH},
+        "additional_tools": {"role": Words("developer"), "tools": _TOOLS, "id?": _ID},
+        "reasoning": {
+            "summary": [Tagged("type", {"summary_text": {"text": str}}, default="summary_text")],
+            "content?": [Tagged("type", {"reasoning_text": {"text": str}}, default="reasoning_text")],
+            "encrypted_content?": str,
+            **_KEPT,
+        },
+        "web_search_call": {"id": _ID, "action?": dict, "status?": _SEARCH_STATUS},
+        "file_search_call": {"id": _ID, "queries": [str], "status?": _SEARCH_STATUS, "results?": [dict]},
+        "code_interpreter_call": {
+            "id": _ID,
+            "code": Kind("str", "null"),
+            "container_id": str,
+            "outputs?": [dict],
+            "status?": Words("completed", "failed", "in_progress", "incomplete", "interpreting"),
+        },
+        "image_generation_call": {
+            "id": _ID,
+            "result?": str,
+            "status?": Words("completed", "failed", "generating", "in_progress"),
+            "error?": dict,
+            "svg_usage?": dict,
+            **dict.fromkeys(
+                ("action?", "background?", "output_format?", "quality?", "revised_prompt?", "size?"),
+                str,
+            ),
+        },
+        "computer_call": {
+            "id": _ID,
+            "call_id": _CALL_ID,
+            "pending_safety_checks": [dict],
+            "status": _STATUS,
+            "action?": dict,
+            "actions?": [dict],
+        },
+        "computer_call_output": {"call_id": _CALL_ID, "output": dict, "acknowledged_safety_checks?": [dict], **_KEPT},
+        "local_shell_call": {"id": _ID, "call_id": _CALL_ID, "action": dict, "status": _STATUS},
+        "local_shell_call_output": {"id": _ID, "output": str, "status?": _STATUS},
+        "shell_call": {"call_id": _CALL_ID, "action": dict, **_CALLER, "environment?": dict, **_KEPT},
+        "shell_call_output": {"call_id": _CALL_ID, "output": [dict], **_CALLER, "max_output_length?": int, **_KEPT},
+        "apply_patch_call": {
+            "call_id": _CALL_ID,
+            "operation": dict,
+            "status": Words("completed", "in_progress"),
+            "id?": _ID,
+            **_CALLER,
+        },
+        "apply_patch_call_output": {
+            "call_id": _CALL_ID,
+            "status": Words("completed", "failed"),
+            "output?": str,
+            "id?": _ID,
+            **_CALLER,
+        },
+        "mcp_list_tools": {"id": _ID, "server_label": str, "tools": [dict], "error?": Any},
+        "mcp_approval_request": {"id": _ID, "arguments": str, "name": str, "server_label": str},
+        "mcp_approval_response": {"approval_request_id": str, "approve": bool, "id?": _ID, "reason?": str},
+        "mcp_call": {
+            "id": _ID,
+            "arguments": str,
+            "name": str,
+            "server_label": str,
+            "approval_request_id?": str,
+            "error?": Any,
+            "output?": str,
+            "status?": Words("calling", "completed", "failed", "in_progress", "incomplete"),
+        },
+        "program": {"id": _ID, "call_id": _CALL_ID, "code": str, "fingerprint": str},
+        "program_output": {"id": _ID, "call_id": _CALL_ID, "result": str, "status": Words("completed", "incomplete")},
+        "compaction": {"encrypted_content": str, "id?": _ID},
+        "compaction_trigger": {"id?": _ID},
+        "item_reference": {"id": _ID},
+        "configuration_update": {"id?": _ID, "reasoning?": {"effort?": _EFFORT}, "text?": {"format": dict}},
+    },
+)
+_FORMAT = {"name": str, "schema": dict, "description?": str, "strict?": bool}
+BODY = Object(
+    {
+        "model?": str,
+        "input?": (_TEXT, [ITEMS]),
+        "instructions?": str,
+        "previous_response_id?": str,
+        "conversation?": (str, {"id": str}),
+        "tools?": _TOOLS,
+        "tool_choice?": (Words("none", "auto", "required"), _CHOICE),
+        "parallel_tool_calls?": bool,
+        "max_tool_calls?": Number(int, 1),
+        "reasoning?": {
+            "effort?": _EFFORT,
+            "summary?": _SUMMARY,
+            "context?": Words("all_turns", "auto", "current_turn"),
+            "mode?": Words("pro", "standard"),
+            "generate_summary?": _SUMMARY,
+        },
+        "text?": {
+            "format?": Tagged("type", {"text": {}, "json_object": {}, "json_schema": _FORMAT}),
+            "verbosity?": _LEVEL,
+        },
+        "include?": [
+            Words(
+                "file_search_call.results",
+                "web_search_call.results",
+                "web_search_call.action.sources",
+                "message.input_image.image_url",
+                "computer_call_output.output.image_url",
+                "code_interpreter_call.outputs",
+                "reasoning.encrypted_content",
+                "message.output_text.logprobs",
+            )
+        ],
+        "store?": bool,
+        "stream?": bool,
+        "stream_options?": {"include_obfuscation?": bool},
+        "background?": bool,
+        "context_management?": [{"type": str, "compact_threshold?": int}],
+        "max_output_tokens?": Number(int, 16),
+        "temperature?": Number(float, 0, 2),
+        "top_p?": Number(float, 0, 1),
+        "top_logprobs?": Number(int, 0, 20),
+        "presence_penalty?": _PENALTY,
+        "frequency_penalty?": _PENALTY,
+        "truncation?": Words("auto", "disabled"),
+        "metadata?": Map(Text(most=512), names=Text(most=64), most=16),
+        "prompt?": {"id": str, "version?": str, "variables?": Map((str, Tagged("type", _SHOWN)))},
+        "prompt_cache_key?": Text(most=64),
+        "prompt_cache_options?": {
+            "mode?": Words("explicit", "implicit"),
+            "ttl?": _TTL,
+            "prewarm?": bool,
+            "comparison_response_id?": str,
+        },
+        "prompt_cache_retention?": Words("in_memory", "24h"),
+        "safety_identifier?": Text(most=128),
+        "service_tier?": Words("auto", "default", "fast", "flex", "priority", "scale", "ultrafast"),
+        "moderation?": {"model": str, "policy?": dict},
+        "access_programs?": {"cyber": Words("daybreak_blue", "daybreak_red", "standard")},
+        "image?": {"context_compression?": Words("auto", "disabled", "enabled")},
+        "user?": str,
+        "client_metadata?": dict,  # sent by the vendor's own coding agent
+    }
+)
+_PASSTHROUGH = "internal_chat_message_metadata_passthrough"
+"""A note the vendor's own coding agent puts on every item."""
+
+
+class ResponsesRequest(Request, frozen=True, kw_only=True):
+    """A request of the right shape; every item in it has its `type`."""
+
+    model: str
+    family: Family
+    signer: Signer
+
+    @property
+    def items(self) -> list[Json]:
+        """The input, item by item; a text is none."""
+        given = self.document.get("input")
+        return cast("list[Json]", given) if isinstance(given, list) else []
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the reply is remembered."""
+        return self.document.get("store") is not False
+
+    @property
+    def prewarms(self) -> bool:
+        """Whether the prompt is only put into the cache, and nothing said."""
+        return bool((self.document.get("prompt_cache_options") or {}).get("prewarm"))
+
+    @property
+    def conversation(self) -> str:
+        """The id of the conversation that the request is part of, or ""."""
+        given = self.document.get("conversation")
+        return given if isinstance(given, str) else (given or {}).get("id", "")
+
+    @property
+    def continues(self) -> bool:
+        """Whether the vendor holds a part of the conversation that is not in the request."""
+        # What is said in a conversation of ours stands in the input; what is in another nobody knows.
+        if self.document.get("prompt") or (self.conversation and not is_our_conversation(self.conversation)):
+            return True
+        previous = self.document.get("previous_response_id")
+        return bool(previous) and not self._holds_reply(reply_of(previous))
+
+    def _holds_reply(self, reply: str) -> bool:
+        """Whether items of a reply stand in the input, by their ids."""
+        issued = (issued_by_us(item.get("id") or "") for item in self.items)
+        return bool(reply) and any(one is not None and one.reply == reply for one in issued)
+
+
+def normalised(document: Json) -> Json:
+    """Return a body whose items have their types, and without members that are read as if they were not there."""
+    changed: Json = {}
+    if isinstance(given := document.get("input"), list):
+        changed["input"] = [_normalised_item(item) for item in cast("list[Any]", given)]
+    if isinstance(tools := document.get("tools"), list):
+        changed["tools"] = [_unnested(tool) for tool in cast("list[Any]", tools)]
+    if isinstance(choice := document.get("tool_choice"), dict):
+        changed["tool_choice"] = _unnested(cast("Json", choice))
+    return {**document, **changed} if changed else document
+
+
+def _normalised_item(item: Any) -> Any:
+    if not isinstance(item, dict):
+        return item
+    known = {name: value for name, value in cast("Json", item).items() if name != _PASSTHROUGH}
+    if known.get("type") is None and ("role" in known or "id" in known):
+        known["type"] = "message" if "role" in known else "item_reference"
+    return known
+
+
+def _unnested(tool: Any) -> Any:
+    """A tool in the shape of Chat has no name here; the vendor says that, not that `function` is unknown."""
+    if not isinstance(tool, dict):
+        return tool
+    known = cast("Json", tool)
+    if known.get("type") == "function" and "function" in known and "name" not in known:
+        return {name: value for name, value in known.items() if name != "function"}
+    return known
