@@ -8,7 +8,7 @@ limits, requirements, exclusions and allowed values. A function is written only 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar, cast
 
-from msgspec import Struct, field
+from msgspec import Struct, field, structs
 
 from dragoman.wire.pointer import escape
 
@@ -97,10 +97,16 @@ class Refuse(Struct, frozen=True):
     steps: int | None = None
     """Report only so many steps of the pointer."""
     status: int = 400
+    member: str = ""
+    """The first step of the path; filled in."""
+
+    def __post_init__(self) -> None:
+        """Fill in the first step, since most requests have nothing there."""
+        structs.force_setattr(self, "member", self.path.split("/", 2)[1])
 
     def __call__(self, request: Request, _: Situation) -> Iterable[Violation]:
         """Return what is wrong."""
-        if request.document.get(self.path.split("/", 2)[1]) is None or (self.when and not self.when(request)):
+        if request.document.get(self.member) is None or (self.when and not self.when(request)):
             return ()
         return self._violations(request)
 
@@ -128,6 +134,8 @@ def find(document: Any, path: str) -> list[tuple[str, Any]]:
     found = [("", document)]
     for step in path.split("/")[1:]:
         found = [inner for where, value in found for inner in _below(where, value, step)]
+        if not found:
+            break
     return found
 
 

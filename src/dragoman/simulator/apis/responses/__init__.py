@@ -88,7 +88,9 @@ def _judge(document: Json, situation: Situation, signer: Signer) -> Accepted | V
     if foreign is not None:
         return Violation(unknown(f"/{foreign}"), f"/{foreign}", rule="responses.unknown-field")
     model = document.get("model", situation.model)
-    request = ResponsesRequest(document, model=model, family=responses_family(model), signer=signer)
+    given = document.get("input")
+    items = given if isinstance(given, list) else []
+    request = ResponsesRequest(document, model=model, family=responses_family(model), signer=signer, items=items)
     wrong = first_violation(RULES, request, situation)
     return wrong or Accepted(ask=read(request), body=request, stream=bool(request.get("stream")))
 

@@ -324,12 +324,8 @@ class ResponsesRequest(Request, frozen=True, kw_only=True):
     model: str
     family: Family
     signer: Signer
-
-    @property
-    def items(self) -> list[Json]:
-        """The input, item by item; a text is none."""
-        given = self.document.get("input")
-        return cast("list[Json]", given) if isinstance(given, list) else []
+    items: list[Json]
+    """The input, item by item; a text is none."""
 
     @property
     def is_stored(self) -> bool:

@@ -34,6 +34,8 @@ def read(request: ResponsesRequest) -> Ask:
 
 def tool_names(request: ResponsesRequest) -> dict[str, tuple[str, str]]:
     """Map the names the model knows tools by to namespace and name; the namespace is told where a name has several."""
+    if not clients_tools(request):
+        return {}
     placed = dict.fromkeys((namespace, tool["name"]) for _, tool, namespace in clients_tools(request))
     shared = Counter(name for _, name in placed)
     return {
@@ -96,7 +98,7 @@ def _hosted_name(kind: str, request: ResponsesRequest) -> str:
 
 
 def _output_schema(request: ResponsesRequest) -> Json | None:
-    wanted = request.at("/text/format") or {}
+    wanted = (request.get("text") or {}).get("format") or {}
     schema: Json | None = {} if wanted.get("type") == "json_object" else wanted.get("schema")
     for item in request.items:
         if item["type"] == "configuration_update" and item.get("text"):

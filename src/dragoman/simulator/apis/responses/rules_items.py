@@ -8,10 +8,8 @@ from dragoman.simulator.apis.openai import words
 from dragoman.simulator.apis.responses.body import ResponsesRequest
 from dragoman.simulator.apis.responses.ids import issued_by_us, thought_before
 from dragoman.simulator.apis.responses.words import one_of
-from dragoman.simulator.rule import Json, Rule, Situation, Violation, find
+from dragoman.simulator.rule import Json, Rule, Situation, Violation
 
-SHOWN = ("/input/*/content/*", "/input/*/output/*")
-"""Where the parts of messages and of results stand."""
 PREFIXES = {
     "message": "msg",
     "function_call": "fc",
@@ -65,7 +63,12 @@ _URL = re.compile(r"https?://\S+|data:[^,]*,.*", re.DOTALL)
 _DATA = re.compile(r"data:([^;,]*)")
 _IMAGES = {"image/png", "image/jpeg", "image/jpg", "image/webp", "image/gif"}
 _SOUNDS = re.compile(r"\.(?:mp3|wav|ogg|flac|m4a|aac|mp4|mov|avi|webm|mkv)(?:\?|$)", re.IGNORECASE)
-_SOURCES = {"input_image": ("file_id", "image_url"), "input_file": ("file_id", "file_data", "file_url")}
+_SHOWN: dict[str, tuple[str, ...]] = {
+    "input_text": (),
+    "input_image": ("file_id", "image_url"),
+    "input_file": ("file_id", "file_data", "file_url"),
+}
+"""Parts, and the members of which one tells where it comes from."""
 _FOREIGN = re.compile(r"gAAAA[\w=-]*|[a-z_]+_REDACTED_\d+")
 """The vendor's own tokens, and what stands for them where a recording was cleaned."""
 _Pairs = dict[str, list[tuple[int, str]]]
@@ -105,22 +108,29 @@ def _call_names(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
             yield Violation(words.unlike_pattern(where, "^[a-zA-Z0-9_-]+$"), where)
 
 
-def _parts(request: ResponsesRequest, kind: str = "") -> Iterator[tuple[str, Json]]:
-    """Iterate the parts of messages and results with their pointers."""
-    for path in SHOWN:
-        for where, part in find(request.document, path):
-            if isinstance(part, dict) and part.get("type") in ((kind,) if kind else _SOURCES):
-                yield where, part
+def shown_parts(request: ResponsesRequest) -> list[tuple[str, Json]]:
+    """Return the parts of messages and of results that show something, with their pointers."""
+    if "parts" not in request.computed:
+        places = [(number, item, name) for number, item in enumerate(request.items) for name in ("content", "output")]
+        request.computed["parts"] = [
+            (f"/input/{number}/{name}/{index}", part)
+            for number, item, name in places
+            if isinstance(item.get(name), list)
+            for index, part in enumerate(item[name])
+            if part.get("type") in _SHOWN
+        ]
+    return request.computed["parts"]
 
 
 def _sources(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    for where, part in _parts(request):
-        if fault := one_of(where, part, _SOURCES[part["type"]]):
+    for where, part in shown_parts(request):
+        sources = _SHOWN[part["type"]]
+        if sources and (fault := one_of(where, part, sources)):
             yield Violation(fault, where)
 
 
 def _images(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    for pointer, part in _parts(request, "input_image"):
+    for pointer, part in shown_parts(request):
         url, where = part.get("image_url"), f"{pointer}/image_url"
         if url is None:
             continue
@@ -134,7 +144,7 @@ def _images(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
 
 
 def _files(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    for _where, part in _parts(request, "input_file"):
+    for _where, part in shown_parts(request):
         data = _DATA.match(part.get("file_data") or "")
         is_sound = data is not None and data[1].startswith(("audio/", "video/"))
         if is_sound or _SOUNDS.search(part.get("file_url") or "") is not None:
@@ -212,11 +222,11 @@ def _uncalled(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
 
 def _approvals(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
     asked = {item["id"] for item in request.items if item["type"] == "mcp_approval_request"}
-    for where, answered in find(request.document, "/input/*/approval_request_id"):
-        number = where.split("/")[2]
-        is_answer = request.items[int(number)]["type"] == "mcp_approval_response"
-        if is_answer and answered not in asked and _holds_all(request):
-            message = f"No approval request found for approval response with id {answered}."
+    for number, item in enumerate(request.items):
+        if item["type"] != "mcp_approval_response" or item["approval_request_id"] in asked:
+            continue
+        if _holds_all(request):
+            message = f"No approval request found for approval response with id {item['approval_request_id']}."
             yield Violation(message, f"/input/{number}")
 
 

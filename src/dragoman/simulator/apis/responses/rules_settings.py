@@ -10,10 +10,10 @@ from dragoman.simulator.apis.openai.models import before, is_reasoning, since
 from dragoman.simulator.apis.openai.models import thinks as thinks_so_hard
 from dragoman.simulator.apis.openai.schemas import complaints
 from dragoman.simulator.apis.responses.body import ResponsesRequest
-from dragoman.simulator.apis.responses.rules_items import SHOWN
+from dragoman.simulator.apis.responses.rules_items import shown_parts
 from dragoman.simulator.apis.responses.rules_tools import clients_tools
 from dragoman.simulator.apis.responses.words import not_supported, unsupported
-from dragoman.simulator.rule import Refuse, Rule, Situation, Violation, find
+from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, find
 
 _MEASURED = "public measurement of 2026-08-30 (gpt-5.6-terra)"
 _NO_LOGPROBS = "logprobs are not supported with reasoning models."
@@ -23,9 +23,11 @@ _SAMPLING = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_pen
 
 def thinks(request: ResponsesRequest) -> bool:
     """Tell whether the model thinks before it answers; the last word on its effort holds."""
-    efforts = [request.at("/reasoning/effort")]
-    efforts += [item["reasoning"].get("effort") for item in request.items if item.get("reasoning")]
-    return thinks_so_hard(request, next((effort for effort in reversed(efforts) if effort), None))
+    effort = (request.get("reasoning") or {}).get("effort")
+    for item in request.items:
+        if item["type"] == "configuration_update":
+            effort = (item.get("reasoning") or {}).get("effort") or effort
+    return thinks_so_hard(request, effort)
 
 
 def _does_not_reason(request: ResponsesRequest) -> bool:
@@ -55,7 +57,7 @@ def _state_ids(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
 
 
 def _json_word(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    wants = request.at("/text/format/type") == "json_object" and not request.continues
+    wants = _format(request).get("type") == "json_object" and not request.continues
     if wants and not any("json" in text.lower() for text in _texts(request)):
         yield Violation(
             "Response input messages must contain the word 'json' in some form to use 'text.format' of type "
@@ -70,28 +72,39 @@ def _texts(request: ResponsesRequest) -> Iterator[str]:
 
 
 def _format_schema(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    for where, schema in find(request.document, "/text/format/schema"):
-        asked = request.document["text"]["format"]
-        for complaint in complaints(schema, strict=bool(asked.get("strict"))):
-            yield Violation(complaint.about(f"response_format '{asked['name']}'"), where)
+    asked = _format(request)
+    for complaint in complaints(asked["schema"], strict=bool(asked.get("strict"))) if "schema" in asked else ():
+        yield Violation(complaint.about(f"response_format '{asked['name']}'"), "/text/format/schema")
+
+
+def _format(request: ResponsesRequest) -> Json:
+    return (request.get("text") or {}).get("format") or {}
 
 
 def _efforts(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    for where, effort in find(request.document, "/reasoning/effort"):
-        if not request.family.reasons:
-            yield Violation(unsupported(where), where)
-        elif effort not in request.family.efforts:
-            yield Violation(not_supported(effort, request.model, request.family.efforts), where)
+    effort, efforts = (request.get("reasoning") or {}).get("effort"), request.family.efforts
+    where = "/reasoning/effort"
+    if effort is not None and not efforts:
+        yield Violation(unsupported(where), where)
+    elif effort is not None and effort not in efforts:
+        yield Violation(not_supported(effort, request.model, efforts), where)
 
 
 def _verbosity(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    for where, verbosity in find(request.document, "/text/verbosity"):
-        if verbosity != "medium" and before(5, 0)(request):
-            yield Violation(not_supported(verbosity, request.model, ("medium",)), where)
+    verbosity = (request.get("text") or {}).get("verbosity") or "medium"
+    if verbosity != "medium" and request.family.generation < (5, 0):
+        yield Violation(not_supported(verbosity, request.model, ("medium",)), "/text/verbosity")
+
+
+def _breakpoints(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    for pointer, part in shown_parts(request) if request.family.generation < (5, 6) else ():
+        where = f"{pointer}/prompt_cache_breakpoint"
+        if part.get("prompt_cache_breakpoint") is not None:
+            yield Violation(unsupported(where), where)
 
 
 def _custom_tools(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    for where, tool, _namespace in clients_tools(request) if before(5, 0)(request) else ():
+    for where, tool, _namespace in clients_tools(request) if request.family.generation < (5, 0) else ():
         if tool["type"] == "custom":
             message = "Invalid value: 'custom'. Custom tools are not supported with this model."
             yield Violation(message, f"{where}/type")
@@ -190,7 +203,7 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
         "Options of the prompt cache, and marks for it, need gpt-5.6 or later.",
         "wire/openai_responses.md section 1; wire/openai_chat.md section 2 (for the marks)",
         Refuse("/prompt_cache_options", unsupported, when=before(5, 6)),
-        *(Refuse(f"{path}/prompt_cache_breakpoint", unsupported, when=before(5, 6)) for path in SHOWN),
+        _breakpoints,
     ),
 )
 MODEL_RULES: tuple[Rule[ResponsesRequest], ...] = (

@@ -186,7 +186,7 @@ def broken_off(refusal: Refusal, accepted: Accepted, occasion: Occasion, number:
 def fail(refusal: Refusal) -> bytes:
     """Write how a stream breaks off, not knowing which: the error, then a reply that failed, as recorded."""
     name = hashlib.sha256(refusal.message.encode()).hexdigest()[:24]
-    request = ResponsesRequest({"model": ""}, model="", family=Family(generation=(0, 0)), signer=Signer())
+    request = ResponsesRequest({"model": ""}, model="", family=Family(generation=(0, 0)), signer=Signer(), items=[])
     accepted = Accepted(ask=Ask(model="", turns=()), body=request)
     return broken_off(refusal, accepted, Occasion(id=name, created=0, signer=Signer()), 0)
 
