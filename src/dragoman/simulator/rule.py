@@ -82,6 +82,10 @@ class Request(Struct, frozen=True):
         """Return a member that is a list; an empty list if it is absent."""
         return self.document.get(name) or []
 
+    def object(self, name: str) -> Json:
+        """Return a member that is an object; an empty one if it is absent."""
+        return self.document.get(name) or {}
+
     def at(self, path: str) -> Any:
         """Return the first value at a path; None if there is none."""
         return next((value for _, value in find(self.document, path)), None)

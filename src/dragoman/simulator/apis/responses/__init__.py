@@ -1,5 +1,7 @@
 """OpenAI Responses: `POST /v1/responses`."""
 
+from typing import Any, cast
+
 import msgspec
 
 from dragoman.simulator.api import Accepted, Api
@@ -7,7 +9,7 @@ from dragoman.simulator.apis.openai.errors import NOT_JSON
 from dragoman.simulator.apis.openai.headers import BAD_KEY, NO_KEY, of_answer
 from dragoman.simulator.apis.openai.models import responses_family
 from dragoman.simulator.apis.openai.words import unknown
-from dragoman.simulator.apis.responses import rules_items, rules_settings, rules_tools
+from dragoman.simulator.apis.responses import rules_items, rules_reasoning, rules_settings, rules_tools
 from dragoman.simulator.apis.responses.body import BODY, ResponsesRequest, normalised
 from dragoman.simulator.apis.responses.read import read
 from dragoman.simulator.apis.responses.store import Store
@@ -31,6 +33,8 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
     *rules_settings.RULES,
     *rules_tools.RULES,
     *rules_items.RULES,
+    *rules_reasoning.RULES,
+    *rules_items.PAIR_RULES,
     *rules_settings.MODEL_RULES,
 )
 """In the order in which the vendor tells faults."""
@@ -69,10 +73,10 @@ _COMPACTED = frozenset(
 def accept(body: bytes, situation: Situation, signer: Signer) -> Accepted | Violation:
     """Judge a request; one nested so deeply that it cannot be read is no JSON."""
     try:
-        document = msgspec.json.decode(body)
+        document: Any = msgspec.json.decode(body)
         if not isinstance(document, dict):
             return _NOT_JSON
-        return _judge(normalised(document), situation, signer)
+        return _judge(normalised(cast("Json", document)), situation, signer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _NOT_JSON
 
@@ -88,8 +92,7 @@ def _judge(document: Json, situation: Situation, signer: Signer) -> Accepted | V
     if foreign is not None:
         return Violation(unknown(f"/{foreign}"), f"/{foreign}", rule="responses.unknown-field")
     model = document.get("model", situation.model)
-    given = document.get("input")
-    items = given if isinstance(given, list) else []
+    items: list[Json] = [] if isinstance(document.get("input"), str) else document.get("input") or []
     request = ResponsesRequest(document, model=model, family=responses_family(model), signer=signer, items=items)
     wrong = first_violation(RULES, request, situation)
     return wrong or Accepted(ask=read(request), body=request, stream=bool(request.get("stream")))

@@ -335,13 +335,13 @@ class ResponsesRequest(Request, frozen=True, kw_only=True):
     @property
     def prewarms(self) -> bool:
         """Whether the prompt is only put into the cache, and nothing said."""
-        return bool((self.document.get("prompt_cache_options") or {}).get("prewarm"))
+        return bool(self.object("prompt_cache_options").get("prewarm"))
 
     @property
     def conversation(self) -> str:
         """The id of the conversation that the request is part of, or ""."""
-        given = self.document.get("conversation")
-        return given if isinstance(given, str) else (given or {}).get("id", "")
+        given = self.document.get("conversation") or ""
+        return given if isinstance(given, str) else given["id"]
 
     @property
     def continues(self) -> bool:

@@ -182,7 +182,7 @@ def echoed(request: ResponsesRequest) -> Json:
         "instructions": request.get("instructions"),
         "max_output_tokens": request.get("max_output_tokens"),
         "max_tool_calls": request.get("max_tool_calls"),
-        "metadata": request.get("metadata") or {},
+        "metadata": request.object("metadata"),
         "parallel_tool_calls": request.get("parallel_tool_calls") is not False,
         "previous_response_id": request.get("previous_response_id"),
         "prompt_cache_key": request.get("prompt_cache_key"),
@@ -191,7 +191,7 @@ def echoed(request: ResponsesRequest) -> Json:
         "safety_identifier": request.get("safety_identifier"),
         "service_tier": _TIERS.get(request.get("service_tier"), request.get("service_tier")),
         "temperature": _number(request.get("temperature")),
-        "text": _text(request.get("text") or {}),
+        "text": _text(request.object("text")),
         "tool_choice": request.get("tool_choice") or "auto",
         "tools": [echoed_tool(tool) for tool in request.list("tools")],
         "top_logprobs": request.get("top_logprobs") or 0,
@@ -224,7 +224,7 @@ def summary_of(request: ResponsesRequest) -> str | None:
 
 
 def _reasoning(request: ResponsesRequest) -> Json:
-    options, family = request.get("reasoning") or {}, request.family
+    options, family = request.object("reasoning"), request.family
     effort = options.get("effort") or family.default_effort
     told: Json = {"effort": effort or None, "summary": summary_of(request)}
     if family.reasons:

@@ -98,7 +98,7 @@ def _hosted_name(kind: str, request: ResponsesRequest) -> str:
 
 
 def _output_schema(request: ResponsesRequest) -> Json | None:
-    wanted = (request.get("text") or {}).get("format") or {}
+    wanted: Json = request.object("text").get("format") or {}
     schema: Json | None = {} if wanted.get("type") == "json_object" else wanted.get("schema")
     for item in request.items:
         if item["type"] == "configuration_update" and item.get("text"):
@@ -152,15 +152,15 @@ def _turn(item: Json, calls: dict[str, str], known: dict[tuple[str, str], str]) 
         case {"type": "function_call" | "custom_tool_call" as kind, "name": name}:
             given = item[_CALLS[kind]]
             arguments = _arguments(given) if kind == "function_call" else given
-            name = known.get((item.get("namespace") or "", name), name)
-            return Turn(role="assistant", calls=(Call(id=item["call_id"], name=name, arguments=arguments),))
+            full = known.get((item.get("namespace") or "", name)) or name
+            return Turn(role="assistant", calls=(Call(id=item["call_id"], name=full, arguments=arguments),))
         case {"type": "function_call_output" | "custom_tool_call_output", "call_id": call_id}:
             text, media = _shown(item["output"])
             name = calls.get(call_id, item.get("name") or "")
             return Turn(role="user", results=(Result(call_id=call_id, name=name, text=text),), media=media)
         case {"type": "tool_search_call", "execution": "client", "call_id": str() as call_id}:
-            looked_for = item["arguments"] if isinstance(item["arguments"], dict) else {}
-            return Turn(role="assistant", calls=(Call(id=call_id, name=SEARCH_NAME, arguments=looked_for),))
+            given = cast("Json", item["arguments"]) if isinstance(item["arguments"], dict) else {}
+            return Turn(role="assistant", calls=(Call(id=call_id, name=SEARCH_NAME, arguments=given),))
         case {"type": "tool_search_output", "execution": "client", "call_id": str() as call_id}:
             loaded = ", ".join(tool.get("name", tool["type"]) for tool in item["tools"])
             return Turn(role="user", results=(Result(call_id=call_id, name=SEARCH_NAME, text=f"Loaded: {loaded}"),))

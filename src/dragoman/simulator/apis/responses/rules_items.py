@@ -1,12 +1,10 @@
-"""Rules about input items: their ids, what they show, which call an answer belongs to, and thoughts."""
+"""Rules about input items: their ids, what they show, and which call an answer belongs to."""
 
 import re
 from collections.abc import Iterator
-from itertools import zip_longest
 
 from dragoman.simulator.apis.openai import words
 from dragoman.simulator.apis.responses.body import ResponsesRequest
-from dragoman.simulator.apis.responses.ids import issued_by_us, thought_before
 from dragoman.simulator.apis.responses.words import one_of
 from dragoman.simulator.rule import Json, Rule, Situation, Violation
 
@@ -30,7 +28,7 @@ PREFIXES = {
     "apply_patch_call": "apc",
     "program": "cm",
 }
-_ANSWERS = {
+ANSWERS = {
     "function_call": ("function_call_output",),
     "custom_tool_call": ("custom_tool_call_output",),
     "tool_search_call": ("tool_search_output", "function_call_output"),
@@ -39,25 +37,7 @@ _ANSWERS = {
     "apply_patch_call": ("apply_patch_call_output",),
 }
 """What may answer what; a look for tools may also be answered as a function is (recorded: pydantic-ai-0013)."""
-_ANSWERING = frozenset(answer for answers in _ANSWERS.values() for answer in answers)
-_FROM_MODEL = frozenset(
-    {
-        *_ANSWERS,
-        "reasoning",
-        "web_search_call",
-        "file_search_call",
-        "code_interpreter_call",
-        "image_generation_call",
-        "local_shell_call",
-        "mcp_list_tools",
-        "mcp_approval_request",
-        "mcp_call",
-        "program",
-        "item_reference",
-        "compaction",
-    }
-)
-"""What may stand behind a thought, beside messages of the assistant."""
+_ANSWERING = frozenset(answer for answers in ANSWERS.values() for answer in answers)
 _LETTERS = re.compile(r"[A-Za-z0-9_-]+")
 _URL = re.compile(r"https?://\S+|data:[^,]*,.*", re.DOTALL)
 _DATA = re.compile(r"data:([^;,]*)")
@@ -69,8 +49,6 @@ _SHOWN: dict[str, tuple[str, ...]] = {
     "input_file": ("file_id", "file_data", "file_url"),
 }
 """Parts, and the members of which one tells where it comes from."""
-_FOREIGN = re.compile(r"gAAAA[\w=-]*|[a-z_]+_REDACTED_\d+")
-"""The vendor's own tokens, and what stands for them where a recording was cleaned."""
 _Pairs = dict[str, list[tuple[int, str]]]
 """Numbers and types of items by their call ids."""
 
@@ -180,8 +158,8 @@ def _pairs(request: ResponsesRequest) -> tuple[_Pairs, _Pairs]:
             kind = item["type"]
             if kind.startswith("tool_search") and (item.get("execution") != "client" or item.get("call_id") is None):
                 continue
-            if kind in _ANSWERS or kind in _ANSWERING:
-                found = calls if kind in _ANSWERS else answers
+            if kind in ANSWERS or kind in _ANSWERING:
+                found = calls if kind in ANSWERS else answers
                 found.setdefault(item["call_id"], []).append((number, kind))
         request.computed["pairs"] = calls, answers
     return request.computed["pairs"]
@@ -204,7 +182,7 @@ def _unanswered(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
     calls, answers = _pairs(request)
     for call_id, places in calls.items():
         for number, kind in places:
-            is_answered = any(at > number and answer in _ANSWERS[kind] for at, answer in answers.get(call_id, ()))
+            is_answered = any(at > number and answer in ANSWERS[kind] for at, answer in answers.get(call_id, ()))
             if not is_answered and not request.items[number].get("async"):
                 yield Violation(f"No tool output found for {kind.replace('_', ' ')} {call_id}.", "/input")
 
@@ -215,7 +193,7 @@ def _uncalled(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
         return
     for call_id, places in answers.items():
         for number, kind in places:
-            if not any(at < number and kind in _ANSWERS[call] for at, call in calls.get(call_id, ())):
+            if not any(at < number and kind in ANSWERS[call] for at, call in calls.get(call_id, ())):
                 spoken = kind.removesuffix("_output").replace("_", " ")
                 yield Violation(f"No tool call found for {spoken} output with call_id {call_id}.", "/input")
 
@@ -228,79 +206,6 @@ def _approvals(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
         if _holds_all(request):
             message = f"No approval request found for approval response with id {item['approval_request_id']}."
             yield Violation(message, f"/input/{number}")
-
-
-def _unfollowed(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    items = request.items
-    for item, following in zip_longest(items, items[1:]):
-        if item["type"] == "reasoning" and item.get("id") is not None and not _follows(following, request):
-            message = f"Item '{item['id']}' of type 'reasoning' was provided without its required following item."
-            yield Violation(message, "/input")
-
-
-def _follows(item: Json | None, request: ResponsesRequest) -> bool:
-    """Tell whether an item may stand behind a thought; a stored thought knows what came after it, by its id."""
-    if item is None or (item["type"] not in _FROM_MODEL and item.get("role") != "assistant"):
-        return False
-    return not request.is_stored or item.get("id") is not None
-
-
-def _thoughtless(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    seen: set[str] = set()
-    for item in request.items:
-        given = item.get("id") or ""
-        issued = issued_by_us(given)
-        if issued is not None and issued.after_thought and item["type"] != "item_reference" and not request.continues:
-            wanted = thought_before(issued)
-            if wanted not in seen:
-                yield Violation(
-                    f"Item '{given}' of type '{item['type']}' was provided without its required 'reasoning' item: "
-                    f"'{wanted}'.",
-                    "/input",
-                )
-        seen.add(given)
-
-
-def _forgotten(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    for number, item in enumerate(request.items):
-        is_thought = item["type"] == "reasoning" and item.get("encrypted_content") is None
-        issued = issued_by_us(item.get("id") or "") if is_thought or item["type"] == "item_reference" else None
-        if issued is not None and not issued.stored:
-            yield Violation(
-                f"Item with id '{item['id']}' not found. Items are not persisted when `store` is set to false. Try "
-                "again with `store` set to true, or remove this item from your input.",
-                f"/input/{number}",
-                404,
-            )
-
-
-def _encrypted(request: ResponsesRequest, situation: Situation) -> Iterator[Violation]:
-    seen: set[str] = set()
-    for item in request.items:
-        token, item_id = item.get("encrypted_content"), item.get("id")
-        if token is None:
-            continue
-        if token in seen:
-            reason = "Encrypted content was provided more than once."
-        else:
-            reason = _token_fault(token, item_id, request, situation)
-        seen.add(token)
-        if reason:
-            subject = f"for item {item_id}" if item_id else f"{token[:4]}...{token[-4:]}"
-            yield Violation(f"The encrypted content {subject} could not be verified. Reason: {reason}")
-
-
-def _token_fault(token: str, item_id: str | None, request: ResponsesRequest, situation: Situation) -> str:
-    """Say what became of a token; it is bound to the id of its item, which a client may leave out but not change."""
-    match request.signer.judge(token, item_id or ""):
-        case "foreign" if situation.recorded and _FOREIGN.fullmatch(token):
-            return ""
-        case "foreign" | "altered":
-            return "Encrypted content could not be decrypted or parsed."
-        case "moved" if item_id is not None:
-            return "Encrypted content item_id did not match the target item id."
-        case _:
-            return ""
 
 
 RULES: tuple[Rule[ResponsesRequest], ...] = (
@@ -352,30 +257,8 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
         "wire/openai_responses.md section 2",
         _updates,
     ),
-    Rule(
-        "responses.reasoning-followed",
-        "A thought that bears its id stands right before what it led to; if stored, that bears its id too.",
-        "recorded: openai_responses/pydantic-ai-0187",
-        _unfollowed,
-    ),
-    Rule(
-        "responses.reasoning-kept",
-        "An item that followed a thought and bears its id comes back with that thought.",
-        "wire/openai_responses.md section 2 (pairing)",
-        _thoughtless,
-    ),
-    Rule(
-        "responses.item-stored",
-        "What was not stored cannot be referred to, and a thought that was not stored needs its encrypted content.",
-        "public reports of the vendor's words; wire/openai_responses.md section 5",
-        _forgotten,
-    ),
-    Rule(
-        "responses.encrypted-content",
-        "Encrypted content comes back as it went: unaltered, under its own item's id, and once.",
-        "wire/openai_responses.md section 5; public reports of the vendor's words",
-        _encrypted,
-    ),
+)
+PAIR_RULES: tuple[Rule[ResponsesRequest], ...] = (
     Rule(
         "responses.call-once",
         "A call id is called once and answered once.",

@@ -23,10 +23,10 @@ _SAMPLING = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_pen
 
 def thinks(request: ResponsesRequest) -> bool:
     """Tell whether the model thinks before it answers; the last word on its effort holds."""
-    effort = (request.get("reasoning") or {}).get("effort")
+    effort = request.object("reasoning").get("effort")
     for item in request.items:
-        if item["type"] == "configuration_update":
-            effort = (item.get("reasoning") or {}).get("effort") or effort
+        if item["type"] == "configuration_update" and item.get("reasoning"):
+            effort = item["reasoning"].get("effort") or effort
     return thinks_so_hard(request, effort)
 
 
@@ -78,11 +78,11 @@ def _format_schema(request: ResponsesRequest, _: Situation) -> Iterator[Violatio
 
 
 def _format(request: ResponsesRequest) -> Json:
-    return (request.get("text") or {}).get("format") or {}
+    return request.object("text").get("format") or {}
 
 
 def _efforts(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    effort, efforts = (request.get("reasoning") or {}).get("effort"), request.family.efforts
+    effort, efforts = request.object("reasoning").get("effort"), request.family.efforts
     where = "/reasoning/effort"
     if effort is not None and not efforts:
         yield Violation(unsupported(where), where)
@@ -91,7 +91,7 @@ def _efforts(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
 
 
 def _verbosity(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
-    verbosity = (request.get("text") or {}).get("verbosity") or "medium"
+    verbosity = request.object("text").get("verbosity") or "medium"
     if verbosity != "medium" and request.family.generation < (5, 0):
         yield Violation(not_supported(verbosity, request.model, ("medium",)), "/text/verbosity")
 

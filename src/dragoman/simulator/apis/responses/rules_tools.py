@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import cast
 
 from dragoman.simulator.apis.openai import words
 from dragoman.simulator.apis.openai.checks import grammar_fault, name_fault
@@ -59,7 +60,8 @@ def _schemas(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
 
 def _grammars(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
     for pointer, tool, _group in clients_tools(request):
-        grammar, where = tool.get("format") or {}, f"{pointer}/format/definition"
+        grammar: Json = tool.get("format") or {}
+        where = f"{pointer}/format/definition"
         if "definition" in grammar and (fault := grammar_fault(grammar["syntax"], grammar["definition"])):
             yield Violation(f"Invalid value for '{words.named(where)}': {fault}.", where)
 
@@ -97,7 +99,7 @@ def _choice_known(request: ResponsesRequest, _: Situation) -> Iterator[Violation
     choice = request.get("tool_choice")
     if not isinstance(choice, dict) or request.get("prompt"):
         return
-    for name, entry in _chosen(choice):
+    for name, entry in _chosen(cast("Json", choice)):
         if not _is_declared(entry, request):
             yield Violation(f"Tool choice '{name}' not found in 'tools' parameter.", "/tool_choice")
 

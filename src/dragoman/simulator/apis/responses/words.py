@@ -1,6 +1,6 @@
 """What OpenAI says on Responses of a body that departs from its declaration, where Chat says something else."""
 
-from typing import Any
+from typing import Any, cast
 
 from dragoman.simulator.apis.openai import words
 from dragoman.simulator.apis.responses.body import BODY
@@ -87,7 +87,7 @@ def _distance(one: str, other: str) -> int:
 
 def _wrong_type(found: Mismatch) -> str:
     where = found.where.removesuffix(f"/{ANY_NAME}")
-    got = _FOUND.get(type(found.value), "an object")
+    got = _FOUND.get(type(cast("object", found.value)), "an object")
     expected = _SPOKEN.get(where) or _expected(found.kind)
     if where != found.where:
         # Of a value under a name of the caller's own, the whole object is said to be wrong.

@@ -1,0 +1,132 @@
+"""Rules about thoughts: what they stand before, what cannot come without them, and that they come back as they went."""
+
+import re
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from dragoman.simulator.apis.responses.body import ResponsesRequest
+from dragoman.simulator.apis.responses.ids import issued_by_us, thought_before
+from dragoman.simulator.apis.responses.rules_items import ANSWERS
+from dragoman.simulator.rule import Json, Rule, Situation, Violation
+
+_FROM_MODEL = frozenset(
+    {
+        *ANSWERS,
+        "reasoning",
+        "web_search_call",
+        "file_search_call",
+        "code_interpreter_call",
+        "image_generation_call",
+        "local_shell_call",
+        "mcp_list_tools",
+        "mcp_approval_request",
+        "mcp_call",
+        "program",
+        "item_reference",
+        "compaction",
+    }
+)
+"""What may stand behind a thought, beside messages of the assistant."""
+_FOREIGN = re.compile(r"gAAAA[\w=-]*|[a-z_]+_REDACTED_\d+")
+"""The vendor's own tokens, and what stands for them where a recording was cleaned."""
+
+
+def _unfollowed(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    items = request.items
+    for item, following in zip_longest(items, items[1:]):
+        if item["type"] == "reasoning" and item.get("id") is not None and not _follows(following, request):
+            message = f"Item '{item['id']}' of type 'reasoning' was provided without its required following item."
+            yield Violation(message, "/input")
+
+
+def _follows(item: Json | None, request: ResponsesRequest) -> bool:
+    """Tell whether an item may stand behind a thought; a stored thought knows what came after it, by its id."""
+    if item is None or (item["type"] not in _FROM_MODEL and item.get("role") != "assistant"):
+        return False
+    return not request.is_stored or item.get("id") is not None
+
+
+def _thoughtless(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    seen: set[str] = set()
+    for item in request.items:
+        given = item.get("id") or ""
+        issued = issued_by_us(given)
+        if issued is not None and issued.after_thought and item["type"] != "item_reference" and not request.continues:
+            wanted = thought_before(issued)
+            if wanted not in seen:
+                yield Violation(
+                    f"Item '{given}' of type '{item['type']}' was provided without its required 'reasoning' item: "
+                    f"'{wanted}'.",
+                    "/input",
+                )
+        seen.add(given)
+
+
+def _forgotten(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
+    for number, item in enumerate(request.items):
+        is_thought = item["type"] == "reasoning" and item.get("encrypted_content") is None
+        issued = issued_by_us(item.get("id") or "") if is_thought or item["type"] == "item_reference" else None
+        if issued is not None and not issued.stored:
+            yield Violation(
+                f"Item with id '{item['id']}' not found. Items are not persisted when `store` is set to false. Try "
+                "again with `store` set to true, or remove this item from your input.",
+                f"/input/{number}",
+                404,
+            )
+
+
+def _encrypted(request: ResponsesRequest, situation: Situation) -> Iterator[Violation]:
+    seen: set[str] = set()
+    for item in request.items:
+        token, item_id = item.get("encrypted_content"), item.get("id")
+        if token is None:
+            continue
+        if token in seen:
+            reason = "Encrypted content was provided more than once."
+        else:
+            reason = _token_fault(token, item_id, request, situation)
+        seen.add(token)
+        if reason:
+            subject = f"for item {item_id}" if item_id else f"{token[:4]}...{token[-4:]}"
+            yield Violation(f"The encrypted content {subject} could not be verified. Reason: {reason}")
+
+
+def _token_fault(token: str, item_id: str | None, request: ResponsesRequest, situation: Situation) -> str:
+    """Say what became of a token; it is bound to the id of its item, which a client may leave out but not change."""
+    match request.signer.judge(token, item_id or ""):
+        case "foreign" if situation.recorded and _FOREIGN.fullmatch(token):
+            return ""
+        case "foreign" | "altered":
+            return "Encrypted content could not be decrypted or parsed."
+        case "moved" if item_id is not None:
+            return "Encrypted content item_id did not match the target item id."
+        case _:
+            return ""
+
+
+RULES: tuple[Rule[ResponsesRequest], ...] = (
+    Rule(
+        "responses.reasoning-followed",
+        "A thought that bears its id stands right before what it led to; if stored, that bears its id too.",
+        "recorded: openai_responses/pydantic-ai-0187",
+        _unfollowed,
+    ),
+    Rule(
+        "responses.reasoning-kept",
+        "An item that followed a thought and bears its id comes back with that thought.",
+        "wire/openai_responses.md section 2 (pairing)",
+        _thoughtless,
+    ),
+    Rule(
+        "responses.item-stored",
+        "What was not stored cannot be referred to, and a thought that was not stored needs its encrypted content.",
+        "public reports of the vendor's words; wire/openai_responses.md section 5",
+        _forgotten,
+    ),
+    Rule(
+        "responses.encrypted-content",
+        "Encrypted content comes back as it went: unaltered, under its own item's id, and once.",
+        "wire/openai_responses.md section 5; public reports of the vendor's words",
+        _encrypted,
+    ),
+)
