@@ -9,10 +9,6 @@ from dragoman.simulator.rule import Violation
 from shelf import needs_shelf, samples
 from simulator.chat.bodies import CALCULATOR, WEATHER, accepted, answered, body, called, judged, recordings
 
-NOT_OPENAI = {
-    "openai_chat/llm-0009": "muse-spark is no model of OpenAI's: its name makes it the newest, which wants an effort",
-    "openai_chat/llm-0010": "as llm-0009",
-}
 NOT_IN_THE_BODY = {
     "openai_chat/openllmetry-0041": "the image could not be downloaded",
     **dict.fromkeys(
@@ -45,8 +41,8 @@ def test_what_openai_answered_is_accepted():
         for exchange in answered_by_openai
         if isinstance(result := judged(exchange["request"], recorded=True), Violation)
     }
-    assert refused.keys() == NOT_OPENAI.keys()
-    assert len(NOT_OPENAI) <= 0.01 * len(answered_by_openai)
+    assert answered_by_openai
+    assert refused == {}
 
 
 @needs_shelf
@@ -65,7 +61,7 @@ def test_what_openai_refused_is_refused_in_its_words():
 @needs_shelf
 def test_every_recording_that_cannot_be_judged_is_there():
     ids = {exchange["id"] for exchange in recordings(200, 400, 401)}
-    assert {*NOT_OPENAI, *NOT_IN_THE_BODY, *OTHER_WORDS} <= ids
+    assert {*NOT_IN_THE_BODY, *OTHER_WORDS} <= ids
 
 
 # @openai/agents keeps the members of a message with its text, and sends them back in the part.
@@ -161,6 +157,16 @@ def test_what_is_no_json_is_refused(raw):
     assert isinstance(result, Violation)
     assert result.rule == "chat.json"
     assert result.message.startswith("We could not parse the JSON body of your request.")
+
+
+@pytest.mark.parametrize("model", ["anthropic/claude-sonnet-4", "grok-4-fast", "Qwen/Qwen3.5-9B", "my-own-model"])
+def test_a_model_that_is_not_openais_takes_tools_and_sampling(model):
+    accepted(model=model, tools=[WEATHER], temperature=0.2, max_tokens=9, reasoning_effort="low")
+
+
+def test_a_router_may_name_the_vendor_before_the_model():
+    accepted(model="openai/gpt-4o", tools=[WEATHER], temperature=0.2)
+    assert not isinstance(judged(body(model="openai/gpt-5.6-sol", tools=[WEATHER])), Accepted)
 
 
 def test_what_is_no_object_is_refused():

@@ -50,7 +50,7 @@ def _is_searching(request: ChatRequest) -> bool:
 
 
 def _thinks(request: ChatRequest) -> bool:
-    return thinks(request, request.get("reasoning_effort"))
+    return request.family.own and thinks(request, request.get("reasoning_effort"))
 
 
 def _not_default(where: str, value: Any) -> str:
@@ -65,9 +65,11 @@ def _not_default(where: str, value: Any) -> str:
 
 def _efforts(request: ChatRequest, _: Situation) -> Iterator[Violation]:
     effort, efforts = request.get("reasoning_effort"), request.family.efforts
-    if effort is not None and not efforts:
+    if effort is None or not request.family.own:
+        return
+    if not efforts:
         yield Violation("Unrecognized request argument supplied: reasoning_effort", "/reasoning_effort")
-    elif effort is not None and effort not in efforts:
+    elif effort not in efforts:
         yield Violation(
             f"Unsupported value: 'reasoning_effort' does not support '{effort}' with this model. "
             f"Supported values are: {words.listed(efforts)}.",
@@ -195,13 +197,15 @@ RULES: tuple[Rule[ChatRequest], ...] = (
     Rule(
         "chat.reasoning-effort",
         "`reasoning_effort` is one of the words the model knows; models that do not reason know none.",
-        f"wire/openai_chat.md sections 0 and 1; {PROBED}",
+        f"wire/openai_chat.md sections 0 and 1; {PROBED}; models that are not OpenAI's take any: recorded: "
+        "openai_chat/rig-0039",
         _efforts,
     ),
     Rule(
         "chat.sampling-model",
         "While a model reasons, it takes no temperature, top_p, penalties and log probabilities but the default.",
-        f"wire/openai_chat.md section 1; {PROBED}",
+        f"wire/openai_chat.md section 1; {PROBED}; models that are not OpenAI's take any: recorded: "
+        "openai_chat/ruby-llm-0002",
         *(Refuse(f"/{member}", _not_default, when=_thinks) for member in _DEFAULTS),
     ),
     Rule(

@@ -180,7 +180,8 @@ RULES: tuple[Rule[ChatRequest], ...] = (
     Rule(
         "chat.tools-with-effort",
         "From GPT-5.4 on, function tools are refused unless the model does not reason.",
-        "wire/openai_chat.md section 0",
+        "wire/openai_chat.md section 0; models that are not OpenAI's take them: recorded: openai_chat/llm-0009, "
+        "openai_chat/fantasy-0096, openai_chat/rig-0107",
         _effort,
     ),
     Rule(

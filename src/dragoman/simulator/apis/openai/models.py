@@ -1,7 +1,7 @@
 """What OpenAI's models take on each of its two endpoints, by name.
 
-A name nobody knows is treated as the newest generation. On Chat, models that are not OpenAI's, and stand behind servers
-that speak as it does, take what its models took that do not reason. Dates and sizes in names change nothing.
+A name nobody knows is treated as the newest generation. Models whose names are not OpenAI's stand behind servers that
+speak as it does, and are not refused what only its own models refuse. Dates and sizes in names change nothing.
 """
 
 import re
@@ -29,6 +29,8 @@ class Family(Struct, frozen=True, kw_only=True):
     custom_tools: bool = True
     structured: bool = True
     """Takes a response format of type json_schema."""
+    own: bool = True
+    """Is a model of OpenAI's, by its name."""
 
     @property
     def reasons(self) -> bool:
@@ -41,11 +43,14 @@ _UP_TO_XHIGH = (*_UP_TO_HIGH, "xhigh")
 _NEWEST = Family(
     generation=(6, 0), efforts=("none", *_UP_TO_XHIGH, "max"), default_effort="medium", tools="effort-none"
 )
+_PREFIX = re.compile(r"^(?:ft:)?(?:openai[./])?")
+_OWN = re.compile(r"(?:gpt-(?!oss)|o\d|chatgpt|codex|computer-use|davinci|babbage)")
 _ELSEWHERE = r"(?:[\w.-]+/)?(?:gemma|llama|qwen|mistral|mixtral|ministral|deepseek|phi|gpt-oss|command-r|granite)"
+_UNKNOWN = Family(generation=(6, 0), efforts=_NEWEST.efforts, default_effort="medium", own=False)
 _FAMILIES: tuple[tuple[re.Pattern[str], Family], ...] = tuple(
     (re.compile(pattern), family)
     for pattern, family in (
-        (_ELSEWHERE, Family(generation=(4, 1), custom_tools=False)),
+        (_ELSEWHERE, Family(generation=(4, 1), custom_tools=False, own=False)),
         (
             r"gpt-3\.?5|gpt-4o-2024-05-13|gpt-4(?![.o])",
             Family(generation=(4, 0), custom_tools=False, structured=False),
@@ -77,7 +82,6 @@ _FAMILIES: tuple[tuple[re.Pattern[str], Family], ...] = tuple(
         ),
     )
 )
-_PREFIX = re.compile(r"^(?:ft:)?(?:openai[./])?")
 _GPT = re.compile(r"^gpt-(\d+)(?:\.(\d+))?(.*)$")
 _O_SERIES = re.compile(r"^o\d")
 _NOT_REASONING = re.compile(r"^chatgpt|-chat(?:-|$)|^gpt-[34]|^davinci|^babbage")
@@ -86,7 +90,8 @@ _RESPONSES_ONLY = re.compile(r"(?:gpt-5|gpt-6|o1|o3).*-(?:pro|codex|deep-researc
 
 
 def _own_name(model: str) -> str:
-    return model.removeprefix("ft:")
+    """Return the name without the marks of a fine-tuned model and of a router."""
+    return _PREFIX.sub("", model.lower())
 
 
 @lru_cache(maxsize=256)
@@ -96,13 +101,13 @@ def chat_family(model: str) -> Family:
     for pattern, family in _FAMILIES:
         if pattern.match(name):
             return family
-    return _NEWEST
+    return _NEWEST if _OWN.match(name) else _UNKNOWN
 
 
 @lru_cache(maxsize=256)
 def responses_family(model: str) -> Family:
     """Return the family of a model on Responses."""
-    name = _PREFIX.sub("", model.lower())
+    name = _own_name(model)
     if _NOT_REASONING.search(name):
         return Family(generation=(4, 0), default_effort="")
     if _O_SERIES.match(name):
@@ -110,7 +115,8 @@ def responses_family(model: str) -> Family:
     found = _GPT.match(name)
     if found is None:
         default = "" if name == "computer-use-preview" else "medium"
-        return Family(generation=(6, 1), efforts=("none", *_UP_TO_XHIGH, "max"), default_effort=default)
+        own = _OWN.match(name) is not None
+        return Family(generation=(6, 1), efforts=("none", *_UP_TO_XHIGH, "max"), default_effort=default, own=own)
     generation = (int(found[1]), int(found[2] or 0))
     efforts, default = _gpt_efforts(generation, found[3])
     return Family(generation=generation, efforts=efforts, default_effort=default)
@@ -133,18 +139,18 @@ def _gpt_efforts(generation: tuple[int, int], variant: str) -> tuple[tuple[str, 
 
 
 def since(major: int, minor: int) -> Callable[[Any], bool]:
-    """Make a condition: the model of a request is of this generation or a later one."""
-    return lambda request: request.family.generation >= (major, minor)
+    """Make a condition: the model of a request is OpenAI's, of this generation or a later one."""
+    return lambda request: request.family.own and request.family.generation >= (major, minor)
 
 
 def before(major: int, minor: int) -> Callable[[Any], bool]:
-    """Make a condition: the model of a request is of an earlier generation."""
-    return lambda request: request.family.generation < (major, minor)
+    """Make a condition: the model of a request is OpenAI's, of an earlier generation."""
+    return lambda request: request.family.own and request.family.generation < (major, minor)
 
 
 def is_reasoning(request: Any) -> bool:
-    """Tell whether the model of a request is a reasoning model, at whatever effort."""
-    return request.family.reasons
+    """Tell whether the model of a request is a reasoning model of OpenAI's, at whatever effort."""
+    return request.family.own and request.family.reasons
 
 
 def thinks(request: Any, asked: str | None) -> bool:

@@ -27,8 +27,8 @@ _FROM_MODEL = frozenset(
     }
 )
 """What may stand behind a thought, beside messages of the assistant."""
-_FOREIGN = re.compile(r"gAAAA[\w=-]*|[a-z_]+_REDACTED_\d+")
-"""The vendor's own tokens, and what stands for them where a recording was cleaned."""
+_FOREIGN = re.compile(r"gAAAA[\w=-]*|[a-z_]+_REDACTED_\d+|rsn_[\w+/=-]{64,}|[A-Za-z0-9+/]{256,}={0,2}")
+"""The vendor's own tokens, what stands for them where a recording was cleaned, and those of Amazon and xAI."""
 
 
 def _unfollowed(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
@@ -126,7 +126,8 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
     Rule(
         "responses.encrypted-content",
         "Encrypted content comes back as it went: unaltered, under its own item's id, and once.",
-        "wire/openai_responses.md section 5; public reports of the vendor's words",
+        "wire/openai_responses.md section 5; public reports of the vendor's words; in recordings, tokens of other "
+        "servers pass: openai_responses/pydantic-ai-0062 (Amazon), openai_responses/ruby-llm-0015 (xAI)",
         _encrypted,
     ),
 )
