@@ -10,10 +10,10 @@ from dragoman.simulator.apis.openai.headers import BAD_KEY, NO_KEY, of_answer
 from dragoman.simulator.apis.openai.models import responses_family
 from dragoman.simulator.apis.openai.words import unknown
 from dragoman.simulator.apis.responses import rules_items, rules_reasoning, rules_settings, rules_tools
-from dragoman.simulator.apis.responses.body import BODY, ResponsesRequest, normalised
+from dragoman.simulator.apis.responses.body import BODY, ResponsesRequest, normalise
 from dragoman.simulator.apis.responses.read import read
 from dragoman.simulator.apis.responses.store import Store
-from dragoman.simulator.apis.responses.words import violation
+from dragoman.simulator.apis.responses.words import violation_of
 from dragoman.simulator.apis.responses.write import broken_off, compact, count, fail, refuse, silenced, stream, whole
 from dragoman.simulator.members import Mismatch, first_mismatch
 from dragoman.simulator.rule import Json, Rule, Situation, Violation, first_violation
@@ -76,7 +76,7 @@ def accept(body: bytes, situation: Situation, signer: Signer) -> Accepted | Viol
         document: Any = msgspec.json.decode(body)
         if not isinstance(document, dict):
             return _NOT_JSON
-        return _judge(normalised(cast("Json", document)), situation, signer)
+        return _judge(normalise(cast("Json", document)), situation, signer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _NOT_JSON
 
@@ -87,7 +87,7 @@ def _judge(document: Json, situation: Situation, signer: Signer) -> Accepted | V
         # A model may be absent, but unlike all else it may not be null.
         found = Mismatch("type", None, BODY.members["model"]).within("model")
     if found is not None:
-        return violation(found, document)
+        return violation_of(found, document)
     foreign = _foreign_member(document, situation)
     if foreign is not None:
         return Violation(unknown(f"/{foreign}"), f"/{foreign}", rule="responses.unknown-field")

@@ -358,19 +358,19 @@ class ResponsesRequest(Request, frozen=True, kw_only=True):
         return bool(reply) and any(one is not None and one.reply == reply for one in issued)
 
 
-def normalised(document: Json) -> Json:
+def normalise(document: Json) -> Json:
     """Return a body whose items have their types, and without members that are read as if they were not there."""
     changed: Json = {}
     if isinstance(given := document.get("input"), list):
-        changed["input"] = [_normalised_item(item) for item in cast("list[Any]", given)]
+        changed["input"] = [_normalise_item(item) for item in cast("list[Any]", given)]
     if isinstance(tools := document.get("tools"), list):
-        changed["tools"] = [_unnested(tool) for tool in cast("list[Any]", tools)]
+        changed["tools"] = [_drop_nested(tool) for tool in cast("list[Any]", tools)]
     if isinstance(choice := document.get("tool_choice"), dict):
-        changed["tool_choice"] = _unnested(cast("Json", choice))
+        changed["tool_choice"] = _drop_nested(cast("Json", choice))
     return {**document, **changed} if changed else document
 
 
-def _normalised_item(item: Any) -> Any:
+def _normalise_item(item: Any) -> Any:
     if not isinstance(item, dict):
         return item
     known = {name: value for name, value in cast("Json", item).items() if name != _PASSTHROUGH}
@@ -379,7 +379,7 @@ def _normalised_item(item: Any) -> Any:
     return known
 
 
-def _unnested(tool: Any) -> Any:
+def _drop_nested(tool: Any) -> Any:
     """A tool in the shape of Chat has no name here; the vendor says that, not that `function` is unknown."""
     if not isinstance(tool, dict):
         return tool

@@ -13,10 +13,10 @@ from dragoman.simulator.api import Refusal
 from dragoman.simulator.apis.openai import words
 from dragoman.simulator.apis.openai.errors import NOT_JSON
 from dragoman.simulator.apis.openai.paging import page, whole
-from dragoman.simulator.apis.responses.body import BODY, normalised
+from dragoman.simulator.apis.responses.body import BODY, normalise
 from dragoman.simulator.apis.responses.ids import Issued, conversation_id, issue
 from dragoman.simulator.apis.responses.rules_items import PREFIXES
-from dragoman.simulator.apis.responses.words import violation
+from dragoman.simulator.apis.responses.words import violation_of
 from dragoman.simulator.members import first_mismatch
 from dragoman.simulator.rule import Json
 
@@ -195,9 +195,9 @@ def _read(body: bytes, members: tuple[str, ...]) -> Json | Refusal:
     if isinstance(items, str):
         message = "Invalid type for 'items': expected an array of objects, but got a string instead."
         return Refusal(status=400, message=message, where="/items", rule="responses.type")
-    request = normalised({"input": items, "metadata": given.get("metadata")})
+    request = normalise({"input": items, "metadata": given.get("metadata")})
     if (found := first_mismatch(BODY, request)) is not None:
-        wrong = violation(found, request)
+        wrong = violation_of(found, request)
         message, where = wrong.message.replace("'input", "'items"), wrong.where.replace("/input", "/items")
         return Refusal(status=wrong.status, message=message, where=where, rule=wrong.rule)
     if len(items) > _MOST_ITEMS:

@@ -31,7 +31,7 @@ _FOUND: dict[type, str] = {
 _NEAR = 2
 
 
-def violation(found: Mismatch, document: Json) -> Violation:
+def violation_of(found: Mismatch, document: Json) -> Violation:
     """Say how a body departs from its declaration."""
     where = f"{found.where}/{escape(found.name)}" if found.name else found.where
     message = words.describe(found)
