@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.simulator.apis.responses.store import conversed, joined, needed, referred
+from dragoman.simulator.apis.responses.store import Store, conversation_id, joined, previous_id, referenced_ids
 from dragoman.simulator.talk import Call, Choice, Result, Tool, Turn
 from simulator.responses.bodies import PATCH, WEATHER, accepted, asks
 
@@ -183,29 +183,27 @@ def test_the_last_word_on_the_effort_holds():
 
 
 def test_what_a_request_needs_of_the_past_is_named():
-    assert needed(b'{"previous_response_id":"resp_1"}') == "resp_1"
-    assert needed(b"{}") == needed(b"[") == ""
-    assert conversed(b'{"conversation":"conv_1"}') == conversed(b'{"conversation":{"id":"conv_1"}}') == "conv_1"
-    assert conversed(b"{}") == conversed(b'{"conversation":7}') == ""
-    assert referred(
-        b'{"input":[{"type":"item_reference","id":"rs_1"},{"id":"fc_1"},{"role":"user","id":"msg_1"}]}'
-    ) == ["rs_1", "fc_1"]
+    assert previous_id({"previous_response_id": "resp_1"}) == "resp_1"
+    assert previous_id({}) == previous_id({"previous_response_id": 7}) == ""
+    assert (
+        conversation_id({"conversation": "conv_1"}) == conversation_id({"conversation": {"id": "conv_1"}}) == "conv_1"
+    )
+    assert conversation_id({}) == conversation_id({"conversation": 7}) == ""
+    items = [{"type": "item_reference", "id": "rs_1"}, {"id": "fc_1"}, {"role": "user", "id": "msg_1"}]
+    assert referenced_ids({"input": items}) == ["rs_1", "fc_1"]
+    assert Store().joined(b"[") == b"["
 
 
 def test_a_joined_request_holds_what_is_stored_before_its_own_input():
-    import json
-
     said = {"type": "message", "role": "assistant", "id": "msg_1", "content": "Hi."}
-    body = json.dumps(asks(previous_response_id="resp_1", input="And?")).encode()
-    found = json.loads(joined(body, [{"role": "user", "content": "Hello"}, said], {}))
+    body = asks(previous_response_id="resp_1", input="And?")
+    found = joined(body, [{"role": "user", "content": "Hello"}, said], {})
     assert [item["role"] for item in found["input"]] == ["user", "assistant", "user"]
     assert found["previous_response_id"] == "resp_1"
 
 
 def test_items_that_are_referred_to_stand_where_they_are_referred_to():
-    import json
-
     said = {"type": "message", "role": "assistant", "id": "msg_1", "content": "Hi."}
     again = [{"role": "user", "content": "Hello"}, {"type": "item_reference", "id": "msg_1"}]
-    found = json.loads(joined(json.dumps(asks(input=again)).encode(), [said], {"msg_1": said}))
+    found = joined(asks(input=again), [said], {"msg_1": said})
     assert found["input"] == [again[0], said]

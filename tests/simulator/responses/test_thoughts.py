@@ -2,6 +2,7 @@
 
 import copy
 import json
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -136,8 +137,7 @@ def test_a_request_that_goes_on_from_a_stored_reply_is_judged_as_a_whole():
     ]
 
     def going_on(items: list[dict[str, Any]]) -> dict[str, Any]:
-        body = json.dumps(asks(tools=[WEATHER], previous_response_id=reply["id"], input=items)).encode()
-        return json.loads(joined(body, stored, {}))
+        return joined(asks(tools=[WEATHER], previous_response_id=reply["id"], input=deepcopy(items)), stored, {})
 
     again = accepted(going_on(known), signer=SIGNER)
     assert [result.name for result in again.ask.turns[-1].results] == ["get_weather", "get_weather"]

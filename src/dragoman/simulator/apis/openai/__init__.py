@@ -1,1 +1,1 @@
-"""What both of OpenAI's APIs have in common: schemas, grammars, probabilities of tokens, headers."""
+"""What both of OpenAI's APIs have in common: words, checks, errors, models, schemas, headers."""

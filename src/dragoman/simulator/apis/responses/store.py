@@ -33,12 +33,6 @@ _LOOKS = 2
 _SSE = {"content-type": "text/event-stream", "cache-control": "no-cache"}
 
 
-class _Asked(Struct):
-    input: str | list[Json] | None = None
-    store: bool | None = None
-    background: bool | None = None
-
-
 class _Entry(Struct):
     reply: Json
     items: list[Json]
@@ -68,7 +62,9 @@ class Store:
 
         Of a recording only the vendor knows what went before: it is let through as it is.
         """
-        previous, conversation, references = needed(body), conversed(body), referred(body)
+        document = _document(body)
+        previous, conversation = previous_id(document), conversation_id(document)
+        references = referenced_ids(document)
         entry, talk = self._entries.get(previous), self._conversations.get(conversation)
         # Two states, or ids that are none, are for the rules to refuse.
         if (previous and conversation) or not (previous or conversation or references):
@@ -83,25 +79,26 @@ class Store:
         for is_lost, refusal in lost:
             if is_lost:
                 return body if recorded else refusal
-        return joined(body, self._before(previous, conversation), known)
+        return msgspec.json.encode(joined(document, self._before(previous, conversation), known))
 
     def keep(self, body: bytes, reply: bytes) -> bytes:
         """Remember a reply, unless its caller does not want that, and return what the caller is told now."""
-        told = self._kept(body, msgspec.json.decode(reply))
+        told = self._kept(_document(body), msgspec.json.decode(reply))
         return reply if told is None or told.looks >= _LOOKS else msgspec.json.encode(told.told())
 
     def watch(self, body: bytes, frames: Iterable[bytes], _whole: Callable[[], bytes]) -> Iterator[bytes]:
         """Pass frames on, and remember the reply that the last one holds; one in the background needs no listener."""
-        if msgspec.json.decode(body, type=_Asked).background:
+        document = _document(body)
+        if document.get("background"):
             frames = tuple(frames)
-            entry = self._kept(body, _response_in(frames[-1]))
+            entry = self._kept(document, _response_in(frames[-1]))
             if entry is not None:
                 entry.frames, entry.looks = frames, _LOOKS
             yield from frames
             return
         for frame in frames:
             if frame.startswith(b"event: ") and frame[7 : frame.find(b"\n")].strip() in _TERMINAL:
-                self._kept(body, _response_in(frame))
+                self._kept(document, _response_in(frame))
             yield frame
 
     def told(self, request: Request, route: Route) -> Told | Refusal:
@@ -139,18 +136,16 @@ class Store:
             return entry.items
         return [one.item for one in talk.items] if talk is not None else []
 
-    def _kept(self, body: bytes, told: Json) -> _Entry | None:
-        asked = msgspec.json.decode(body, type=_Asked)
-        given, said = input_items(asked.input), list[Json](told["output"])
-        talk = self._conversations.get(conversed(body))
-        earlier = self._before(needed(body), conversed(body))
-        if talk is not None:
+    def _kept(self, document: Json, told: Json) -> _Entry | None:
+        given, said = input_items(document.get("input")), list[Json](told["output"])
+        conversation = conversation_id(document)
+        earlier = self._before(previous_id(document), conversation)
+        if (talk := self._conversations.get(conversation)) is not None:
             talk.add([*given, *said])
-        if asked.store is False:
+        if document.get("store") is False:
             return None
-        entry = _Entry(
-            told, [*earlier, *given, *said], kept(given, told["id"]), looks=0 if asked.background else _LOOKS
-        )
+        looks = 0 if document.get("background") else _LOOKS
+        entry = _Entry(told, [*earlier, *given, *said], kept(given, told["id"]), looks=looks)
         self._entries[told["id"]] = entry
         self._items.update({one.id: one.item for one in entry.asked})
         self._items.update({item["id"]: item for item in said})
@@ -194,37 +189,36 @@ def previous_not_found(name: str) -> Refusal:
     return Refusal(status=400, message=message, kind="previous_response_not_found", where="/previous_response_id")
 
 
-def needed(body: bytes) -> str:
+def previous_id(document: Json) -> str:
     """Return the id of the response a request continues; "" if it continues none."""
-    given = _document(body).get("previous_response_id")
+    given = document.get("previous_response_id")
     return given if isinstance(given, str) else ""
 
 
-def conversed(body: bytes) -> str:
+def conversation_id(document: Json) -> str:
     """Return the id of the conversation a request is part of; "" if it is part of none."""
-    given: Any = _document(body).get("conversation")
+    given: Any = document.get("conversation")
     if isinstance(given, dict):
         given = cast("Json", given).get("id")
     return given if isinstance(given, str) else ""
 
 
-def referred(body: bytes) -> list[str]:
+def referenced_ids(document: Json) -> list[str]:
     """Return the ids of the items a request only refers to."""
-    items = input_items(_document(body).get("input"))
-    return [str(cast("Json", item)["id"]) for item in items if _is_reference(item)]
+    return [str(item["id"]) for item in input_items(document.get("input")) if _is_reference(item)]
 
 
-def joined(body: bytes, before: list[Json], known: Mapping[str, Json]) -> bytes:
+def joined(document: Json, before: list[Json], known: Mapping[str, Json]) -> Json:
     """Put what went before in front of a request's own input, and fill in the items it only refers to."""
-    document = _document(body)
     given = input_items(document.get("input"))
     filled = [known.get(str(item["id"]), item) if _is_reference(item) else item for item in given]
     # An item that is referred to stands where it is referred to, not also where it was.
     kept = [item for item in before if not any(item is one for one in filled)]
-    return msgspec.json.encode({**document, "input": [*kept, *filled]})
+    return {**document, "input": [*kept, *filled]}
 
 
 def _document(body: bytes) -> Json:
+    """Read a body; what is no JSON object is for the rules to refuse."""
     try:
         document: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
