@@ -76,3 +76,13 @@ def test_a_tag_that_is_required_is_missed():
     found = first_mismatch(Tagged("type", {"a": {}}), {})
     assert found is not None
     assert (found.fault, found.name) == ("required", "type")
+
+
+def test_a_form_may_itself_be_told_apart_by_a_member():
+    message = Tagged("role", {"user": {"type?": str, "text": str}, "tool": {"type?": str, "id": str}})
+    kind = Tagged("type", {"message": message, "stop": {}})
+    assert first_mismatch(kind, {"type": "message", "role": "tool", "id": "1"}) is None
+    assert first_mismatch(kind, {"type": "stop"}) is None
+    found = first_mismatch(kind, {"type": "message", "role": "tool", "text": "a"})
+    assert found is not None
+    assert (found.fault, found.name) == ("unknown-field", "text")
