@@ -14,6 +14,8 @@ from dragoman.wire.pointer import escape
 
 Json = dict[str, Any]
 Body = TypeVar("Body")
+Found = list[tuple[str, Any]]
+"""Pointers and values."""
 Words = str | Callable[[str, Any], str]
 """What the vendor says, or a function of pointer and value that returns it: "" if nothing is wrong."""
 
@@ -88,7 +90,17 @@ class Request(Struct, frozen=True):
 
     def at(self, path: str) -> Any:
         """Return the first value at a path; None if there is none."""
-        return next((value for _, value in find(self.document, path)), None)
+        return next((value for _, value in self.find(path)), None)
+
+    def find(self, path: str) -> Found:
+        """Return what `find` does; what several paths have in common is looked for once."""
+        found = self.computed.get(path)
+        if found is None:
+            above, _, step = path.rpartition("/")
+            places = self.find(above) if above else [("", self.document)]
+            found = [inner for where, value in places for inner in _below(where, value, step)] if places else []
+            self.computed[path] = found
+        return found
 
 
 class Refuse(Struct, frozen=True):
@@ -115,7 +127,7 @@ class Refuse(Struct, frozen=True):
         return self._violations(request)
 
     def _violations(self, request: Request) -> Iterator[Violation]:
-        for pointer, value in find(request.document, self.path):
+        for pointer, value in request.find(self.path):
             if self.test is None or self.test(value):
                 where = pointer if self.steps is None else cut(pointer, self.steps)
                 message = self.words if isinstance(self.words, str) else self.words(where, value)
@@ -125,21 +137,19 @@ class Refuse(Struct, frozen=True):
 
 def has(path: str) -> Callable[[Request], bool]:
     """Make a condition: something stands at a path that is neither false nor empty."""
-    return lambda request: any(value for _, value in find(request.document, path))
+    return lambda request: any(value for _, value in request.find(path))
 
 
 def lacks(path: str) -> Callable[[Request], bool]:
     """Make a condition: nothing stands at a path, or only something that is false or empty."""
-    return lambda request: not any(value for _, value in find(request.document, path))
+    return lambda request: not any(value for _, value in request.find(path))
 
 
-def find(document: Any, path: str) -> list[tuple[str, Any]]:
+def find(document: Any, path: str) -> Found:
     """Return the pointers and values at a path; `*` is any item or member. Null is skipped: it means absent."""
     found = [("", document)]
     for step in path.split("/")[1:]:
         found = [inner for where, value in found for inner in _below(where, value, step)]
-        if not found:
-            break
     return found
 
 

@@ -28,7 +28,7 @@ _UNSUPPORTED_IMAGE = (
 
 
 def _content(request: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for where, message in find(request.document, "/messages/*"):
+    for where, message in request.find("/messages/*"):
         replaced = message["role"] == "assistant" and any(message.get(member) is not None for member in _SUBSTITUTES)
         if message.get("content") is None and message["role"] != "developer" and not replaced:
             yield Violation("Invalid value for 'content': expected a string, got null.", f"{where}/content")
@@ -112,7 +112,7 @@ def _unanswered(request: ChatRequest, _: Situation) -> Iterator[Violation]:
 
 
 def _speakers(request: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for pointer, message in find(request.document, "/messages/*"):
+    for pointer, message in request.find("/messages/*"):
         where, speaker = f"{pointer}/name", message.get("name")
         if speaker is None or message["role"] == "function":
             continue
@@ -121,7 +121,7 @@ def _speakers(request: ChatRequest, _: Situation) -> Iterator[Violation]:
 
 
 def _part_roles(request: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for pointer, message in find(request.document, "/messages/*"):
+    for pointer, message in request.find("/messages/*"):
         role = message["role"]
         supported = ("text", "refusal") if role == "assistant" else ("text",)
         for where, part in find(message, "/content/*"):
@@ -165,7 +165,7 @@ def _image_bytes(request: ChatRequest, situation: Situation) -> Iterator[Violati
     if situation.recorded:
         # Recordings have their images cut out, and something else put in.
         return
-    for where, url in find(request.document, "/messages/*/content/*/image_url/url"):
+    for where, url in request.find("/messages/*/content/*/image_url/url"):
         found = _DATA_URL.fullmatch(url)
         data = _decoded(found["data"]) if found is not None else None
         if data is not None and not data.startswith(_MAGIC) and not (data[:4] == b"RIFF" and data[8:12] == b"WEBP"):
@@ -173,7 +173,7 @@ def _image_bytes(request: ChatRequest, situation: Situation) -> Iterator[Violati
 
 
 def _files(request: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for where, file in find(request.document, "/messages/*/content/*/file"):
+    for where, file in request.find("/messages/*/content/*/file"):
         data = file.get("file_data")
         if file.get("file_id") is not None:
             continue
@@ -192,7 +192,7 @@ def _files(request: ChatRequest, _: Situation) -> Iterator[Violation]:
 
 
 def _tolerated(request: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for pointer, message in find(request.document, "/messages/*"):
+    for pointer, message in request.find("/messages/*"):
         if message["role"] in {"system", "assistant"}:
             continue
         for where, part in find(message, "/content/*"):

@@ -25,7 +25,7 @@ def _duplicates(request: ChatRequest, _: Situation) -> Iterator[Violation]:
 
 
 def _grammars(request: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for pointer, grammar in find(request.document, "/tools/*/custom/format/grammar"):
+    for pointer, grammar in request.find("/tools/*/custom/format/grammar"):
         where = f"{pointer}/definition"
         if fault := grammar_fault(grammar["syntax"], grammar["definition"]):
             yield Violation(f"Invalid value for '{words.named(where)}': {fault}.", where)
@@ -52,7 +52,7 @@ def _choice_known(request: ChatRequest, _: Situation) -> Iterator[Violation]:
             missing = f"no {kind} named '{called}' was specified in the 'tools' parameter."
             yield Violation(f"Invalid value for 'tool_choice': {missing}", where)
     functions = {function["name"] for function in request.list("functions")}
-    for _where, called in find(request.document, "/function_call/name"):
+    for _where, called in request.find("/function_call/name"):
         if functions and called not in functions:
             yield _unknown_function(called)
 
@@ -67,7 +67,7 @@ def _unknown_function(called: str) -> Violation:
 def _effort(request: ChatRequest, _: Situation) -> Iterator[Violation]:
     policy, effort = request.family.tools, request.get("reasoning_effort")
     allowed = {"any": effort, "without-effort": effort if effort is None else "none", "effort-none": "none"}
-    if any(True for _ in find(request.document, "/tools/*/function")) and effort != allowed.get(policy, ...):
+    if any(True for _ in request.find("/tools/*/function")) and effort != allowed.get(policy, ...):
         yield Violation(
             f"Function tools with reasoning_effort are not supported for {request.model} in /v1/chat/completions. To "
             "use function tools, use /v1/responses or set reasoning_effort to 'none'.",
@@ -78,11 +78,11 @@ def _effort(request: ChatRequest, _: Situation) -> Iterator[Violation]:
 def _schemas(request: ChatRequest) -> Iterator[tuple[str, str, Json, bool]]:
     """Iterate schemas: where, whose, what, and whether to be followed strictly."""
     for path in ("/tools/*/function", "/functions/*"):
-        for where, function in find(request.document, path):
+        for where, function in request.find(path):
             if function.get("parameters") is not None:
                 strict = path != "/functions/*" and bool(function.get("strict"))
                 yield f"{where}/parameters", f"function '{function['name']}'", function["parameters"], strict
-    for _where, asked in find(request.document, "/response_format/json_schema"):
+    for _where, asked in request.find("/response_format/json_schema"):
         if asked.get("schema") is not None:
             subject = f"response_format '{asked['name']}'"
             yield "/response_format", subject, asked["schema"], bool(asked.get("strict"))

@@ -13,7 +13,7 @@ from dragoman.simulator.apis.responses.body import ResponsesRequest
 from dragoman.simulator.apis.responses.rules_items import shown_parts
 from dragoman.simulator.apis.responses.rules_tools import clients_tools
 from dragoman.simulator.apis.responses.words import not_supported, unsupported
-from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, find
+from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation
 
 _MEASURED = "public measurement of 2026-08-30 (gpt-5.6-terra)"
 _NO_LOGPROBS = "logprobs are not supported with reasoning models."
@@ -72,7 +72,7 @@ def _json_word(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
 
 def _texts(request: ResponsesRequest) -> Iterator[str]:
     for path in ("/input", "/input/*/content", "/input/*/content/*/text"):
-        yield from (text for _, text in find(request.document, path) if isinstance(text, str))
+        yield from (text for _, text in request.find(path) if isinstance(text, str))
 
 
 def _format_schema(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:

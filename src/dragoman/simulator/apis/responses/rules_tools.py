@@ -25,7 +25,7 @@ def declared_tools(request: ResponsesRequest) -> list[tuple[str, Json]]:
             if item["type"] in {"additional_tools", "tool_search_output"}
             for where, tool in find(item, "/tools/*")
         ]
-        request.computed["tools"] = [*find(request.document, "/tools/*"), *added]
+        request.computed["tools"] = [*request.find("/tools/*"), *added]
     return request.computed["tools"]
 
 
