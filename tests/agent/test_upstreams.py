@@ -85,7 +85,7 @@ async def asking(script):
                 sessions=SessionsTable(url=f"sqlite:///{folder}/s.db"),
             )
             async with connected(config) as opened:
-                yield opened.relay.model(Asker(owner="ann")), simulator
+                yield opened.gateway.model(Asker(owner="ann")), simulator
 
 
 def request_for(upstream, **more):

@@ -75,7 +75,7 @@ async def relays(script=None, *, models=None, more=None, text_calls=None, **simu
                 sessions=SessionsTable(url=f"sqlite:///{folder}/s.db"),
             )
             async with connected(config) as opened:
-                yield opened.relay, simulator
+                yield opened.gateway, simulator
 
 
 async def answered(model, request):

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.core.problems import Problem
-from dragoman.gateway.retries import may_pass_elsewhere, may_pass_later
+from dragoman.gateway.retry import may_pass_elsewhere, may_pass_later
 
 CASES = [
     (Problem("rate_limit", ""), True, True),

@@ -119,7 +119,7 @@ def test_a_failure_of_our_own_is_answered_in_the_clients_dialect_and_told_with_i
     def fails(*_, **__):
         raise RuntimeError(f"broken at Bearer {UPSTREAM[:3]}x1234567 {CLIENT}")
 
-    monkeypatch.setattr("dragoman.gateway.relay.Relay.answer", fails)
+    monkeypatch.setattr("dragoman.gateway.generate.Gateway.generate", fails)
     told: list[httpx2.Response] = []
     headers = {"x-api-key": CLIENT}
 

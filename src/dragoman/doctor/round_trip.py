@@ -7,10 +7,10 @@ from typing import Any
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
-from dragoman.gateway.ask import Ask
-from dragoman.gateway.attempt import reach, told
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.record import Record
 from dragoman.gateway.route import Target
+from dragoman.gateway.upstream_call import UpstreamClient, map_failure
 from dragoman.http.client import Client
 from dragoman.http.link import Failure
 from dragoman.interpreter.response import translate_response
@@ -48,12 +48,12 @@ async def round_trip(target: Target, client: Client) -> str:
 async def _answered(target: Target, client: Client, messages: list[Any]) -> list[Any]:
     """Return the parts with which a model answers."""
     body = json.encode({"model": target.model, "max_tokens": _ROOM, "messages": messages, "tools": [_TOOL]})
-    ask = Ask(dialect=_DIALECT, call=Call(body, target.model))
-    reached = await reach(ask, target, client, Record())
+    ask = ClientRequest(dialect=_DIALECT, call=Call(body, target.model))
+    reached = await UpstreamClient(client).open(ask, target, Record())
     try:
         reply = await reached.incoming.read()
     except Failure as failure:
-        raise told(failure, target.upstream.name) from None
+        raise map_failure(failure, target.upstream.name) from None
     rendered = translate_response(reply, target.upstream.dialect, _DIALECT, reached.context)
     return json.decode(rendered.body)["content"]
 

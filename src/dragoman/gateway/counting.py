@@ -3,11 +3,10 @@
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call, Count
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.ask import Ask, unreadable
-from dragoman.gateway.attempt import passed, refused, told, translated, without_secrets
+from dragoman.gateway.client_request import ClientRequest, malformed_body
 from dragoman.gateway.record import Record
 from dragoman.gateway.route import Target
-from dragoman.http.client import Client
+from dragoman.gateway.upstream_call import UpstreamClient, map_failure, map_rejection, translate
 from dragoman.http.link import Failure
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
@@ -19,25 +18,30 @@ _NOT_COUNTED = frozenset({404, 405, 501})
 _WHOLE_REQUEST = "generateContentRequest"
 
 
-async def count(ask: Ask, target: Target, client: Client, record: Record) -> tuple[bytes, bool]:
-    """Return what a client that asks for a count is told, and whether that is an estimate."""
+async def count(
+    request: ClientRequest, target: Target, upstreams: UpstreamClient, record: Record
+) -> tuple[bytes, bool]:
+    """Return the response to a request for a token count, and whether the count is an estimate."""
     upstream = target.upstream
-    translation = await translated(ask, target)
+    translation = await translate(request, target)
     record.losses = translation.losses
     record.note_asked(upstream.name, target.model)
-    outgoing = await upstream.count(translation.call, passed(ask, target))
+    headers = request.headers if upstream.dialect == request.dialect else ()
+    outgoing = await upstream.count(translation.call, headers)
     counted = None
     if outgoing is not None:
-        try:
-            incoming = await client.ask(outgoing, target.deadlines)
-            body = await incoming.read()
-        except Failure as failure:
-            raise told(failure, upstream.name) from None
+        incoming = await upstreams.send(outgoing, target)
         if incoming.good:
+            try:
+                body = await incoming.read()
+            except Failure as failure:
+                raise map_failure(failure, upstream.name) from None
             counted = _read(body, _told_in(upstream.dialect).member)
-        elif incoming.status not in _NOT_COUNTED:
-            raise refused(incoming, without_secrets(body, outgoing), target, ask, translation)
-    form = _told_in(ask.dialect)
+        else:
+            rejection = await upstreams.read_rejection(incoming, outgoing, target)
+            if rejection.status not in _NOT_COUNTED:
+                raise map_rejection(rejection, target, translation, request.dialect, request.call.body)
+    form = _told_in(request.dialect)
     tokens = len(translation.call.body) // _BYTES_PER_TOKEN if counted is None else counted
     return json.encode({**form.before, form.member: tokens}), counted is None
 
@@ -54,7 +58,7 @@ def unwrapped(call: Call) -> Call:
     try:
         members = json.decode_object(call.body)
     except json.Malformed as error:
-        raise unreadable(error) from None
+        raise malformed_body(error) from None
     whole = members.get(_WHOLE_REQUEST)
     return call if whole is None else Call(bytes(whole), call.model)
 
@@ -66,7 +70,7 @@ def wrapped_count(body: bytes) -> Call:
         model = json.decode(json.decode_object(request)["model"])
         return Call(removed(request, "model"), str(model).removeprefix("models/"))
     except json.Malformed as error:
-        raise unreadable(error) from None
+        raise malformed_body(error) from None
     except KeyError as error:
         raise Problem("invalid_request", f"the request has no {error}", where="/request") from None
 

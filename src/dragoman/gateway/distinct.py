@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Dialect
-from dragoman.gateway.ask import unreadable
+from dragoman.gateway.client_request import malformed_body
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.tools_cache import ToolSet
 from dragoman.interpreter.translation import Caches
@@ -46,7 +46,7 @@ class DistinctKeys:
             if known is not None:
                 self._keep_prefix(body, shorter, dialect, known)
         except json.Malformed as error:
-            raise unreadable(error) from None
+            raise malformed_body(error) from None
         return None
 
     def _search(self, body: bytes, dialect: Dialect) -> str | None:
@@ -110,7 +110,7 @@ def require_distinct(body: bytes) -> Any:
     try:
         value, where = decode_distinct(body)
     except json.Malformed as error:
-        raise unreadable(error) from None
+        raise malformed_body(error) from None
     _refuse(where)
     return value
 

@@ -4,7 +4,7 @@ import re
 from typing import Any, cast
 
 from dragoman.dialects.record import Call
-from dragoman.gateway.ask import unreadable
+from dragoman.gateway.client_request import malformed_body
 from dragoman.wire import json
 from dragoman.wire.splice import spliced
 
@@ -26,7 +26,7 @@ def flattened(call: Call) -> Call:
             if flat != value:
                 body = spliced(body, name, json.encode(flat))
     except json.Malformed as error:
-        raise unreadable(error) from None
+        raise malformed_body(error) from None
     return call if body == call.body else Call(body, call.model, call.stream)
 
 

@@ -8,7 +8,7 @@ from msgspec import structs
 from dragoman.core.events import Event, Started
 from dragoman.core.stream import Sequencer
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.ask import Ask
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.record import Record
 from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.ledger import Ledger
@@ -18,7 +18,7 @@ from dragoman.interpreter.reply import ReplyFitter
 class Heard:
     """Fits the events of one reply, which is given in the dialect `source`."""
 
-    def __init__(self, ask: Ask, record: Record, source: str) -> None:
+    def __init__(self, ask: ClientRequest, record: Record, source: str) -> None:
         here, there = dialect_named(source), dialect_named(ask.dialect)
         self._record = record
         self._prefix = there.reply_prefix

@@ -9,7 +9,7 @@ import re
 from msgspec import Struct
 
 from dragoman.core.problems import Problem
-from dragoman.gateway.ask import unreadable
+from dragoman.gateway.client_request import malformed_body
 from dragoman.gateway.distinct import require_distinct
 from dragoman.wire import json
 from dragoman.wire.splice import spliced
@@ -60,7 +60,7 @@ def renamed_within(body: bytes, before: str, after: str) -> bytes:
             body = spliced(body, _REQUESTS, b"[" + b",".join(items) + b"]")
         return _renamed_one(body, before, after) if "model" in members else body
     except json.Malformed as error:
-        raise unreadable(error) from None
+        raise malformed_body(error) from None
 
 
 def _renamed_one(body: bytes, before: str, after: str) -> bytes:

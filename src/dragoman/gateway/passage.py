@@ -13,12 +13,12 @@ from msgspec import Struct
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.attempt import told, without_secrets
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import credentials_of, without
 from dragoman.gateway.route import Target
 from dragoman.gateway.telling import headers_of
-from dragoman.http.client import Client, Incoming, Outgoing
+from dragoman.gateway.upstream_call import UpstreamClient, map_failure, without_secrets
+from dragoman.http.client import Incoming, Outgoing
 from dragoman.http.exchange import Exchange
 from dragoman.http.link import Failure
 from dragoman.http.message import Headers, Request
@@ -72,13 +72,12 @@ def outgoing_of(passage: Passage, request: Request) -> Outgoing | None:
     return passage.target.upstream.elsewhere(going)
 
 
-async def pass_on(outgoing: Outgoing, passage: Passage, client: Client, exchange: Exchange, record: Record) -> None:
+async def pass_on(
+    outgoing: Outgoing, passage: Passage, upstreams: UpstreamClient, exchange: Exchange, record: Record
+) -> None:
     """Send a request and hand its answer to the client, piece by piece."""
     target = passage.target
-    try:
-        incoming = await client.ask(outgoing, target.deadlines)
-    except Failure as failure:
-        raise told(failure, target.upstream.name) from None
+    incoming = await upstreams.send(outgoing, target)
     try:
         record.status = incoming.status
         headers = _answered(incoming, outgoing, passage, exchange, record)
@@ -88,7 +87,7 @@ async def pass_on(outgoing: Outgoing, passage: Passage, client: Client, exchange
             record.note_first()
             await _hand_back(incoming, headers, exchange)
     except Failure as failure:
-        raise told(failure, target.upstream.name) from None
+        raise map_failure(failure, target.upstream.name) from None
     finally:
         incoming.close()
     record.outcome = "answered" if incoming.good else "failed"

@@ -30,7 +30,7 @@ class Bench(Struct, frozen=True):
 
     def model(self, owner: str, who: str) -> Model:
         """Return every model there is as one function for an owner; `who` says in the log what asked."""
-        return observed_model(self.connected.relay, self.observers, owner, who)
+        return observed_model(self.connected.gateway, self.observers, owner, who)
 
     def conversations(self, hours: float) -> Conversations:
         """Return the conversations that are kept; one that nobody went on with for so many hours begins anew."""

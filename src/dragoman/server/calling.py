@@ -6,13 +6,12 @@ from msgspec import Struct
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.ask import Ask, unreadable
+from dragoman.gateway.client_request import ClientRequest, malformed_body
+from dragoman.gateway.context import RequestContext
 from dragoman.gateway.heard import Heard
-from dragoman.gateway.pulse import Pulse
-from dragoman.gateway.record import Record
+from dragoman.gateway.heartbeat import Heartbeat
+from dragoman.gateway.response_writer import write_events
 from dragoman.gateway.sessions.wanted import asked_by_headers, named_conversation
-from dragoman.gateway.spoken import Spoken
-from dragoman.http.exchange import Exchange
 from dragoman.http.message import Request
 from dragoman.intercept.asking import wish_of
 from dragoman.intercept.caller import Caller
@@ -29,33 +28,32 @@ class Bound(Struct, frozen=True):
     url: str
 
 
-def conversation_of(ask: Ask, request: Request) -> str:
+def conversation_of(ask: ClientRequest, request: Request) -> str:
     """Return the conversation that a request names, in its body where its dialect does, or in its header."""
     if dialect_named(ask.dialect).turns.keeps:
         try:
             named = named_conversation(json.decode_object(request.body).get("conversation"))
         except json.Malformed as error:
-            raise unreadable(error) from None
+            raise malformed_body(error) from None
         if named:
             return named
-    return asked_by_headers(request.headers).conversation
+    return asked_by_headers(request.named).conversation
 
 
-async def answer_caller(  # noqa: PLR0913  what is passed on is what a request has
-    bound: Bound, callers: Caller, ask: Ask, exchange: Exchange, record: Record, *, hold: float, heartbeat: float
+async def answer_caller(
+    bound: Bound, callers: Caller, context: RequestContext, *, hold: float, heartbeat: float
 ) -> None:
-    """Answer a caller with what the model says to the client, or raise the `Problem` for which that cannot be done."""
-    request = dialect_named(ask.dialect).parse_request(ask.call)
-    if dialect_named(ask.dialect).turns.keeps and json.peek(ask.call.body).get("background"):
+    """Answer a caller with what the model says to the client, or raise the `Problem` for which that is not possible."""
+    ask, record, dialect = context.request, context.record, dialect_named(context.request.dialect)
+    request = dialect.parse_request(ask.call)
+    if dialect.turns.keeps and json.peek(ask.call.body).get("background"):
         raise Problem("unsupported", "an intercepted session answers who waits for it", where="/background")
     wish = wish_of(request, ask.call.body, ask.dialect, strict=ask.strict)
     record.losses = wish.losses
     record.note_asked(bound.session.name.entry, "")
     heard = Heard(ask, record, _GEMINI)
-    spoken = Spoken(dialect_named(ask.dialect), request, exchange, record, note=heard.note)
+    if ask.call.stream:
+        context.heartbeat = Heartbeat(ask, context.exchange, record)
     async with aclosing(callers.answer(bound.session, wish, request, ask.dialect, bound.url)) as events:
-        if not ask.call.stream:
-            await spoken.whole(heard.events(events))
-            return
-        pulse = Pulse(ask, exchange, record)
-        await pulse.during(spoken.stream(heard.events(events), pulse), hold, heartbeat)
+        work = write_events(heard.events(events), request, context, heard.note)
+        await (work if context.heartbeat is None else context.heartbeat.run(work, hold, heartbeat))

@@ -12,8 +12,8 @@ from dragoman.config import Config
 from dragoman.gateway.agents.answering import Agents
 from dragoman.gateway.agents.crew import Roster
 from dragoman.gateway.agents.naming import unmeant
-from dragoman.gateway.relay import Manner, Relay
-from dragoman.gateway.retries import Patience
+from dragoman.gateway.generate import Gateway, Timing
+from dragoman.gateway.retry import RetryPolicy
 from dragoman.gateway.route import Place, Places, Routes
 from dragoman.gateway.sessions.carrying import Carrying
 from dragoman.gateway.sessions.desk import Desk
@@ -38,7 +38,7 @@ def carrying(store: Store) -> Carrier:
 class Connected(Struct, frozen=True):
     """Who asks upstreams, and who keeps conversations."""
 
-    relay: Relay
+    gateway: Gateway
     desk: Desk
     carrier: Carrier
     """Carries all runs, in the gateway's requests, behind them and in MCP tasks."""
@@ -67,7 +67,7 @@ async def connected(
         carrier = carried_by(desk.store)
         stack.push_async_callback(carrier.close)
         agents = _agents(config, toolbox, desk, carrier, prices) if toolbox is not None else None
-        yield Connected(Relay(routes, client, _manner(config), Vault(desk.store), agents), desk, carrier)
+        yield Connected(Gateway(routes, client, _timing(config), Vault(desk.store), agents), desk, carrier)
 
 
 def _agents(
@@ -82,12 +82,12 @@ def _agents(
     return Agents(roster, toolbox.executor, desk.store, carrier)
 
 
-def _manner(config: Config) -> Manner:
+def _timing(config: Config) -> Timing:
     server, retries = config.server, config.server.retries
-    patience = Patience(
+    retry = RetryPolicy(
         retries=retries.most,
         first_wait=retries.first_wait,
         longest_wait=retries.longest_wait,
         longest_asked=retries.longest_asked,
     )
-    return Manner(patience=patience, hold=server.hold, heartbeat=server.heartbeat)
+    return Timing(retry=retry, hold=server.hold, heartbeat=server.heartbeat)

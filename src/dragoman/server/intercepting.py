@@ -9,11 +9,12 @@ from contextlib import asynccontextmanager
 
 from dragoman.config import Config
 from dragoman.core.problems import Problem
-from dragoman.gateway.ask import Ask
-from dragoman.gateway.attempt import told
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.context import RequestContext
 from dragoman.gateway.record import Record
 from dragoman.gateway.route import Routes
 from dragoman.gateway.sessions.wanted import Wanted
+from dragoman.gateway.upstream_call import map_failure
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
 from dragoman.http.link import Failure
@@ -86,7 +87,7 @@ class Interception:
         try:
             await self._surface.answer(exchange, passing, destination, plan, session)
         except Failure as failure:
-            raise told(failure, destination.upstream) from None
+            raise map_failure(failure, destination.upstream) from None
         finally:
             record.status = passing.status
             if session is not None:
@@ -97,7 +98,7 @@ class Interception:
         """Tell whether a request may be a caller's."""
         return bool(self._config.intercept)
 
-    async def bound(self, ask: Ask, request: Request, wanted: Wanted | None) -> Bound | None:
+    async def bound(self, ask: ClientRequest, request: Request, wanted: Wanted | None) -> Bound | None:
         """Return the session that a request of a caller names as its conversation; None for any other request."""
         name = wanted.conversation if wanted is not None else conversation_of(ask, request)
         entry, _, session = name.partition(":")
@@ -110,11 +111,11 @@ class Interception:
         opened = await self._remembering.open(Name(ask.owner, entry, session), table)
         return Bound(opened, f"{self.base_url}/intercept/{entry}@{opened.ticket}")
 
-    async def answer_caller(self, bound: Bound, ask: Ask, exchange: Exchange, record: Record) -> None:
+    async def answer_caller(self, bound: Bound, context: RequestContext) -> None:
         """Answer a caller whose conversation is bound to a session."""
         server, callers = self._config.server, self.callers
         try:
-            await answer_caller(bound, callers, ask, exchange, record, hold=server.hold, heartbeat=server.heartbeat)
+            await answer_caller(bound, callers, context, hold=server.hold, heartbeat=server.heartbeat)
         finally:
             await self._remembering.keep(bound.session)
 

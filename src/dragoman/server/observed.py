@@ -6,20 +6,20 @@ from collections.abc import AsyncGenerator
 from dragoman.agent.model import Model, closing
 from dragoman.core.events import Event, Failed, Finished, Started, UsageSeen
 from dragoman.core.request import Request
+from dragoman.gateway.generate import Gateway
 from dragoman.gateway.model import Asker
 from dragoman.gateway.observe import Observers
 from dragoman.gateway.record import Record
-from dragoman.gateway.relay import Relay
 
 
-def observed_model(relay: Relay, observers: Observers, owner: str, dialect: str) -> Model:
+def observed_model(gateway: Gateway, observers: Observers, owner: str, dialect: str) -> Model:
     """Return every model there is as one function for an owner; `dialect` says in the log who asked."""
 
     async def ask(request: Request) -> AsyncGenerator[Event]:
         record = Record(owner=owner, dialect=dialect, operation="generate", model=request.model, stream=request.stream)
         observers.begin(record)
         try:
-            async with closing(relay.model(Asker(owner=owner), record)(request)) as events:
+            async with closing(gateway.model(Asker(owner=owner), record)(request)) as events:
                 async for event in events:
                     _note(event, record)
                     yield event

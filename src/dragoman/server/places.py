@@ -10,9 +10,9 @@ from dragoman.config import Config, UpstreamTable
 from dragoman.core.problems import Problem
 from dragoman.core.traits import TextCalls
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.attempt import told
 from dragoman.gateway.media import Library, MediaLimits
 from dragoman.gateway.route import Place
+from dragoman.gateway.upstream_call import map_failure
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.guarded import Guard
 from dragoman.http.link import Failure
@@ -100,7 +100,7 @@ async def _asked(name: str, client: Client, deadlines: Deadlines, outgoing: Outg
         incoming = await client.ask(outgoing, deadlines)
         body = await incoming.read()
     except Failure as failure:
-        raise told(failure, name) from None
+        raise map_failure(failure, name) from None
     if not incoming.good:
         problem = dialect_named("gemini").parse_error(incoming.status, dict(incoming.headers), body)
         words = f"the upstream {name} could not be set up: {problem.message}"

@@ -59,7 +59,7 @@ async def running(  # noqa: PLR0913  a configuration, and what else may be given
         door = Door(Bench(config, upstreams, watch.observers, toolbox))
         stack.push_async_callback(door.close)
         between = await stack.enter_async_context(
-            open_interception(config, upstreams.relay.routes, upstreams.desk.store, alone=seat is None)
+            open_interception(config, upstreams.gateway.routes, upstreams.desk.store, alone=seat is None)
         )
         app = App(upstreams, _access(config, host), watch, door, between, strict=config.server.strict)
         held = convert(to_builtins(config.server.limits), Limits)

@@ -43,7 +43,7 @@ def role_of(bench: Bench, name: str, *, patient: bool) -> Role:
     model = name if agent is None else agent.model
     if not model:
         raise Problem("invalid_request", "no model is configured: name one with --model")
-    targets = bench.connected.relay.routes.of(model)
+    targets = bench.connected.gateway.routes.of(model)
     if agent is None:
         limits = Limits(turns=table.max_turns, seconds=None if patient else table.seconds)
     else:
@@ -55,7 +55,7 @@ def role_of(bench: Bench, name: str, *, patient: bool) -> Role:
         limits=structs.replace(limits, seconds=None) if patient else limits,
         destinations=table.destinations if agent is None else agent.destinations,
         compaction=_USUAL if agent is None or not agent.compaction.context else agent.compaction,
-        price=agent_price(bench.config, name, bench.connected.relay.routes) if agent is not None else None,
+        price=agent_price(bench.config, name, bench.connected.gateway.routes) if agent is not None else None,
         tools=None if agent is None else agent.tools,
         simulated=any(bench.config.upstreams[target.upstream.name].kind == "simulator" for target in targets),
     )

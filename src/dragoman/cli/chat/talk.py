@@ -81,7 +81,7 @@ class Talk:
 
     async def models(self) -> list[str]:
         """Return the names of all models and agents."""
-        return sorted({*await self.bench.connected.relay.catalogue.entries(), *self.bench.config.agents})
+        return sorted({*await self.bench.connected.gateway.catalogue.entries(), *self.bench.config.agents})
 
     async def load(self) -> None:
         """Read what was said before in a conversation that is kept."""

@@ -1,6 +1,6 @@
 """Answer with tools of ours: the model and our tools run in turns, and the client's calls are handed to the client."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from uuid import uuid4
@@ -8,26 +8,25 @@ from uuid import uuid4
 from msgspec import structs
 
 from dragoman.agent import Agent as Loop
-from dragoman.agent import Carrier, RunEnded, Runtime, Step, TurnEnded, Within
+from dragoman.agent import Carrier, RunEnded, Step, TurnEnded, Within
+from dragoman.core.events import Event
 from dragoman.core.parts import ToolCall, ToolResult
 from dragoman.core.request import Message, Request
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.approved import settled
 from dragoman.gateway.agents.asides import Asides
 from dragoman.gateway.agents.crew import Crew, Roster, compaction_of
-from dragoman.gateway.agents.delivery import Delivery
 from dragoman.gateway.agents.formatted import last_words
 from dragoman.gateway.agents.telling import Telling
 from dragoman.gateway.agents.trust import Trust
-from dragoman.gateway.ask import Ask
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.context import RequestContext
 from dragoman.gateway.model import Asker, UpstreamModel
-from dragoman.gateway.pulse import Pulse
 from dragoman.gateway.record import Record
+from dragoman.gateway.response_writer import write_events
 from dragoman.gateway.sessions.claimed import held
-from dragoman.gateway.sessions.keeping import Keeper
 from dragoman.gateway.sessions.runs import RunBook
 from dragoman.gateway.vetting import require_valid_tools
-from dragoman.http.exchange import Exchange
 from dragoman.interpreter.ledger import refuse
 from dragoman.sessions.store import Store
 from dragoman.tools import Executor
@@ -44,22 +43,11 @@ class Agents:
         self._asides = Asides(store)
         self._trust = Trust(store)
 
-    async def answer(  # noqa: PLR0913  what is passed on is what a request has
-        self,
-        crew: Crew,
-        ask: Ask,
-        exchange: Exchange,
-        record: Record,
-        keeper: Keeper | None,
-        *,
-        model: Callable[[Asker, Record], UpstreamModel],
-        runtime: Runtime | None,
-        pulse: Pulse | None,
+    async def answer(
+        self, crew: Crew, context: RequestContext, model: Callable[[Asker, Record], UpstreamModel]
     ) -> None:
-        """Run what is asked, and tell it; raise the `Problem` of a run that failed before anything was said.
-
-        A run that goes on while nobody waits has its `runtime`.
-        """
+        """Run the agent loop and send what it says; raise the `Problem` of a run that failed before that."""
+        ask, record, runtime, keeper = context.request, context.record, context.runtime, context.keeper
         dialect = dialect_named(ask.dialect)
         # A choice may name a tool of ours.
         tools = (*crew.request.tools, *crew.registry.definitions, *crew.waiting.definitions)
@@ -88,8 +76,8 @@ class Agents:
             recorder=book,
             runtime=self._carrier.runtime if runtime is None else partial(Within, outer=runtime),
         )
-        telling = Telling(dialect, crew, run, lambda: asked.speaker(crew.request.model), whole=pulse is None)
-        delivery = Delivery(dialect, crew, telling, ask, exchange, record, keeper, self._asides)
+        is_whole = context.heartbeat is None
+        telling = Telling(dialect, crew, run, lambda: asked.speaker(crew.request.model), whole=is_whole)
         async with AsyncExitStack() as stack:
             if keeper is not None and keeper.conversation is not None:
                 await stack.enter_async_context(held(self._store, keeper.conversation))
@@ -97,13 +85,22 @@ class Agents:
             steps = await stack.enter_async_context(aclosing(self._steps(loop, request, run, ask.owner)))
             wants_format = crew.asked.output is not None and crew.asked.output.kind != "text"
             told = last_words(steps) if wants_format else steps
-            if pulse is None:
-                await delivery.whole(told)
-            else:
-                await delivery.stream(told, pulse)
+
+            def note_losses() -> None:
+                record.losses = (*record.losses, *telling.losses)
+
+            await write_events(self._events(told, telling, ask.owner), crew.asked, context, note_losses)
+
+    async def _events(self, steps: AsyncIterator[Step], telling: Telling, owner: str) -> AsyncIterator[Event]:
+        """Yield what the client receives of a run; what it does not receive is saved before the end."""
+        async for step in steps:
+            if isinstance(step, RunEnded):
+                await self._asides.keep(owner, telling.messages, telling.ids)
+            for event in telling.feed(step):
+                yield event
 
     async def _prepared(
-        self, crew: Crew, ask: Ask, record: Record
+        self, crew: Crew, ask: ClientRequest, record: Record
     ) -> tuple[Request, Sequence[tuple[ToolCall, ToolResult]]]:
         """Return what the loop is asked, and the calls that were run for that.
 

@@ -21,7 +21,7 @@ from dragoman.dialects.record import AskedServer
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.naming import near
 from dragoman.gateway.agents.settings import AgentCompaction, AgentLimits, AgentTable
-from dragoman.gateway.ask import Ask
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.tools import Registry
 from dragoman.tools.handler import JOINT, joined
 
@@ -128,7 +128,7 @@ class Roster:
         agent = self.agents.get(name)
         return name if agent is None else agent.model
 
-    def crew(self, ask: Ask) -> Crew | None:
+    def crew(self, ask: ClientRequest) -> Crew | None:
         """Return who works on a request; None if it asks for none of our tools."""
         agent = self.agents.get(ask.call.model)
         if agent is None and not ask.tools and not self.servers:
@@ -147,7 +147,12 @@ class Roster:
         return self._gathered(ask, agent, asked, request, servers)
 
     def _gathered(
-        self, ask: Ask, agent: AgentTable | None, asked: Request, request: Request, servers: tuple[AskedServer, ...]
+        self,
+        ask: ClientRequest,
+        agent: AgentTable | None,
+        asked: Request,
+        request: Request,
+        servers: tuple[AskedServer, ...],
     ) -> Crew:
         theirs = names_of(request)
         words = [word.strip() for word in ask.tools.split(",") if word.strip()]
@@ -255,11 +260,11 @@ def _require_choosable(request: Request, listed: Mapping[str, str], names: Colle
         raise Problem("unreachable", away[0][1], where="/tool_choice")
 
 
-def _is_allowed(name: str, ask: Ask) -> bool:
+def _is_allowed(name: str, ask: ClientRequest) -> bool:
     return not ask.allowed or any(fnmatchcase(name, pattern) for pattern in ask.allowed)
 
 
-def _require_allowed(name: str, ask: Ask) -> None:
+def _require_allowed(name: str, ask: ClientRequest) -> None:
     if not _is_allowed(name, ask):
         raise Problem("permission", f"this key may not use the tool {name!r}")
 

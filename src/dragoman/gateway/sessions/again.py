@@ -2,8 +2,8 @@
 
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.ask import Ask
-from dragoman.gateway.framing import framer
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.heartbeat import make_framer
 from dragoman.gateway.record import Record
 from dragoman.gateway.sessions.echo import Echo
 from dragoman.gateway.telling import headers_of
@@ -15,12 +15,12 @@ from dragoman.wire.lookup import lookup
 _TOLD = ("store", "previous_response_id", "conversation")
 
 
-async def send_again(turn: Turn, ask: Ask, exchange: Exchange, record: Record) -> None:
+async def send_again(turn: Turn, ask: ClientRequest, exchange: Exchange, record: Record) -> None:
     """Send the answer of a turn once more, whole or as a stream."""
     record.status = 200
     record.note_first()
     if ask.call.stream:
-        frames = framer(ask.framing)
+        frames = make_framer(ask.framing)
         headers = headers_of(record, {"content-type": frames.kind, "cache-control": "no-cache"})
         exchange.start(200, headers)
         await exchange.write(frames.feed(streamed(turn)) + frames.close())

@@ -16,9 +16,10 @@ from dragoman.agent import Carrier, Order, Runtime
 from dragoman.core.events import Failed, Started
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.context import RequestContext
+from dragoman.gateway.generate import Gateway
 from dragoman.gateway.observe import Observers
 from dragoman.gateway.record import Record
-from dragoman.gateway.relay import Relay
 from dragoman.gateway.sessions.echo import Echo
 from dragoman.gateway.sessions.emitting import Emitting
 from dragoman.gateway.sessions.keeping import Keeper, Question, unavailable
@@ -41,9 +42,9 @@ _OPENED = msgspec.msgpack.Decoder(Opened)
 class Background:
     """Makes answers in the background."""
 
-    def __init__(self, store: Store, relay: Relay, observers: Observers, carrier: Carrier) -> None:
+    def __init__(self, store: Store, gateway: Gateway, observers: Observers, carrier: Carrier) -> None:
         self.store = store
-        self._relay = relay
+        self._gateway = gateway
         self._observers = observers
         self._carrier = carrier
         self._done: dict[str, Callable[[], object]] = {}
@@ -52,7 +53,7 @@ class Background:
     async def begin(self, opened: Opened, done: Callable[[], object]) -> Turn:
         """Begin an answer; return it as its client is told of it meanwhile. `done` is called when it is over."""
         question, ask = opened.question, opened.ask
-        if self._relay.runs(ask):
+        if self._gateway.runs(ask):
             # What tools do takes long: it is told piece by piece, so that what was done is known at any time.
             ask = structs.replace(ask, call=structs.replace(ask.call, stream=True))
         told = _begun(question)
@@ -120,11 +121,12 @@ class Background:
         self._observers.begin(record)
         so_far = SoFar(turn)
         # Nobody waits for a status, and a loop tries again by itself: what it says is told at once.
-        exchange = Emitting(runtime, so_far, started=ask.call.stream and self._relay.runs(ask))
+        exchange = Emitting(runtime, so_far, started=ask.call.stream and self._gateway.runs(ask))
         try:
             with contextlib.suppress(Unavailable):
                 await self.store.progress(turn, spliced(turn.reply, "status", json.encode(_IN_PROGRESS)))
-            await self._relay.answer(ask, exchange, record, Keeper(self.store, question), runtime)
+            context = RequestContext(ask, exchange, record, Keeper(self.store, question), runtime)
+            await self._gateway.generate(context)
             failure = record.problem
         except Problem as problem:
             record.problem, record.outcome, failure = problem, "failed", problem

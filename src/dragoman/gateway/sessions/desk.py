@@ -5,12 +5,12 @@ from msgspec import Raw, structs
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.ask import Ask, unreadable
+from dragoman.gateway.client_request import ClientRequest, malformed_body
 from dragoman.gateway.sessions.before import REFERENCE
 from dragoman.gateway.sessions.keeping import Keeper
 from dragoman.gateway.sessions.opening import Opened, open_request
 from dragoman.gateway.sessions.wanted import Wanted, asked_by_body, asked_by_headers
-from dragoman.http.message import Headers
+from dragoman.http.message import Request
 from dragoman.sessions.store import Store
 from dragoman.wire import json
 
@@ -22,16 +22,16 @@ class Desk:
         self.store = store
         self._keeps_responses = keeps_responses
 
-    def wanted(self, ask: Ask, headers: Headers) -> Wanted | None:
+    def wanted(self, ask: ClientRequest, request: Request) -> Wanted | None:
         """Return what the headers ask for; None if a request has nothing to do with what is kept."""
-        wanted = asked_by_headers(headers)
+        wanted = asked_by_headers(request.named)
         return wanted if wanted.conversation or self._states(dialect_named(ask.dialect)) else None
 
     def _states(self, dialect: Dialect) -> bool:
         """Tell whether requests of a dialect say themselves what is to be kept, and we keep it."""
         return dialect.turns.keeps and self._keeps_responses
 
-    async def open(self, ask: Ask, wanted: Wanted) -> Opened | None:
+    async def open(self, ask: ClientRequest, wanted: Wanted) -> Opened | None:
         """Make a request whole; None for one that has nothing to do with what is kept."""
         dialect = dialect_named(ask.dialect)
         states = self._states(dialect)
@@ -53,4 +53,4 @@ def _members(body: bytes) -> dict[str, Raw]:
     try:
         return json.decode_object(body)
     except json.Malformed as error:
-        raise unreadable(error) from None
+        raise malformed_body(error) from None

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
-from dragoman.gateway.ask import named_in, unreadable
+from dragoman.gateway.client_request import malformed_body, read_call
 from dragoman.gateway.sessions.naming import fresh_conversation
 from dragoman.gateway.sessions.wanted import Wanted, named_conversation
 from dragoman.wire import json
@@ -21,7 +21,7 @@ _OURS = ("model", "stream", "conversation", "input")
 
 def native_call(body: bytes) -> tuple[Call, Wanted]:
     """Return the request that Gemini would be sent, and the conversation it belongs to."""
-    named = named_in(body)
+    named = read_call(body)
     try:
         members = json.decode_object(body)
         contents = _contents(members)
@@ -33,7 +33,7 @@ def native_call(body: bytes) -> tuple[Call, Wanted]:
                 body = removed(body, name)
         return Call(spliced(body, "contents", contents), named.model, named.stream), wanted
     except json.Malformed as error:
-        raise unreadable(error) from None
+        raise malformed_body(error) from None
 
 
 def _contents(members: dict[str, Raw]) -> bytes:

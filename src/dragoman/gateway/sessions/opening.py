@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from msgspec import Raw, Struct
 
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.ask import Ask, unreadable
+from dragoman.gateway.client_request import ClientRequest, malformed_body
 from dragoman.gateway.sessions.before import find_before, find_said
 from dragoman.gateway.sessions.keeping import Question, unavailable
 from dragoman.gateway.sessions.naming import item_id
@@ -25,23 +25,23 @@ from dragoman.wire import json
 class Opened(Struct, frozen=True, kw_only=True):
     """A request made whole, and what is to be kept of it."""
 
-    ask: Ask
+    ask: ClientRequest
     question: Question
     again: Turn | None = None
     """The turn that answered the same question before: it is not asked twice."""
 
 
-async def open_request(store: Store, ask: Ask, members: Mapping[str, Raw], wanted: Wanted) -> Opened:
+async def open_request(store: Store, ask: ClientRequest, members: Mapping[str, Raw], wanted: Wanted) -> Opened:
     """Make a request whole; a `Problem` if what it goes on from is not there, or is not as the client thinks."""
     try:
         return await _opened(store, ask, members, wanted)
     except Unavailable:
         raise unavailable() from None
     except json.Malformed as error:
-        raise unreadable(error) from None
+        raise malformed_body(error) from None
 
 
-async def _opened(store: Store, ask: Ask, members: Mapping[str, Raw], wanted: Wanted) -> Opened:
+async def _opened(store: Store, ask: ClientRequest, members: Mapping[str, Raw], wanted: Wanted) -> Opened:
     dialect = dialect_named(ask.dialect)
     before = await find_before(store, wanted, wanted.owner, ask.dialect)
     said = await find_said(store, members.get(dialect.history), before, wanted, dialect)

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from msgspec import Raw, Struct
 
 from dragoman.core.problems import Problem
-from dragoman.http.message import Headers
 from dragoman.wire import json
 
 _LONGEST_NAME = 256
@@ -41,9 +40,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
 _NOTHING = Wanted()
 
 
-def asked_by_headers(headers: Headers) -> Wanted:
+def asked_by_headers(said: Mapping[str, str]) -> Wanted:
     """Read what the headers ask for."""
-    said = dict(headers)
     if _HEADERS.isdisjoint(said):
         return _NOTHING
     count = said.get("x-stainless-retry-count", "0")

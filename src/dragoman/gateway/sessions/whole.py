@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Raw, structs
 
 from dragoman.dialects.record import Dialect
-from dragoman.gateway.ask import Ask
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.sessions.naming import fresh_response
 from dragoman.gateway.sessions.settings import member
 from dragoman.gateway.sessions.wanted import Wanted
@@ -17,8 +17,8 @@ _ENCRYPTED = "reasoning.encrypted_content"
 
 
 def made_whole(
-    ask: Ask, members: Mapping[str, Raw], items: Sequence[bytes], held: Mapping[str, Raw], dialect: Dialect
-) -> Ask:
+    ask: ClientRequest, members: Mapping[str, Raw], items: Sequence[bytes], held: Mapping[str, Raw], dialect: Dialect
+) -> ClientRequest:
     """Write the request with all items and the settings that hold, and without what is about the state."""
     body = spliced(ask.call.body, dialect.history, b"[" + b",".join(items) + b"]")
     for name, raw in held.items():
@@ -33,7 +33,7 @@ def made_whole(
 
 
 def _unstored(body: bytes, members: Mapping[str, Raw]) -> bytes:
-    """Ask an upstream of the same dialect to keep nothing, and to give us its thoughts to keep."""
+    """ClientRequest an upstream of the same dialect to keep nothing, and to give us its thoughts to keep."""
     include: list[str] = (json.decode(members["include"]) if "include" in members else None) or []
     if _ENCRYPTED not in include:
         body = spliced(body, "include", json.encode([*include, _ENCRYPTED]))

@@ -102,7 +102,7 @@ class Door:
 
     def _search_tool(self, model: str) -> NativeTool | None:
         """Return what makes a model search, in the words of the upstream that answers for it."""
-        return counterpart(_SEARCH, self._bench.connected.relay.routes.of(model)[0].upstream.dialect)
+        return counterpart(_SEARCH, self._bench.connected.gateway.routes.of(model)[0].upstream.dialect)
 
 
 def refusal(problem: Problem) -> ErrorReply:

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 from dragoman.core.problems import Problem
-from dragoman.gateway.ask import unreadable
+from dragoman.gateway.client_request import malformed_body
 from dragoman.gateway.record import Record
 from dragoman.gateway.sessions.background import Background
 from dragoman.gateway.sessions.keeping import unavailable
@@ -37,7 +37,7 @@ async def answer(background: Background, path: Path, owner: str, exchange: Excha
     except Conflict:
         raise Problem("conflict", f"the conversation {path.name!r} has changed meanwhile: ask again") from None
     except json.Malformed as error:
-        raise unreadable(error) from None
+        raise malformed_body(error) from None
 
 
 async def tell_begun(background: Background, turn: Turn, exchange: Exchange, record: Record) -> None:

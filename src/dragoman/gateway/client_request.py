@@ -1,6 +1,6 @@
-"""What a client asks, before anything of it is translated: only what the way to an upstream depends on is read."""
+"""A client's request before it is translated: only what routing depends on is read."""
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import Struct
@@ -13,16 +13,16 @@ from dragoman.wire.json import Malformed
 Framing = Literal["sse", "array"]
 
 
-class Ask(Struct, frozen=True, kw_only=True):
-    """A request for an answer."""
+class ClientRequest(Struct, frozen=True, kw_only=True):
+    """A request for a response of a model."""
 
     dialect: str
     call: Call
     """The client's bytes, its name for the model, and whether it wants a stream."""
     native: Call | None = None
-    """What an upstream of the same dialect is sent instead, where that is not the same."""
+    """What is sent instead to an upstream of the same dialect, if that differs."""
     is_kept: bool = False
-    """Its history is ours: what is not in order there is ours to mend, whoever it goes to."""
+    """Its history comes from the store: calls and results are paired for every upstream."""
     framing: Framing = "sse"
     """How a stream is framed; only Gemini has a choice."""
     strict: bool = False
@@ -32,18 +32,18 @@ class Ask(Struct, frozen=True, kw_only=True):
     target: str = ""
     """The path and query that an upstream with the same path may see; empty without a query."""
     tools: str = ""
-    """The tools of ours that its header asks for."""
+    """The server-side tools that its header names."""
     allowed: tuple[str, ...] = ()
-    """Patterns of the tools that it may ask for; empty for all."""
+    """Patterns of the server-side tools that it may use; empty for all."""
 
 
-def unreadable(error: Malformed) -> Problem:
-    """Say of a body that it cannot be read, and where."""
+def malformed_body(error: Malformed) -> Problem:
+    """Return the error for a body that cannot be parsed, with its pointer."""
     return Problem("invalid_request", error.message, where=error.where)
 
 
 class _Head(Struct):
-    """The members of a body that choose the way; a body may have any others."""
+    """The members of a body that routing depends on."""
 
     model: str | None = None
     stream: bool | None = None
@@ -52,18 +52,16 @@ class _Head(Struct):
 _HEAD = msgspec.json.Decoder(_Head)
 
 
-def named_in(body: bytes, value: Any = None) -> Call:
-    """Read a body that names its model and whether it is to be streamed; `value` is the body, if it was decoded."""
-    match value:
-        case {"model": str(model), "stream": bool(stream)} if model:
-            return Call(body, model, stream)
-        case {"model": str(model)} if model and "stream" not in value:
-            return Call(body, model)
-        case _:
-            return _named_in(body)
+def read_call(body: bytes, value: Any = None) -> Call:
+    """Read the model and whether to stream from a body; `value` is the decoded body, if there is one."""
+    members = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    model, stream = members.get("model"), members.get("stream", False)
+    if model and isinstance(model, str) and isinstance(stream, bool):
+        return Call(body, model, stream)
+    return _decode_call(body)
 
 
-def _named_in(body: bytes) -> Call:
+def _decode_call(body: bytes) -> Call:
     try:
         head = _HEAD.decode(body)
     except msgspec.ValidationError as error:
