@@ -15,7 +15,7 @@ from dragoman.agent import Agent, RunEnded
 from dragoman.config import Config, SessionsTable, TextForm, UpstreamTable
 from dragoman.core.parts import Text
 from dragoman.gateway.model import Asker
-from dragoman.server.connected import connected
+from dragoman.server.services import connected
 from dragoman.simulator import running
 from dragoman.simulator.script import Script
 from dragoman.tools import Executor, Registry

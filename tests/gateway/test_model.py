@@ -18,7 +18,7 @@ from dragoman.dialects.record import Call as WireCall
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.model import Asker
 from dragoman.gateway.record import Record
-from dragoman.server.connected import connected
+from dragoman.server.services import connected
 from dragoman.simulator import Answer, running
 from dragoman.simulator import Call as Scripted
 from server.conftest import upstreams

@@ -15,7 +15,7 @@ from dragoman.http.exchange import Exchange
 from dragoman.http.server import listening
 from dragoman.intercept.sessions import Name, Session
 from dragoman.intercept.settings import InterceptTable
-from dragoman.server.intercepting import Interception
+from dragoman.server.interception import Interception
 from dragoman.server.serving import running
 
 if TYPE_CHECKING:

@@ -9,16 +9,16 @@ from urllib.parse import urlsplit
 import anthropic
 import openai
 import pytest
-from dragoman.gateway.client_request import ClientRequest
 
 from dragoman.config import Config
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
-from dragoman.gateway.route import Places, Routes
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.router import Places, Routes
 from dragoman.http.client import Client as HttpClient
 from dragoman.http.message import Request
 from dragoman.intercept.settings import InterceptTable
-from dragoman.server.intercepting import Interception
+from dragoman.server.interception import Interception
 from dragoman.sessions.urls import open_store
 from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_heard, posted
 from intercept.surroundings import asked, between, is_awaited, session_of, until

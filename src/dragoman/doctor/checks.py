@@ -16,11 +16,10 @@ from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.record import Call
 from dragoman.doctor.round_trip import round_trip
 from dragoman.gateway.redact import credentials_of, redact
-from dragoman.gateway.route import Target
+from dragoman.gateway.router import Target
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.link import Failure, Untrusted
-from dragoman.server.places import place
-from dragoman.server.usual import USUAL
+from dragoman.server.services import USUAL, place
 from dragoman.upstreams.place import Upstream
 from dragoman.wire import json
 

@@ -9,7 +9,7 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.record import Record
-from dragoman.gateway.route import Target
+from dragoman.gateway.router import Target
 from dragoman.gateway.upstream_call import UpstreamClient, map_failure
 from dragoman.http.client import Client
 from dragoman.http.link import Failure

@@ -8,8 +8,7 @@ from collections.abc import AsyncGenerator, Iterable
 
 from dragoman.config import Config
 from dragoman.doctor.checks import Check
-from dragoman.gateway.agents.crew import Roster
-from dragoman.gateway.agents.naming import unmeant
+from dragoman.gateway.agents.toolset import Roster, unmeant
 from dragoman.gateway.redact import redact
 from dragoman.mcp.client import Servers, Status, open_servers
 from dragoman.tools.handler import JOINT

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.route import Routes
+from dragoman.gateway.router import Routes
 from dragoman.http.client import Client, Deadlines
 from dragoman.http.link import Failure
 from dragoman.upstreams.listing import Listed

@@ -9,20 +9,20 @@ from functools import partial
 from msgspec import Struct
 
 from dragoman.core.problems import Problem
-from dragoman.gateway.agents.answering import Agents
+from dragoman.gateway.agents.runner import Agents
 from dragoman.gateway.catalogue import Catalogue
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.context import RequestContext
-from dragoman.gateway.counting import count
 from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.model import Asker, Means, UpstreamModel
-from dragoman.gateway.passage import Passage, outgoing_of, pass_on
+from dragoman.gateway.passthrough import Passage, outgoing_of, pass_on
 from dragoman.gateway.record import Record
 from dragoman.gateway.response_writer import UpstreamStream, write_reply
 from dragoman.gateway.retry import Attempts, RetryBudget, RetryPolicy
-from dragoman.gateway.route import Routes
+from dragoman.gateway.router import Routes
+from dragoman.gateway.signatures import Vault
+from dragoman.gateway.token_count import count
 from dragoman.gateway.upstream_call import UpstreamClient, UpstreamReply, map_error_in_reply
-from dragoman.gateway.vault import Vault
 from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
 

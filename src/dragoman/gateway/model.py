@@ -19,7 +19,7 @@ from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.record import Record
 from dragoman.gateway.retry import Attempts, RetryBudget, RetryPolicy
-from dragoman.gateway.route import Routes, Target
+from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.upstream_call import UpstreamClient, map_failure, map_rejection, signs_calls
 from dragoman.http.client import Incoming
 from dragoman.http.link import Failure

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from dragoman.core.problems import Kind, Problem
 from dragoman.gateway.record import Record
-from dragoman.gateway.route import Target
+from dragoman.gateway.router import Target
 
 _TRANSIENT: frozenset[Kind] = frozenset(
     {"rate_limit", "overloaded", "timeout", "internal", "malformed_reply", "unreachable"}

@@ -13,9 +13,9 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import credentials_of, without
-from dragoman.gateway.route import Target
-from dragoman.gateway.vault import Vault
-from dragoman.gateway.vetting import explained, is_validated, require_readable, require_valid_tools
+from dragoman.gateway.router import Target
+from dragoman.gateway.signatures import Vault
+from dragoman.gateway.tool_validation import explained, is_validated, require_readable, require_valid_tools
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.link import Failure, TooSlow, Untrusted
 from dragoman.http.message import Headers

@@ -9,30 +9,27 @@ from msgspec import structs
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call, ErrorReply
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway import passage
-from dragoman.gateway.agents.crew import HEADER
-from dragoman.gateway.client_request import ClientRequest, read_call
+from dragoman.gateway.agents.toolset import HEADER
+from dragoman.gateway.client_request import ClientRequest, flattened, read_call
 from dragoman.gateway.context import RequestContext
-from dragoman.gateway.counting import unwrapped, wrapped_count
-from dragoman.gateway.distinct import DistinctKeys, require_distinct
-from dragoman.gateway.flatten import flattened
+from dragoman.gateway.conversations.background import Background
+from dragoman.gateway.conversations.options import Wanted, native_call
+from dragoman.gateway.conversations.repeats import send_again
+from dragoman.gateway.duplicate_keys import DistinctKeys, require_distinct
+from dragoman.gateway.passthrough import without_key as without_query_key
 from dragoman.gateway.record import Record
 from dragoman.gateway.retry import client_may_retry
-from dragoman.gateway.sessions.again import send_again
-from dragoman.gateway.sessions.background import Background
-from dragoman.gateway.sessions.native import native_call
-from dragoman.gateway.sessions.wanted import Wanted
 from dragoman.gateway.telling import headers_of, signed
+from dragoman.gateway.token_count import unwrapped, wrapped_count
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.message import JSON, Headers, Request
 from dragoman.interpreter.translate import CACHES
-from dragoman.server.access import Access, Key
-from dragoman.server.connected import Connected
-from dragoman.server.endpoints import code_assist, mcp, models, passing, stored_paths
-from dragoman.server.intercepting import Interception, shown
-from dragoman.server.paths import Operation, Path, dialect_of, methods_of, path_of
-from dragoman.server.strictness import wants_strict
-from dragoman.server.watching.watch import Watch
+from dragoman.server.auth import Access, Key, wants_strict
+from dragoman.server.endpoints import code_assist, mcp, models, passing, stored
+from dragoman.server.exchanges import Watch
+from dragoman.server.interception import Interception, shown
+from dragoman.server.routes import Operation, Path, dialect_of, methods_of, path_of
+from dragoman.server.services import Connected
 
 _PASSED = frozenset({"anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "x-goog-request-params"})
 """Headers by which a vendor's clients choose how it behaves. Credentials are never among them."""
@@ -152,7 +149,7 @@ class App:
 
     async def _answer_stored(self, exchange: Exchange, path: Path, key: Key, _record: Record) -> None:
         require_distinct(exchange.request.body)
-        await stored_paths.answer(self._background, path, key.name, exchange)
+        await stored.answer(self._background, path, key.name, exchange)
 
     async def _answer_code_assist(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
         body = exchange.request.body
@@ -185,7 +182,7 @@ class App:
                 if bound is not None:
                     await self.interception.answer_caller(bound, context)
                     return
-            wanted = wanted or self._desk.wanted(ask, exchange.request)
+            wanted = wanted or self._desk.wanted(ask, exchange.request.named)
             opened = await self._desk.open(ask, wanted) if wanted is not None else None
             if opened is None:
                 await self._gateway.generate(context)
@@ -194,7 +191,7 @@ class App:
             elif opened.question.is_background:
                 turn = await self._background.begin(opened, partial(self._watch.quotas.give_back, key))
                 goes_on = True
-                await stored_paths.tell_begun(self._background, turn, exchange, record)
+                await stored.tell_begun(self._background, turn, exchange, record)
             else:
                 context.request, context.keeper = opened.ask, self._desk.keeper(opened)
                 await self._gateway.generate(context)
@@ -232,7 +229,7 @@ class App:
         ask, _ = self._asked(exchange.request, path, key)
         if path.google and not path.wrapped:
             ask = structs.replace(ask, call=unwrapped(ask.call))
-        wanted = self._desk.wanted(ask, exchange.request)
+        wanted = self._desk.wanted(ask, exchange.request.named)
         opened = await self._desk.open(ask, wanted) if wanted is not None else None
         ask = opened.ask if opened is not None else ask
         record.model = ask.call.model
@@ -301,7 +298,7 @@ class App:
 def without_key(target: str) -> str:
     """Return a path and query without the key that it may show."""
     path, _, query = target.partition("?")
-    kept = passage.without_key(query)
+    kept = without_query_key(query)
     return f"{path}?{kept}" if kept else ""
 
 

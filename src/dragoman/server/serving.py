@@ -6,19 +6,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from msgspec import convert, to_builtins
 
 from dragoman.config import Config, ConfigError
-from dragoman.gateway.observe import Observer
+from dragoman.gateway.record import Observer
 from dragoman.http.connection import Limits
 from dragoman.http.server import Server, listening
-from dragoman.server.access import Access, Key, hashed, own_names
+from dragoman.server.agent_services import Bench
 from dragoman.server.app import App
-from dragoman.server.bench import Bench
-from dragoman.server.connected import CarriedBy, carrying, connected
+from dragoman.server.auth import Access, Key, hashed, own_names
 from dragoman.server.endpoints.mcp import Door
-from dragoman.server.intercepting import open_interception
-from dragoman.server.process.seat import Seat
-from dragoman.server.refusing import refusal
-from dragoman.server.toolbox import open_toolbox
-from dragoman.server.watching.watch import Watch
+from dragoman.server.exchanges import Watch
+from dragoman.server.interception import open_interception
+from dragoman.server.process.peers import Seat
+from dragoman.server.routes import refusal
+from dragoman.server.services import CarriedBy, carrying, connected, open_toolbox
 from dragoman.tools import Handler
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})

@@ -7,10 +7,10 @@ from msgspec import Struct, structs
 from dragoman.agent import Limits
 from dragoman.agent.equipment import Price
 from dragoman.core.problems import Problem
-from dragoman.gateway.agents.crew import Roster, limits_of
 from dragoman.gateway.agents.settings import AgentCompaction
-from dragoman.server.bench import Bench
-from dragoman.server.priced import agent_price
+from dragoman.gateway.agents.toolset import Roster, limits_of
+from dragoman.server.agent_services import Bench
+from dragoman.server.services import agent_price
 from dragoman.tools import Registry
 
 _ARTIFACTS = "read_artifact"

@@ -19,11 +19,11 @@ from dragoman.config import NOBODY, Config
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
-from dragoman.gateway.agents.crew import compaction_of
-from dragoman.gateway.sessions.unfinished import Unfinished, begun, in_conversation, kept, written
-from dragoman.server.bench import Bench, open_bench
-from dragoman.server.watching import log
-from dragoman.server.watching.watch import Watch
+from dragoman.gateway.agents.toolset import compaction_of
+from dragoman.gateway.conversations.runs import Unfinished, begun, in_conversation, kept, written
+from dragoman.server import log
+from dragoman.server.agent_services import Bench, open_bench
+from dragoman.server.exchanges import Watch
 from dragoman.sessions.values import Unavailable
 from dragoman.tools import Registry
 from dragoman.tools.results import encodable

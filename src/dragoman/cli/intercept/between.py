@@ -17,8 +17,8 @@ from dragoman.cli.intercept.child import run_child
 from dragoman.cli.intercept.mitmdump import Proxy, Way, proxying
 from dragoman.cli.intercept.variables import proxied, proxy_before
 from dragoman.config import Config, ConfigError, KeyTable
+from dragoman.server import log
 from dragoman.server.serving import running
-from dragoman.server.watching import log
 
 _GRACE = 1.0
 """Seconds for open answers: what waits for a command that has ended waits for nothing."""

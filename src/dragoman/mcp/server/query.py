@@ -22,7 +22,7 @@ from dragoman.core.parts import Media, Text
 from dragoman.core.preserved import preserved, restored
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, Thinking
-from dragoman.gateway.sessions.unfinished import begun, in_conversation, kept, packed, unpacked, written
+from dragoman.gateway.conversations.runs import begun, in_conversation, kept, packed, unpacked, written
 from dragoman.mcp.bridge import content_to
 from dragoman.mcp.server.approving import WAIT
 from dragoman.mcp.server.asking import Effort, Part, question

@@ -5,7 +5,8 @@ Who may come in is decided before, as for every path. What goes wrong before the
 
 import asyncio
 import importlib
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from dragoman import __version__
 from dragoman.core.problems import Problem
@@ -14,13 +15,15 @@ from dragoman.dialects.record import ErrorReply
 from dragoman.gateway.record import Record
 from dragoman.http.exchange import Exchange
 from dragoman.interpreter.native_tools import counterpart
-from dragoman.server.access import Key
-from dragoman.server.bench import Bench
-from dragoman.server.health import health
+from dragoman.mcp.client import Status
+from dragoman.server.agent_services import Bench
+from dragoman.server.auth import Key
+from dragoman.server.services import trouble_of
 from dragoman.wire import json
 
 if TYPE_CHECKING:
     from dragoman.mcp.server.serving import Serving
+
 
 _SEARCH = NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}')
 _SERVING = "dragoman.mcp.server.serving"
@@ -112,3 +115,28 @@ def refusal(problem: Problem) -> ErrorReply:
     if problem.status == 401:
         headers["www-authenticate"] = "Bearer"
     return ErrorReply(problem.status, headers, json.encode(error))
+
+
+_HEALTHY = b'{"status":"ok"}'
+
+
+def health(statuses: Sequence[Status], *, known: bool) -> bytes:
+    """Return the answer to who asks; `known` if it may hear of the servers by name."""
+    if not statuses:
+        return _HEALTHY
+    connected = sum(status.connected for status in statuses)
+    servers: dict[str, Any] = {"configured": len(statuses), "connected": connected}
+    if known:
+        servers["servers"] = [_server(status, statuses) for status in statuses]
+    return json.encode({"status": "ok", "tool_servers": servers})
+
+
+def _server(status: Status, statuses: Sequence[Status]) -> dict[str, Any]:
+    told = {
+        "name": status.name,
+        "connected": status.connected,
+        "tools": len(status.tools),
+        "blocked": [each.tool for each in status.blocked],
+        "unusable": sorted(status.unusable),
+    }
+    return told if status.connected else {**told, "error": trouble_of(status.name, statuses)}
