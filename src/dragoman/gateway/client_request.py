@@ -14,6 +14,8 @@ from dragoman.wire.json import Malformed
 from dragoman.wire.splice import spliced
 
 Framing = Literal["sse", "array"]
+CONVERSATION_HEADERS = frozenset({"x-dragoman-conversation", "x-stainless-retry-count", "idempotency-key"})
+"""Headers that say to which conversation a request belongs, or that it is a retry."""
 
 
 class ClientRequest(Struct, frozen=True, kw_only=True):

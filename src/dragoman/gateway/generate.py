@@ -4,6 +4,7 @@ Nothing is sent to the client before the first real event of a reply, unless tha
 has its true status and may be retried, at the same or the next upstream. After it an error is sent in the stream.
 """
 
+from collections.abc import Awaitable
 from functools import partial
 
 from msgspec import Struct
@@ -69,24 +70,27 @@ class Gateway:
 
     async def generate(self, context: RequestContext) -> None:
         """Answer a request, or raise the `Problem` for which that is not possible."""
-        if not context.request.call.stream:
-            await self._answer(context)
-            return
-        context.heartbeat = Heartbeat(context.request, context.exchange, context.record)
-        timing = self._timing
-        await context.heartbeat.run(self._answer(context), timing.hold, timing.heartbeat, context.keeper)
-
-    async def _answer(self, context: RequestContext) -> None:
-        """Answer by an upstream, or by an agent that runs server-side tools."""
-        agents = self._agents
-        crew = agents.roster.crew(context.request) if agents is not None else None
-        if agents is not None and crew is not None:
-            await agents.answer(crew, context, self.model)
-        elif context.runtime is None:
-            await self._call_upstreams(context)
+        answer = self._answer(context)
+        if context.request.call.stream:
+            heartbeat = context.heartbeat = Heartbeat(context.request, context.exchange, context.record)
+            timing = self._timing
+            await heartbeat.run(answer, timing.hold, timing.heartbeat, context.keeper)
         else:
-            # In the background an answer is one step: it is saved where the client will ask for it.
-            await context.runtime.step("model:1", partial(self._call_in_step, context))
+            await answer
+
+    def _answer(self, context: RequestContext) -> Awaitable[object]:
+        """Answer by an upstream, or by an agent that runs server-side tools."""
+        request, agents = context.request, self._agents
+        if agents is not None:
+            roster = agents.roster
+            may_run = request.tools or roster.servers or request.call.model in roster.agents
+            crew = roster.crew(request) if may_run else None
+            if crew is not None:
+                return agents.answer(crew, context, self.model)
+        if context.runtime is None:
+            return self._call_upstreams(context)
+        # In the background an answer is one step: it is saved where the client will ask for it.
+        return context.runtime.step("model:1", partial(self._call_in_step, context))
 
     async def _call_in_step(self, context: RequestContext) -> str:
         await self._call_upstreams(context)

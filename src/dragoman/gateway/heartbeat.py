@@ -94,7 +94,7 @@ class Heartbeat:
         self.held = b""
         """What came before the first real event."""
 
-    async def run(self, work: Awaitable[None], hold: float, interval: float, keeper: Keeper | None = None) -> None:
+    async def run(self, work: Awaitable[object], hold: float, interval: float, keeper: Keeper | None = None) -> None:
         """Start the stream after `hold` seconds if `work` has not by then, and keep it alive until that is done.
 
         An error before the first real event is sent in a stream that has started, and raised before that.

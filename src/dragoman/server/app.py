@@ -8,9 +8,9 @@ from msgspec import structs
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call, ErrorReply
-from dragoman.dialects.registry import dialect_named
+from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.gateway.agents.toolset import HEADER
-from dragoman.gateway.client_request import ClientRequest, flattened, read_call
+from dragoman.gateway.client_request import CONVERSATION_HEADERS, ClientRequest, flattened, read_call
 from dragoman.gateway.context import RequestContext
 from dragoman.gateway.conversations.background import Background
 from dragoman.gateway.conversations.options import Wanted, native_call
@@ -58,6 +58,9 @@ class App:
         self.interception = interception
         self._background = Background(self._desk.store, self._gateway, watch.observers, upstreams.carrier)
         self._strict = strict
+        self._has_callers = interception.has_callers
+        self._stateful = frozenset(name for name, dialect in DIALECTS.items() if dialect.turns.keeps)
+        """Dialects whose requests say themselves which conversation they continue."""
         self._watch = watch
         self._distinct = DistinctKeys(CACHES)
         self._handlers: dict[Operation, Handler] = {
@@ -177,13 +180,15 @@ class App:
         context = RequestContext(ask, exchange, record)
         goes_on = False
         try:
-            if self.interception.has_callers:
+            if self._has_callers:
                 bound = await self.interception.bound(ask, exchange.request, wanted)
                 if bound is not None:
                     await self.interception.answer_caller(bound, context)
                     return
-            wanted = wanted or self._desk.wanted(ask, exchange.request.named)
-            opened = await self._desk.open(ask, wanted) if wanted is not None else None
+            opened = None
+            if wanted or path.dialect in self._stateful or not CONVERSATION_HEADERS.isdisjoint(exchange.request.named):
+                wanted = wanted or self._desk.wanted(ask, exchange.request.named)
+                opened = await self._desk.open(ask, wanted) if wanted is not None else None
             if opened is None:
                 await self._gateway.generate(context)
             elif opened.again is not None:

@@ -201,10 +201,11 @@ class Metrics:
             if usage.cached or usage.cache_written or usage.reasoning:
                 for at, tokens in enumerate(_finer(usage), row + TOKENS_AT + 2):
                     numbers[at] += tokens or 0
-        if record.losses or record.reply_losses:
-            kinds = [loss.kind for loss in record.all_losses]
-            for at, kind in enumerate(LOSSES, row + LOSSES_AT):
-                numbers[at] += kinds.count(kind)
+        losses = len(record.losses) + len(record.reply_losses)
+        if losses:
+            dropped = [loss.kind for loss in (*record.losses, *record.reply_losses)].count("dropped")
+            numbers[row + LOSSES_AT] += dropped
+            numbers[row + LOSSES_AT + 1] += losses - dropped
         if record.tries > 1:
             numbers[row + RETRIES_AT] += record.tries - 1
 

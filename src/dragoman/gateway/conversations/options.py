@@ -11,13 +11,12 @@ from msgspec import Raw, Struct
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
-from dragoman.gateway.client_request import malformed_body, read_call
+from dragoman.gateway.client_request import CONVERSATION_HEADERS, malformed_body, read_call
 from dragoman.gateway.conversations.recorder import fresh_conversation
 from dragoman.wire import json
 from dragoman.wire.splice import removed, spliced
 
 _LONGEST_NAME = 256
-_HEADERS = frozenset({"x-dragoman-conversation", "x-stainless-retry-count", "idempotency-key"})
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -51,7 +50,7 @@ _NOTHING = Wanted()
 
 def asked_by_headers(said: Mapping[str, str]) -> Wanted:
     """Read what the headers ask for."""
-    if _HEADERS.isdisjoint(said):
+    if CONVERSATION_HEADERS.isdisjoint(said):
         return _NOTHING
     count = said.get("x-stainless-retry-count", "0")
     return Wanted(
