@@ -20,7 +20,7 @@ from dragoman.server.serving import running
 
 if TYPE_CHECKING:
     from dragoman.http.message import Request
-    from dragoman.intercept.passing import Passing
+    from dragoman.intercept.exchange import Passing
 
 Answer = Callable[[Exchange], Awaitable[None]]
 

@@ -16,8 +16,7 @@ from msgspec import structs
 
 import dragoman.simulator
 from dragoman.config import Config, KeyTable, ServerTable, SessionsTable, UpstreamTable
-from dragoman.mcp.server_settings import McpTable
-from dragoman.mcp.settings import ToolServer
+from dragoman.mcp.settings import McpTable, ToolServer
 from dragoman.server.serving import running
 
 TASKS = "io.modelcontextprotocol/tasks"

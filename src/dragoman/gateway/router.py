@@ -15,7 +15,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.traits import TextCalls
 from dragoman.gateway.media import Library
 from dragoman.http.client import Deadlines
-from dragoman.upstreams.place import Upstream
+from dragoman.upstreams.upstream import Upstream
 
 Place = Callable[[str], Upstream]
 """Return the upstream for a model: most are the same for every model."""

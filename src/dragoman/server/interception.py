@@ -27,14 +27,12 @@ from dragoman.http.client import Client
 from dragoman.http.exchange import Exchange
 from dragoman.http.link import Failure
 from dragoman.http.message import Request
-from dragoman.intercept.asking import wish_of
-from dragoman.intercept.caller import Caller
-from dragoman.intercept.digest import digest_of
-from dragoman.intercept.keeping import kept, key_of, recall
-from dragoman.intercept.passing import Looker, Passing
-from dragoman.intercept.sessions import Name, Session, Sessions, fixed_plan
+from dragoman.intercept.caller import Caller, wish_of
+from dragoman.intercept.captured import digest_of
+from dragoman.intercept.exchange import Looker, Passing
+from dragoman.intercept.proxy import Destination, Surface
+from dragoman.intercept.sessions import Name, Session, Sessions, fixed_plan, kept, key_of, recall
 from dragoman.intercept.settings import KINDS, InterceptTable
-from dragoman.intercept.surface import Destination, Surface
 from dragoman.server.auth import Key
 from dragoman.server.routes import Path
 from dragoman.sessions.store import Store

@@ -45,7 +45,7 @@ from dragoman.upstreams.code_assist import CodeAssist
 from dragoman.upstreams.gemini import Gemini
 from dragoman.upstreams.google_tokens import FixedToken, GoogleTokens, Tokens, credentials_file, default_credentials
 from dragoman.upstreams.openai import OpenAI
-from dragoman.upstreams.place import Upstream
+from dragoman.upstreams.upstream import Upstream
 from dragoman.upstreams.vertex import VertexAnthropic, VertexGemini
 from dragoman.wire import json
 

@@ -24,9 +24,8 @@ from dragoman.core.preserved import preserved, restored
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, leading_systems
 from dragoman.gateway.conversations.recorder import unavailable
-from dragoman.sessions.claims import Claims
 from dragoman.sessions.conversations import Conversations, Opened
-from dragoman.sessions.runs import Runs
+from dragoman.sessions.runs import Claims, Runs
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conflict, Conversation, Unavailable
 from dragoman.wire import json

@@ -22,11 +22,11 @@ from dragoman.server.services import trouble_of
 from dragoman.wire import json
 
 if TYPE_CHECKING:
-    from dragoman.mcp.server.serving import Serving
+    from dragoman.mcp.server.server import Serving
 
 
 _SEARCH = NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}')
-_SERVING = "dragoman.mcp.server.serving"
+_SERVING = "dragoman.mcp.server.server"
 _REFUSED = -32000
 """JSON-RPC leaves this number to servers."""
 _WHO = "mcp"
@@ -72,8 +72,8 @@ class Door:
             await self._serving.close()
 
     def _made(self) -> "Serving":
+        from dragoman.mcp.server.server import Serving  # noqa: PLC0415
         from dragoman.mcp.server.service import Service, Settings  # noqa: PLC0415  the SDK is an extra
-        from dragoman.mcp.server.serving import Serving  # noqa: PLC0415
 
         bench = self._bench
         table = bench.config.mcp

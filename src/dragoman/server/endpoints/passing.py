@@ -14,7 +14,7 @@ from dragoman.gateway.router import Routes, Target
 from dragoman.http.message import Request
 from dragoman.server.auth import Key
 from dragoman.server.routes import OtherPath
-from dragoman.upstreams.place import Upstream
+from dragoman.upstreams.upstream import Upstream
 
 _PREFIX = "models/"
 """Google's clients write it before a model's name, or do not."""
