@@ -1,4 +1,4 @@
-"""A request as it came, and the words of a status line."""
+"""A request as it came, the decoding of headers, and the status line."""
 
 from functools import cache
 from http import HTTPStatus
@@ -49,11 +49,22 @@ def first_header(headers: Headers, name: str, default: str = "") -> str:
     return default
 
 
+def decode_headers(fields: list[bytes]) -> Headers:
+    """Return header fields, given as names and values in turn, as text.
+
+    All are decoded at once: a call for each would cost more. No field can contain a line feed, the parser rejects it.
+    """
+    if not fields:
+        return ()
+    text = b"\n".join(map(bytes.rstrip, fields)).decode("latin-1").split("\n")
+    return tuple(zip(map(str.lower, text[::2]), text[1::2], strict=True))
+
+
 @cache
-def status_line(status: int) -> bytes:
+def status_line(status: int) -> str:
     """Return the first line of a reply."""
     try:
-        words = HTTPStatus(status).phrase
+        phrase = HTTPStatus(status).phrase
     except ValueError:
-        words = ""
-    return f"HTTP/1.1 {status} {words}\r\n".encode()
+        phrase = ""
+    return f"HTTP/1.1 {status} {phrase}"
