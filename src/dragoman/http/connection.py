@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from dragoman.http.encoding import ACCEPTED, BadEncoding, TooLarge, decoded, is_known
 from dragoman.http.exchange import Exchange, Gone
-from dragoman.http.message import Headers, Request, decode_headers, status_line
+from dragoman.http.message import Headers, Request, decode_headers, render_head
 
 Handler = Callable[[Exchange], Awaitable[None]]
 Refusal = Callable[[int, Request], tuple[Headers, bytes]]
@@ -26,7 +26,8 @@ _MOST_WAITING = 256 << 10
 """Bytes of pipelined requests that are read while one is answered."""
 _REQUEST_COST = 1 << 10
 """Bytes that a request takes beside its head and body."""
-_MOST_HEADERS = 256
+_MOST_FIELDS = 2 * 256
+"""Names and values of headers."""
 _SLOWEST = 16 << 10
 """Bytes per second at which a body may take longer than `body_seconds`."""
 _LINGER = 2.0
@@ -67,8 +68,9 @@ class Connection(asyncio.Protocol):
         self._body: list[bytes] = []
         self.on_body = self._body.append  # the parser calls it
         self._parser = httptools.HttpRequestParser(self)
-        self._encoding = ""
-        """How the body is compressed."""
+        self._headers: Headers = ()
+        self._encoding: str | None = None
+        """How the body is compressed; None if it is not, and its length is known."""
         self._waiting: deque[Exchange] = deque()
         """Pipelined requests."""
         self._waiting_size = 0
@@ -176,7 +178,7 @@ class Connection(asyncio.Protocol):
             self._counted = len(self._body)
             if self._body_size > self._limits.body:
                 self._refuse(413)
-            elif len(self._fields) > 2 * _MOST_HEADERS:  # of trailers, which are ignored
+            elif len(self._fields) > _MOST_FIELDS:  # with trailers, which are ignored
                 self._refuse(431)
         if self._task is not None:
             self._hold_back()
@@ -190,7 +192,6 @@ class Connection(asyncio.Protocol):
         self._url = b""
         self._fields: list[bytes] = []
         """The names and values of headers in turn."""
-        self._headers: Headers = ()
         self._head_size = self._body_size = self._counted = 0
         """Bytes that have arrived, and pieces of the body that are counted; of a request that arrives in parts."""
 
@@ -203,14 +204,12 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         self._stage = "body"
         fields = self._fields
-        if len(self._url) + sum(map(len, fields)) > self._limits.head or len(fields) > 2 * _MOST_HEADERS:
+        if len(self._url) + sum(map(len, fields)) > self._limits.head or len(fields) > _MOST_FIELDS:
             self._refuse(431)
             return
-        self._headers = decode_headers(fields)
-        fields.clear()
-        by_name = dict(self._headers)
-        length = by_name.get("content-length", "0")
-        if length.isdecimal() and int(length) > self._limits.body:
+        self._headers = headers = decode_headers(fields)
+        by_name = dict(headers)
+        if int(by_name.get("content-length", 0)) > self._limits.body:
             self._refuse(413)
         elif not _UNUSUAL.isdisjoint(by_name) and not self._parser.should_upgrade():
             self._check_body_headers(by_name)
@@ -235,16 +234,17 @@ class Connection(asyncio.Protocol):
         self._stage = "quiet"
         body = b"".join(self._body)
         self._body.clear()
-        if self._encoding:
-            body = self._decode(body)
-        if len(body) > self._limits.body:
-            self._refuse(413)
-        if self._refused:
-            return
-        method, target = parser.get_method().decode("ascii"), self._url.decode("latin-1")
-        request = Request(method, target, self._headers, body)
-        keeps_alive, in_chunks = parser.should_keep_alive(), parser.get_http_version() != "1.0"
-        exchange = Exchange(request, self._transport, keeps_alive=keeps_alive, in_chunks=in_chunks)
+        if self._encoding is not None:
+            body = self._decode(body, self._encoding)
+            if self._refused:
+                return
+        request = Request(parser.get_method().decode(), self._url.decode("latin-1"), self._headers, body)
+        exchange = Exchange(
+            request,
+            self._transport,
+            keeps_alive=parser.should_keep_alive(),
+            in_chunks=parser.get_http_version() != "1.0",
+        )
         if self._task is None:
             self._exchange = exchange
             self._task = self._loop.create_task(self._answer(exchange))
@@ -254,17 +254,18 @@ class Connection(asyncio.Protocol):
             self._body_size = 0
             self._hold_back()
 
-    def _decode(self, body: bytes) -> bytes:
-        """Return a compressed body as it was; nothing if it is rejected."""
-        encoding, self._encoding = self._encoding, ""
-        self._headers = tuple(header for header in self._headers if header[0] not in _ENTITY)
+    def _decode(self, body: bytes, encoding: str) -> bytes:
+        """Return a body as it was before it was compressed; reject one that is too large."""
+        self._encoding = None
+        if encoding:
+            self._headers = tuple(header for header in self._headers if header[0] not in _ENTITY)
         try:
-            return decoded(body, encoding, self._limits.body)
+            body = decoded(body, encoding, self._limits.body)
         except TooLarge:
             self._refuse(413)
         except BadEncoding:
             self._refuse(400)
-        return b""
+        return body
 
     def _hold_back(self) -> None:
         """Read no more while enough waits behind a reply that is under way."""
@@ -342,12 +343,12 @@ class Connection(asyncio.Protocol):
             return
         if self._transport.is_closing():
             return
-        known = Request("", self._url.decode("latin-1"), self._headers or decode_headers(self._fields))
+        known = Request("", self._url.decode("latin-1"), decode_headers(self._fields))
         headers, body = self._refusal(status, known) if self._refusal is not None else ((), b"")
-        lines = [status_line(status), *map(": ".join, headers), "connection: close", f"content-length: {len(body)}"]
+        framing = f"connection: close\r\ncontent-length: {len(body)}\r\n"
         if status == 415:
-            lines.append(f"accept-encoding: {ACCEPTED}")
-        self._transport.write("\r\n".join([*lines, "\r\n"]).encode("latin-1", "replace") + body)
+            framing += f"accept-encoding: {ACCEPTED}\r\n"
+        self._transport.write(render_head(status, headers, framing) + body)
         self._transport.write_eof()
         self._stop_timer()
         self._timer = self._loop.call_later(_LINGER, self._transport.abort)

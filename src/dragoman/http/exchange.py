@@ -9,10 +9,11 @@ import socket
 import struct
 from collections.abc import Callable, Mapping
 
-from dragoman.http.message import Request, status_line
+from dragoman.http.message import Request, render_head
 
 _LAST_CHUNK = b"0\r\n\r\n"
 _NO_BODY = frozenset({204, 304})
+_GONE = "the client hung up"
 _LARGE = 64 << 10
 _RESET = struct.pack("ii", 1, 0)
 """SO_LINGER with no time left: closing such a socket resets it."""
@@ -59,10 +60,10 @@ class Exchange:
 
     async def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         """Send a reply with a whole body."""
-        head = self._head(status, headers, "" if status in _NO_BODY else f"content-length: {len(body)}")
-        if self._is_mute or not body:
-            self._transport.write(head)
-        elif len(body) < _LARGE:
+        head = self._head(status, headers, "" if status in _NO_BODY else f"content-length: {len(body)}\r\n")
+        if self._is_mute:
+            body = b""
+        if len(body) < _LARGE:
             self._transport.write(head + body)  # one packet
         else:
             self._transport.write(head)
@@ -73,14 +74,14 @@ class Exchange:
 
     def start(self, status: int, headers: Mapping[str, str], length: int | None = None, first: bytes = b"") -> None:
         """Begin a reply that comes piece by piece, in chunks unless its length is known; `first` goes at once."""
+        framing = ""
         if length is not None:
-            framing = f"content-length: {length}"
+            framing = f"content-length: {length}\r\n"
         elif self._in_chunks:
             self._chunked = True
-            framing = "transfer-encoding: chunked"
+            framing = "transfer-encoding: chunked\r\n"
         else:
             self.keeps_alive = False
-            framing = ""
         head = self._head(status, headers, framing)
         self._transport.write(head + self._framed(first))
 
@@ -162,14 +163,14 @@ class Exchange:
         self.keeps_alive = False
 
     def _head(self, status: int, headers: Mapping[str, str], framing: str) -> bytes:
-        self._check_gone()
+        if self.is_gone:
+            raise Gone(_GONE)
         self.started = True
         self.status = status
         self._is_mute = self.request.method == "HEAD"
-        lines = [status_line(status), *map(": ".join, headers.items()), framing]
         if not self.keeps_alive:
-            lines.append("connection: close")
-        return ("\r\n".join(filter(None, lines)) + "\r\n\r\n").encode("latin-1", "replace")
+            framing += "connection: close\r\n"
+        return render_head(status, headers.items(), framing)
 
     async def _drained(self, waited: asyncio.Event) -> None:
         await waited.wait()
@@ -177,4 +178,4 @@ class Exchange:
 
     def _check_gone(self) -> None:
         if self.is_gone:
-            raise Gone("the client hung up")
+            raise Gone(_GONE)

@@ -213,8 +213,8 @@ async def _asked(link: Link, place: Location, room: Room, terms: Terms) -> Page 
     lines += [f"{name}: {value}" for name, value in terms.headers]
     head = "\r\n".join([*lines, f"accept-encoding: {packing}", "connection: close", "", ""])
     # The one deadline is that of the whole fetch.
-    link.ask(head.encode("ascii"), b"", _FOREVER)
-    await link.answered(_FOREVER)
+    await link.send(head.encode("ascii"), b"", _FOREVER)
+    link.check_head(_FOREVER)
     headers = dict(reversed(link.headers))
     if link.status in _REDIRECTS and headers.get("location"):
         return _read_location(headers["location"])

@@ -1,5 +1,6 @@
-"""A request as it came, the decoding of headers, and the status line."""
+"""A request as it came, and the heads of messages."""
 
+from collections.abc import Iterable
 from functools import cache
 from http import HTTPStatus
 from urllib.parse import parse_qsl, unquote
@@ -60,8 +61,14 @@ def decode_headers(fields: list[bytes]) -> Headers:
     return tuple(zip(map(str.lower, text[::2]), text[1::2], strict=True))
 
 
+def render_head(status: int, headers: Iterable[tuple[str, str]], framing: str) -> bytes:
+    """Return the head of a reply; `framing` is the lines about its length and the connection, each with its end."""
+    lines = "\r\n".join([_status_line(status), *map(": ".join, headers), framing])
+    return f"{lines}\r\n".encode("latin-1", "replace")
+
+
 @cache
-def status_line(status: int) -> str:
+def _status_line(status: int) -> str:
     """Return the first line of a reply."""
     try:
         phrase = HTTPStatus(status).phrase
