@@ -154,8 +154,10 @@ class Incoming(Struct, eq=False):
             self._link.abort()
 
 
-def _inflater(headers: Headers) -> Inflater | None:
-    encoding = first_header(headers, "content-encoding")
+def _inflater(link: Link) -> Inflater | None:
+    if b"content-encoding" not in map(bytes.lower, link.fields):
+        return None
+    encoding = first_header(link.headers, "content-encoding")
     return None if is_plain(encoding) else Inflater(encoding)
 
 
@@ -192,8 +194,7 @@ class Client:
                     raise
                 link = kept = None
             else:
-                is_encoded = b"content-encoding" in map(bytes.lower, link.fields)
-                return Incoming(link.status, link.fields, link, _inflater(link.headers) if is_encoded else None)
+                return Incoming(link.status, link.fields, link, _inflater(link))
 
     async def close(self) -> None:
         """Give up all connections."""

@@ -345,10 +345,9 @@ class Connection(asyncio.Protocol):
             return
         known = Request("", self._url.decode("latin-1"), decode_headers(self._fields))
         headers, body = self._refusal(status, known) if self._refusal is not None else ((), b"")
-        framing = f"connection: close\r\ncontent-length: {len(body)}\r\n"
-        if status == 415:
-            framing += f"accept-encoding: {ACCEPTED}\r\n"
-        self._transport.write(render_head(status, headers, framing) + body)
+        accepted = f"accept-encoding: {ACCEPTED}\r\n" if status == 415 else ""
+        ending = f"{accepted}connection: close\r\ncontent-length: {len(body)}\r\n\r\n"
+        self._transport.write(render_head(status, headers, ending) + body)
         self._transport.write_eof()
         self._stop_timer()
         self._timer = self._loop.call_later(_LINGER, self._transport.abort)

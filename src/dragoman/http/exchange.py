@@ -31,6 +31,8 @@ class Exchange:
     ended = False
     is_gone = False
     """The client has hung up."""
+    is_behind = False
+    """The client reads too slowly: whoever writes should wait."""
     _is_mute = False
     """Nothing but the head of the reply is sent."""
     _chunked = False
@@ -92,11 +94,6 @@ class Exchange:
         if self._waited is not None:
             await self._drained(self._waited)
 
-    @property
-    def is_behind(self) -> bool:
-        """The client reads too slowly: whoever writes should wait."""
-        return self._waited is not None
-
     def push(self, data: bytes) -> None:
         """Send a piece without waiting for a client that reads slowly, or is gone."""
         if data and not self.is_gone and not self._is_mute:
@@ -141,12 +138,14 @@ class Exchange:
     def pause(self) -> None:
         """The client reads too slowly."""
         self._waited = asyncio.Event()
+        self.is_behind = True
 
     def resume(self) -> None:
         """The client has caught up."""
         if self._waited is not None:
             self._waited.set()
             self._waited = None
+            self.is_behind = False
 
     def hang_up(self) -> None:
         """The client is gone."""
@@ -168,9 +167,8 @@ class Exchange:
         self.started = True
         self.status = status
         self._is_mute = self.request.method == "HEAD"
-        if not self.keeps_alive:
-            framing += "connection: close\r\n"
-        return render_head(status, headers.items(), framing)
+        ending = "\r\n" if self.keeps_alive else "connection: close\r\n\r\n"
+        return render_head(status, headers.items(), framing + ending)
 
     async def _drained(self, waited: asyncio.Event) -> None:
         await waited.wait()

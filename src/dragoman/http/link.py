@@ -120,16 +120,26 @@ class Link(asyncio.Protocol):
         except httptools.HttpParserError as error:
             self.reusable = False
             self._fail(Broken(f"the reply is no HTTP: {error}"))
-        if self._on_data is not None:
-            if self._deliver(self._on_data):
-                return
-        elif self._is_drained or not self.complete:
-            self._limit_held(len(data))
-        waiter = self._waiter
-        if waiter is not None and self.headed and not waiter.done():
-            waiter.set_result(None)
+        on_data = self._on_data
+        if on_data is None:
+            if not self.complete or self._is_drained:
+                self._hold(len(data))
+        elif self._held:
+            self._deliver(on_data)
 
-    def _limit_held(self, more: int) -> None:
+    def _deliver(self, on_data: "Callable[[bytes], bool]") -> None:
+        body = b"".join(self._held)
+        self._held.clear()
+        try:
+            if on_data(body):
+                return
+        except Exception as error:  # noqa: BLE001  raised by `deliver_to`: it is not the connection's
+            self._delivery_error = error
+        self._on_data = None
+        self._wake()
+
+    def _hold(self, more: int) -> None:
+        """Note that so many bytes have arrived for nobody yet, or for a reply that is dropped."""
         self._held_size += more
         if self._is_drained:
             self._held.clear()
@@ -138,13 +148,17 @@ class Link(asyncio.Protocol):
                 self.release()
             elif self._held_size > _ENOUGH_HELD:
                 self.abort()
-        elif self._held_size > _ENOUGH_HELD and not self._paused and not self.transport.is_closing():
-            self._paused = True
-            self.transport.pause_reading()
+        elif self.headed:
+            self._wake()
+            if self._held_size > _ENOUGH_HELD and not self._paused and not self.transport.is_closing():
+                self._paused = True
+                self.transport.pause_reading()
 
     # Called by the parser
 
     def on_message_begin(self) -> None:
+        if self.complete:
+            raise httptools.HttpParserError("a second reply came behind the first")
         self._fields: list[bytes] = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -157,13 +171,15 @@ class Link(asyncio.Protocol):
         self.fields, self._fields = self._fields, []
         self.headed = True
         if self._bodiless:
-            self.complete = True
+            self.on_message_complete()
             self.reusable = False  # the parser waits for the body that the head speaks of
         elif not self._parser.should_keep_alive():
             self.reusable = False
 
     def on_message_complete(self) -> None:
-        self.complete = self.headed
+        if self.headed:
+            self.complete = True
+            self._wake()
 
     # Called by the client
 
@@ -202,43 +218,36 @@ class Link(asyncio.Protocol):
         """Return what has arrived of the body and was not taken yet."""
         body = b"".join(self._held)
         self._held.clear()
+        if self._held_size:
+            self._free()
+        return body
+
+    def _free(self) -> None:
+        """Nothing is held any more: reading goes on."""
         self._held_size = 0
         if self._paused:
             self._paused = False
             if not self.transport.is_closing():
                 self.transport.resume_reading()
-        return body
 
     async def deliver_to(self, on_data: "Callable[[bytes], bool]") -> bool:
         """Call `on_data` with each piece as it arrives, until it returns False; return whether the body is whole.
 
         A task that waits for each piece would cost more than most pieces do.
         """
-        self._on_data = on_data
-        try:
-            if self._deliver(on_data):
+        goes_on = not self._held or on_data(self.take())
+        if goes_on and not self.complete and self.failure is None:
+            self._on_data = on_data
+            try:
                 await self._wait()
-        finally:
-            self._on_data = None
+            finally:
+                self._on_data = None
         error, self._delivery_error = self._delivery_error, None
         if error is not None:
             raise error
-        if self.failure is not None and not self._held:
+        if self.failure is not None and not self.complete and not self._held:
             raise self.failure
         return self.complete and not self._held
-
-    def _deliver(self, on_data: "Callable[[bytes], bool]") -> bool:
-        """Deliver what is held; return whether there is more to wait for."""
-        if self._held:
-            try:
-                goes_on = on_data(self.take())
-            except Exception as error:  # noqa: BLE001  raised by `deliver_to`: it is not the connection's
-                self._delivery_error = error
-                goes_on = False
-            if not goes_on:
-                self._on_data = None
-                return False
-        return not self.complete and self.failure is None
 
     def release(self) -> None:
         """Keep the connection for the next request, if it can be used again."""
@@ -304,8 +313,9 @@ class Link(asyncio.Protocol):
         self._wake()
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
 
     def _wait(self) -> "asyncio.Future[None]":
         self._waiter = self._loop.create_future()

@@ -61,10 +61,9 @@ def decode_headers(fields: list[bytes]) -> Headers:
     return tuple(zip(map(str.lower, text[::2]), text[1::2], strict=True))
 
 
-def render_head(status: int, headers: Iterable[tuple[str, str]], framing: str) -> bytes:
-    """Return the head of a reply; `framing` is the lines about its length and the connection, each with its end."""
-    lines = "\r\n".join([_status_line(status), *map(": ".join, headers), framing])
-    return f"{lines}\r\n".encode("latin-1", "replace")
+def render_head(status: int, headers: Iterable[tuple[str, str]], ending: str) -> bytes:
+    """Return the head of a reply; `ending` is its last lines, also the empty one."""
+    return "\r\n".join([_status_line(status), *map(": ".join, headers), ending]).encode("latin-1", "replace")
 
 
 @cache
