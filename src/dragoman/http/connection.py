@@ -33,6 +33,8 @@ _SLOWEST = 16 << 10
 _LINGER = 2.0
 """Seconds in which a rejected client may send the rest: one that is cut off while it sends never reads the reason."""
 _SHORTEST_TICK = 0.01
+_CLOCK_STEP = 0.001
+"""Seconds: uvloop's timers may be early by so much."""
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _ENTITY = frozenset({"expect", "content-length", "transfer-encoding", "content-encoding"})
 """Headers that describe the body as it was sent, not as it is after decoding."""
@@ -78,13 +80,14 @@ class Connection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         """Runs while a request is answered."""
         self._timer: asyncio.TimerHandle | None = None
-        self._tick = max(_SHORTEST_TICK, min(limits.idle, limits.head_seconds, limits.body_seconds))
+        shortest = min(limits.idle, limits.head_seconds, limits.body_seconds, limits.write_seconds)
+        self._tick = max(_SHORTEST_TICK, shortest)
         self._since = 0.0
         """When the stage began whose deadline runs."""
         self._held_back = False
         self._unread_size = 0
-        self._reading: asyncio.TimerHandle | None = None
-        """Runs while the client reads too slowly."""
+        """Bytes that a client that reads too slowly had not read at `_unread_since`."""
+        self._unread_since = 0.0
         self._refused = False
         self._leaving = False
         self.ended = asyncio.Event()
@@ -105,40 +108,21 @@ class Connection(asyncio.Protocol):
         self._connections.discard(self)
         self.ended.set()
         self._stop_timer()
-        self._stop_reading()
         self._waiting.clear()
         if self._exchange is not None:
             self._exchange.hang_up()
 
     def pause_writing(self) -> None:
         """The client reads too slowly."""
-        self._await_reading()
+        self._unread_size, self._unread_since = self._transport.get_write_buffer_size(), self._loop.time()
         if self._exchange is not None:
             self._exchange.pause()
 
     def resume_writing(self) -> None:
         """The client has caught up."""
-        self._stop_reading()
+        self._unread_size = 0
         if self._exchange is not None:
             self._exchange.resume()
-
-    def _await_reading(self) -> None:
-        self._stop_reading()
-        self._unread_size = self._transport.get_write_buffer_size()
-        self._reading = self._loop.call_later(self._limits.write_seconds, self._check_reading)
-
-    def _check_reading(self) -> None:
-        """Disconnect a client that has read nothing in all that time: it holds up whoever answers it."""
-        if self._transport.get_write_buffer_size() < self._unread_size:
-            self._await_reading()
-        else:
-            self._reading = None
-            self._transport.abort()
-
-    def _stop_reading(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
-            self._reading = None
 
     def data_received(self, data: bytes) -> None:
         """Parse what has arrived."""
@@ -250,7 +234,7 @@ class Connection(asyncio.Protocol):
             self._task = self._loop.create_task(self._answer(exchange))
         else:
             self._waiting.append(exchange)
-            self._waiting_size += _size(request)
+            self._waiting_size += _REQUEST_COST + len(body) + sum(map(len, self._fields))
             self._body_size = 0
             self._hold_back()
 
@@ -269,16 +253,10 @@ class Connection(asyncio.Protocol):
 
     def _hold_back(self) -> None:
         """Read no more while enough waits behind a reply that is under way."""
-        if self._held_back or self._waiting_size + self._body_size <= _MOST_WAITING:
-            return
-        if not self._transport.is_closing():
+        enough = self._waiting_size + self._body_size > _MOST_WAITING
+        if enough and not self._held_back and not self._transport.is_closing():
             self._held_back = True
             self._transport.pause_reading()
-
-    def _resume_reading(self) -> None:
-        if self._held_back and not self._transport.is_closing():
-            self._held_back = False
-            self._transport.resume_reading()
 
     # Replies
 
@@ -296,20 +274,15 @@ class Connection(asyncio.Protocol):
                 break
             if not self._waiting:
                 break
-            exchange = self._exchange = self._next()
+            exchange = self._exchange = self._waiting.popleft()
+            if self._leaving:
+                exchange.keeps_alive = False
         self._exchange = self._task = None
+        self._waiting_size = 0
         self._since = self._loop.time()
-        if self._held_back:
-            self._resume_reading()
-
-    def _next(self) -> Exchange:
-        exchange = self._waiting.popleft()
-        if self._leaving:
-            exchange.keeps_alive = False
-        self._waiting_size -= _size(exchange.request)
-        if self._waiting_size <= _MOST_WAITING:
-            self._resume_reading()
-        return exchange
+        if self._held_back and not self._transport.is_closing():
+            self._held_back = False
+            self._transport.resume_reading()
 
     async def _report(self, error: Exception, exchange: Exchange) -> None:
         self._loop.call_exception_handler({"message": "a request could not be answered", "exception": error})
@@ -361,13 +334,31 @@ class Connection(asyncio.Protocol):
         only to note the time. There is none while a reply is under way.
         """
         now = self._loop.time()
-        due = now + self._tick if self._task is not None else self._since + self._allowed_seconds()
-        if due > now + 0.001:
-            self._timer = self._loop.call_at(min(due, now + self._tick), self._check_deadline)
-        elif self._stage == "body":
-            self._refuse(408)
-        else:
-            self._transport.close()
+        due = now + self._tick
+        if self._unread_size:
+            due = min(due, self._check_reading(now))
+        if self._task is None:
+            request_due = self._since + self._allowed_seconds()
+            if request_due > now + _CLOCK_STEP:
+                due = min(due, request_due)
+            elif self._stage == "body" and not self._transport.is_closing():
+                self._refuse(408)
+                return
+            else:
+                self._transport.close()
+        self._timer = self._loop.call_at(due, self._check_deadline)
+
+    def _check_reading(self, now: float) -> float:
+        """Disconnect a client that has read nothing for too long: it holds up whoever answers it.
+
+        Return when to check again.
+        """
+        if now + _CLOCK_STEP >= self._unread_since + self._limits.write_seconds:
+            size = self._transport.get_write_buffer_size()
+            if size >= self._unread_size:
+                self._transport.abort()
+            self._unread_size, self._unread_since = size, now
+        return self._unread_since + self._limits.write_seconds
 
     def _allowed_seconds(self) -> float:
         match self._stage:
@@ -382,8 +373,3 @@ class Connection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def _size(request: Request) -> int:
-    """Return the bytes that a request takes."""
-    return _REQUEST_COST + len(request.body) + sum(len(name) + len(value) for name, value in request.headers)
