@@ -90,6 +90,8 @@ class Incoming(Struct, eq=False):
 
     async def deliver_to(self, on_data: Callable[[bytes], bool]) -> bool:
         """Call `on_data` with each piece as it comes, until it returns False; return whether the body is whole."""
+        if self._over:
+            return True
         if self._inflater is not None:
             while (piece := await self.piece()) and on_data(piece):
                 pass
@@ -99,7 +101,7 @@ class Incoming(Struct, eq=False):
         except BaseException:
             self.close()
             raise
-        if whole and not self._over:
+        if whole:
             self._over = True
             self._link.release()
         return whole

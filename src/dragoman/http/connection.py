@@ -275,10 +275,11 @@ class Connection(asyncio.Protocol):
             if not self._waiting:
                 break
             exchange = self._exchange = self._waiting.popleft()
+            if not self._waiting:
+                self._waiting_size = 0
             if self._leaving:
                 exchange.keeps_alive = False
         self._exchange = self._task = None
-        self._waiting_size = 0
         self._since = self._loop.time()
         if self._held_back and not self._transport.is_closing():
             self._held_back = False
