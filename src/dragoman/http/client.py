@@ -259,14 +259,10 @@ class Client:
         return link
 
     async def _connect(self, origin: Origin) -> Link:
-        loop = asyncio.get_running_loop()
         proxy = self._proxies.of(origin)
-        trust = self._trust if origin.secure else None
-        if proxy is None:
-            _, link = await loop.create_connection(Link, origin.host, origin.port, ssl=trust)
-            return link
-        if trust is None:
-            secured = self._trust if proxy.origin.secure else None
-            _, link = await loop.create_connection(Link, proxy.origin.host, proxy.origin.port, ssl=secured)
-            return link
-        return await tunnel(proxy, origin, trust)
+        if proxy is not None and origin.secure:
+            return await tunnel(proxy, origin, self._trust)
+        peer = origin if proxy is None else proxy.origin
+        loop = asyncio.get_running_loop()
+        _, link = await loop.create_connection(Link, peer.host, peer.port, ssl=self._trust if peer.secure else None)
+        return link

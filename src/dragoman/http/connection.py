@@ -77,8 +77,9 @@ class Connection(asyncio.Protocol):
         """Pipelined requests."""
         self._waiting_size = 0
         self._exchange: Exchange | None = None
+        """The request that is being answered."""
         self._task: asyncio.Task[None] | None = None
-        """Runs while a request is answered."""
+        """Answers it."""
         self._timer: asyncio.TimerHandle | None = None
         shortest = min(limits.idle, limits.head_seconds, limits.body_seconds, limits.write_seconds)
         self._tick = max(_SHORTEST_TICK, shortest)
@@ -164,7 +165,7 @@ class Connection(asyncio.Protocol):
                 self._refuse(413)
             elif len(self._fields) > _MOST_FIELDS:  # with trailers, which are ignored
                 self._refuse(431)
-        if self._task is not None:
+        if self._exchange is not None:
             self._hold_back()
         elif self._stage != before:
             self._since = self._loop.time()
@@ -229,7 +230,7 @@ class Connection(asyncio.Protocol):
             keeps_alive=parser.should_keep_alive(),
             in_chunks=parser.get_http_version() != "1.0",
         )
-        if self._task is None:
+        if self._exchange is None:
             self._exchange = exchange
             self._task = self._loop.create_task(self._answer(exchange))
         else:
@@ -279,7 +280,7 @@ class Connection(asyncio.Protocol):
                 self._waiting_size = 0
             if self._leaving:
                 exchange.keeps_alive = False
-        self._exchange = self._task = None
+        self._exchange = None
         self._since = self._loop.time()
         if self._held_back and not self._transport.is_closing():
             self._held_back = False
@@ -338,7 +339,7 @@ class Connection(asyncio.Protocol):
         due = now + self._tick
         if self._unread_size:
             due = min(due, self._check_reading(now))
-        if self._task is None:
+        if self._exchange is None:
             request_due = self._since + self._allowed_seconds()
             if request_due > now + _CLOCK_STEP:
                 due = min(due, request_due)

@@ -187,7 +187,6 @@ class Link(asyncio.Protocol):
         """Send a request; return what to await before `check_head`. The reply must begin within `timeout` seconds."""
         self._bodiless = head.startswith(b"HEAD ")
         self.headed = self.complete = False
-        self.last = self._loop.time()
         self._set_timeout(timeout)
         if len(body) < _ENOUGH_HELD:
             self.transport.write(head + body)
@@ -271,14 +270,14 @@ class Link(asyncio.Protocol):
             self.abort()  # more has arrived than anybody wants to drop
         elif self.failure is None:
             self._is_drained = True
-            self.last = self._loop.time()
             self._set_timeout(_LONGEST_REST)
 
     # Deadlines
 
     def _set_timeout(self, seconds: float) -> None:
         self._timeout = seconds
-        due = self.last + seconds
+        now = self.last = self._loop.time()
+        due = now + seconds
         # A timer that runs already is set anew when it is over: making one for each request would cost more.
         if self._timer is None or due < self._due:
             self._stop_timer()
