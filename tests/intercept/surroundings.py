@@ -46,7 +46,7 @@ async def _nothing(exchange: Exchange) -> None:
 def upstream() -> Generator[Upstream]:
     """Run such a server."""
     one = Upstream()
-    with in_background(partial(listening, one.handle, "127.0.0.1", 0), "upstream") as server:
+    with in_background(partial(listening, one.handle), "upstream") as server:
         one.base_url = server.base_url
         yield one
 

@@ -65,11 +65,9 @@ async def running(  # noqa: PLR0913  a configuration, and what else may be given
         server = await stack.enter_async_context(
             listening(
                 app.handle,
-                host,
-                configured if port is None else port,
+                (host, configured if port is None else port) if seat is None else seat.socket,
                 held,
                 refusal=refusal,
-                sock=None if seat is None else seat.socket,
                 grace=config.server.grace if grace is None else grace,
             )
         )

@@ -41,7 +41,7 @@ async def running(
     if settings is not None and options:
         raise TypeError(f"told twice how to behave: by settings, and by {', '.join(options)}")
     simulator = Simulator(settings or Settings(**options))
-    async with listening(simulator.handle, host, port, sock=sock, grace=_GRACE) as server:
+    async with listening(simulator.handle, sock or (host, port), grace=_GRACE) as server:
         yield Running(simulator, server)
 
 
