@@ -5,6 +5,7 @@ the ledger is read, so a translation without losses pays nothing. Whatever is dr
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import repeat
 
 from msgspec import Struct
 
@@ -31,6 +32,9 @@ Entries = tuple[_Entry, ...]
 class Ledger:
     """Book losses while a document is translated. `pointers` is the source dialect's table of field places."""
 
+    _document: Document | None = None
+    _before: tuple[Loss, ...] = ()
+
     def __init__(
         self,
         pointers: Mapping[str, tuple[str, ...]],
@@ -41,7 +45,6 @@ class Ledger:
     ) -> None:
         self.pointers = pointers
         self._text = document
-        self._document: Document | None = None
         self._exact = exact or not document
         """Places are booked as they stand in the document, or there is none: what is known need not be looked up."""
         self.once = once
@@ -49,7 +52,6 @@ class Ledger:
         self._entries: dict[_Entry, None] = {}
         self._leaves: dict[str, str] = {}
         """Leaves that are gone, each behind its exact pointer, and why."""
-        self._before: tuple[Loss, ...] = ()
 
     def __len__(self) -> int:
         return len(self._entries) + len(self._leaves) + len(self._before)
@@ -82,7 +84,10 @@ class Ledger:
 
     def value_dropped(self, where: str, raw: bytes, what: str) -> None:
         """The value `raw` at `where` is gone: told leaf by leaf even where there is no document to look into."""
-        self.leaves_dropped(json.leaves(raw, where) if self._exact else (where,), what)
+        if self._exact:
+            self.leaves_dropped(json.leaves(raw, where), what)
+        else:
+            self.dropped(where, what)
 
     def leaves_dropped(self, places: Iterable[str], what: str) -> None:
         """What stands at these places is gone, and nothing stands below them."""
@@ -138,7 +143,8 @@ class Ledger:
         """Return all losses, each with an exact pointer, in the order of the pointers."""
         gone = self._leaves
         if not self._entries and not self._before:
-            return tuple([Loss(where, gone[where], "dropped") for where in sorted(gone)])
+            places = sorted(gone)
+            return tuple(map(Loss, places, map(gone.__getitem__, places), repeat("dropped")))
         gone = gone.copy()
         bent: dict[str, list[str]] = {}
         for entry in self._entries:
