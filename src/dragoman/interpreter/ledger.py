@@ -84,10 +84,7 @@ class Ledger:
 
     def value_dropped(self, where: str, raw: bytes, what: str) -> None:
         """The value `raw` at `where` is gone: told leaf by leaf even where there is no document to look into."""
-        if self._exact:
-            self.leaves_dropped(json.leaves(raw, where), what)
-        else:
-            self.dropped(where, what)
+        self.leaves_dropped(json.leaves(raw, where) if self._exact else (where,), what)
 
     def leaves_dropped(self, places: Iterable[str], what: str) -> None:
         """What stands at these places is gone, and nothing stands below them."""

@@ -48,8 +48,8 @@ def carried(value: Struct, where: str = "") -> dict[str, bytes] | None:
     if found == none:
         return None
     raws: tuple[Raw, ...] = found if len(pointers) > 1 else (found,)
-    sent = dict(zip(compress(pointers, raws), map(bytes, filter(None, raws)), strict=True))
-    return {where + name: raw for name, raw in sent.items()} if where else sent
+    places = compress(map(where.__add__, pointers), raws)
+    return dict(zip(places, map(bytes, filter(None, raws)), strict=True))
 
 
 def _find_carried(struct: type[Struct]) -> _CarriedMembers:

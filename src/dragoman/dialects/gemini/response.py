@@ -60,10 +60,9 @@ def _read_directly(body: bytes) -> Response | None:
         reply = _WHOLE.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
-    candidates = reply.candidates or ()
-    if len(candidates) != 1 or reply.error or reply.response or reply.prompt_feedback:
+    if reply.candidates is None or len(reply.candidates) != 1 or reply.error or reply.response or reply.prompt_feedback:
         return None
-    candidate = candidates[0]
+    candidate = reply.candidates[0]
     if candidate.index or candidate.grounding_metadata or candidate.citation_metadata:
         return None
     json.require_utf8(body)
@@ -89,26 +88,30 @@ def _read_parts(content: Content | None) -> list[AnyPart] | None:
     parts: list[AnyPart] = []
     before: type[AnyPart] | None = None
     for index, part in enumerate((given,) if isinstance(given, Part) else given):
+        text, thought, call, result, blob, file, signed = structs.astuple(part)
         where = f"/candidates/0/content/parts/{index}"
-        call, text, signed = part.function_call, part.text, part.thought_signature
         signature = Signature(ISSUER, signed) if signed else None
-        if part.function_response is not None or part.inline_data is not None or part.file_data is not None:
-            read = read_part(part, where, None)
+        if result is not None or blob is not None or file is not None:
+            before = None
+            parts.append(read_part(part, where, None))
         elif call is not None:
             if text is not None or not call.name or call.partial_args or call.will_continue:
                 return None
+            before = None
             arguments = bytes(call.args).decode()
             if not arguments or arguments == "null":
                 arguments = "{}"
-            read = ToolCall(id=call.id or "", name=call.name, arguments=arguments, where=where, signature=signature)
-        elif not text or before is (Reasoning if part.thought else Text):
-            return None
-        elif part.thought:
-            read = Reasoning(texts=(text,), where=where, signature=signature)
+            call_id = call.id or ""
+            parts.append(ToolCall(id=call_id, name=call.name, arguments=arguments, where=where, signature=signature))
         else:
-            read = Text(text=text, where=where, signature=signature)
-        parts.append(read)
-        before = type(read)
+            kind = Reasoning if thought else Text
+            if not text or before is kind:
+                return None
+            before = kind
+            if thought:
+                parts.append(Reasoning(texts=(text,), where=where, signature=signature))
+            else:
+                parts.append(Text(text=text, where=where, signature=signature))
     return parts
 
 
