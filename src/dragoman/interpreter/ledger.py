@@ -16,6 +16,7 @@ from dragoman.wire import json
 from dragoman.wire.lookup import Document
 
 _ROOT = ("",)
+_BRACKETS = (b"{", b"[")
 
 
 class _Entry(Struct, frozen=True, gc=False):
@@ -84,7 +85,12 @@ class Ledger:
 
     def value_dropped(self, where: str, raw: bytes, what: str) -> None:
         """The value `raw` at `where` is gone: told leaf by leaf even where there is no document to look into."""
-        self.leaves_dropped(json.leaves(raw, where) if self._exact else (where,), what)
+        if not self._exact:
+            self.dropped(where, what)
+        elif raw.startswith(_BRACKETS):
+            self.leaves_dropped(json.leaves(raw, where), what)
+        else:
+            self._leaves.setdefault(where, what)
 
     def leaves_dropped(self, places: Iterable[str], what: str) -> None:
         """What stands at these places is gone, and nothing stands below them."""

@@ -137,7 +137,7 @@ class ReplyFitter(ReplyAdapter):
                 self.drop_fields(self._parts[index].part.where, {field: raw})
                 return []
             case Native(_, field, raw):
-                self.drop_field(field, raw)
+                self.drop_reply_fields({field: raw})
                 return []
             case UsageSeen(usage):
                 adapted = self.adapt_usage(usage)

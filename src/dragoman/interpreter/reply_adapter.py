@@ -182,25 +182,28 @@ class ReplyAdapter:
             if value not in _SILENT and value not in words and not where.endswith("/type"):
                 self.ledger.dropped(where, "the client's dialect names a source by address and title")
 
-    def drop_field(self, field: str, raw: bytes) -> None:
-        """Report a field of the whole reply that only its own dialect understands, but for what citations told."""
-        ledger = self.ledger
-        if field in ledger.pointers.get("finish.sequence", ()):
-            self._sequence = True
-            return
-        if field in ledger.pointers.get("finish.blocked", ()):
-            self._blocked = raw
-        if field in self._cited:
-            for where in json.leaves(raw, field).keys() - self._cited[field]:
-                ledger.dropped(where, _UNKNOWN)
-            return
-        why = _UNKNOWN
-        if field.startswith(_ANSWERS):
-            if not f"{field}/".startswith(_FIRST_ANSWER):
-                why = _FURTHER
-        elif self.source.repeated and "/" + field.split("/", 2)[1] in self.source.repeated:
-            why = _REPEATED
-        ledger.value_dropped(field, raw, why)
+    def drop_reply_fields(self, fields: dict[str, bytes]) -> None:
+        """Report fields of the whole reply that only its own dialect understands, but for what citations told."""
+        ledger, cited, repeated = self.ledger, self._cited, self.source.repeated
+        sequences = ledger.pointers.get("finish.sequence", ())
+        blocks = ledger.pointers.get("finish.blocked", ())
+        for field, raw in fields.items():
+            if field in sequences:
+                self._sequence = True
+                continue
+            if field in blocks:
+                self._blocked = raw
+            if field in cited:
+                for where in json.leaves(raw, field).keys() - cited[field]:
+                    ledger.dropped(where, _UNKNOWN)
+                continue
+            why = _UNKNOWN
+            if field.startswith(_ANSWERS):
+                if not f"{field}/".startswith(_FIRST_ANSWER):
+                    why = _FURTHER
+            elif repeated and "/" + field.split("/", 2)[1] in repeated:
+                why = _REPEATED
+            ledger.value_dropped(field, raw, why)
 
     def adapt_usage(self, usage: Usage) -> Usage:
         """Return the counts that the client's dialect has a place for; report all others."""
@@ -209,7 +212,7 @@ class ReplyAdapter:
             ledger.field_dropped("usage.cache_written", _NO_COUNT)
         if usage.extras is None:
             return usage
-        base = ledger.place("usage")
+        (base,) = ledger.places("usage")
         counted = ledger.pointers.get("usage.counted", ())
         for field, raw in usage.extras.fields.items():
             where = base + field

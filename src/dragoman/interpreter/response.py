@@ -77,8 +77,7 @@ class WholeReply(ReplyAdapter):
             else:
                 self._leave_out(part, why)
         if response.extras is not None:
-            for field, raw in response.extras.fields.items():
-                self.drop_field(field, raw)
+            self.drop_reply_fields(response.extras.fields)
         return Response(
             id=response.id,
             model=response.model,

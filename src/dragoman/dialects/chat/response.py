@@ -213,7 +213,9 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
                 calls.append(Raw(part.raw))
             else:
                 said.append(part)
-    if said:
+    if len(said) == 1 and type(said[0]) is Text and said[0].spelling != words.PART:
+        message["content"] = said[0].text
+    elif said:
         message["content"] = _write_said(said)
     for word, texts in reasoning.items():
         if texts:
