@@ -198,11 +198,10 @@ class ReplyAdapter:
                     ledger.dropped(where, _UNKNOWN)
                 continue
             why = _UNKNOWN
-            if field.startswith(_ANSWERS):
-                if not f"{field}/".startswith(_FIRST_ANSWER):
-                    why = _FURTHER
-            elif repeated and "/" + field.split("/", 2)[1] in repeated:
+            if field in repeated or (repeated and "/" + field.split("/", 2)[1] in repeated):
                 why = _REPEATED
+            elif field.startswith(_ANSWERS) and not f"{field}/".startswith(_FIRST_ANSWER):
+                why = _FURTHER
             ledger.value_dropped(field, raw, why)
 
     def adapt_usage(self, usage: Usage) -> Usage:

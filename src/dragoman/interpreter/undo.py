@@ -26,14 +26,14 @@ class Restorer:
             case PartStarted(index, ToolCall() as call):
                 named = _named(call, self._undo)
                 if named.name in self._undo.custom or _full_name(named) in self._undo.arguments:
-                    self._held[index] = (named, [])
+                    self._held[index] = (call, [])
                 return [PartStarted(index, named)]
             case PartDelta(index, text) if index in self._held:
                 self._held[index][1].append(text)
                 return []
             case PartEnded(index) if index in self._held:
                 call, pieces = self._held.pop(index)
-                text = _restore_arguments(call, "".join(pieces), self._undo)
+                text = restore_call(structs.replace(call, arguments="".join(pieces)), self._undo).arguments
                 return [PartDelta(index, text), event] if text else [event]
             case _:
                 return [event]
@@ -51,7 +51,13 @@ def restore_call(call: ToolCall, undo: Undo) -> ToolCall:
     """Return a whole call in the caller's terms."""
     if undo.names or undo.custom:
         call = _named(call, undo)
-    arguments = _restore_arguments(call, call.arguments, undo)
+    arguments = call.arguments
+    steps = undo.arguments.get(_full_name(call) if call.namespace else call.name)
+    if steps is not None:
+        for step in reversed(steps):
+            arguments = restore(arguments, step)
+    if undo.custom and call.name in undo.custom:
+        arguments = _free_text(arguments)
     return call if arguments is call.arguments else structs.replace(call, arguments=arguments)
 
 
@@ -61,14 +67,6 @@ def _named(call: ToolCall, undo: Undo) -> ToolCall:
     if (namespace, name, form) == (call.namespace, call.name, call.form):
         return call
     return structs.replace(call, namespace=namespace, name=name, form=form)
-
-
-def _restore_arguments(call: ToolCall, arguments: str, undo: Undo) -> str:
-    steps = undo.arguments.get(_full_name(call) if call.namespace else call.name)
-    if steps is not None:
-        for step in reversed(steps):
-            arguments = restore(arguments, step)
-    return _free_text(arguments) if call.name in undo.custom else arguments
 
 
 def _full_name(call: ToolCall) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-from msgspec import structs
+from msgspec import Raw, structs
 from msgspec.json import Decoder
 
 from dragoman.core.parts import AnyPart, Reasoning, Signature, Text, ToolCall
@@ -22,20 +22,15 @@ from dragoman.dialects.gemini import code_assist
 from dragoman.dialects.gemini.chunks import ChunkReader
 from dragoman.dialects.gemini.finish import read_block_reason, read_finish, usage_of, write_finish, write_usage
 from dragoman.dialects.gemini.grounding import is_cited, joined, write_grounding
-from dragoman.dialects.gemini.parts import Written, read_part, write_part
-from dragoman.dialects.gemini.wire import (
-    ISSUER,
-    NAME,
-    Content,
-    Part,
-    WholeResponse,
-)
+from dragoman.dialects.gemini.parts import Written, write_part
+from dragoman.dialects.gemini.wire import ISSUER, NAME, WholePart, WholeResponse
 from dragoman.wire import json
 from dragoman.wire.shape import carried
 
 PROMPT_FEEDBACK_FIELD = "/promptFeedback"
 AS_CHUNK = "chunk"
 """The spelling of a reply that may have other names than its pointers: snake_case, or those of an envelope."""
+_NULL = Raw(b"null")
 _WHOLE: Decoder[WholeResponse] = Decoder(WholeResponse)
 
 
@@ -60,21 +55,17 @@ def _read_directly(body: bytes) -> Response | None:
         reply = _WHOLE.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
-    if reply.candidates is None or len(reply.candidates) != 1 or reply.error or reply.response or reply.prompt_feedback:
-        return None
-    candidate = reply.candidates[0]
-    if candidate.index or candidate.grounding_metadata or candidate.citation_metadata:
-        return None
     json.require_utf8(body)
-    parts = _read_parts(candidate.content)
+    candidate = reply.candidates[0]
+    parts = _read_parts(candidate.content.parts)
     if parts is None:
         return None
     fields = carried(candidate, "/candidates/0") or {}
     if reply.create_time or reply.turn_token:
         fields.update(carried(reply) or {})
     return Response(
-        id=reply.response_id or "",
-        model=reply.model_version or "",
+        id=reply.response_id,
+        model=reply.model_version,
         parts=tuple(parts),
         finish=read_finish(candidate.finish_reason, called=ToolCall in map(type, parts)),
         usage=None if reply.usage_metadata is None else usage_of(reply.usage_metadata),
@@ -82,36 +73,29 @@ def _read_directly(body: bytes) -> Response | None:
     )
 
 
-def _read_parts(content: Content | None) -> list[AnyPart] | None:
-    """Read the parts of an answer; None if a text or a call comes in pieces."""
-    given = (content.parts if content is not None else None) or ()
+def _read_parts(given: tuple[WholePart, ...]) -> list[AnyPart] | None:
+    """Read the parts of an answer; None if a text comes in pieces."""
     parts: list[AnyPart] = []
     before: type[AnyPart] | None = None
-    for index, part in enumerate((given,) if isinstance(given, Part) else given):
-        text, thought, call, result, blob, file, signed = structs.astuple(part)
+    for index, part in enumerate(given):
         where = f"/candidates/0/content/parts/{index}"
+        text, call, signed = part.text, part.function_call, part.thought_signature
         signature = Signature(ISSUER, signed) if signed else None
-        if result is not None or blob is not None or file is not None:
-            before = None
-            parts.append(read_part(part, where, None))
-        elif call is not None:
-            if text is not None or not call.name or call.partial_args or call.will_continue:
+        if call is not None:
+            if text is not None:
                 return None
-            before = None
-            arguments = bytes(call.args).decode()
-            if not arguments or arguments == "null":
-                arguments = "{}"
-            call_id = call.id or ""
-            parts.append(ToolCall(id=call_id, name=call.name, arguments=arguments, where=where, signature=signature))
+            before = ToolCall
+            arguments = "{}" if call.args == _NULL else str(call.args, "utf-8")
+            read = ToolCall(id=call.id or "", name=call.name, arguments=arguments, where=where, signature=signature)
+        elif text is None or before is (kind := Reasoning if part.thought else Text):
+            return None
         else:
-            kind = Reasoning if thought else Text
-            if not text or before is kind:
-                return None
             before = kind
-            if thought:
-                parts.append(Reasoning(texts=(text,), where=where, signature=signature))
+            if part.thought:
+                read = Reasoning(texts=(text,), where=where, signature=signature)
             else:
-                parts.append(Text(text=text, where=where, signature=signature))
+                read = Text(text=text, where=where, signature=signature)
+        parts.append(read)
     return parts
 
 

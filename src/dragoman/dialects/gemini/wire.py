@@ -14,6 +14,7 @@ from dragoman.wire.shape import ABSENT, Carried, Shape, Unread, Wire, carried
 
 NAME = "gemini"
 ISSUER = "google"
+NO_ARGUMENTS = Raw(b"{}")
 AnyNumber = int | float | str
 """A number as proto JSON takes it; `settings` reads it."""
 
@@ -230,8 +231,11 @@ class Candidate(Camel):
     citation_metadata: Raw = ABSENT
 
 
-class _AnyResponse(Camel):
+class GenerateContentResponse(Camel):
+    """A reply, or one chunk of it; `response` is there only in Code Assist's envelope."""
+
     candidates: list[Candidate] | None = None
+    usage_metadata: Raw = ABSENT
     model_version: str | None = None
     response_id: str | None = None
     prompt_feedback: Raw = ABSENT
@@ -240,12 +244,6 @@ class _AnyResponse(Camel):
     response: Raw = ABSENT
     trace_id: Raw = ABSENT
     error: Raw = ABSENT
-
-
-class GenerateContentResponse(_AnyResponse):
-    """A reply, or one chunk of it; `response` is there only in Code Assist's envelope."""
-
-    usage_metadata: Raw = ABSENT
 
 
 class TextPart(Camel):
@@ -295,10 +293,51 @@ class UsageMetadata(Camel):
     service_tier: Carried = ABSENT
 
 
-class WholeResponse(_AnyResponse):
-    """A whole reply, its usage included."""
+class WholeCall(Camel):
+    """A call that does not come in pieces."""
 
+    name: Annotated[str, Meta(min_length=1)]
+    args: Raw = NO_ARGUMENTS
+    id: str | None = None
+
+
+class WholePart(Camel):
+    """A text, a thought or a call."""
+
+    text: Annotated[str, Meta(min_length=1)] | None = None
+    thought: bool | None = None
+    function_call: WholeCall | None = None
+    thought_signature: str | None = None
+
+
+class WholeContent(Camel):
+    """A turn of such parts."""
+
+    parts: tuple[WholePart, ...] = ()
+    role: str | None = None
+
+
+class WholeCandidate(Camel):
+    """An answer that names no sources."""
+
+    content: WholeContent
+    finish_reason: str | int | None = None
+    index: Literal[0] = 0
+    avg_logprobs: Carried = ABSENT
+    safety_ratings: Carried = ABSENT
+    finish_message: Carried = ABSENT
+    url_context_metadata: Carried = ABSENT
+
+
+class WholeResponse(Camel):
+    """A whole reply of one answer, as most are: its type says that it holds nothing else."""
+
+    candidates: tuple[WholeCandidate]
     usage_metadata: UsageMetadata | None = None
+    model_version: str = ""
+    response_id: str = ""
+    create_time: Carried = ABSENT
+    turn_token: Carried = ABSENT
 
 
 class PromptFeedback(Camel):
