@@ -6,10 +6,10 @@ that for streams anyway. A call cut off inside its arguments cannot be written (
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Raw, structs
+from msgspec import Meta, Raw, structs
 from msgspec.json import Decoder
 
 from dragoman.core.parts import AnyPart, Reasoning, Signature, Text, ToolCall
@@ -23,14 +23,63 @@ from dragoman.dialects.gemini.chunks import ChunkReader
 from dragoman.dialects.gemini.finish import read_block_reason, read_finish, usage_of, write_finish, write_usage
 from dragoman.dialects.gemini.grounding import is_cited, joined, write_grounding
 from dragoman.dialects.gemini.parts import Written, write_part
-from dragoman.dialects.gemini.wire import ISSUER, NAME, WholePart, WholeResponse
+from dragoman.dialects.gemini.wire import ISSUER, NAME, Camel, UsageMetadata
 from dragoman.wire import json
-from dragoman.wire.shape import carried
+from dragoman.wire.shape import ABSENT, Carried, carried
 
 PROMPT_FEEDBACK_FIELD = "/promptFeedback"
 AS_CHUNK = "chunk"
 """The spelling of a reply that may have other names than its pointers: snake_case, or those of an envelope."""
 _NULL = Raw(b"null")
+
+
+class WholeCall(Camel):
+    """A call that does not come in pieces."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    args: Raw = Raw(b"{}")
+    id: str | None = None
+
+
+class WholePart(Camel):
+    """A text, a thought or a call."""
+
+    text: Annotated[str, Meta(min_length=1)] | None = None
+    thought: bool | None = None
+    function_call: WholeCall | None = None
+    thought_signature: str | None = None
+
+
+class WholeContent(Camel):
+    """A turn of such parts."""
+
+    parts: tuple[WholePart, ...] = ()
+    role: str | None = None
+
+
+class WholeCandidate(Camel):
+    """An answer that names no sources."""
+
+    content: WholeContent
+    finish_reason: str | int | None = None
+    index: Literal[0] = 0
+    avg_logprobs: Carried = ABSENT
+    safety_ratings: Carried = ABSENT
+    finish_message: Carried = ABSENT
+    url_context_metadata: Carried = ABSENT
+
+
+class WholeResponse(Camel):
+    """A whole reply of one answer, as most are: its type says that it holds nothing else."""
+
+    candidates: tuple[WholeCandidate]
+    usage_metadata: UsageMetadata | None = None
+    model_version: str = ""
+    response_id: str = ""
+    create_time: Carried = ABSENT
+    turn_token: Carried = ABSENT
+
+
 _WHOLE: Decoder[WholeResponse] = Decoder(WholeResponse)
 
 

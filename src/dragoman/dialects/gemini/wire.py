@@ -14,7 +14,6 @@ from dragoman.wire.shape import ABSENT, Carried, Shape, Unread, Wire, carried
 
 NAME = "gemini"
 ISSUER = "google"
-NO_ARGUMENTS = Raw(b"{}")
 AnyNumber = int | float | str
 """A number as proto JSON takes it; `settings` reads it."""
 
@@ -291,53 +290,6 @@ class UsageMetadata(Camel):
     tool_use_prompt_tokens_details: Carried = ABSENT
     traffic_type: Carried = ABSENT
     service_tier: Carried = ABSENT
-
-
-class WholeCall(Camel):
-    """A call that does not come in pieces."""
-
-    name: Annotated[str, Meta(min_length=1)]
-    args: Raw = NO_ARGUMENTS
-    id: str | None = None
-
-
-class WholePart(Camel):
-    """A text, a thought or a call."""
-
-    text: Annotated[str, Meta(min_length=1)] | None = None
-    thought: bool | None = None
-    function_call: WholeCall | None = None
-    thought_signature: str | None = None
-
-
-class WholeContent(Camel):
-    """A turn of such parts."""
-
-    parts: tuple[WholePart, ...] = ()
-    role: str | None = None
-
-
-class WholeCandidate(Camel):
-    """An answer that names no sources."""
-
-    content: WholeContent
-    finish_reason: str | int | None = None
-    index: Literal[0] = 0
-    avg_logprobs: Carried = ABSENT
-    safety_ratings: Carried = ABSENT
-    finish_message: Carried = ABSENT
-    url_context_metadata: Carried = ABSENT
-
-
-class WholeResponse(Camel):
-    """A whole reply of one answer, as most are: its type says that it holds nothing else."""
-
-    candidates: tuple[WholeCandidate]
-    usage_metadata: UsageMetadata | None = None
-    model_version: str = ""
-    response_id: str = ""
-    create_time: Carried = ABSENT
-    turn_token: Carried = ABSENT
 
 
 class PromptFeedback(Camel):
