@@ -6,6 +6,7 @@ the ledger is read, so a translation without losses pays nothing. Whatever is dr
 
 from collections.abc import Iterable, Mapping
 from itertools import repeat
+from typing import Literal
 
 from msgspec import Struct
 
@@ -17,6 +18,7 @@ from dragoman.wire.lookup import Document
 
 _ROOT = ("",)
 _BRACKETS = (b"{", b"[")
+_DROPPED: Iterable[Literal["dropped"]] = repeat("dropped")
 
 
 class _Entry(Struct, frozen=True, gc=False):
@@ -147,7 +149,7 @@ class Ledger:
         gone = self._leaves
         if not self._entries and not self._before:
             places = sorted(gone)
-            return tuple(map(Loss, places, map(gone.__getitem__, places), repeat("dropped")))
+            return tuple(map(Loss, places, map(gone.__getitem__, places), _DROPPED))
         gone = gone.copy()
         bent: dict[str, list[str]] = {}
         for entry in self._entries:
