@@ -13,6 +13,7 @@ from dragoman.gateway.record import Record
 from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply_adapter import ReplyOptions
 
 
 class Heard:
@@ -26,7 +27,8 @@ class Heard:
         self._sequencer = Sequencer()
         self._fitter = None
         if here is not there:
-            self._fitter = ReplyFitter(there, self._ledger, whole=not ask.call.stream, salt=record.id, source=here)
+            options = ReplyOptions(salt=record.id, whole=not ask.call.stream)
+            self._fitter = ReplyFitter(here, there, self._ledger, options)
 
     async def events(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
         """Tell what the client can be told."""

@@ -353,13 +353,13 @@ def _write_url(part: Media) -> str:
             return name
 
 
-def write_call(call: ToolCall, *, reply: bool = False) -> dict[str, Any] | Raw:
-    """Write one call; in a reply clients insist on an id, even an empty one, and on the usual form."""
-    value: dict[str, Any] = {"id": call.id} if call.id or reply else {}
+def write_call(call: ToolCall) -> dict[str, Any] | Raw:
+    """Write one call of a history."""
+    value: dict[str, Any] = {"id": call.id} if call.id else {}
     if call.form == "text":
         value["type"] = "custom"
         value["custom"] = {"name": call.name, "input": call.arguments}
-    elif reply or not call.spelling:
+    elif not call.spelling:
         value["type"] = "function"
         value["function"] = {"name": call.name, "arguments": call.arguments}
     else:
@@ -369,6 +369,11 @@ def write_call(call: ToolCall, *, reply: bool = False) -> dict[str, Any] | Raw:
         as_object = "object" in spelling and call.arguments.startswith("{")
         arguments = Raw(call.arguments.encode()) if as_object else call.arguments
         value["function"] = {"name": call.name, "arguments": arguments}
+    return with_call_fields(value, call)
+
+
+def with_call_fields(value: dict[str, Any], call: ToolCall) -> dict[str, Any] | Raw:
+    """Put Google's signature and the unread fields of a call back."""
     if call.signature is not None and call.signature.issuer == GOOGLE:
         value["extra_content"] = {GOOGLE: {"thought_signature": call.signature.value}}
     return value if call.extras is None else with_extras(value, call)

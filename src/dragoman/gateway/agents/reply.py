@@ -40,6 +40,7 @@ from dragoman.interpreter.aliases import minted_id, plain_id
 from dragoman.interpreter.arrange import SKIP_SIGNATURE
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.tools.handler import joined
 
 _SHORT = 16
@@ -144,14 +145,8 @@ class Telling:
     def _fitter_of(self, here: Dialect) -> ReplyFitter:
         self._ledgers.append(Ledger(here.reply_pointers))
         choice = self._crew.asked.tool_choice
-        return ReplyFitter(
-            self._client,
-            self._ledgers[-1],
-            whole=self._whole,
-            salt=self._run,
-            single=choice is not None and choice.parallel is False,
-            source=here,
-        )
+        single = choice is not None and choice.parallel is False
+        return ReplyFitter(here, self._client, self._ledgers[-1], ReplyOptions(self._run, single, self._whole))
 
     def _part(self, event: PartStarted) -> list[Event]:
         part = event.part
