@@ -4,6 +4,7 @@ What leaves this function can be said in the target's dialect without loss; `Und
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from msgspec import structs
 
@@ -17,7 +18,7 @@ from dragoman.interpreter.arrange import answered, arranged
 from dragoman.interpreter.cache_marks import fit_marks
 from dragoman.interpreter.fitting import Fitting, Undo
 from dragoman.interpreter.heeded import book_unsaid
-from dragoman.interpreter.history import fit_messages, is_plain
+from dragoman.interpreter.history import fit_messages
 from dragoman.interpreter.kin import shared_fields, shared_value
 from dragoman.interpreter.knobs import fit_identity, fit_output, fit_sampling, fit_thinking, most_tokens
 from dragoman.interpreter.ledger import Ledger
@@ -103,10 +104,9 @@ def fitted_turns(messages: tuple[Message, ...], fitting: Fitting, *, begins: boo
     traits, ledger = fitting.traits, fitting.ledger
     if carry.has_envelope(messages):
         messages = carry.restored(carry.rejoined(messages, fitting))
-    if all(map(is_plain, messages)):
-        return arranged(_instructed([*messages], fitting), traits, ledger, begins=begins)
-    fitted = paired(fit_messages(messages, fitting), traits, ledger, runs=fitting.runs, unnamed=fitting.unnamed)
-    return arranged(_instructed(fitted, fitting), traits, ledger, begins=begins)
+    repair = partial(paired, traits=traits, ledger=ledger, runs=fitting.runs, unnamed=fitting.unnamed)
+    fitted = _instructed(fit_messages(messages, fitting), fitting)
+    return arranged(fitted, traits, ledger, begins=begins, repair=repair)
 
 
 def thinking_in(
