@@ -25,8 +25,7 @@ from dragoman.interpreter.faults import as_fault
 from dragoman.interpreter.links import Links, Unfetched
 from dragoman.interpreter.mending import NO_LOSSES, mended
 from dragoman.interpreter.rejections import Sent, named, placed
-from dragoman.interpreter.translate import parse_request
-from dragoman.interpreter.translation import Asked, Translation
+from dragoman.interpreter.translate import Asked, Translation, parse_request
 
 _REFUSED_KEY = frozenset({401, 403})
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import groupby, takewhile
 from operator import attrgetter
 
-from msgspec import Struct, structs
+from msgspec import Struct, field, structs
 
 from dragoman.core.parts import AnyPart, Reasoning, Signature, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Role, leading_systems
@@ -18,7 +18,7 @@ from dragoman.interpreter.ledger import Ledger
 
 SKIP_SIGNATURE = Signature("google", "skip_thought_signature_validator")
 _SKIPPED = "unsigned calls carry Google's documented skip value"
-_get_role = attrgetter("role")
+_get_role, _get_parts = attrgetter("role"), attrgetter("parts")
 CONTINUED = "(continued)"
 CONTINUE = "(continue)"
 EMPTY = "(empty)"
@@ -40,11 +40,12 @@ def arranged(
     if not named.in_pairs and repair is not None:
         named = _name_calls(repair(messages), traits)
     messages = named.messages
-    if not named.in_turns:
+    if not named.in_turns or "system" in map(_get_role, messages[1:]):
         messages = _in_turns(_system_in_place(messages, traits, ledger), traits, ledger, begins=begins)
     if begins and traits.starts_with_user:
         messages = _begun(messages, ledger)
-    messages = _ended(messages, traits, ledger)
+    if messages and messages[-1].role == "assistant":
+        messages = _ended(messages, traits, ledger)
     for result in named.renamed:
         ledger.field_dropped("result.name", "the name of the call stands", result)
     for call in named.unsigned:
@@ -59,10 +60,10 @@ class _Named(Struct):
     in_pairs: bool
     """Each run of assistant messages is followed at once by its results, in order, and ids are unique."""
     in_turns: bool
-    """Roles take turns after at most one system message, and each message is one part: no target wants more."""
-    renamed: list[ToolResult]
+    """Roles take turns, and each message is one part."""
+    renamed: list[ToolResult] = field(default_factory=list[ToolResult])
     """Results that had another name than their calls."""
-    unsigned: list[ToolCall]
+    unsigned: list[ToolCall] = field(default_factory=list[ToolCall])
     """Calls that got the signature which the first of each step must have."""
 
 
@@ -71,48 +72,55 @@ def _name_calls(messages: list[Message], traits: Traits) -> _Named:
     calls: dict[str, ToolCall] = {}
     waiting: list[str] = []
     """Ids of calls that no result has answered yet."""
-    renamed: list[ToolResult] = []
-    unsigned: list[ToolCall] = []
-    finished: list[Message] = []
-    in_pairs = in_turns = True
+    done = _Named([*messages], in_pairs=True, in_turns=True)
     before, is_signed = "", False
-    for message in messages:
+    for at, message in enumerate(messages):
         role, parts = message.role, message.parts
-        if role == before or len(parts) != 1 or (role == "system" and before):
-            in_turns = False
+        if role == before or len(parts) != 1:
+            done.in_turns = False
         if role != before:
             before, is_signed = role, not traits.signed_calls
             if waiting and role == "assistant":
-                in_pairs = False
-        named: list[AnyPart] = []
-        is_named = False
-        for part in parts:
+                done.in_pairs = False
+        for index, part in enumerate(parts):
+            if part.__class__ is Text:
+                if waiting and role != "assistant":
+                    done.in_pairs = False
+                continue
+            now = part
             if isinstance(part, ToolCall):
-                call_id = part.id
-                if not call_id or call_id in calls or role != "assistant":
-                    in_pairs = False
-                calls[call_id] = part
-                waiting.append(call_id)
-                signature = part.signature
-                if not is_signed and signature is None:
-                    signature = SKIP_SIGNATURE
-                    unsigned.append(part)
+                if not part.id or part.id in calls or role != "assistant":
+                    done.in_pairs = False
+                calls[part.id] = part
+                waiting.append(part.id)
+                now = _named_call(part, traits, done.unsigned if not is_signed else None)
                 is_signed = True
-                sent_id = id_alias(call_id, traits) if traits.sends_ids else ""
-                if sent_id != call_id or signature is not part.signature:
-                    part = structs.replace(part, id=sent_id, signature=signature)  # noqa: PLW2901
-                    is_named = True
             elif isinstance(part, ToolResult):
                 if not waiting or waiting.pop(0) != part.call_id or role == "assistant":
-                    in_pairs = False
-                now = _named_result(part, calls.get(part.call_id), traits, renamed)
-                if now is not part:
-                    part, is_named = now, True  # noqa: PLW2901
+                    done.in_pairs = False
+                now = _named_result(part, calls.get(part.call_id), traits, done.renamed)
             elif waiting and role != "assistant":
-                in_pairs = False
-            named.append(part)
-        finished.append(_with_parts(message, tuple(named)) if is_named else message)
-    return _Named(finished, in_pairs and not waiting, in_turns, renamed, unsigned)
+                done.in_pairs = False
+            if now is not part:
+                message = _with_part(message, index, now)  # noqa: PLW2901
+                done.messages[at] = message
+    done.in_pairs = done.in_pairs and not waiting
+    return done
+
+
+def _with_part(message: Message, index: int, part: AnyPart) -> Message:
+    parts = message.parts
+    changed = (part,) if len(parts) == 1 else (*parts[:index], part, *parts[index + 1 :])
+    return Message(role=message.role, parts=changed, name=message.name, where=message.where)
+
+
+def _named_call(call: ToolCall, traits: Traits, unsigned: list[ToolCall] | None) -> ToolCall:
+    """Write a call with the id the target takes, and with a signature if `unsigned` lists those that have none."""
+    call_id = id_alias(call.id, traits) if traits.sends_ids else ""
+    if unsigned is not None and call.signature is None:
+        unsigned.append(call)
+        return structs.replace(call, id=call_id, signature=SKIP_SIGNATURE)
+    return structs.replace(call, id=call_id) if call_id != call.id else call
 
 
 def _named_result(result: ToolResult, call: ToolCall | None, traits: Traits, renamed: list[ToolResult]) -> ToolResult:
@@ -202,7 +210,7 @@ def _spoken(messages: list[Message]) -> list[Message]:
 
 def _filled(messages: list[Message], ledger: Ledger) -> list[Message]:
     """Keep an empty turn between two others, so that these stay turns of their own."""
-    if all([message.parts for message in messages]):
+    if all(map(_get_parts, messages)):
         return messages
     filled: list[Message] = []
     for index, message in enumerate(messages):

@@ -45,8 +45,14 @@ def fit_messages(messages: Iterable[Message], fitting: Fitting) -> list[Message]
 
 def _fit_message(message: Message, fitting: Fitting) -> Message:
     parts = message.parts
-    fitted = [_FITTERS[part.__class__](part, message, fitting) for part in parts]
-    if all(map(is_, fitted, parts)) and message.extras is None and not message.name:
+    if len(parts) == 1:
+        part = parts[0]
+        fitted = (_FITTERS[part.__class__](part, message, fitting),)
+        is_same = fitted[0] is part
+    else:
+        fitted = [_FITTERS[part.__class__](part, message, fitting) for part in parts]
+        is_same = all(map(is_, fitted, parts))
+    if is_same and message.extras is None and not message.name:
         return message
     drop_extras(message, fitting)
     name = message.name

@@ -32,14 +32,20 @@ _FREE_TEXT = b'{"type":"object","properties":{"input":{"type":"string"}},"requir
 
 def fit_tools(request: Request, fitting: Fitting) -> tuple[tuple[AnyTool, ...], ToolChoice | None]:
     """Return the tools and the choice as the target takes them."""
-    tools = _held_to_schemas(allowed(request, fitting), request.tool_choice, fitting)
+    tools, choice = request.tools, request.tool_choice
+    if choice is not None:
+        tools = _held_to_schemas(allowed(tools, choice, fitting), choice, fitting)
     adapted = _adapted(tools, fitting)
-    fitting.names = {**fitting.names, **adapted.names}
+    fitting.names.update(adapted.names)
     fitting.arguments, fitting.retold = adapted.arguments, adapted.retold
-    fitting.custom, fitting.validated = adapted.custom, adapted.validated
+    fitting.custom = adapted.custom
     if adapted.losses:
         fitting.ledger.add(adapted.losses)
-    choice = validated(fit_choice(request, adapted.tools, fitting), fitting)
+    if choice is not None:
+        choice = fit_choice(choice, request.tools, adapted.tools, fitting)
+    if adapted.validated:
+        fitting.validated = True
+        choice = validated(choice)
     if not adapted.tools and fitting.traits.stub_tools:
         stubs = tuple(_stubs(request.messages, fitting))
         return stubs, ToolChoice(mode="none") if stubs else None
@@ -112,10 +118,10 @@ def _book_mode(tools: tuple[AnyTool, ...], fitting: Fitting) -> None:
             fitting.ledger.field_approximated("tool.strict", "held to its schema like all tools, by the mode", tool)
 
 
-def _held_to_schemas(tools: tuple[AnyTool, ...], choice: ToolChoice | None, fitting: Fitting) -> tuple[AnyTool, ...]:
+def _held_to_schemas(tools: tuple[AnyTool, ...], choice: ToolChoice, fitting: Fitting) -> tuple[AnyTool, ...]:
     """Say of each tool that its calls are held to its schema, where the choice says it of all (Gemini's VALIDATED)."""
     traits = fitting.traits
-    if choice is None or not choice.validated or traits.strict_by_mode:
+    if not choice.validated or traits.strict_by_mode:
         return tools
     held: list[AnyTool] = []
     strict_left = traits.strict_max if traits.strict_tools else 0
