@@ -19,7 +19,7 @@ from dragoman.dialects.chat.messages import Written, read_messages, write_messag
 from dragoman.dialects.chat.parts import extras_at, known_extras, whole_again
 from dragoman.dialects.chat.tools import (
     read_choice,
-    read_legacy_function,
+    read_legacy_functions,
     read_tools,
     write_choice,
     write_tools,
@@ -48,17 +48,18 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
     spelling: set[str] = set()
     extras: dict[str, bytes] = {}
     messages = read_messages(body.messages, unread, first)
-    legacy = [read_legacy_function(one, f"/functions/{i}", unread) for i, one in enumerate(body.functions or ())]
     if body.model is None:
         spelling.add(MODEL_IN_URL)
     if raw_tools is not None and not tools:
         spelling.add("tools []")
-    if body.functions == []:
-        spelling.add("functions []")
+    if body.functions is not None:
+        tools = (*tools, *read_legacy_functions(body.functions, unread))
+        if not body.functions:
+            spelling.add("functions []")
     choice = read_choice(body, unread, extras)
     sampling = _read_sampling(body, spelling, extras)
-    thinking = _read_thinking(body.reasoning_effort, extras) if body.reasoning_effort is not None else None
     form = body.response_format
+    thinking = _read_thinking(body.reasoning_effort, extras) if body.reasoning_effort is not None else None
     output = _read_output(form, unread, spelling, extras) if form is not None else None
     user = _read_user(body, spelling, extras)
     metadata = _read_metadata(body.metadata, extras) if body.metadata else None
@@ -71,7 +72,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
     return Request(
         model=body.model or call.model,
         messages=messages,
-        tools=(*tools, *legacy) if legacy else tools,
+        tools=tools,
         tool_choice=choice,
         sampling=sampling,
         thinking=thinking,

@@ -6,6 +6,7 @@ result that did not come from Gemini is written under `output`, or under `error`
 """
 
 import base64
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Raw
@@ -186,40 +187,43 @@ def _kind(mime_type: str, source: Inline | Link | Stored) -> MediaKind:
     return _KINDS.get(mime_type.partition("/")[0].lower(), "document")
 
 
+def write_parts(parts: Iterable[AnyPart]) -> list[Written]:
+    """Return what stands for parts on the wire, without those that cannot be said."""
+    return [written for part in parts if (written := write_part(part)) is not None]
+
+
 def write_part(part: AnyPart) -> Written | None:
     """Return what stands for `part` on the wire, or None for what cannot be said."""
-    if part.extras is None and not part.spelling and (written := _write_common(part)) is not None:
-        return written
+    signature = part.signature
+    if part.extras is None and not part.spelling:
+        # The forms that make up a long history: text, calls, results that are one text.
+        if isinstance(part, Text):
+            if signature is None:
+                return {"text": part.text}
+        elif isinstance(part, ToolCall):
+            if part.arguments:
+                call = {"name": part.name, "args": Raw(part.arguments.encode())}
+                call = {"id": part.id, **call} if part.id else call
+                return (
+                    {"functionCall": call, "thoughtSignature": signature.value} if signature else {"functionCall": call}
+                )
+        elif isinstance(part, ToolResult) and signature is None and len(part.content) == 1:
+            only = part.content[0]
+            if isinstance(only, Text):
+                answer = {"error" if part.failed else "output": _structured(only.text)}
+                result = {"name": part.name, "response": answer}
+                return {"functionResponse": {"id": part.call_id, **result} if part.call_id else result}
     if isinstance(part, Opaque):
         return Raw(part.raw) if part.dialect == NAME else None
     written = _write_content(part)
     if written is None:
         return None
-    if part.signature is not None:
-        written.thought_signature = part.signature.value
+    if signature is not None:
+        written.thought_signature = signature.value
     if part.spelling and NOT_A_THOUGHT in part.spelling and written.thought is None:
         written.thought = False
     fields = own_extras(part, NAME)
     return Raw(json.graft(json.encode(written), fields)) if fields else written
-
-
-def _write_common(part: AnyPart) -> dict[str, Any] | None:
-    """Write the forms that make up a long history: text, calls, results that are one text; None for any other."""
-    signature = part.signature
-    if isinstance(part, Text):
-        return {"text": part.text} if signature is None else None
-    if isinstance(part, ToolCall) and part.arguments:
-        call: dict[str, Any] = {"id": part.id} if part.id else {}
-        call["name"], call["args"] = part.name, Raw(part.arguments.encode())
-        return {"functionCall": call, **({} if signature is None else {"thoughtSignature": signature.value})}
-    if isinstance(part, ToolResult) and len(part.content) == 1 and signature is None:
-        only = part.content[0]
-        if isinstance(only, Text):
-            result: dict[str, Any] = {"id": part.call_id} if part.call_id else {}
-            result["name"] = part.name
-            result["response"] = {"error" if part.failed else "output": _structured(only.text)}
-            return {"functionResponse": result}
-    return None
 
 
 def _write_content(part: AnyPart) -> Part | None:
