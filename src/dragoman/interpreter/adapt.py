@@ -120,6 +120,8 @@ def thinking_in(turns: tuple[Message, ...], thinking: Thinking, request: Request
 def _extras(request: Request, tools: tuple[Tool | NativeTool, ...], fitting: Fitting) -> Extras | None:
     """Drop what only the source understands, keep what the target understands too, add what it demands."""
     traits = fitting.traits
+    if request.extras is None and not (request.stream or traits.unkept or traits.native_mix):
+        return None
     kept: dict[str, bytes] = {}
     if request.extras is not None:
         shared = shared_fields(request.extras.dialect, traits.dialect)

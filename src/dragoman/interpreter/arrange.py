@@ -5,8 +5,8 @@ call of a step.
 """
 
 from collections.abc import Callable
-from itertools import groupby, takewhile
-from operator import attrgetter
+from itertools import chain, groupby, takewhile
+from operator import attrgetter, eq
 
 from msgspec import Struct, field, structs
 
@@ -19,6 +19,7 @@ from dragoman.interpreter.ledger import Ledger
 SKIP_SIGNATURE = Signature("google", "skip_thought_signature_validator")
 _SKIPPED = "unsigned calls carry Google's documented skip value"
 _get_role, _get_parts = attrgetter("role"), attrgetter("parts")
+_CALLS = {ToolCall, ToolResult}
 CONTINUED = "(continued)"
 CONTINUE = "(continue)"
 EMPTY = "(empty)"
@@ -36,82 +37,79 @@ def arranged(
 
     `repair` pairs calls and results where they are not in pairs.
     """
-    named = _name_calls(messages, traits)
-    if not named.in_pairs and repair is not None:
-        named = _name_calls(repair(messages), traits)
-    messages = named.messages
-    if not named.in_turns or "system" in map(_get_role, messages[1:]):
+    notes = _Notes()
+    if not _CALLS.isdisjoint(map(type, chain.from_iterable(map(_get_parts, messages)))):
+        named, notes = _name_calls(messages, traits)
+        if not notes.in_pairs and repair is not None:
+            named, notes = _name_calls(repair(messages), traits)
+        messages = named
+    if not _are_turns(messages):
         messages = _in_turns(_system_in_place(messages, traits, ledger), traits, ledger, begins=begins)
     if begins and traits.starts_with_user:
         messages = _begun(messages, ledger)
     if messages and messages[-1].role == "assistant":
         messages = _ended(messages, traits, ledger)
-    for result in named.renamed:
+    for result in notes.renamed:
         ledger.field_dropped("result.name", "the name of the call stands", result)
-    for call in named.unsigned:
+    for call in notes.unsigned:
         ledger.approximated_once(call.where, _SKIPPED)
     return tuple(messages)
 
 
-class _Named(Struct):
-    """Messages whose calls and results have the ids and names the target takes, and what else one walk finds out."""
+def _are_turns(messages: list[Message]) -> bool:
+    """Tell whether messages of one part each take turns, after at most one of the system: that suits every target."""
+    roles = [*map(_get_role, messages)]
+    later = roles[1:]
+    return "system" not in later and not any(map(eq, roles, later)) and {*map(len, map(_get_parts, messages))} == {1}
 
-    messages: list[Message]
-    in_pairs: bool
+
+class _Notes(Struct):
+    """What a walk over the calls and results of a history found out."""
+
+    in_pairs: bool = True
     """Each run of assistant messages is followed at once by its results, in order, and ids are unique."""
-    in_turns: bool
-    """Roles take turns, and each message is one part."""
     renamed: list[ToolResult] = field(default_factory=list[ToolResult])
     """Results that had another name than their calls."""
     unsigned: list[ToolCall] = field(default_factory=list[ToolCall])
     """Calls that got the signature which the first of each step must have."""
 
 
-def _name_calls(messages: list[Message], traits: Traits) -> _Named:
+def _name_calls(messages: list[Message], traits: Traits) -> tuple[list[Message], _Notes]:
     """Write ids the target takes, names on results, and the signature each step's first call must have."""
     calls: dict[str, ToolCall] = {}
     waiting: list[str] = []
     """Ids of calls that no result has answered yet."""
-    done = _Named([*messages], in_pairs=True, in_turns=True)
+    named, notes = [*messages], _Notes()
     before, is_signed = "", False
     for at, message in enumerate(messages):
-        role, parts = message.role, message.parts
-        if role == before or len(parts) != 1:
-            done.in_turns = False
+        role = message.role
         if role != before:
             before, is_signed = role, not traits.signed_calls
             if waiting and role == "assistant":
-                done.in_pairs = False
-        for index, part in enumerate(parts):
-            if part.__class__ is Text:
-                if waiting and role != "assistant":
-                    done.in_pairs = False
-                continue
-            now = part
+                notes.in_pairs = False
+        for index, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
-                if not part.id or part.id in calls or role != "assistant":
-                    done.in_pairs = False
-                calls[part.id] = part
-                waiting.append(part.id)
-                now = _named_call(part, traits, done.unsigned if not is_signed else None)
+                call_id = part.id
+                if not call_id or call_id in calls or role != "assistant":
+                    notes.in_pairs = False
+                calls[call_id] = part
+                waiting.append(call_id)
+                now = _named_call(part, traits, None if is_signed else notes.unsigned)
                 is_signed = True
             elif isinstance(part, ToolResult):
                 if not waiting or waiting.pop(0) != part.call_id or role == "assistant":
-                    done.in_pairs = False
-                now = _named_result(part, calls.get(part.call_id), traits, done.renamed)
-            elif waiting and role != "assistant":
-                done.in_pairs = False
+                    notes.in_pairs = False
+                now = _named_result(part, calls.get(part.call_id), traits, notes.renamed)
+            else:
+                if waiting and role != "assistant":
+                    notes.in_pairs = False
+                continue
             if now is not part:
-                message = _with_part(message, index, now)  # noqa: PLW2901
-                done.messages[at] = message
-    done.in_pairs = done.in_pairs and not waiting
-    return done
-
-
-def _with_part(message: Message, index: int, part: AnyPart) -> Message:
-    parts = message.parts
-    changed = (part,) if len(parts) == 1 else (*parts[:index], part, *parts[index + 1 :])
-    return Message(role=message.role, parts=changed, name=message.name, where=message.where)
+                parts = named[at].parts
+                parts = (now,) if len(parts) == 1 else (*parts[:index], now, *parts[index + 1 :])
+                named[at] = Message(role=role, parts=parts, name=message.name, where=message.where)
+    notes.in_pairs = notes.in_pairs and not waiting
+    return named, notes
 
 
 def _named_call(call: ToolCall, traits: Traits, unsigned: list[ToolCall] | None) -> ToolCall:

@@ -40,26 +40,30 @@ Fitted = AnyPart | tuple[AnyPart, ...] | None
 
 def fit_messages(messages: Iterable[Message], fitting: Fitting) -> list[Message]:
     """Fit every message; one may be left without parts."""
-    return [_fit_message(message, fitting) for message in messages]
+    fitted: list[Message] = []
+    for message in messages:
+        parts = message.parts
+        if len(parts) == 1:
+            part = parts[0]
+            now = (_FITTERS[part.__class__](part, message, fitting),)
+            is_same = now[0] is part
+        else:
+            now = [_FITTERS[part.__class__](part, message, fitting) for part in parts]
+            is_same = all(map(is_, now, parts))
+        if is_same and message.extras is None and not message.name:
+            fitted.append(message)
+        else:
+            fitted.append(_rebuilt(message, now, fitting))
+    return fitted
 
 
-def _fit_message(message: Message, fitting: Fitting) -> Message:
-    parts = message.parts
-    if len(parts) == 1:
-        part = parts[0]
-        fitted = (_FITTERS[part.__class__](part, message, fitting),)
-        is_same = fitted[0] is part
-    else:
-        fitted = [_FITTERS[part.__class__](part, message, fitting) for part in parts]
-        is_same = all(map(is_, fitted, parts))
-    if is_same and message.extras is None and not message.name:
-        return message
+def _rebuilt(message: Message, parts: Iterable[Fitted], fitting: Fitting) -> Message:
     drop_extras(message, fitting)
     name = message.name
     if name and not fitting.traits.speaker_names:
         fitting.ledger.field_dropped("message.name", "the target has no speaker names", message)
         name = ""
-    return Message(role=message.role, parts=tuple(_flat(fitted)), name=name, where=message.where)
+    return Message(role=message.role, parts=tuple(_flat(parts)), name=name, where=message.where)
 
 
 def _flat(fitted: Iterable[Fitted]) -> Iterator[AnyPart]:

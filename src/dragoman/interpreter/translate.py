@@ -126,8 +126,8 @@ class ParsedRequest:
             whole = request
             if not request.messages or here.declared is not None:
                 whole = complete(request, here, ledger)
-            fitting = Fitting(traits, ledger, here.issuer, asked.model, links=links)
-            fitting.tool_set, fitting.tools_cache = self.tool_set, self._tools
+            known, tools = self.tool_set, self._tools
+            fitting = Fitting(traits, ledger, here.issuer, asked.model, links=links, tool_set=known, tools_cache=tools)
             prefix_of = None
             if self._history is not None:
                 prefix_of = partial(self._history.translate_prefix, whole.messages, there, traits, links=links)

@@ -61,13 +61,14 @@ def read_messages(messages: list[wire.Message], unread: Unread | None, known: in
     keep = read.append
     for message, where, place in zip(messages, _MESSAGES.some(known, count), _CONTENTS.some(known, count), strict=True):
         # The forms that most histories are made of come first, without a detour.
-        if isinstance(message, wire.AssistantMessage):
+        kind = message.__class__
+        if kind in _PLAIN_ROLES and message.content.__class__ is str and message.name is None:
+            parts = (Text(text=message.content, where=place),)
+            keep(Message(role=_PLAIN_ROLES[kind], parts=parts, where=where))
+        elif kind is wire.AssistantMessage:
             keep(_read_bare_assistant(message, where, place) or _read_assistant(message, where, None))
-        elif isinstance(message, wire.ToolMessage):
+        elif kind is wire.ToolMessage:
             keep(Message(role="user", parts=(_read_result(message, where, None),), where=where))
-        elif message.__class__ in _PLAIN_ROLES and message.name is None and isinstance(message.content, str):
-            text = Text(text=message.content, where=place)
-            keep(Message(role=_PLAIN_ROLES[message.__class__], parts=(text,), where=where))
         else:
             keep(read_message(message, where, None))
     return tuple(read)

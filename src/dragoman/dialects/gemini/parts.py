@@ -189,7 +189,8 @@ def _kind(mime_type: str, source: Inline | Link | Stored) -> MediaKind:
 
 def write_parts(parts: Iterable[AnyPart]) -> list[Written]:
     """Return what stands for parts on the wire, without those that cannot be said."""
-    return [written for part in parts if (written := write_part(part)) is not None]
+    written = [*map(write_part, parts)]
+    return [one for one in written if one is not None]
 
 
 def write_part(part: AnyPart) -> Written | None:
