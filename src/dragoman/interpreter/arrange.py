@@ -80,11 +80,12 @@ def _name_calls(messages: list[Message], traits: Traits) -> tuple[list[Message],
     waiting: list[str] = []
     """Ids of calls that no result has answered yet."""
     named, notes = [*messages], _Notes()
-    before, is_signed = "", False
+    starts_signed = not traits.signed_calls
+    before, is_signed = "", starts_signed
     for at, message in enumerate(messages):
         role = message.role
         if role != before:
-            before, is_signed = role, not traits.signed_calls
+            before, is_signed = role, starts_signed
             if waiting and role == "assistant":
                 notes.in_pairs = False
         for index, part in enumerate(message.parts):

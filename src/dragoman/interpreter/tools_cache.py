@@ -85,6 +85,8 @@ class ToolsCache:
         self._size = 0
         self._sets: dict[_Key, ToolSet] = {}
         """What was not used for longest first."""
+        self._latest: tuple[_Key | None, ToolSet | None] = (None, None)
+        """What was read last: a large body is read twice, and to compare its bytes is cheaper than to hash them."""
 
     def find(self, dialect: Dialect, raw: bytes, where: str) -> ToolSet | None:
         """Return an array that was read before."""
@@ -96,14 +98,19 @@ class ToolsCache:
 
     def read(self, dialect: Dialect, raw: bytes, where: str) -> ToolSet:
         """Read the array of tools that stands at `where`; raise `Malformed` if that cannot be done."""
+        key = (dialect.name, where, raw)
+        latest, found = self._latest
+        if found is not None and found.is_kept and latest == key:
+            return found
         found = self.find(dialect, raw, where)
         if found is None:
             tools = dialect.read_tools(raw, where)
             found = ToolSet(tools, 2 * len(raw) + _TOOL_COST * (1 + len(tools)))
             if found.size <= self._most // 8:
-                self._sets[dialect.name, where, raw] = found
+                self._sets[key] = found
                 found.is_kept = True
                 self._resize(found, found.size)
+        self._latest = (key, found)
         return found
 
     def keep(self, tool_set: ToolSet, adapted: AdaptedTools) -> None:

@@ -93,10 +93,9 @@ class ParsedRequest:
             history = RequestHistory(call, here, caches.prefixes, self._scope(), self._read_tools, signer)
             self._history, self._request, self._known = history, history.request, history.known
             self.unknown_ids = list(history.unconfirmed)
-        if signer is not None:
-            self._unsigned = unsigned_calls(self._new_messages())
-            if self._unsigned:
-                self.unknown_ids = [*self.unknown_ids, *unknown_ids(self._unsigned, signer)]
+        if signer is not None and (unsigned := unsigned_calls(self._new_messages())):
+            self._unsigned = unsigned
+            self.unknown_ids = [*self.unknown_ids, *unknown_ids(unsigned, signer)]
 
     def _scope(self) -> Scope:
         asked, signer = self._asked, self._signer

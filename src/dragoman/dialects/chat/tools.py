@@ -139,9 +139,9 @@ def _read_tool_choice(
     where = "/tool_choice"
     match choice:
         case str():
-            spelling = "any" if choice == "any" else ""
             mode: Any = _MODES.get(choice)
-            return ToolChoice(mode=mode, parallel=parallel, where=where, spelling=spelled(spelling)) if mode else None
+            spelling = words.ANY if choice == "any" else ""
+            return ToolChoice(mode=mode, parallel=parallel, where=where, spelling=spelling) if mode else None
         case wire.Choice(type="allowed_tools", allowed_tools=wire.AllowedTools(mode="auto" | "required") as allowed):
             names = [tool.function or tool.custom for tool in allowed.tools]
             mode = allowed.mode

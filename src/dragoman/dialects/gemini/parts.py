@@ -190,7 +190,7 @@ def _kind(mime_type: str, source: Inline | Link | Stored) -> MediaKind:
 def write_parts(parts: Iterable[AnyPart]) -> list[Written]:
     """Return what stands for parts on the wire, without those that cannot be said."""
     written = [*map(write_part, parts)]
-    return [one for one in written if one is not None]
+    return [one for one in written if one is not None] if None in written else written  # pyright: ignore[reportReturnType]
 
 
 def write_part(part: AnyPart) -> Written | None:

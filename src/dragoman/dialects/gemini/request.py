@@ -236,7 +236,7 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
     encoded = json.encode(body)
     fields = own_extras(request, NAME)
     # Pointers are those of the document that was read: only a request that came in the envelope has them outside.
-    came_wrapped = fields and all(message.where.startswith(code_assist.INNER + "/") for message in request.messages)
+    came_wrapped = fields and all(message.where.startswith(code_assist.INNER + "/") for message in messages)
     if fields and not came_wrapped:
         encoded = json.graft(encoded, fields)
     if code_assist.WORD in words:
