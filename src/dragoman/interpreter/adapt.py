@@ -34,7 +34,8 @@ def adapt(
 ) -> tuple[Request, Undo]:
     """Return `request` as the target of `fitting` can take it, and how to undo that in the reply.
 
-    `prefix_of` returns the prefix of its history that is translated already; that is not adapted again.
+    `prefix_of` returns the prefix of its history that is translated already; that is not adapted again. Raise
+    `Unfetched` if media is missing.
     """
     traits, ledger = fitting.traits, fitting.ledger
     undo: Undo | None = None
@@ -51,8 +52,13 @@ def adapt(
     fitting.forced = traits.forced_choice and (thinking is None or thinking.mode != "enabled")
     tools, choice = fit_tools(request, fitting)
     output = fit_output(request, fitting) if request.output is not None else None
-    prefix = prefix_of(fitting.retold) if prefix_of is not None else NO_PREFIX
-    turns = _adapt_history(request.messages, prefix, fitting)
+    prefix, messages = NO_PREFIX, request.messages
+    if prefix_of is not None:
+        prefix = prefix_of(fitting.retold)
+        messages = _behind(prefix, messages, fitting)
+    turns = fitted_turns(messages, fitting, begins=not prefix.messages)
+    if fitting.links is not None and fitting.links.missing:
+        raise Unfetched(fitting.links.missing)
     if output is not None and not traits.prefill_formatted:
         turns = tuple(answered(list(turns), ledger))
     if fitting.marked:
@@ -77,17 +83,14 @@ def adapt(
     return adapted, undo or fitting.undo()
 
 
-def _adapt_history(messages: tuple[Message, ...], prefix: Prefix, fitting: Fitting) -> tuple[Message, ...]:
-    """Return the messages behind the prefix as the target's turns; raise `Unfetched` if media is missing."""
-    if prefix.messages:
-        fitting.ledger.go_on(prefix.once, prefix.losses)
-        fitting.names.update(prefix.names)
-        fitting.runs, fitting.unnamed = prefix.runs, prefix.unnamed
-        messages = (*messages[: leading_systems(messages)], *messages[prefix.end_in(messages) :])
-    turns = fitted_turns(messages, fitting, begins=not prefix.messages)
-    if fitting.links is not None and fitting.links.missing:
-        raise Unfetched(fitting.links.missing)
-    return turns
+def _behind(prefix: Prefix, messages: tuple[Message, ...], fitting: Fitting) -> tuple[Message, ...]:
+    """Return instructions and what follows the prefix, and go on in `fitting` from where that ended."""
+    if not prefix.messages:
+        return messages
+    fitting.ledger.go_on(prefix.once, prefix.losses)
+    fitting.names.update(prefix.names)
+    fitting.runs, fitting.unnamed = prefix.runs, prefix.unnamed
+    return (*messages[: leading_systems(messages)], *messages[prefix.end_in(messages) :])
 
 
 def fitted_turns(messages: tuple[Message, ...], fitting: Fitting, *, begins: bool) -> tuple[Message, ...]:

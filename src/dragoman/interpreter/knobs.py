@@ -47,14 +47,14 @@ def fit_sampling(sampling: Sampling, fitting: Fitting, thinking: Thinking | None
         if value != NEUTRAL.get(name):
             ledger.field_dropped(f"sampling.{name}", "the model does not accept it")
         changes[name] = () if name == "stop" else None
-    temperature, limit = sampling.temperature, sampling.max_tokens
+    temperature, limit, top_k = sampling.temperature, sampling.max_tokens, sampling.top_k
     if temperature is not None and "temperature" not in changes and temperature > traits.temperature_max:
         ledger.field_approximated("sampling.temperature", f"the model's maximum is {traits.temperature_max:g}")
         changes["temperature"] = traits.temperature_max
     if sampling.stop and "stop" not in changes:
         changes["stop"] = _fit_stops(sampling.stop, fitting)
-    if sampling.top_k.__class__ is float and "top_k" not in changes:
-        changes["top_k"] = _whole(sampling.top_k, fitting)
+    if isinstance(top_k, float) and "top_k" not in changes:
+        changes["top_k"] = _whole(top_k, fitting)
     if traits.temperature_or_top_p and temperature is not None and sampling.top_p is not None:
         ledger.field_dropped("sampling.top_p", "the model takes temperature or top_p, not both")
         changes["top_p"] = None

@@ -67,27 +67,34 @@ def _in_order(messages: list[Message]) -> bool:
     """Tell whether each run of assistant messages is followed at once by its results, in order, ids unique."""
     seen: set[str] = set()
     waiting: list[str] = []
-    """Ids of calls that no result has answered yet."""
-    before = ""
+    answered = 0
+    after_assistant = False
     for message in messages:
-        role = message.role
-        if waiting and role == "assistant" != before:
-            return False
-        before = role
-        for part in message.parts:
-            kind = part.__class__
-            if kind is ToolCall:
-                call_id = part.id
-                if not call_id or call_id in seen or role != "assistant":
-                    return False
-                seen.add(call_id)
-                waiting.append(call_id)
-            elif kind is ToolResult:
-                if not waiting or role == "assistant" or waiting.pop(0) != part.call_id:
-                    return False
-            elif waiting and role != "assistant":
+        is_assistant = message.role == "assistant"
+        if is_assistant and not after_assistant:
+            if answered != len(waiting):
                 return False
-    return not waiting
+            waiting = []
+            answered = 0
+        after_assistant = is_assistant
+        parts = message.parts
+        if len(parts) == 1 and parts[0].__class__ is Text:
+            if not is_assistant and answered != len(waiting):
+                return False
+            continue
+        for part in parts:
+            if isinstance(part, ToolCall):
+                if not part.id or part.id in seen or not is_assistant:
+                    return False
+                seen.add(part.id)
+                waiting.append(part.id)
+            elif isinstance(part, ToolResult):
+                if answered >= len(waiting) or is_assistant or waiting[answered] != part.call_id:
+                    return False
+                answered += 1
+            elif not is_assistant and answered != len(waiting):
+                return False
+    return answered == len(waiting)
 
 
 class _Slot(Struct):

@@ -65,13 +65,6 @@ class ToolSet(Struct, eq=False):
             self._proofs = {tool.where: prove_plain(tool.parameters or b"") for tool in functions}
         return self._proofs
 
-    def find(self, traits: Traits) -> AdaptedTools | None:
-        """Return the tools adapted to a row of traits, if they were before."""
-        for one in self.adapted:
-            if one.traits is traits:
-                return one
-        return None
-
 
 _Key = tuple[str, str, bytes]
 """The dialect's name, where the array stands in the document, and its bytes."""

@@ -35,6 +35,7 @@ from dragoman.wire.shape import Unread
 Written = dict[str, Any] | Raw
 _MESSAGES = Numbered("/messages/")
 _CONTENTS = Numbered("/messages/", "/content")
+_PLAIN = (wire.UserMessage, wire.SystemMessage)
 _PLAIN_ROLES: dict[type, Role] = {wire.UserMessage: "user", wire.SystemMessage: "system"}
 _get_rest = attrgetter(
     "name",
@@ -61,13 +62,12 @@ def read_messages(messages: list[wire.Message], unread: Unread | None, known: in
     keep = read.append
     for message, where, place in zip(messages, _MESSAGES.some(known, count), _CONTENTS.some(known, count), strict=True):
         # The forms that most histories are made of come first, without a detour.
-        kind = message.__class__
-        if kind in _PLAIN_ROLES and message.content.__class__ is str and message.name is None:
+        if isinstance(message, _PLAIN) and isinstance(message.content, str) and message.name is None:
             parts = (Text(text=message.content, where=place),)
-            keep(Message(role=_PLAIN_ROLES[kind], parts=parts, where=where))
-        elif kind is wire.AssistantMessage:
+            keep(Message(role=_PLAIN_ROLES[message.__class__], parts=parts, where=where))
+        elif isinstance(message, wire.AssistantMessage):
             keep(_read_bare_assistant(message, where, place) or _read_assistant(message, where, None))
-        elif kind is wire.ToolMessage:
+        elif isinstance(message, wire.ToolMessage):
             keep(Message(role="user", parts=(_read_result(message, where, None),), where=where))
         else:
             keep(read_message(message, where, None))

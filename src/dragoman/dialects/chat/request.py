@@ -168,27 +168,29 @@ def _read_metadata(given: Raw, extras: dict[str, bytes]) -> dict[str, str] | Non
 
 def render_request(request: Request, traits: Traits) -> Call:
     """Write a request."""
+    words = request.spelling
+    sampling, thinking = request.sampling, request.thinking
     body: dict[str, Any] = {"messages": _write_messages(request)}
-    if request.model and MODEL_IN_URL not in request.spelling:
+    if request.model and MODEL_IN_URL not in words:
         body["model"] = request.model
     _write_tools(request, body)
     if request.tool_choice is not None:
         write_choice(request.tool_choice, request, body)
-    _write_sampling(request, traits, body)
-    if request.thinking is not None and request.thinking.effort is not None:
-        body["reasoning_effort"] = request.thinking.effort
-    if request.output is not None:
-        body["response_format"] = _write_output(request.output, request.spelling)
-    if request.verbosity is not None:
-        body["verbosity"] = request.verbosity
-    if request.candidates is not None:
-        body["n"] = request.candidates
-    if request.user is not None:
-        body[_USER_WORDS["user" in request.spelling]] = request.user
-    if request.metadata is not None:
-        body["metadata"] = request.metadata
-    if request.stream or "stream false" in request.spelling:
-        body["stream"] = request.stream
+    limit = next((word for word in _LIMIT_WORDS if word in words), traits.max_tokens_word)
+    stop = sampling.stop[0] if "stop text" in words else sampling.stop
+    settings = {
+        **{name: getattr(sampling, name) for name in _SAMPLING},
+        limit: sampling.max_tokens,
+        "stop": stop if sampling.stop or "stop []" in words else None,
+        "reasoning_effort": thinking.effort if thinking is not None else None,
+        "response_format": _write_output(request.output, words) if request.output is not None else None,
+        "verbosity": request.verbosity,
+        "n": request.candidates,
+        _USER_WORDS["user" in words]: request.user,
+        "metadata": request.metadata,
+        "stream": request.stream if request.stream or "stream false" in words else None,
+    }
+    body.update({name: value for name, value in settings.items() if value is not None})
     fields = own_extras(request, wire.NAME)
     encoded = graft(encode(body), fields) if fields else encode(body)
     return Call(encoded, request.model, request.stream)
@@ -213,19 +215,6 @@ def _write_tools(request: Request, body: dict[str, Any]) -> None:
         written = write_tools(request.tools, legacy=legacy)
         if written or f"{word} []" in request.spelling:
             body[word] = written
-
-
-def _write_sampling(request: Request, traits: Traits, body: dict[str, Any]) -> None:
-    sampling = request.sampling
-    for name in _SAMPLING:
-        value = getattr(sampling, name)
-        if value is not None:
-            body[name] = value
-    if sampling.max_tokens is not None:
-        words = [word for word in _LIMIT_WORDS if word in request.spelling]
-        body[words[0] if words else traits.max_tokens_word] = sampling.max_tokens
-    if sampling.stop or "stop []" in request.spelling:
-        body["stop"] = sampling.stop[0] if "stop text" in request.spelling else sampling.stop
 
 
 def _write_output(output: OutputFormat, spelling: frozenset[str]) -> dict[str, Any]:
