@@ -55,7 +55,7 @@ def adapt(
     prefix, messages = NO_PREFIX, request.messages
     if prefix_of is not None:
         prefix = prefix_of(fitting.retold)
-        messages = _behind(prefix, messages, fitting)
+        messages = _after_prefix(prefix, messages, fitting)
     turns = fitted_turns(messages, fitting, begins=not prefix.messages)
     if fitting.links is not None and fitting.links.missing:
         raise Unfetched(fitting.links.missing)
@@ -83,7 +83,7 @@ def adapt(
     return adapted, undo or fitting.undo()
 
 
-def _behind(prefix: Prefix, messages: tuple[Message, ...], fitting: Fitting) -> tuple[Message, ...]:
+def _after_prefix(prefix: Prefix, messages: tuple[Message, ...], fitting: Fitting) -> tuple[Message, ...]:
     """Return instructions and what follows the prefix, and go on in `fitting` from where that ended."""
     if not prefix.messages:
         return messages

@@ -88,7 +88,7 @@ def _name_calls(messages: list[Message], traits: Traits) -> tuple[list[Message],
             before, is_signed = role, starts_signed
             if waiting and role == "assistant":
                 notes.in_pairs = False
-        for index, part in enumerate(message.parts):
+        for part in message.parts:
             if isinstance(part, ToolCall):
                 call_id = part.id
                 if not call_id or call_id in calls or role != "assistant":
@@ -107,7 +107,7 @@ def _name_calls(messages: list[Message], traits: Traits) -> tuple[list[Message],
                 continue
             if now is not part:
                 parts = named[at].parts
-                parts = (now,) if len(parts) == 1 else (*parts[:index], now, *parts[index + 1 :])
+                parts = (now,) if len(parts) == 1 else tuple([now if one is part else one for one in parts])
                 named[at] = Message(role=role, parts=parts, name=message.name, where=message.where)
     notes.in_pairs = notes.in_pairs and not waiting
     return named, notes

@@ -45,11 +45,11 @@ def fit_messages(messages: Iterable[Message], fitting: Fitting) -> list[Message]
         parts = message.parts
         if len(parts) == 1:
             part = parts[0]
-            now = (_FITTERS[part.__class__](part, message, fitting),)
-            is_same = now[0] is part
+            now = _FITTERS[part.__class__](part, message, fitting)
+            is_same = now is part
         else:
-            now = [_FITTERS[part.__class__](part, message, fitting) for part in parts]
-            is_same = all(map(is_, now, parts))
+            now = tuple(_flat([_FITTERS[part.__class__](part, message, fitting) for part in parts]))
+            is_same = len(now) == len(parts) and all(map(is_, now, parts))
         if is_same and message.extras is None and not message.name:
             fitted.append(message)
         else:
@@ -57,13 +57,13 @@ def fit_messages(messages: Iterable[Message], fitting: Fitting) -> list[Message]
     return fitted
 
 
-def _rebuilt(message: Message, parts: Iterable[Fitted], fitting: Fitting) -> Message:
+def _rebuilt(message: Message, parts: Fitted, fitting: Fitting) -> Message:
     drop_extras(message, fitting)
     name = message.name
     if name and not fitting.traits.speaker_names:
         fitting.ledger.field_dropped("message.name", "the target has no speaker names", message)
         name = ""
-    return Message(role=message.role, parts=tuple(_flat(parts)), name=name, where=message.where)
+    return Message(role=message.role, parts=tuple(_flat([parts])), name=name, where=message.where)
 
 
 def _flat(fitted: Iterable[Fitted]) -> Iterator[AnyPart]:
