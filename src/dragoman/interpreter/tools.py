@@ -203,16 +203,14 @@ def _beside_native(tools: list[AnyTool], fitting: Fitting) -> list[AnyTool]:
 
 def _once_each(tools: Iterable[AnyTool], fitting: Fitting) -> list[AnyTool]:
     """Leave out what is declared a second time under the same name: most vendors refuse that."""
-    seen: set[tuple[str, str]] = set()
-    kept: list[AnyTool] = []
-    for tool in tools:
-        key = (tool.namespace, tool.name) if isinstance(tool, Tool) else None
-        if key is not None and key in seen:
+    kept = list(tools)
+    functions = [tool for tool in kept if isinstance(tool, Tool)]
+    first = {(tool.namespace, tool.name): tool for tool in reversed(functions)}
+    if len(first) < len(functions):
+        again = {id(tool): tool for tool in functions if first[tool.namespace, tool.name] is not tool}
+        for tool in again.values():
             fitting.ledger.dropped(tool.where, "a tool of this name is declared before")
-            continue
-        if key is not None:
-            seen.add(key)
-        kept.append(tool)
+        kept = [tool for tool in kept if id(tool) not in again]
     return kept
 
 
