@@ -84,26 +84,27 @@ class ToolsCache:
     def find(self, dialect: Dialect, raw: bytes, where: str) -> ToolSet | None:
         """Return an array that was read before."""
         key = (dialect.name, where, raw)
+        latest, found = self._latest
+        if found is not None and found.is_kept and latest == key:
+            return found
         found = self._sets.pop(key, None)
         if found is not None:
             self._sets[key] = found
+            self._latest = (key, found)
         return found
 
     def read(self, dialect: Dialect, raw: bytes, where: str) -> ToolSet:
         """Read the array of tools that stands at `where`; raise `Malformed` if that cannot be done."""
-        key = (dialect.name, where, raw)
-        latest, found = self._latest
-        if found is not None and found.is_kept and latest == key:
-            return found
         found = self.find(dialect, raw, where)
         if found is None:
             tools = dialect.read_tools(raw, where)
             found = ToolSet(tools, 2 * len(raw) + _TOOL_COST * (1 + len(tools)))
             if found.size <= self._most // 8:
+                key = (dialect.name, where, raw)
                 self._sets[key] = found
+                self._latest = (key, found)
                 found.is_kept = True
                 self._resize(found, found.size)
-        self._latest = (key, found)
         return found
 
     def keep(self, tool_set: ToolSet, adapted: AdaptedTools) -> None:
