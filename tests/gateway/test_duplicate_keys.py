@@ -13,7 +13,7 @@ from dragoman.gateway import duplicate_keys as distinct
 from dragoman.gateway.duplicate_keys import DistinctKeys
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.tools_cache import ToolsCache
-from dragoman.interpreter.translation import Caches
+from dragoman.interpreter.translate import Caches
 
 
 @pytest.fixture

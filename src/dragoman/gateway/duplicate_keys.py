@@ -13,7 +13,7 @@ from dragoman.dialects.record import Dialect
 from dragoman.gateway.client_request import malformed_body
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.tools_cache import ToolSet
-from dragoman.interpreter.translation import Caches
+from dragoman.interpreter.translate import Caches
 from dragoman.wire import array, json
 from dragoman.wire.duplicates import decode_distinct, duplicate
 from dragoman.wire.pointer import escape, split

@@ -17,7 +17,7 @@ from dragoman.http.lately import Lately
 from dragoman.http.locations import Refused
 from dragoman.interpreter.links import Fetched, Links, Unfetched, Wanted
 from dragoman.interpreter.media import NOT_FETCHED
-from dragoman.interpreter.translation import Translation
+from dragoman.interpreter.translate import Translation
 
 _KEPT_SECONDS = 300.0
 _MOST_KEPT = 64 << 20

@@ -31,7 +31,7 @@ from dragoman.interpreter.links import Links, Unfetched
 from dragoman.interpreter.neutral import Wish, say_request
 from dragoman.interpreter.signing import unknown_ids, unsigned_calls
 from dragoman.interpreter.text_calls.hearing import Hearing
-from dragoman.interpreter.translation import Translation
+from dragoman.interpreter.translate import Translation
 from dragoman.interpreter.undo import Restorer
 
 

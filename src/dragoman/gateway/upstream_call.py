@@ -22,10 +22,9 @@ from dragoman.http.message import Headers
 from dragoman.interpreter.context import Context
 from dragoman.interpreter.faults import as_fault
 from dragoman.interpreter.links import Links, Unfetched
-from dragoman.interpreter.repair import mended
 from dragoman.interpreter.rejections import Sent, named, placed
-from dragoman.interpreter.translate import parse_request
-from dragoman.interpreter.translation import Asked, Translation
+from dragoman.interpreter.repair import mended
+from dragoman.interpreter.translate import Asked, Translation, parse_request
 
 _KEY_REJECTED = frozenset({401, 403})
 

@@ -4,12 +4,10 @@ from msgspec import Struct, structs
 
 from dragoman.core.request import Request
 from dragoman.dialects.record import Dialect
-from dragoman.interpreter.fitting import Undo
+from dragoman.interpreter.fitting import ENVELOPES, NO_UNDO, Undo
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.interpreter.text_calls.hearing import Hearing
-from dragoman.interpreter.text_calls.translation import ENVELOPES
-from dragoman.interpreter.translation import NO_UNDO
 
 
 class Context(Struct, frozen=True):

@@ -7,6 +7,7 @@ type, "object" for arguments that were no text.
 """
 
 from base64 import b64encode
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -41,6 +42,10 @@ from dragoman.wire.shape import ABSENT, Unknown, Unread, Wire, carried
 ISSUER = "openai"
 GOOGLE = "google"
 _NULL = b"null"
+_get_call_rest = attrgetter("type", "custom", "extra_content")
+_get_sent_rest = attrgetter("type", "custom", "extra_content", "index")
+"""What a call has beside a function."""
+_NO_REST = (("function", None, None), ("function", None, None, ABSENT))
 _MARK = "/prompt_cache_breakpoint"
 _AUDIO_TYPES = {"mp3": "audio/mpeg"}
 _AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
@@ -190,10 +195,8 @@ def _read_thinking(part: wire.ThinkingPart, where: str, extras: Extras | None) -
 def read_call(call: wire.Call, where: str, unread: Unread | None) -> ToolCall | Opaque:
     """Read one call; a kind of call nobody knows stays whole."""
     function = call.function
-    simple = unread is None and call.custom is None and call.extra_content is None
-    if simple and type(call) is wire.SentCall:
-        simple = call.index is ABSENT
-    if simple and function is not None and call.type == "function":
+    rest = _get_sent_rest if type(call) is wire.SentCall else _get_call_rest
+    if unread is None and function is not None and rest(call) in _NO_REST:
         arguments = function.arguments
         if isinstance(arguments, str):
             return ToolCall(id=call.id or "", name=function.name or "", arguments=arguments, where=where)

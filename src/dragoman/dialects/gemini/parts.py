@@ -6,6 +6,7 @@ result that did not come from Gemini is written under `output`, or under `error`
 """
 
 import base64
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Raw
@@ -184,6 +185,12 @@ def _kind(mime_type: str, source: Inline | Link | Stored) -> MediaKind:
     return _KINDS.get(mime_type.partition("/")[0].lower(), "document")
 
 
+def write_parts(parts: Iterable[AnyPart]) -> list[Written]:
+    """Return what stands for parts on the wire, without those that cannot be said."""
+    written = [*map(write_part, parts)]
+    return [one for one in written if one is not None] if None in written else written  # pyright: ignore[reportReturnType]
+
+
 def write_part(part: AnyPart) -> Written | None:
     """Return what stands for `part` on the wire, or None for what cannot be said."""
     written = _write_content(part)
@@ -200,17 +207,17 @@ def write_part(part: AnyPart) -> Written | None:
 
 
 def _write_content(part: AnyPart) -> dict[str, Any] | None:
+    # What makes up a long history is tested first.
+    if isinstance(part, Text):
+        return {} if not part.text and part.signature and part.spelling == NO_TEXT else {"text": part.text}
     if isinstance(part, ToolResult):
         return {"functionResponse": _write_result(part)}
+    if isinstance(part, ToolCall):
+        call: dict[str, Any] = {"id": part.id, "name": part.name} if part.id else {"name": part.name}
+        if part.arguments:
+            call["args"] = Raw(part.arguments.encode())
+        return {"functionCall": call}
     match part:
-        case Text(text=text):
-            return {} if not text and part.signature and part.spelling == NO_TEXT else {"text": text}
-        case ToolCall(id=call_id, name=name, arguments=arguments):
-            call: dict[str, Any] = {"id": call_id} if call_id else {}
-            call["name"] = name
-            if arguments:
-                call["args"] = Raw(arguments.encode())
-            return {"functionCall": call}
         case Reasoning(texts=texts):
             return {"text": "\n\n".join(texts), "thought": True} if texts or part.signature else None
         case Media():

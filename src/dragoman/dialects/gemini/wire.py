@@ -132,12 +132,12 @@ class GenerationConfig(Camel):
     temperature: AnyNumber | None = None
     top_p: AnyNumber | None = None
     top_k: AnyNumber | None = None
-    candidate_count: AnyNumber | None = None
     max_output_tokens: AnyNumber | None = None
-    stop_sequences: list[str] | None = None
     seed: AnyNumber | None = None
     presence_penalty: AnyNumber | None = None
     frequency_penalty: AnyNumber | None = None
+    stop_sequences: list[str] | None = None
+    candidate_count: AnyNumber | None = None
     response_mime_type: str | None = None
     response_schema: Raw = ABSENT
     response_json_schema: Raw = ABSENT
