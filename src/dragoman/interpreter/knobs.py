@@ -12,7 +12,7 @@ from dragoman.core.request import EFFORTS, Effort, OutputFormat, Request, Sampli
 from dragoman.core.traits import Traits
 from dragoman.interpreter.aliases import digest
 from dragoman.interpreter.fitting import KEPT_ELSEWHERE, NO_LIMIT, Fitting
-from dragoman.interpreter.heeded import NEUTRAL, USUAL_VERBOSITY
+from dragoman.interpreter.implied import NEUTRAL, USUAL_VERBOSITY
 from dragoman.interpreter.schemas.from_openapi import to_json_schema
 from dragoman.interpreter.schemas.gemini_json import fit_gemini
 from dragoman.interpreter.schemas.outcome import Converted

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dragoman.dialects.record import Call
-from dragoman.interpreter.heeded import ROWS
-from dragoman.interpreter.kin import shared_fields
+from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.shared_fields import shared_fields
 from dragoman.interpreter.translate import translate_request
 from laws.documents import DIALECTS, MODELS
 
@@ -91,7 +91,7 @@ PLACES = {
 }
 """Where a row's place is found whose first items are not of its kind."""
 FORMS = {"/input/#/id": ["msg_68af1b0c", "fc_6-8_a", "fco_1", "ctc_1", "ctco_1", "at_payload_123"]}
-ALL = [(dialect, where) for dialect in DIALECTS for where in ROWS[dialect]]
+ALL = [(dialect, where) for dialect in DIALECTS for where in dialect_named(dialect).implied]
 
 
 def placed(dialect: str, where: str, value: Any) -> tuple[str, bytes]:
@@ -113,7 +113,7 @@ def booked(dialect: str, target: str, body: bytes, place: str = "") -> list[str]
 
 @pytest.mark.parametrize(("dialect", "where"), ALL)
 def test_a_heeded_value_is_booked_for_no_target(dialect, where):
-    row = ROWS[dialect][where]
+    row = dialect_named(dialect).implied[where]
     assert bool(row.form) == (where in FORMS)
     for value in (*row.values[:3], *FORMS.get(where, ())):
         place, body = placed(dialect, where, value)
@@ -135,14 +135,18 @@ def _is_image_detail(where: str, target: str) -> bool:
 
 
 def test_a_value_that_is_heeded_at_some_targets_is_booked_at_others():
-    rows = [(dialect, where, row.there) for dialect, where in ALL if (row := ROWS[dialect][where]).there]
+    rows = [
+        (dialect, where, row.streamed)
+        for dialect, where in ALL
+        if (row := dialect_named(dialect).implied[where]).streamed
+    ]
     assert rows
-    for dialect, where, there in rows:
-        for value in {value for values in there.values() for value in values}:
+    for dialect, where, streamed in rows:
+        for value in streamed:
             place, body = placed(dialect, where, value)
             for target in DIALECTS:
                 if target != dialect:
-                    heeded = value in there.get(target, ())
+                    heeded = dialect_named(target).holds.partial_calls
                     assert booked(dialect, target, body, place) == ([] if heeded else [place])
 
 

@@ -3,27 +3,11 @@
 from math import log
 
 from dragoman.core.value import Extras
+from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.fitting import Fitting
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
 
-_OPENAI = frozenset(
-    {
-        "/service_tier",
-        "/store",
-        "/prompt_cache_key",
-        "/prompt_cache_options",
-        "/prompt_cache_retention",
-        "/moderation",
-        "/user",
-        "/safety_identifier",
-    }
-)
-_SHARED: dict[frozenset[str], frozenset[str]] = {frozenset({"chat", "responses"}): _OPENAI}
-_IMAGE_FIELDS: dict[tuple[str, str], dict[str, str]] = {
-    ("chat", "responses"): {"/image_url/detail": "/detail"},
-    ("responses", "chat"): {"/detail": "/image_url/detail"},
-}
 _CACHE_OPTIONS = "/prompt_cache_options"
 _TIER = "/service_tier"
 _STORE = "/store"
@@ -60,12 +44,18 @@ def seconds(lifetime: str) -> int:
 
 def shared_in_images(source: str, target: str) -> dict[str, str]:
     """Return the fields of an image that mean the same in both dialects, by their pointers in each."""
-    return _IMAGE_FIELDS.get((source, target), {})
+    here, there = DIALECTS.get(source), DIALECTS.get(target)
+    if here is None or there is None or here is there or not here.image_detail or not there.image_detail:
+        return {}
+    return {here.image_detail: there.image_detail}
 
 
 def shared_fields(source: str, target: str) -> frozenset[str]:
     """Return the pointers of request fields that mean the same in both dialects."""
-    return _SHARED.get(frozenset({source, target}), frozenset())
+    here, there = DIALECTS.get(source), DIALECTS.get(target)
+    if here is None or there is None or here is there or here.issuer != there.issuer:
+        return frozenset()
+    return here.shared_fields & there.shared_fields
 
 
 def shared_value(pointer: str, raw: bytes, fitting: Fitting) -> bytes | None:
