@@ -92,7 +92,7 @@ def test_somebody_one_meets_is_no_place():
             [("get_distance", {"origin": "Louvre", "destination": "Notre-Dame"})],
         ),
         (
-            'Create an issue titled "Crash on start" for owner "octo" and repo "hello"',
+            'Create an issue with title "Crash on start" for owner "octo" and repo "hello"',
             (ISSUE,),
             [("create_issue", {"owner": "octo", "repo": "hello", "title": "Crash on start"})],
         ),

@@ -11,9 +11,7 @@ from dragoman.simulator.rule import Json
 
 _DEEPEST = 24
 _MOST_VALUES = 800
-_MOST_PROPERTIES = 200
 _MOST_ITEMS = 64
-_LONGEST = 2000
 _SCALAR_KEYWORDS = (
     "type", "enum", "not", "allOf", "minLength", "maxLength", "pattern", "format", "minimum", "maximum",
     "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
@@ -74,13 +72,13 @@ class _Filler:
             return self._nested(kind, place, label)
         value = self._said(place, label, "required")
         if value is None and self._evidence is not None and label.kind in {"text", ""}:
-            value = _convert(place, kind, self._evidence.topic()[:_LONGEST] or None)
+            value = _convert(place, kind, self._evidence.topic() or None)
         if value is not None:
             return value
         if label.name:
             self.guessed.append(label.name)
-        accepted = (value for value in samples(kind, place, label.kind) if _accepts(place, value))
-        return next((value for value in accepted if value is not None), None)
+        sampled = (value for value in samples(kind, place, label.kind) if value is not None)
+        return next((value for value in sampled if _accepts(place, value)), None)
 
     def _nested(self, kind: str, place: Json, label: Label) -> Any:
         self._left -= 1
@@ -101,7 +99,7 @@ class _Filler:
     def _object(self, place: Json) -> Json:
         properties: Json = place.get("properties", {})
         required: list[str] = place.get("required", [])
-        optional = [name for name in properties if name not in required][:_MOST_PROPERTIES]
+        optional = [name for name in properties if name not in required]
         others = place.get("additionalProperties", True)
         names = [*required, *(optional if self._optional else ())]
         places = {name: self.merge(properties.get(name, others)) for name in names}
@@ -113,9 +111,10 @@ class _Filler:
             else:
                 values[name] = self._said(places[name], labels[name], "optional")
         chosen = {name: values[name] for name in names if name in required or values[name] is not None}
-        for name in [*optional, *(f"property_{number}" for number in range(_MOST_ITEMS))]:
-            if name not in chosen and len(chosen) < place.get("minProperties", 0):
-                chosen[name] = self.required(self.merge(properties.get(name, others)), read_label(name))
+        missing = min(max(0, place.get("minProperties", 0) - len(chosen)), _MOST_ITEMS)
+        invented = (f"property_{number}" for number in range(missing))
+        for name in [*(name for name in optional if name not in chosen), *invented][:missing]:
+            chosen[name] = self.required(self.merge(properties.get(name, others)), read_label(name))
         return {name: chosen[name] for name in [*properties, *chosen] if name in chosen}
 
     def _array(self, place: Json, label: Label) -> list[Any]:

@@ -29,7 +29,7 @@ from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Tool, ToolKind
 
 _AND = re.compile(r"\s*,?\s+and\s+(?:also\s+)?|\s*,\s+(?=[a-z])", re.IGNORECASE)
-_BY_NAME, _NAME, _DESCRIPTION, _KIND, _ENOUGH = 10, 3, 2, 2, 2
+_NAME, _DESCRIPTION, _KIND, _ENOUGH = 3, 2, 2, 2
 _MOST_CALLS = 16
 
 
@@ -108,8 +108,7 @@ def _best(clause: Clause, tools: list[Candidate]) -> tuple[Candidate, int]:
 
     def score(tool: Candidate) -> int:
         shared = _NAME * len(words & tool.name_words) + _DESCRIPTION * len(words & tool.words)
-        by_name = "_" in tool.tool.name and tool.tool.name in clause.text
-        return shared + _KIND * len(kinds & tool.kinds) + (_BY_NAME if by_name else 0)
+        return shared + _KIND * len(kinds & tool.kinds)
 
     best = max(tools, key=score)
     return best, score(best)
@@ -157,10 +156,10 @@ def _items(tool: Candidate, clause: Clause) -> list[Clause]:
     properties = {name: as_object(inner) for name, inner in as_object(tool.tool.schema.get("properties")).items()}
     taking = [properties[name] for name in tool.tool.schema.get("required", properties) if name in properties]
     types = [inner.get("type", ["string"])[0] for inner in taking if "enum" not in inner]
-    for group in enumerations(clause):
-        numeric = [kind for kind in types if kind in {"integer", "number"}]
-        fitting = numeric if group[0].kind == "number" else [kind for kind in types if kind == "string"]
-        if len(fitting) == 1 and not any(inner.get("type") == ["array"] for inner in properties.values()):
+    arrays = any(inner.get("type") == ["array"] for inner in properties.values())
+    for group in enumerations(clause) if not arrays else ():
+        fitting = {"integer", "number"} if group[0].kind == "number" else {"string"}
+        if sum(kind in fitting for kind in types) == 1:
             start, end = group[0].start, group[-1].end
             texts = [clause.text[mention.start : mention.end] for mention in group[:_MOST_CALLS]]
             return [read_clause(clause.text[:start] + text + clause.text[end:]) for text in texts]

@@ -75,15 +75,7 @@ _FITTING = {
     "": ("quoted", "name", "id", "code", "path", "email", "number"),
 }
 """Kinds of mentions that fit a kind of parameter, if not only the one of the same name."""
-_LEADING = {
-    "from": _split("from origin source start"),
-    "to": _split("to destination target end recipient"),
-    "called": _split("name title label"),
-    "named": _split("name"),
-    "titled": _split("title"),
-    "labelled": _split("label"),
-}
-"""Words that lead to the value of a parameter, by words of its name."""
+_LEADING = {"from": _split("from origin source start"), "to": _split("to destination target end recipient")}
 
 
 class Mention(Struct, frozen=True):

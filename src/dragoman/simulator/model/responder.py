@@ -25,16 +25,8 @@ _PLAIN = (
     "No model has thought about this; a simulator repeats it: “{}”",
 )
 _SOURCES = (
-    Source(
-        url="https://example.org/about-this-search",
-        title="About this search",
-        quote="The simulator searches nothing: every search finds these two pages.",
-    ),
-    Source(
-        url="https://example.org/addresses",
-        title="Addresses for examples",
-        quote="Their addresses lead nowhere, because example.org is reserved for examples.",
-    ),
+    Source(url="https://example.org/search", title="About this search", quote="The simulator searches nothing."),
+    Source(url="https://example.org/", title="Example", quote="Every search finds this page and another one."),
 )
 _SEARCHES = frozenset({"search", "google", "web", "internet", "online", "news", "latest"})
 _COUNT = re.compile(r"\bcount\b.{0,20}?\b(?:from (-?\d{1,6}) )?to (-?\d{1,6})\b", re.IGNORECASE | re.DOTALL)
@@ -44,7 +36,6 @@ _TAGGED = re.compile(r"<([a-z]{2,40}(?:[-_][a-z]{1,40}){1,4})>.{0,40000}?</\1>",
 _HALF = 3000
 """Of a long prompt the beginning and the end are read: a request stands before or after a document."""
 _LONGEST_QUOTE = 600
-_MOST_RESULTS = 20
 _MOST_COUNTED = 2000
 _MOST_WORDS = 20_000
 
@@ -96,14 +87,17 @@ def _read(turns: tuple[Turn, ...]) -> Conversation:
     names = {call.id: call.name for call in calls}
     results = (result for turn in recent for result in turn.results)
     users = [turn for turn in recent if turn.role == "user"]
-    texts = [_TAGGED.sub(" ", turn.text).strip() or turn.text for turn in users if turn.text.strip()]
-    prompt = "\n".join(texts)
+    texts = [_ends(turn.text, 3 * _HALF) for turn in users if turn.text.strip()]
     return Conversation(
-        prompt if len(prompt) <= 2 * _HALF else f"{prompt[:_HALF]}\n{prompt[-_HALF:]}",
+        _ends("\n".join(_TAGGED.sub(" ", text).strip() or text for text in texts), _HALF),
         calls,
         tuple(replace(result, name=result.name or names.get(result.call_id, "")) for result in results),
         tuple(medium for turn in users for medium in turn.media),
     )
+
+
+def _ends(text: str, half: int) -> str:
+    return text if len(text) <= 2 * half else f"{text[:half]}\n{text[-half:]}"
 
 
 def _start(turns: tuple[Turn, ...]) -> int:
@@ -127,7 +121,7 @@ def _calls(ask: Ask, conversation: Conversation, tools: list[Candidate]) -> list
     """Return what is asked for and was not called yet."""
     if not tools:
         return []
-    planned = plan(conversation.prompt, tools, "\n".join(_results(conversation)))
+    planned = plan(conversation.prompt, tools, _results(conversation))
     pending = _pending(planned, conversation.calls)
     if not pending and ask.choice.mode == "required":
         pending = planned[:1] or [force(conversation.prompt, tools)]
@@ -155,12 +149,12 @@ def _query(ask: Ask, prompt: str, calls: list[Planned]) -> str:
 
 def _structured(output_schema: dict[str, object], conversation: Conversation) -> str:
     schema = load_schema(encode(output_schema))
-    evidence = Evidence(read_clause("\n".join([conversation.prompt, *_results(conversation)])))
+    evidence = Evidence(read_clause(f"{conversation.prompt}\n{_results(conversation)}"))
     return msgspec.json.encode(fill(schema, evidence, only_object=not schema.root).value).decode()
 
 
-def _results(conversation: Conversation) -> list[str]:
-    return [result.text[:_HALF] for result in conversation.results if not result.failed][:_MOST_RESULTS]
+def _results(conversation: Conversation) -> str:
+    return "\n".join(result.text[:_HALF] for result in conversation.results if not result.failed)[: 2 * _HALF]
 
 
 def _with_ids(planned: list[Planned], ask: Ask, seed: int) -> tuple[Call, ...]:

@@ -34,7 +34,6 @@ _MOST_PARTS = 200
 _MOST_PLACES = 20_000
 _LARGEST = 400_000
 _LARGEST_NUMBER = 1e300
-_BACKTRACKS = 100_000
 
 
 def as_object(value: Any) -> Json:
@@ -190,11 +189,8 @@ def _validator(raw: bytes) -> "Validator | None":
     document = decode(raw)
     if document is None or _count_places(document) > _MOST_PLACES:
         return None
-    patterns = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
     try:
-        return jsonschema_rs.Draft202012Validator(
-            document, offline=True, validate_formats=True, pattern_options=patterns
-        )
+        return jsonschema_rs.Draft202012Validator(document, offline=True, validate_formats=True)
     except (ValueError, TypeError):
         return None
 

@@ -4,7 +4,7 @@ import hashlib
 from collections import OrderedDict
 
 from dragoman.simulator.model.schema import encode
-from dragoman.simulator.talk import Answer, Ask, Call, Turn, Usage
+from dragoman.simulator.talk import Answer, Ask, Call, Usage
 
 CHARACTERS = 4
 _PER_TURN = 4
@@ -75,14 +75,11 @@ def _parts(ask: Ask) -> list[tuple[int, str]]:
     tools = "".join(f"{tool.name}{tool.description}{_text(tool.schema)}" for tool in ask.tools)
     parts = [(text_tokens(tools) + _PER_TOOL * len(ask.tools), tools)] if tools else []
     for turn in ask.turns:
-        text = _turn(turn)
+        calls = "".join(call.name + _text(call.arguments) for call in turn.calls)
+        results = "".join(result.name + result.text for result in turn.results)
+        text = turn.role + turn.text + calls + results
         parts.append((_PER_TURN + text_tokens(text) + _PER_MEDIUM * len(turn.media), text))
     return parts
-
-
-def _turn(turn: Turn) -> str:
-    calls = "".join(call.name + _text(call.arguments) for call in turn.calls)
-    return turn.role + turn.text + calls + "".join(result.name + result.text for result in turn.results)
 
 
 def _text(value: dict[str, object] | str) -> str:
