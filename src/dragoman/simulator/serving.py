@@ -7,8 +7,7 @@ from typing import Any
 
 from dragoman.http.background import in_background
 from dragoman.http.server import Server, listening
-from dragoman.simulator.app import Seen, Simulator
-from dragoman.simulator.settings import Settings
+from dragoman.simulator.app import Seen, Settings, Simulator
 
 _GRACE = 0.5
 
