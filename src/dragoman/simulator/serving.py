@@ -38,7 +38,7 @@ async def running(
 ) -> AsyncGenerator[Running]:
     """Run a simulator, on a socket that listens already if one is given; `options` are the members of `Settings`."""
     if settings is not None and options:
-        raise TypeError(f"told twice how to behave: by settings, and by {', '.join(options)}")
+        raise TypeError(f"Pass either settings or keyword options ({', '.join(options)}), not both.")
     simulator = Simulator(settings or Settings(**options))
     async with listening(simulator.handle, host, port, sock=sock, grace=_GRACE) as server:
         yield Running(simulator, server)
