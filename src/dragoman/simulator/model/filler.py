@@ -42,7 +42,7 @@ def fill(schema: Schema, evidence: Evidence, *, only_object: bool = True) -> Fil
         evidence.used.clear()
         filler = _Filler(schema, usable, optional=optional)
         place = filler.merge(schema.root)
-        value = filler.required({**place, "type": ["object"]} if only_object else place, read_label(""))
+        value = filler.fill_place({**place, "type": ["object"]} if only_object else place, read_label(""))
         fits = isinstance(value, dict) or not only_object
         tried.append(Filled(value if fits else {}, tuple(filler.guessed), fits and schema.is_valid(value)))
         if tried[-1].valid:
@@ -65,12 +65,12 @@ class _Filler:
         """Return what holds at a place of the schema."""
         return self._schema.merge(place, self._choose)
 
-    def required(self, place: Json, label: Label) -> Any:
+    def fill_place(self, place: Json, label: Label) -> Any:
         """Return a value in any case."""
-        kind = _type(place)
+        kind = _type_of(place)
         if kind in {"object", "array"} and "enum" not in place:
-            return self._nested(kind, place, label)
-        value = self._said(place, label, "required")
+            return self._fill_nested(kind, place, label)
+        value = self._from_prompt(place, label, "required")
         if value is None and self._evidence is not None and label.kind in {"text", ""}:
             value = _convert(place, kind, self._evidence.topic() or None)
         if value is not None:
@@ -80,12 +80,12 @@ class _Filler:
         sampled = (value for value in samples(kind, place, label.kind) if value is not None)
         return next((value for value in sampled if _accepts(place, value)), None)
 
-    def _nested(self, kind: str, place: Json, label: Label) -> Any:
+    def _fill_nested(self, kind: str, place: Json, label: Label) -> Any:
         self._left -= 1
         if self._left < 0 or self._depth > _DEEPEST:
             return {} if kind == "object" else []
         self._depth += 1
-        value = self._object(place) if kind == "object" else self._array(place, label)
+        value = self._fill_object(place) if kind == "object" else self._fill_array(place, label)
         self._depth -= 1
         return value
 
@@ -96,7 +96,7 @@ class _Filler:
         ending = [one for one in possible if "$ref" not in as_object(one)] if self._depth > 1 else []
         return next((one for one in ending or possible if as_object(one).get("type") != ["null"]), possible[-1])
 
-    def _object(self, place: Json) -> Json:
+    def _fill_object(self, place: Json) -> Json:
         properties: Json = place.get("properties", {})
         required: list[str] = place.get("required", [])
         optional = [name for name in properties if name not in required]
@@ -104,38 +104,38 @@ class _Filler:
         names = [*required, *(optional if self._optional else ())]
         places = {name: self.merge(properties.get(name, others)) for name in names}
         labels = {name: read_label(name, inner.get("format", "")) for name, inner in places.items()}
-        values = {name: self._said(inner, labels[name], "named") for name, inner in places.items()}
+        values = {name: self._from_prompt(inner, labels[name], "named") for name, inner in places.items()}
         for name in [name for name in names if values[name] is None]:
             if name in required:
-                values[name] = self.required(places[name], labels[name])
+                values[name] = self.fill_place(places[name], labels[name])
             else:
-                values[name] = self._said(places[name], labels[name], "optional")
+                values[name] = self._from_prompt(places[name], labels[name], "optional")
         chosen = {name: values[name] for name in names if name in required or values[name] is not None}
         missing = min(max(0, place.get("minProperties", 0) - len(chosen)), _MOST_ITEMS)
         invented = (f"property_{number}" for number in range(missing))
         for name in [*(name for name in optional if name not in chosen), *invented][:missing]:
-            chosen[name] = self.required(self.merge(properties.get(name, others)), read_label(name))
+            chosen[name] = self.fill_place(self.merge(properties.get(name, others)), read_label(name))
         return {name: chosen[name] for name in [*properties, *chosen] if name in chosen}
 
-    def _array(self, place: Json, label: Label) -> list[Any]:
-        items = self._listed(place, label, "required")
+    def _fill_array(self, place: Json, label: Label) -> list[Any]:
+        items = self._list_from_prompt(place, label, "required")
         if not items:
-            items = [self.required(self.merge(inner), label) for inner in as_list(place.get("prefixItems"))]
+            items = [self.fill_place(self.merge(inner), label) for inner in as_list(place.get("prefixItems"))]
         fewest = min(place.get("minItems", 0), _MOST_ITEMS)
         inner = self.merge(place.get("items", True)) if len(items) < fewest else {}
         while len(items) < fewest:
-            items.append(self._another(inner, label, items if place.get("uniqueItems") is True else []))
+            items.append(self._distinct_item(inner, label, items if place.get("uniqueItems") is True else []))
         return items[: place.get("maxItems", _MOST_ITEMS)]
 
-    def _another(self, place: Json, label: Label, taken: list[Any]) -> Any:
+    def _distinct_item(self, place: Json, label: Label, taken: list[Any]) -> Any:
         """Return an item that is not taken."""
-        value = self.required(place, label)
+        value = self.fill_place(place, label)
         numbers = range(1, _MOST_ITEMS)
         others = (f"{value} {number}" if isinstance(value, str) else number for number in numbers)
         free = (one for one in (value, *place.get("enum", ()), *others) if one not in taken and _accepts(place, one))
         return next(free, value)
 
-    def _listed(self, place: Json, label: Label, stage: Stage) -> list[Any]:
+    def _list_from_prompt(self, place: Json, label: Label, stage: Stage) -> list[Any]:
         """Return everything that the prompt lists for an array."""
         evidence = self._evidence
         if evidence is None or "prefixItems" in place:
@@ -147,16 +147,16 @@ class _Filler:
         vague = stage != "required" and label.kind in {"", "text", "place"}
         return [] if vague else evidence.find_all(label.fitting, lambda value: _accepts(inner, value))
 
-    def _said(self, place: Json, label: Label, stage: Stage) -> Any:
+    def _from_prompt(self, place: Json, label: Label, stage: Stage) -> Any:
         """Return what the prompt says for a parameter, or None."""
-        evidence, kind = self._evidence, _type(place)
+        evidence, kind = self._evidence, _type_of(place)
         if evidence is None:
             return None
         if "enum" in place:
             said = [option for option in place["enum"] if evidence.place_of(option) is not None]
             return min(said, key=lambda option: (evidence.place_of(option), -len(str(option))), default=None)
         if kind == "array" and stage == "optional":
-            return self._listed(place, label, stage) or None
+            return self._list_from_prompt(place, label, stage) or None
         if kind not in {"string", "integer", "number"}:
             return None
 
@@ -168,7 +168,7 @@ class _Filler:
         return evidence.find(label, ("number",), accepts, stage) if stage != "optional" else None
 
 
-def _type(place: Json) -> str:
+def _type_of(place: Json) -> str:
     """Return the first type that is more than null; the keywords tell where none is named."""
     types: list[str] = place.get("type") or [name for name, keywords in _IMPLIED if not keywords.isdisjoint(place)]
     return next((name for name in types if name != "null"), "null" if types else "string")

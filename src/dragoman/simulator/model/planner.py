@@ -74,10 +74,10 @@ def plan(prompt: str, tools: list[Candidate], results: str = "") -> list[Planned
     clauses = [piece for clause in split_clauses(prompt) for piece in _split_further(clause, tools)]
     mentions = [mention for clause in (*clauses, read_clause(results)) for mention in clause.mentions]
     planned: list[Planned] = []
-    for tool, clause in _asked(clauses, tools):
+    for tool, clause in _assign_tools(clauses, tools):
         own = {mention.value for mention in clause.mentions}
         others = [mention for mention in mentions if mention.value not in own]
-        calls = [_fill(tool, item, others) for item in _items(tool, clause)]
+        calls = [_fill(tool, item, others) for item in _split_enumeration(tool, clause)]
         planned += [call for call in calls if call not in planned]
     return planned[:_MOST_CALLS]
 
@@ -131,7 +131,7 @@ def _split_further(clause: Clause, tools: list[Candidate]) -> list[Clause]:
     return split_at(clause, kept)
 
 
-def _asked(clauses: list[Clause], tools: list[Candidate]) -> list[tuple[Candidate, Clause]]:
+def _assign_tools(clauses: list[Clause], tools: list[Candidate]) -> list[tuple[Candidate, Clause]]:
     """Return the tools that are asked for, each with its clause.
 
     A clause that asks for no tool tells more about the last one; so does one for the same tool unless both stand alone.
@@ -151,7 +151,7 @@ def _asked(clauses: list[Clause], tools: list[Candidate]) -> list[tuple[Candidat
     return asked
 
 
-def _items(tool: Candidate, clause: Clause) -> list[Clause]:
+def _split_enumeration(tool: Candidate, clause: Clause) -> list[Clause]:
     """Return a clause for each item of an enumeration of which the tool takes only one."""
     properties = {name: as_object(inner) for name, inner in as_object(tool.tool.schema.get("properties")).items()}
     taking = [properties[name] for name in tool.tool.schema.get("required", properties) if name in properties]

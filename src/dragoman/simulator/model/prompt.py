@@ -138,7 +138,9 @@ def read_label(name: str, form: str = "") -> Label:
 @lru_cache(maxsize=256)
 def read_clause(text: str) -> Clause:
     """Find the words and mentions of a text."""
-    return Clause(text, tuple(split_words(text)), tuple(sorted(_mentions(text), key=lambda mention: mention.start)))
+    return Clause(
+        text, tuple(split_words(text)), tuple(sorted(_find_mentions(text), key=lambda mention: mention.start))
+    )
 
 
 def split_clauses(prompt: str) -> list[Clause]:
@@ -171,21 +173,21 @@ def enumerations(clause: Clause) -> list[list[Mention]]:
     return [group for group in groups if len(group) > 1]
 
 
-def _mentions(text: str) -> Iterator[Mention]:
+def _find_mentions(text: str) -> Iterator[Mention]:
     found = [mention for match in _MENTION.finditer(text) for mention in _read_match(text, match)]
     yield from found
     for match in _IN.finditer(text) if all(mention.kind != "name" for mention in found) else ():
         start = match.start(1)
         phrase = " ".join(takewhile(lambda word: normal_form(word) not in STOP_WORDS, match[1].split(" ")))
         if phrase and not any(mention.start <= start < mention.end for mention in found):
-            yield _mention(text, "name", phrase, start, start + len(phrase))
+            yield _make_mention(text, "name", phrase, start, start + len(phrase))
 
 
 def _read_match(text: str, match: re.Match[str]) -> Iterator[Mention]:
     kind = match.lastgroup or ""
     value: str | int | float = match[kind]
     if kind == "name":
-        yield from _names(text, match)
+        yield from _read_names(text, match)
         return
     if kind == "number":
         digits = match[kind].replace(",", "")
@@ -194,10 +196,10 @@ def _read_match(text: str, match: re.Match[str]) -> Iterator[Mention]:
         kind, value = "code", match[kind].strip("\n")
     elif kind in {"double", "curly", "single"}:
         kind = "quoted"
-    yield _mention(text, kind, value, match.start(), match.end())
+    yield _make_mention(text, kind, value, match.start(), match.end())
 
 
-def _names(text: str, match: re.Match[str]) -> Iterator[Mention]:
+def _read_names(text: str, match: re.Match[str]) -> Iterator[Mention]:
     """Yield a capitalised name without the words that are no part of it: the one that begins a sentence is none."""
     value, start = match["name"].removesuffix("'s"), match.start()
     before, rest = text[:start].rstrip(" "), text[match.end() :].strip(" .?!\n")
@@ -205,14 +207,14 @@ def _names(text: str, match: re.Match[str]) -> Iterator[Mention]:
     while value:
         word = value.partition(" ")[0]
         if not skip and normal_form(word.rstrip(",")) not in STOP_WORDS:
-            yield _mention(text, "name", value, start, start + len(value))
+            yield _make_mention(text, "name", value, start, start + len(value))
             return
         skip = False
         start += len(word) + 1
         value = value[len(word) + 1 :]
 
 
-def _mention(text: str, kind: str, value: str | float, start: int, end: int) -> Mention:
+def _make_mention(text: str, kind: str, value: str | float, start: int, end: int) -> Mention:
     before = split_words(_END.split(text[max(0, start - 60) : start])[-1])
     after = split_words(_END.split(text[end : end + 40])[0])
     label = next((word for word in reversed(before) if word not in _LINKS), "")

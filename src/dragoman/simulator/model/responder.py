@@ -59,24 +59,24 @@ def answer(ask: Ask, seed: int = 0, memory: PrefixMemory | None = None) -> Answe
     conversation = _read(ask.turns)
     names, any_tool = ask.choice.names, ask.choice.mode != "none"
     allowed = [tool for tool in ask.tools if any_tool and (not names or tool.name in names)]
-    calls = _calls(ask, conversation, read_tools(tool for tool in allowed if tool.kind in {"function", "custom"}))
+    calls = _plan_calls(ask, conversation, read_tools(tool for tool in allowed if tool.kind in {"function", "custom"}))
     query = ""
     if any(tool.kind == "search" for tool in allowed) and not conversation.results and ask.output_schema is None:
         query = _query(ask, conversation.prompt, calls)
         calls = [] if query else calls
     if calls:
-        text = f"{_MARK} I call {_names(calls)}." if seed % 2 == 1 and ask.choice.mode != "required" else ""
-        said = Answer(text=text, calls=_with_ids(calls, ask, seed), end="calls")
+        text = f"{_MARK} I call {_join_names(calls)}." if seed % 2 == 1 and ask.choice.mode != "required" else ""
+        said = Answer(text=text, calls=_assign_ids(calls, ask, seed), end="calls")
     elif ask.output_schema is not None:
-        said = Answer(text=_structured(ask.output_schema, conversation))
+        said = Answer(text=_fill_output(ask.output_schema, conversation))
     elif query:
         quotes = " ".join(source.quote for source in _SOURCES)
         said = Answer(text=f"{_MARK} I searched for “{query}”. {quotes}", query=query, sources=_SOURCES)
     else:
-        said = Answer(text=_plain(conversation, seed))
+        said = Answer(text=_write_text(conversation, seed))
     if ask.thinks:
-        said = replace(said, thought=_thought(conversation, calls, query))
-    said = _limited(said, ask)
+        said = replace(said, thought=_write_thought(conversation, calls, query))
+    said = _apply_limits(said, ask)
     return replace(said, usage=usage_of(ask, said, memory))
 
 
@@ -117,18 +117,18 @@ def _start(turns: tuple[Turn, ...]) -> int:
     return start
 
 
-def _calls(ask: Ask, conversation: Conversation, tools: list[Candidate]) -> list[Planned]:
+def _plan_calls(ask: Ask, conversation: Conversation, tools: list[Candidate]) -> list[Planned]:
     """Return what is asked for and was not called yet."""
     if not tools:
         return []
-    planned = plan(conversation.prompt, tools, _results(conversation))
-    pending = _pending(planned, conversation.calls)
+    planned = plan(conversation.prompt, tools, _join_results(conversation))
+    pending = _drop_made(planned, conversation.calls)
     if not pending and ask.choice.mode == "required":
         pending = planned[:1] or [force(conversation.prompt, tools)]
     return pending if ask.choice.parallel else pending[:1]
 
 
-def _pending(planned: list[Planned], made: tuple[Call, ...]) -> list[Planned]:
+def _drop_made(planned: list[Planned], made: tuple[Call, ...]) -> list[Planned]:
     """Leave out what was called: the very call, or else one of the same tool, whatever its arguments."""
     pending = list(planned)
     for call in made:
@@ -147,17 +147,17 @@ def _query(ask: Ask, prompt: str, calls: list[Planned]) -> str:
     return (clause.topic(_SEARCHES) or prompt.strip())[:_LONGEST_QUOTE]
 
 
-def _structured(output_schema: dict[str, object], conversation: Conversation) -> str:
+def _fill_output(output_schema: dict[str, object], conversation: Conversation) -> str:
     schema = load_schema(encode(output_schema))
-    evidence = Evidence(read_clause(f"{conversation.prompt}\n{_results(conversation)}"))
+    evidence = Evidence(read_clause(f"{conversation.prompt}\n{_join_results(conversation)}"))
     return msgspec.json.encode(fill(schema, evidence, only_object=not schema.root).value).decode()
 
 
-def _results(conversation: Conversation) -> str:
+def _join_results(conversation: Conversation) -> str:
     return "\n".join(result.text[:_HALF] for result in conversation.results if not result.failed)[: 2 * _HALF]
 
 
-def _with_ids(planned: list[Planned], ask: Ask, seed: int) -> tuple[Call, ...]:
+def _assign_ids(planned: list[Planned], ask: Ask, seed: int) -> tuple[Call, ...]:
     digest = hashlib.blake2b(str(seed).encode(), digest_size=12)
     for turn in ask.turns:
         parts = [turn.role, turn.text, *(call.id for call in turn.calls), *(result.text for result in turn.results)]
@@ -170,7 +170,7 @@ def _with_ids(planned: list[Planned], ask: Ask, seed: int) -> tuple[Call, ...]:
     return tuple(calls)
 
 
-def _plain(conversation: Conversation, seed: int) -> str:
+def _write_text(conversation: Conversation, seed: int) -> str:
     """Answer without a call."""
     lines = list(map(_quote, conversation.results))
     if not lines and (conversation.prompt.strip() or not conversation.media):
@@ -202,35 +202,35 @@ def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST_QUOTE else text[:_LONGEST_QUOTE].rstrip() + " …"
 
 
-def _names(calls: list[Planned]) -> str:
+def _join_names(calls: list[Planned]) -> str:
     return " and ".join(dict.fromkeys(call.tool.name for call in calls))
 
 
-def _thought(conversation: Conversation, calls: list[Planned], query: str) -> str:
+def _write_thought(conversation: Conversation, calls: list[Planned], query: str) -> str:
     asked = f"The user says: “{' '.join(conversation.prompt.split())[:160]}”."
     if not calls:
         return f"{asked} I search for “{query}”." if query else f"{asked} No tool is needed, so I answer myself."
     guessed = [name for call in calls for name in call.guessed]
     unsure = f" Nothing is said about {', '.join(guessed)}, so I guess." if guessed else ""
-    return f"{asked} I need {_names(calls)}.{unsure}"
+    return f"{asked} I need {_join_names(calls)}.{unsure}"
 
 
-def _limited(said: Answer, ask: Ask) -> Answer:
+def _apply_limits(said: Answer, ask: Ask) -> Answer:
     """Cut an answer at its first stop sequence or its last token, whichever comes first."""
     left = None if ask.max_tokens is None else max(0, ask.max_tokens) - text_tokens(said.thought)
     if left is not None and left < 0:
         thought = said.thought[: CHARACTERS * max(0, ask.max_tokens or 0)]
-        return _ended(replace(said, thought=thought), "", "length")
+        return _cut(replace(said, thought=thought), "", "length")
     stops = [(place, -len(stop), stop) for stop in ask.stop if stop and (place := said.text.find(stop)) >= 0]
     place, _, stop = min(stops, default=(len(said.text), 0, ""))
     if stop and (left is None or text_tokens(said.text[:place]) <= left):
-        return _ended(said, said.text[:place], "stop", stop)
+        return _cut(said, said.text[:place], "stop", stop)
     if left is None or text_tokens(said.text) + sum(map(call_tokens, said.calls)) <= left:
         return said
-    return _ended(said, said.text[: CHARACTERS * left], "length")
+    return _cut(said, said.text[: CHARACTERS * left], "length")
 
 
-def _ended(said: Answer, text: str, end: AnswerEnd, stopped_by: str = "") -> Answer:
+def _cut(said: Answer, text: str, end: AnswerEnd, stopped_by: str = "") -> Answer:
     """An answer that ends early calls nothing, and has no source it no longer quotes."""
     sources = tuple(source for source in said.sources if source.quote in text)
     return replace(said, text=text, calls=(), end=end, stopped_by=stopped_by, sources=sources)
