@@ -1,5 +1,6 @@
-"""What is asked beside answers: models, tokens for OAuth, Code Assist's first steps, the rules, what has come in."""
+"""Endpoints that need no model: models, OAuth tokens, Code Assist's setup, rules, requests; and the check of keys."""
 
+import hmac
 from importlib import import_module
 from typing import Any
 from urllib.parse import parse_qs
@@ -8,20 +9,23 @@ import msgspec
 
 from dragoman.http.message import JSON, Request
 from dragoman.simulator import catalogue
-from dragoman.simulator.api import Told
+from dragoman.simulator.api import Api, Refusal, Told
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.routes import Route, api_of
 from dragoman.simulator.rule import Violation
 
+INVALID = "invalid"
+_OPEN = frozenset({"health", "rules", "requests", "token"})
+"""Operations that need no key: they are the simulator's own, or where tokens come from."""
 _GRANTS = frozenset({"refresh_token", "authorization_code", "urn:ietf:params:oauth:grant-type:jwt-bearer"})
 
 
-def _told(value: Any, status: int = 200) -> Told:
+def _reply(value: Any, status: int = 200) -> Told:
     return Told(status, JSON, msgspec.json.encode(value))
 
 
 def asked_api(request: Request, route: Route) -> str:
-    """Return whose API is asked: of a path that several vendors have, the headers tell."""
+    """Return the API of a request; the headers tell, if several vendors have the path."""
     if route.api or route.operation not in {"models", "model"}:
         return route.api or api_of(request.path)
     if _is_google(request, route):
@@ -29,13 +33,13 @@ def asked_api(request: Request, route: Route) -> str:
     return "messages" if request.header("anthropic-version") else "chat"
 
 
-def told(request: Request, route: Route) -> Told | Violation:
-    """Answer what needs no model."""
+def answer_endpoint(request: Request, route: Route) -> Told | Violation:
+    """Answer a request that needs no model."""
     match route.operation:
         case "models":
-            return _told(_models(request, route))
+            return _reply(_models(request, route))
         case "model":
-            return _told(_model(request, route))
+            return _reply(_model(request, route))
         case "code_assist":
             code_assist = import_module("dragoman.simulator.apis.gemini.code_assist")
             told = code_assist.told(route.action, route.id, request.body)
@@ -43,9 +47,9 @@ def told(request: Request, route: Route) -> Told | Violation:
         case "token":
             return _token(request.body)
         case "rules":
-            return _told(rules())
+            return _reply(rules())
         case _:
-            return _told({"status": "ok", "simulator": True})
+            return _reply({"status": "ok", "simulator": True})
 
 
 def rules() -> list[dict[str, str]]:
@@ -57,12 +61,12 @@ def rules() -> list[dict[str, str]]:
     ]
 
 
-def listed(seen: list[Any]) -> Told:
-    """List what has come in; bodies as text."""
+def list_requests(seen: list[Any]) -> Told:
+    """List the requests that arrived, with their bodies as text."""
     values = [msgspec.to_builtins(one) for one in seen]
     for value, one in zip(values, seen, strict=True):
         value["body"] = one.body.decode("utf-8", "replace")
-    return _told(values)
+    return _reply(values)
 
 
 def _is_google(request: Request, route: Route) -> bool:
@@ -84,13 +88,13 @@ def _model(request: Request, route: Route) -> dict[str, Any]:
 
 
 def _token(body: bytes) -> Told:
-    """Give a token for any grant but a bad one, as Google's endpoint does."""
+    """Return an OAuth token for any grant but a bad one, as Google's endpoint does."""
     form = {name: values[-1] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
     if form.get("grant_type") not in _GRANTS:
-        return _told({"error": "unsupported_grant_type", "error_description": "Invalid grant_type"}, 400)
+        return _reply({"error": "unsupported_grant_type", "error_description": "Invalid grant_type"}, 400)
     if any(value.startswith("invalid") for value in form.values()):
-        return _told({"error": "invalid_grant", "error_description": "Token has been expired or revoked."}, 400)
-    return _told(
+        return _reply({"error": "invalid_grant", "error_description": "Token has been expired or revoked."}, 400)
+    return _reply(
         {
             "access_token": "ya29.simulated",
             "expires_in": 3599,
@@ -98,3 +102,28 @@ def _token(body: bytes) -> Told:
             "token_type": "Bearer",
         }
     )
+
+
+def given_key(request: Request) -> str:
+    """Return the key or token a request came with."""
+    scheme, _, token = request.header("authorization").partition(" ")
+    if scheme.lower() == "bearer" and token:
+        return token.strip()
+    return request.header("x-api-key") or request.header("x-goog-api-key") or request.query.get("key", "")
+
+
+def _is_accepted(request: Request, wanted: str) -> bool:
+    """Return whether a request has the key that is `wanted`; without one, any key but an invalid one."""
+    given = given_key(request)
+    if wanted:
+        return hmac.compare_digest(given.encode(), wanted.encode())
+    return bool(given) and not given.startswith(INVALID)
+
+
+def refuse_key(request: Request, route: Route, api: Api, wanted: str) -> Refusal | None:
+    """Return the refusal of a request without an accepted key; None for one that has it."""
+    if route.operation in _OPEN or _is_accepted(request, wanted):
+        return None
+    if api.bad_token is not None and (route.vertex or route.wrapped):
+        return api.bad_token
+    return api.no_key if api.no_key is not None and not given_key(request) else api.bad_key
