@@ -4,7 +4,7 @@ from base64 import b64encode, urlsafe_b64encode
 import pytest
 
 from dragoman.simulator.apis.gemini import API
-from dragoman.simulator.apis.gemini.rules_signatures import SKIPS
+from dragoman.simulator.apis.gemini.signatures import SKIPS
 from dragoman.simulator.signatures import Signer
 from simulator.gemini.asking import (
     ANSWERS,
