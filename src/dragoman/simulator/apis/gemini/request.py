@@ -82,6 +82,17 @@ class GeminiRequest(Request, frozen=True, kw_only=True):
         return self.tool_config.get("functionCallingConfig") or {}
 
     @property
+    def parts(self) -> dict[str, list[Placed]]:
+        """All parts of contents, by the names of their members."""
+        if "parts" not in self.computed:
+            parts: dict[str, list[Placed]] = {}
+            for placed in (placed for turn in self.turns for placed in turn.parts):
+                for name in placed.part:
+                    parts.setdefault(name, []).append(placed)
+            self.computed["parts"] = parts
+        return self.computed["parts"]
+
+    @property
     def functions(self) -> list[tuple[str, Json]]:
         """All functions, whichever tool they stand in, with their pointers."""
         if "functions" not in self.computed:
@@ -138,16 +149,6 @@ def refuse(
     on_studio = Refuse(path, studio, test, when)
     on_vertex = Refuse(path, vertex or studio, test, when)
     return lambda request, situation: (on_vertex if request.vertex else on_studio)(request, situation)
-
-
-def on_vertex(request: GeminiRequest) -> bool:
-    """Make a rule hold on Vertex only."""
-    return request.vertex
-
-
-def on_studio(request: GeminiRequest) -> bool:
-    """Make a rule hold on AI Studio only."""
-    return not request.vertex
 
 
 def field(where: str, words: str) -> str:

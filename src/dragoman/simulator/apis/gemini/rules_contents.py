@@ -2,21 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from dragoman.simulator.apis.gemini.body import PART_DATA
 from dragoman.simulator.apis.gemini.read import read
-from dragoman.simulator.apis.gemini.request import (
-    GeminiRequest,
-    Placed,
-    Turn,
-    field,
-    fielded,
-    on_studio,
-    on_vertex,
-    refuse,
-    unable,
-)
+from dragoman.simulator.apis.gemini.request import GeminiRequest, Placed, Turn, field, refuse, unable
 from dragoman.simulator.model.usage import ask_tokens
 from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation
 
@@ -37,8 +26,7 @@ _RESULT_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "application
 _UPLOADED = re.compile(r"https://generativelanguage\.googleapis\.com/|files/")
 _SMALL = 100_000
 """So few bytes cannot be too many tokens, whatever they say."""
-_PARTS = "/contents/*/parts/*"
-_FILES = (f"{_PARTS}/fileData", f"{_PARTS}/functionResponse/parts/*/fileData")
+_HOLDING = frozenset({*PART_DATA, "thoughtSignature"})
 _RESULT_PARTS = (
     "Unable to submit request because `function_response.parts` is not supported for this model. "
     "Learn more: https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling"
@@ -84,50 +72,86 @@ def _has_parts(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
             yield Violation(vertex if request.vertex else field(where, "contents.parts must not be empty."), where)
 
 
-def _has_data(part: Json) -> bool:
-    return any(name in part for name in PART_DATA)
+def _has_data(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for placed in (placed for turn in request.turns for placed in turn.parts):
+        if _HOLDING.isdisjoint(placed.part):
+            words = "required oneof field 'data' must have one initialized field"
+            yield Violation(field(f"{placed.where}/data", words), placed.where)
 
 
 def _empty_text(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
-    for placed in (placed for turn in request.turns for placed in turn.parts) if request.vertex else ():
-        if placed.part.get("text") == "" and "thoughtSignature" not in placed.part:
+    for placed in request.parts.get("text", ()) if request.vertex else ():
+        if placed.part["text"] == "" and "thoughtSignature" not in placed.part:
             words = "it has an empty text parameter. Add a value to the parameter and try again."
             yield Violation(unable(words), f"{placed.where}/text")
 
 
-def _is_hidden(media_type: str, visible: frozenset[str]) -> bool:
+def _hidden(request: GeminiRequest, media_type: str, where: str) -> Iterator[Violation]:
+    """Refuse a media type that Google cannot see."""
     bare = media_type.partition(";")[0].strip().lower()
-    return bare not in visible and not bare.startswith(_VISIBLE_KINDS)
+    if bare not in (_VISIBLE if request.vertex else _VISIBLE_ON_STUDIO) and not bare.startswith(_VISIBLE_KINDS):
+        yield Violation(_media_words(request, media_type), where)
 
 
-def _media_studio(_: str, media_type: str) -> str:
-    return f"Unsupported MIME type: {media_type}"
-
-
-def _media_vertex(_: str, media_type: str) -> str:
-    return unable(
+def _media_words(request: GeminiRequest, media_type: str) -> str:
+    vertex = (
         f"it has a mimeType parameter with value {media_type}, which is not supported. "
         "Update the mimeType and try again."
     )
+    return unable(vertex) if request.vertex else f"Unsupported MIME type: {media_type}"
 
 
-def _visible(path: str) -> tuple[Any, ...]:
-    """Refuse media types that Google cannot see."""
-    return (
-        Refuse(path, _media_studio, lambda media_type: _is_hidden(media_type, _VISIBLE_ON_STUDIO), on_studio),
-        Refuse(path, _media_vertex, lambda media_type: _is_hidden(media_type, _VISIBLE), on_vertex),
-    )
+def _media(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for placed in request.parts.get("inlineData", ()):
+        yield from _hidden(request, placed.part["inlineData"]["mimeType"], f"{placed.where}/inlineData/mimeType")
 
 
-def _type_shown(part: Json) -> str | None:
-    """Return the media type that a part of a result tells."""
-    media = part.get("inlineData", part.get("fileData"))
-    return "" if media is None else media.get("mimeType")
+def _shown(request: GeminiRequest) -> Iterator[tuple[str, Json]]:
+    """Yield the parts of results, which show media, with their pointers."""
+    for placed in request.parts.get("functionResponse", ()):
+        for index, part in enumerate(placed.part["functionResponse"].get("parts") or ()):
+            yield f"{placed.where}/functionResponse/parts/{index}", part
 
 
-def _is_unusual(part: Json) -> bool:
-    media_type = _type_shown(part)
-    return media_type is not None and media_type not in _RESULT_TYPES
+def _files(request: GeminiRequest) -> Iterator[tuple[str, Json]]:
+    """Yield the files that are shown, also by results, with their pointers."""
+    parts = ((placed.where, placed.part) for placed in request.parts.get("fileData", ()))
+    for where, part in (*parts, *_shown(request)):
+        if "fileData" in part:
+            yield f"{where}/fileData", part["fileData"]
+
+
+def _file(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for where, file in _files(request):
+        uri: str = file["fileUri"]
+        if not uri:
+            yield Violation(field(f"{where}/fileUri", "file_uri must not be empty."), f"{where}/fileUri")
+        elif uri.startswith("gs://") and not request.vertex:
+            yield Violation(f"Unsupported file uri: {uri}", f"{where}/fileUri")
+        elif "mimeType" in file:
+            yield from _hidden(request, file["mimeType"], f"{where}/mimeType")
+
+
+def _uploaded(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for where, file in _files(request) if request.vertex else ():
+        if _UPLOADED.match(file["fileUri"]):
+            yield Violation(unable(f"it has an unsupported file uri: {file['fileUri']}."), where)
+
+
+def _result_parts(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for where, part in _shown(request):
+        if not request.generation.combines:
+            yield Violation(_RESULT_PARTS, where.rpartition("/")[0])
+        media_type = part.get("inlineData", part.get("fileData", {"mimeType": ""})).get("mimeType")
+        if media_type is not None and media_type not in _RESULT_TYPES:
+            yield Violation(_media_words(request, media_type), where)
+
+
+def _names(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for member in ("functionCall", "functionResponse"):
+        for placed in request.parts.get(member, ()):
+            if not placed.part[member]["name"]:
+                yield Violation(field(f"{placed.where}/{member}/name", "Name cannot be empty."), placed.where)
 
 
 def _has_own(request: GeminiRequest) -> bool:
@@ -237,11 +261,7 @@ RULES: tuple[Rule[GeminiRequest], ...] = (
         "gemini.part-data",
         "A part holds something, at least a signature.",
         "wire/gemini.md section 2; Google's words from public threads; recorded: gemini/adk-go-0050",
-        Refuse(
-            _PARTS,
-            lambda where, _: field(f"{where}/data", "required oneof field 'data' must have one initialized field"),
-            lambda part: not _has_data(part) and "thoughtSignature" not in part,
-        ),
+        _has_data,
     ),
     Rule(
         "gemini.empty-text",
@@ -253,37 +273,19 @@ RULES: tuple[Rule[GeminiRequest], ...] = (
         "gemini.inline-data",
         "Inline data is of a type Google can see: no GIF, no image/jpg, no archives; on Vertex no JSON.",
         "wire/mapping.md section 10; Google's words from github.com/ogkalu2/comic-translate/pull/399",
-        *_visible(f"{_PARTS}/inlineData/mimeType"),
+        _media,
     ),
     Rule(
         "gemini.file-data",
         "A file has a URI, in a result too; Cloud Storage is for Vertex alone.",
         "wire/gemini.md sections 2 and 13; the words are ours; a file in a result: gemini/pydantic-ai-0141",
-        *(Refuse(f"{path}/fileUri", fielded("file_uri must not be empty."), lambda uri: not uri) for path in _FILES),
-        *(
-            Refuse(
-                f"{path}/fileUri",
-                lambda _, uri: f"Unsupported file uri: {uri}",
-                lambda uri: uri.startswith("gs://"),
-                on_studio,
-            )
-            for path in _FILES
-        ),
-        *(check for path in _FILES for check in _visible(f"{path}/mimeType")),
+        _file,
     ),
     Rule(
         "gemini.file-uploaded",
         "Files that were uploaded to AI Studio are not for Vertex.",
         "wire/gemini.md section 13; the words are ours",
-        *(
-            Refuse(
-                path,
-                lambda _, file: unable(f"it has an unsupported file uri: {file['fileUri']}."),
-                lambda file: bool(_UPLOADED.match(file["fileUri"])),
-                on_vertex,
-            )
-            for path in _FILES
-        ),
+        _uploaded,
     ),
     Rule(
         "gemini.input-tokens",
@@ -298,35 +300,20 @@ RULES: tuple[Rule[GeminiRequest], ...] = (
         Refuse(
             "/systemInstruction/parts/*",
             "System instruction only supports text parts.",
-            lambda part: "text" not in part and _has_data(part),
+            lambda part: "text" not in part and not part.keys().isdisjoint(PART_DATA),
         ),
     ),
     Rule(
         "gemini.call-name",
         "Calls and results of functions name the function.",
         "wire/gemini.md section 5; Google's words from public threads",
-        *(
-            Refuse(
-                _PARTS,
-                lambda where, _, member=member: field(f"{where}/{member}/name", "Name cannot be empty."),
-                lambda part, member=member: member in part and not part[member]["name"],
-            )
-            for member in ("functionCall", "functionResponse")
-        ),
+        _names,
     ),
     Rule(
         "gemini.result-parts",
         "Results show media from Gemini 3 on, and only PNG, JPEG, WebP, PDF and plain text.",
         "wire/gemini.md section 5; Google's words from github.com/google-gemini/gemini-cli/issues/19436",
-        Refuse(
-            f"{_PARTS}/functionResponse/parts", _RESULT_PARTS, bool, lambda request: not request.generation.combines
-        ),
-        refuse(
-            f"{_PARTS}/functionResponse/parts/*",
-            lambda where, part: _media_studio(where, _type_shown(part) or ""),
-            lambda where, part: _media_vertex(where, _type_shown(part) or ""),
-            _is_unusual,
-        ),
+        _result_parts,
     ),
     Rule(
         "gemini.cached-content",

@@ -1,7 +1,6 @@
 """Rules about tools and the generation config: names, modes, numbers in their ranges, thinking as the model can."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,9 +35,11 @@ def _combines_not(request: GeminiRequest) -> bool:
 
 
 def _once(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
-    for name, count in Counter(function["name"] for _, function in request.functions).items():
-        if count > 1:
-            yield Violation(f"Duplicate function declaration found: {name}", "/tools")
+    known: set[str] = set()
+    for _, function in request.functions:
+        if function["name"] in known:
+            yield Violation(f"Duplicate function declaration found: {function['name']}", "/tools")
+        known.add(function["name"])
 
 
 def _count(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
