@@ -76,12 +76,15 @@ class _Member(Struct, frozen=True):
 
 
 class Message:
-    """A message: its name in the protos, the members of every surface, those of some, and a oneof with its members."""
+    """A message: its name in the protos, the members of every surface, those of some, and a oneof with its members.
+
+    One that is declared without members is read as it is.
+    """
 
     def __init__(  # noqa: PLR0913  the parameters are the declaration
         self,
         name: str,
-        members: Json,
+        members: Json | None = None,
         *,
         studio: Json | None = None,
         vertex: Json | None = None,
@@ -93,7 +96,8 @@ class Message:
         self._defaults: dict[str, str] = {}
         self._members: dict[Surface, dict[str, _Member]] = {surface: {} for surface in _PACKAGES}
         self.names: list[str] = []
-        self.add(members)
+        self._is_declared = members is not None
+        self.add(members or {})
         self.add(studio or {}, "studio")
         self.add(vertex or {}, "vertex", "vertex v1")
         self.add(not_v1 or {}, "studio", "vertex")
@@ -114,6 +118,8 @@ class Message:
         """Return the message with its names in camelCase."""
         if type(value) is not dict:
             raise _invalid("type", f"{_TYPE}{_PACKAGE}.{self._name}", value)
+        if not self._is_declared:
+            return cast("Json", value)
         made: Json = self._defaults.copy()
         chosen = ""
         members = self._members[surface]
