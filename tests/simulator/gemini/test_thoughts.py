@@ -125,6 +125,15 @@ def test_a_signature_comes_back_once():
     accepted(following(said, said, results(said)), situation(OLD))
 
 
+def test_a_result_may_repeat_the_signature_of_a_call():
+    said = content("call")
+    answered = results(said)
+    answered["parts"][0]["thoughtSignature"] = said["parts"][0]["thoughtSignature"]
+    accepted(asking(user("Hi."), said, answered))
+    answered["parts"][0]["thoughtSignature"] = content("text")["parts"][0]["thoughtSignature"][:-8]
+    assert refused(asking(user("Hi."), said, answered)).rule == "gemini.signature-altered"
+
+
 def test_a_foreign_signature_passes_only_in_a_recording():
     said = content("call")
     said["parts"][0]["thoughtSignature"] = "b3BhcXVlLXNpZ25hdHVyZS0x"

@@ -90,14 +90,19 @@ def _plain(value: Any) -> Any:
 
 
 def _judged(request: GeminiRequest) -> list[tuple[Placed, str, Verdict]]:
-    """Return every signed part with its signature, and what became of that."""
+    """Return every signed part with its signature, and what became of that.
+
+    A result that repeats the signature of a call is left out: goose sends it so to Gemini 3, which answers.
+    """
     if not request.generation.signs:
         return []
     if "signatures" not in request.computed:
         found: list[tuple[Placed, str, Verdict]] = []
-        for placed in (placed for turn in request.turns for placed in turn.parts):
-            token = placed.part.get("thoughtSignature")
-            if token and token not in _SKIPPED:
+        on_calls = {placed.part.get("thoughtSignature") for placed in request.parts.get("functionCall", ())}
+        for placed in request.parts.get("thoughtSignature", ()):
+            token = placed.part["thoughtSignature"]
+            is_repeated = "functionResponse" in placed.part and token in on_calls
+            if token and token not in _SKIPPED and not is_repeated:
                 padded = token + "=" * (-len(token) % 4)
                 found.append((placed, padded, _judge(padded, placed.part, request.signer)))
         request.computed["signatures"] = found
@@ -174,8 +179,9 @@ RULES: tuple[Rule[GeminiRequest], ...] = (
     ),
     Rule(
         "gemini.signature-moved",
-        "From Gemini 3 on a thought signature comes back on the very call it was issued for.",
-        "wire/gemini.md section 6",
+        "From Gemini 3 on a thought signature comes back on the very call it was issued for; a result may repeat it.",
+        "wire/gemini.md section 6; repeated on a result: clients/captures/goose-gemini, "
+        "github.com/aaif-goose/goose/pull/6035",
         lambda request, _: _violations(request, "moved", _INVALID),
     ),
     Rule(
@@ -186,7 +192,7 @@ RULES: tuple[Rule[GeminiRequest], ...] = (
     ),
     Rule(
         "gemini.signature-twice",
-        "From Gemini 3 on a thought signature comes back once.",
+        "From Gemini 3 on a thought signature comes back once, not counting a result that repeats it.",
         "wire/gemini.md section 6 (a signature stays with its part); no recording",
         _twice,
     ),
