@@ -160,6 +160,12 @@ def test_wrong_types_are_refused(body):
     assert told(body).rule in {"gemini.type", "gemini.enum"}
 
 
+def test_what_no_rule_is_about_is_an_object_and_not_looked_at():
+    speech = {"voiceConfig": {"anything": None}}
+    assert read({"generationConfig": {"speechConfig": speech}}) == {"generationConfig": {"speechConfig": speech}}
+    assert told({"generationConfig": {"speechConfig": "loud"}}).rule == "gemini.type"
+
+
 @pytest.mark.parametrize("number", [10**400, "1" * 5000, "1e999"], ids=["digits", "text", "power"])
 def test_a_number_too_large_to_be_one_is_refused(number):
     for config in ({"temperature": number}, {"maxOutputTokens": number}, {"responseSchema": {"minimum": number}}):

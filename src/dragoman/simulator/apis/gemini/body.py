@@ -40,22 +40,10 @@ _TOOL_TYPE = Enum(
 )
 _BLOB = Message("Blob", {"mimeType=": str, "data=": BYTES, "displayName": str})
 _FILE = Message("FileData", {"mimeType": str, "fileUri=": str, "displayName": str})
-_PARTIAL_ARG = Message(
-    "PartialArg",
-    {
-        "jsonPath": str,
-        "nullValue": Enum("NullValue", "NULL_VALUE"),
-        "numberValue": DOUBLE,
-        "stringValue": str,
-        "boolValue": bool,
-        "willContinue": bool,
-    },
-    oneof=("delta", ("nullValue", "numberValue", "stringValue", "boolValue")),
-)
 _CALL = Message(
     "FunctionCall",
     {"name=": str, "args": STRUCT},
-    vertex={"partialArgs": [_PARTIAL_ARG], "willContinue": bool},
+    vertex={"partialArgs": [Message("PartialArg")], "willContinue": bool},
     not_v1={"id": str},
 )
 _RESULT_PART = Message(
@@ -149,14 +137,12 @@ _SEARCH = Message(
     },
     vertex={"blockingConfidence": _CONFIDENCE, "excludeDomains": [str]},
 )
-_RETRIEVAL_MODE = Enum("DynamicRetrievalConfig.Mode", "MODE_UNSPECIFIED MODE_DYNAMIC")
-_DYNAMIC = Message("DynamicRetrievalConfig", {"mode": _RETRIEVAL_MODE, "dynamicThreshold": FLOAT})
 TOOL = Message(
     "Tool",
     {
         "functionDeclarations": [_FUNCTION],
         "googleSearch": _SEARCH,
-        "googleSearchRetrieval": Message("GoogleSearchRetrieval", {"dynamicRetrievalConfig": _DYNAMIC}),
+        "googleSearchRetrieval": Message("GoogleSearchRetrieval"),
         "codeExecution": _NOTHING,
         "urlContext": _NOTHING,
         "googleMaps": Message(

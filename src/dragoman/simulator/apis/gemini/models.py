@@ -28,12 +28,7 @@ class Generation(Struct, frozen=True):
 
     @property
     def signs(self) -> bool:
-        """It signs its calls and wants the signatures back."""
-        return self.number >= (3, 0)
-
-    @property
-    def names_calls(self) -> bool:
-        """Its calls have ids."""
+        """It names and signs its calls, and wants the signatures back."""
         return self.number >= (3, 0)
 
     @property

@@ -210,9 +210,13 @@ NOT_MESSAGE = Violation(
 
 
 def _reader(declaration: Any) -> Read:
-    if isinstance(declaration, list):
-        return _repeated(_reader(declaration[0]))
-    return _SCALARS.get(declaration, declaration)
+    match declaration:
+        case list():
+            return _repeated(_reader(declaration[0]))
+        case type():
+            return _SCALARS[declaration]
+        case _:
+            return declaration
 
 
 def _unknown(fault: Fault, name: str, words: str) -> Misfit:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from dragoman.simulator.apis.gemini.proto import snake
 from dragoman.simulator.apis.gemini.request import GeminiRequest, Placed
@@ -40,10 +40,10 @@ def read(request: GeminiRequest) -> Ask:
         tools=tuple(_tools(request)),
         choice=_choice(request),
         max_tokens=config.get("maxOutputTokens"),
-        stop=tuple(config.get("stopSequences") or ()),
+        stop=tuple(config.get("stopSequences", ())),
         output_schema=_output(config),
         thinks=thinks(request),
-        seed=config.get("seed") or 0,
+        seed=config.get("seed", 0),
         candidates=config.get("candidateCount") or 1,
     )
 
@@ -54,7 +54,7 @@ def thinks(request: GeminiRequest) -> bool:
 
 
 def _system(request: GeminiRequest) -> Iterator[Turn]:
-    text = _text((request.get("systemInstruction") or {}).get("parts") or ())
+    text = _text(request.document.get("systemInstruction", {}).get("parts", ()))
     if text:
         yield Turn(role="system", text=text)
 
@@ -80,7 +80,7 @@ def _turns(request: GeminiRequest) -> Iterator[Turn]:
 
 def _call(number: int, call: Json) -> Call:
     name = call["name"]
-    return Call(id=call.get("id") or f"{name} {number}", name=name, arguments=call.get("args") or {})
+    return Call(id=call.get("id") or f"{name} {number}", name=name, arguments=call.get("args", {}))
 
 
 def _results(results: list[Placed], called: list[Call]) -> Iterator[Result]:
@@ -88,7 +88,7 @@ def _results(results: list[Placed], called: list[Call]) -> Iterator[Result]:
     for number, placed in enumerate(results):
         result = placed.part["functionResponse"]
         call_id = result.get("id") or (called[number].id if number < len(called) else "")
-        fields = result.get("response") or {}
+        fields: Json = result.get("response", {})
         failed = "error" in fields and "output" not in fields
         value = fields["error"] if failed else fields.get("output", fields)
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -99,8 +99,8 @@ def _media(parts: Iterable[Json]) -> Iterator[str]:
     for part in parts:
         media = part.get("inlineData", part.get("fileData"))
         if media is not None:
-            yield media.get("mimeType") or ""
-        yield from _media((part.get("functionResponse") or {}).get("parts") or ())
+            yield media.get("mimeType", "")
+        yield from _media(part.get("functionResponse", {}).get("parts", ()))
 
 
 def _tools(request: GeminiRequest) -> Iterator[Tool]:
@@ -108,7 +108,7 @@ def _tools(request: GeminiRequest) -> Iterator[Tool]:
         schema: Any = function.get("parametersJsonSchema")
         if schema is None:
             schema = _json_schema(function["parameters"]) if "parameters" in function else {"type": "object"}
-        yield Tool(name=function["name"], description=function.get("description") or "", schema=schema)
+        yield Tool(name=function["name"], description=function.get("description", ""), schema=schema)
     for name in request.server_tools:
         yield Tool(name=snake(name), kind="search" if name in _SEARCHES else "other")
 
@@ -117,8 +117,8 @@ def _choice(request: GeminiRequest) -> Choice:
     calling = request.calling
     if not calling or not request.functions:
         return Choice()
-    names = tuple(calling.get("allowedFunctionNames") or ())
-    return Choice(mode=_MODES.get(calling.get("mode") or "", "auto"), names=names)
+    names = tuple(calling.get("allowedFunctionNames", ()))
+    return Choice(mode=_MODES.get(calling.get("mode", ""), "auto"), names=names)
 
 
 def _output(config: Json) -> Json | None:
@@ -126,7 +126,7 @@ def _output(config: Json) -> Json | None:
         return None
     given = config.get("responseJsonSchema")
     if isinstance(given, dict):
-        return given  # pyright: ignore[reportUnknownVariableType]
+        return cast("Json", given)
     return _json_schema(config["responseSchema"]) if "responseSchema" in config else {}
 
 

@@ -64,22 +64,22 @@ class GeminiRequest(Request, frozen=True, kw_only=True):
     @property
     def config(self) -> Json:
         """The generation config."""
-        return self.document.get("generationConfig") or {}
+        return self.document.get("generationConfig", {})
 
     @property
     def thinking(self) -> Json:
         """The thinking config."""
-        return self.config.get("thinkingConfig") or {}
+        return self.config.get("thinkingConfig", {})
 
     @property
     def tool_config(self) -> Json:
         """The tool config."""
-        return self.document.get("toolConfig") or {}
+        return self.document.get("toolConfig", {})
 
     @property
     def calling(self) -> Json:
         """The function calling config."""
-        return self.tool_config.get("functionCallingConfig") or {}
+        return self.tool_config.get("functionCallingConfig", {})
 
     @property
     def parts(self) -> dict[str, list[Placed]]:
@@ -99,7 +99,7 @@ class GeminiRequest(Request, frozen=True, kw_only=True):
             self.computed["functions"] = [
                 (f"/tools/{number}/functionDeclarations/{index}", function)
                 for number, tool in enumerate(self.list("tools"))
-                for index, function in enumerate(tool.get("functionDeclarations") or ())
+                for index, function in enumerate(tool.get("functionDeclarations", ()))
             ]
         return self.computed["functions"]
 
@@ -120,8 +120,8 @@ def read_request(body: bytes, surface: Surface, *, counting: bool = False) -> Js
 def turns_of(document: Json) -> list[Turn]:
     """Gather contents into turns."""
     turns: list[Turn] = []
-    for number, content in enumerate(document.get("contents") or ()):
-        parts = [Placed(number, index, part) for index, part in enumerate(content.get("parts") or ())]
+    for number, content in enumerate(document.get("contents", ())):
+        parts = [Placed(number, index, part) for index, part in enumerate(content.get("parts", ()))]
         results = [placed for placed in parts if "functionResponse" in placed.part]
         side: Side = "model" if content.get("role") == "model" and not results else "user"
         if not turns or turns[-1].side != side:
@@ -143,11 +143,11 @@ def current_steps(turns: list[Turn]) -> Iterator[Turn]:
 
 
 def refuse(
-    path: str, studio: Words, vertex: Words = "", test: Test | None = None, when: Test | None = None
+    path: str, studio: Words, vertex: Words, test: Test, when: Test | None = None
 ) -> Callable[[GeminiRequest, Situation], Iterable[Violation]]:
-    """Refuse what stands at a path, in the words of the surface; Vertex says the same as AI Studio unless told."""
+    """Refuse what stands at a path, in the words of the surface."""
     on_studio = Refuse(path, studio, test, when)
-    on_vertex = Refuse(path, vertex or studio, test, when)
+    on_vertex = Refuse(path, vertex, test, when)
     return lambda request, situation: (on_vertex if request.vertex else on_studio)(request, situation)
 
 
@@ -156,7 +156,7 @@ def field(where: str, words: str) -> str:
     return f"* GenerateContentRequest.{path_of(where)}: {words}"
 
 
-def fielded(words: str) -> Words:
+def field_words(words: str) -> Words:
     """Make the words of a check that says what is wrong with a field."""
     return lambda where, _: field(where, words)
 

@@ -58,7 +58,7 @@ def _given(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
 def _role(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
     for number, content in enumerate(request.list("contents")):
         role = content.get("role")
-        has_results = any("functionResponse" in part for part in content.get("parts") or ())
+        has_results = any("functionResponse" in part for part in content.get("parts", ()))
         if role not in (_RESULT_ROLES if has_results else _ROLES) and (request.vertex or role):
             yield Violation("Please use a valid role: user, model.", f"/contents/{number}/role")
 
@@ -109,7 +109,7 @@ def _media(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
 def _shown(request: GeminiRequest) -> Iterator[tuple[str, Json]]:
     """Yield the parts of results, which show media, with their pointers."""
     for placed in request.parts.get("functionResponse", ()):
-        for index, part in enumerate(placed.part["functionResponse"].get("parts") or ()):
+        for index, part in enumerate(placed.part["functionResponse"].get("parts", ())):
             yield f"{placed.where}/functionResponse/parts/{index}", part
 
 
@@ -203,7 +203,7 @@ def _ends(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
 
 def _results_last(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
     contents = request.list("contents")
-    parts = contents[-1].get("parts") or [] if contents else []
+    parts: list[Json] = contents[-1].get("parts", []) if contents else []
     results = ["functionResponse" in part for part in parts]
     if request.generation.exact and any(results) and not results[-1]:
         yield Violation(_ENDS, f"/contents/{len(contents) - 1}/parts/{len(parts) - 1}")

@@ -180,7 +180,7 @@ def _target(root: Any, reference: str) -> Any:
 
 def _json_root(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
     for schema, where in _json_roots(request):
-        kind = schema.get("type", "object") if isinstance(schema, dict) else None
+        kind = _members(schema).get("type", "object") if isinstance(schema, dict) else None
         if kind is None or (where.endswith("/parametersJsonSchema") and kind != "object"):
             yield Violation(field(where, "schema must be of type object"), where)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dragoman.simulator.apis.gemini.proto import snake
-from dragoman.simulator.apis.gemini.request import GeminiRequest, field, fielded, path_of, refuse, unable
+from dragoman.simulator.apis.gemini.request import GeminiRequest, field, field_words, path_of, refuse, unable
 from dragoman.simulator.rule import Refuse, Rule, Situation, Violation, lacks
 
 _FUNCTION_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
@@ -36,7 +36,7 @@ def _combines_not(request: GeminiRequest) -> bool:
 
 def _once(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
     known: set[str] = set()
-    for _, function in request.functions:
+    for _where, function in request.functions:
         if function["name"] in known:
             yield Violation(f"Duplicate function declaration found: {function['name']}", "/tools")
         known.add(function["name"])
@@ -78,7 +78,7 @@ def _flagged(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
 
 def _known(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
     names = {function["name"] for _, function in request.functions}
-    for index, name in enumerate(request.calling.get("allowedFunctionNames") or ()):
+    for index, name in enumerate(request.calling.get("allowedFunctionNames", ())):
         if name not in names:
             where = f"{_CALLING}/allowedFunctionNames/{index}"
             yield Violation(field(where, f"function `{name}` is not declared."), where)
@@ -92,7 +92,7 @@ def _range(name: str, least: float, most: float | None = None, end: str = "21474
         studio = f"{snake(name)} must be in the range [{least:.1f}, {most:.1f}]."
     return refuse(
         f"{_CONFIG}/{name}",
-        fielded(studio),
+        field_words(studio),
         lambda _, value: (
             f"Unable to submit request because it has a {name} value of {value:g} but the supported range is from "
             f"{least:g} (inclusive) to {end} (exclusive). Update the value and try again."
@@ -153,7 +153,7 @@ TOOL_RULES: tuple[Rule[GeminiRequest], ...] = (
         "wire/gemini.md section 3; Google's words from github.com/Mintplex-Labs/anything-llm/issues/4452",
         refuse(
             f"{_FUNCTIONS}/name",
-            fielded(_NAME_WORDS),
+            field_words(_NAME_WORDS),
             lambda where, _: (
                 f"The GenerateContentRequest proto is invalid:\n  * {path_of(where)}: [FIELD_INVALID] {_NAME_WORDS}"
             ),
@@ -254,7 +254,7 @@ CONFIG_RULES: tuple[Rule[GeminiRequest], ...] = (
         "wire/gemini.md section 2; AI Studio's words from public threads, Vertex's are ours",
         refuse(
             f"{_CONFIG}/stopSequences",
-            fielded(f"the number of stop_sequences must not exceed {_MOST_STOPS}."),
+            field_words(f"the number of stop_sequences must not exceed {_MOST_STOPS}."),
             lambda _, stops: unable(
                 f"it has {len(stops)} stopSequences but the supported number is {_MOST_STOPS} or fewer."
             ),
@@ -267,7 +267,7 @@ CONFIG_RULES: tuple[Rule[GeminiRequest], ...] = (
         "no source but the comment in the protos (only valid if response_logprobs is true); the words are ours",
         Refuse(
             f"{_CONFIG}/logprobs",
-            fielded("logprobs is only allowed when response_logprobs is true."),
+            field_words("logprobs is only allowed when response_logprobs is true."),
             when=lacks(f"{_CONFIG}/responseLogprobs"),
         ),
     ),
@@ -295,7 +295,7 @@ CONFIG_RULES: tuple[Rule[GeminiRequest], ...] = (
         "wire/gemini.md section 2; the words are ours",
         Refuse(
             f"{_CONFIG}/responseMimeType",
-            fielded(
+            field_words(
                 "allowed mimetypes are `text/plain`, `application/json`, `application/xml`, `application/yaml` and "
                 "`text/x.enum`."
             ),
@@ -314,7 +314,7 @@ CONFIG_RULES: tuple[Rule[GeminiRequest], ...] = (
         "wire/gemini_schema.md section 1; the words are ours",
         Refuse(
             f"{_CONFIG}/responseJsonSchema",
-            fielded("response_json_schema is mutually exclusive with response_schema."),
+            field_words("response_json_schema is mutually exclusive with response_schema."),
             when=lambda request: "responseSchema" in request.config,
         ),
     ),

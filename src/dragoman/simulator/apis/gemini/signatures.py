@@ -73,7 +73,7 @@ def _signed_content(part: Json) -> str:
     call = part.get("functionCall")
     if call is None:
         return "text"
-    return msgspec.json.encode(["call", call["name"], _plain(call.get("args") or {})], order="sorted").decode()
+    return msgspec.json.encode(["call", call["name"], _plain(call.get("args", {}))], order="sorted").decode()
 
 
 def _plain(value: Any) -> Any:

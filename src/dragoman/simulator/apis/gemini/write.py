@@ -325,7 +325,7 @@ def _call_part(reply: _Reply, number: int) -> Json:
 
 def _call_id(reply: _Reply, number: int) -> Json:
     """Write a call's id, from Gemini 3 on where the surface has one."""
-    if not reply.request.generation.names_calls or reply.request.surface == "vertex v1":
+    if not reply.request.generation.signs or reply.request.surface == "vertex v1":
         return {}
     given = reply.answer.calls[number].id
     return {"id": reply.make_id(f"call {number}") if _NEUTRAL.fullmatch(given) else given}
