@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from dragoman.http.message import Request
 from dragoman.simulator.routes import Route
-from dragoman.simulator.rule import Mutate, Situation, Violation
+from dragoman.simulator.rule import Rule, Situation, Violation
 from dragoman.simulator.signatures import Signer
 from dragoman.simulator.talk import Answer, Ask
 
@@ -74,15 +74,6 @@ class Told(Struct, frozen=True):
     body: bytes
 
 
-class RuleNote(Struct, frozen=True):
-    """A rule as it is listed, and what breaks it."""
-
-    name: str
-    says: str
-    source: str
-    mutate: Mutate
-
-
 class Envelope(Struct, frozen=True):
     """A second form of an API, in which requests and replies stand within another object."""
 
@@ -117,7 +108,7 @@ class Api(Struct, frozen=True, kw_only=True):
     """One vendor's API, as pure functions."""
 
     name: str
-    rules: tuple[RuleNote, ...]
+    rules: tuple[Rule[Any], ...]
     accept: Callable[[bytes, Situation, Signer], Accepted | Violation]
     whole: Callable[[Answer, Accepted, Occasion], bytes]
     stream: Callable[[Answer, Accepted, Occasion], Iterator[bytes]]

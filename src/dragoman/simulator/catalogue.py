@@ -53,7 +53,7 @@ def anthropic_models() -> dict[str, Any]:
 
 def gemini_model(name: str) -> dict[str, Any]:
     """Return a model as Google lists it."""
-    from dragoman.simulator.apis.gemini.generation import generation_of  # noqa: PLC0415  only who asks pays for it
+    from dragoman.simulator.apis.gemini.models import generation_of  # noqa: PLC0415  only who asks pays for it
 
     return {
         "name": f"models/{name}",

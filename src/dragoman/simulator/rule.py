@@ -1,18 +1,21 @@
-"""A rule: one thing a vendor refuses, with its source, a check, and mutators that break it.
+"""A rule: one thing a vendor refuses, with its source and the checks that find it.
 
-A mutator takes a body that is accepted and yields bodies that this rule, by name, refuses: the proof that a rule does
-what it says.
+A check is a function of the request and the situation that yields violations. Most are data: `Refuse` names a path in
+the document, a test of what is found there, and the vendor's words. A vendor's package has shorter forms of it for its
+limits, requirements, exclusions and allowed values. A function is written only where a rule needs one.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from random import Random
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
+
+from dragoman.wire.pointer import escape
 
 Json = dict[str, Any]
 Body = TypeVar("Body")
-Mutate = Callable[[Json, Random], Iterable[Json]]
+Words = str | Callable[[str, Any], str]
+"""What the vendor says, or a function of pointer and value that returns it: "" if nothing is wrong."""
 
 
 class Violation(Struct, frozen=True):
@@ -43,19 +46,104 @@ class Situation(Struct, frozen=True, kw_only=True):
     """The beta features that a header names; None when nobody told."""
 
 
-class Rule(Struct, Generic[Body], frozen=True):
-    """`check` yields what is wrong with a body; `source` says where the rule is documented or recorded."""
+class Rule(Generic[Body]):
+    """One rule, and where it is documented or recorded; one without checks is kept by the declaration of the body."""
 
-    name: str
-    says: str
-    source: str
-    check: Callable[[Body, Situation], Iterator[Violation]]
-    mutate: Mutate
+    def __init__(
+        self, name: str, says: str, source: str, *checks: Callable[[Body, Situation], Iterable[Violation]]
+    ) -> None:
+        self.name = name
+        self.says = says
+        self.source = source
+        self.checks = checks
 
 
-def first_violation(rules: Iterable[Rule[Body]], body: Body, situation: Situation) -> Violation | None:
+def first_violation(rules: Iterable[Rule[Body]], request: Body, situation: Situation) -> Violation | None:
     """Return the first thing that is wrong; vendors tell one."""
     for rule in rules:
-        for violation in rule.check(body, situation):
-            return Violation(violation.message, violation.where, violation.status, rule.name)
+        for check in rule.checks:
+            for violation in check(request, situation):
+                return Violation(violation.message, violation.where, violation.status, rule.name)
     return None
+
+
+class Request(Struct, frozen=True):
+    """A request as checks see it: its JSON; an API's own kind adds what else its rules look at. Null means absent."""
+
+    document: Json
+    computed: Json = field(default_factory=dict[str, Any])
+    """What several rules look at, by name, once it is computed."""
+
+    def get(self, name: str) -> Any:
+        """Return a member; None if it is absent."""
+        return self.document.get(name)
+
+    def list(self, name: str) -> list[Any]:
+        """Return a member that is a list; an empty list if it is absent."""
+        return self.document.get(name) or []
+
+    def at(self, path: str) -> Any:
+        """Return the first value at a path; None if there is none."""
+        return next((value for _, value in find(self.document, path)), None)
+
+
+class Refuse(Struct, frozen=True):
+    """Refuse what stands at a path, if the test holds for the value and `when` for the request."""
+
+    path: str
+    words: Words
+    test: Callable[[Any], bool] | None = None
+    when: Callable[[Any], bool] | None = None
+    steps: int | None = None
+    """Report only so many steps of the pointer."""
+    status: int = 400
+
+    def __call__(self, request: Request, _: Situation) -> Iterable[Violation]:
+        """Return what is wrong."""
+        if request.document.get(self.path.split("/", 2)[1]) is None or (self.when and not self.when(request)):
+            return ()
+        return self._violations(request)
+
+    def _violations(self, request: Request) -> Iterator[Violation]:
+        for pointer, value in find(request.document, self.path):
+            if self.test is None or self.test(value):
+                where = pointer if self.steps is None else cut(pointer, self.steps)
+                message = self.words if isinstance(self.words, str) else self.words(where, value)
+                if message:
+                    yield Violation(message, where, self.status)
+
+
+def has(path: str) -> Callable[[Request], bool]:
+    """Make a condition: something stands at a path that is neither false nor empty."""
+    return lambda request: any(value for _, value in find(request.document, path))
+
+
+def lacks(path: str) -> Callable[[Request], bool]:
+    """Make a condition: nothing stands at a path, or only something that is false or empty."""
+    return lambda request: not any(value for _, value in find(request.document, path))
+
+
+def find(document: Any, path: str) -> list[tuple[str, Any]]:
+    """Return the pointers and values at a path; `*` is any item or member. Null is skipped: it means absent."""
+    found = [("", document)]
+    for step in path.split("/")[1:]:
+        found = [inner for where, value in found for inner in _below(where, value, step)]
+    return found
+
+
+def _below(where: str, value: Any, step: str) -> Iterable[tuple[str, Any]]:
+    if isinstance(value, list) and step == "*":
+        items = enumerate(cast("list[Any]", value))
+    elif not isinstance(value, dict):
+        return ()
+    elif step == "*":
+        items = cast("Json", value).items()
+    else:
+        inner = cast("Json", value).get(step)
+        return () if inner is None else ((f"{where}/{step}", inner),)
+    return [(f"{where}/{escape(str(name))}", inner) for name, inner in items if inner is not None]
+
+
+def cut(pointer: str, steps: int) -> str:
+    """Return the first steps of a pointer."""
+    return "/".join(pointer.split("/")[: steps + 1])

@@ -10,6 +10,7 @@ from dragoman.simulator.apis.chat import API
 from dragoman.simulator.rule import Violation
 from shelf import needs_shelf
 from simulator.chat.bodies import judged, seeds
+from simulator.chat.mutators import MUTATORS
 
 MOST = 48
 """Changed bodies that are looked at for each rule."""
@@ -21,7 +22,7 @@ def changed_by(note):
     order = chance.sample(seeds(), len(seeds()))
     for seed in order:
         before = copy.deepcopy(seed)
-        broken = list(note.mutate(seed, chance))
+        broken = list(MUTATORS[note.name](seed, chance))
         yield from chance.sample(broken, min(len(broken), 6))
         assert seed == before, "a mutator works on copies"
 
@@ -35,6 +36,10 @@ def test_a_body_that_breaks_a_rule_is_refused_by_its_name(note):
         result = judged(request)
         assert isinstance(result, Violation), request
         assert (result.rule, result.status) in {(note.name, 400), (note.name, 404)}, (result, request)
+
+
+def test_every_rule_has_a_mutator():
+    assert MUTATORS.keys() == {note.name for note in API.rules}
 
 
 def test_rules_are_named_once():

@@ -6,7 +6,6 @@ import pytest
 
 import shelf
 from dragoman.simulator.apis.gemini import API
-from dragoman.simulator.apis.gemini.rules import CIRCUMSTANCES, UNBROKEN
 from dragoman.simulator.rule import Violation
 from simulator.gemini.asking import (
     NEW,
@@ -26,6 +25,7 @@ from simulator.gemini.asking import (
     situation,
     user,
 )
+from simulator.gemini.mutators import CIRCUMSTANCES, MUTATORS, UNBROKEN
 
 SKIP = "skip_thought_signature_validator"
 CASES = 40
@@ -45,7 +45,7 @@ def accepted_under(rule):
 @pytest.mark.parametrize("rule", [one for one in API.rules if one.name not in UNBROKEN], ids=lambda rule: rule.name)
 def test_what_breaks_a_rule_is_refused_by_its_name(rule):
     chance = random.Random(rule.name)  # noqa: S311  it shall come out the same each time
-    broken = ((changed, given) for body, given in accepted_under(rule) for changed in rule.mutate(body, chance))
+    broken = ((changed, given) for body, given in accepted_under(rule) for changed in MUTATORS[rule.name](body, chance))
     seen = 0
     for changed, given in itertools.islice(broken, CASES):
         found = API.accept(json.dumps(changed).encode(), given, SIGNER)
@@ -53,6 +53,10 @@ def test_what_breaks_a_rule_is_refused_by_its_name(rule):
         assert found.rule == rule.name, found
         seen += 1
     assert seen
+
+
+def test_every_rule_has_a_mutator():
+    assert MUTATORS.keys() == {rule.name for rule in API.rules}
 
 
 def test_rules_have_names_of_their_own_and_tell_their_source():

@@ -1,88 +1,72 @@
 """OpenAI Chat Completions: `POST /v1/chat/completions`."""
 
-from typing import Any, cast
-
-from dragoman.simulator.api import Accepted, Api, RuleNote
-from dragoman.simulator.apis.chat import (
-    rules_media,
-    rules_messages,
-    rules_models,
-    rules_schemas,
-    rules_settings,
-    rules_shape,
-    rules_tools,
-)
+from dragoman.simulator.api import Accepted, Api
+from dragoman.simulator.apis.chat import rules_messages, rules_settings, rules_tools
+from dragoman.simulator.apis.chat.body import BODY, ChatRequest
 from dragoman.simulator.apis.chat.errors import fail, refuse
+from dragoman.simulator.apis.chat.models import family_of
 from dragoman.simulator.apis.chat.read import read
-from dragoman.simulator.apis.chat.shape import ChatRequest
+from dragoman.simulator.apis.chat.rules_messages import PROBED
 from dragoman.simulator.apis.chat.store import Completions
-from dragoman.simulator.apis.chat.stream import stream
-from dragoman.simulator.apis.chat.words import GOT, SOME, say
-from dragoman.simulator.apis.chat.write import silenced, whole
-from dragoman.simulator.apis.openai.headers import of_answer
-from dragoman.simulator.apis.openai.keys import BAD_KEY, NO_KEY
-from dragoman.simulator.rule import Json, Rule, Situation, Violation, first_violation
-from dragoman.simulator.shape import Misshapen, Shaped
+from dragoman.simulator.apis.chat.write import silenced, stream, whole
+from dragoman.simulator.apis.openai.headers import BAD_KEY, NO_KEY, of_answer
+from dragoman.simulator.apis.openai.words import describe
+from dragoman.simulator.members import first_mismatch
+from dragoman.simulator.rule import Rule, Situation, Violation, first_violation
 from dragoman.simulator.signatures import Signer
 from dragoman.wire.json import Malformed, decode, encode
-from dragoman.wire.pointer import split
 
+_SDK = f"openai-python 3.49 types; {PROBED}"
+MEMBER_RULES: tuple[Rule[ChatRequest], ...] = (
+    Rule("chat.json", "The body is JSON.", "reported in public issues: the error tells how to fix it"),
+    Rule(
+        "chat.unknown-field",
+        "There are no members but OpenAI's; those of other APIs and of compatible servers are refused.",
+        f"{PROBED} (the body, developer messages, options); recorded as ignored, and so let pass: unknown members of a "
+        "function, `annotations`, `index` of calls, `name` of results; elsewhere in messages: no source",
+    ),
+    Rule("chat.type", "Every member has its type.", _SDK),
+    Rule("chat.enum", "Words are from OpenAI's lists.", _SDK),
+    Rule("chat.required", "What must be there is there.", _SDK),
+    Rule("chat.bounds", "Numbers are within bounds.", f"wire/openai_chat.md section 1; {PROBED}"),
+)
+"""What the declaration of the body keeps by itself."""
 RULES: tuple[Rule[ChatRequest], ...] = (
-    *rules_models.EXISTENCE_RULES,
+    *rules_settings.FIRST_RULES,
     *rules_messages.RULES,
-    *rules_media.RULES,
     *rules_tools.RULES,
-    *rules_schemas.RULES,
     *rules_settings.RULES,
-    *rules_models.RULES,
-    rules_messages.CONTENT_RULE,
-    rules_settings.JSON_RULE,
+    *rules_messages.LAST_RULES,
 )
 """In the order in which they are looked at; OpenAI tells one fault."""
-_SHAPE: Shaped[ChatRequest] = Shaped(ChatRequest, "chat", say)
+_NOT_JSON = Violation(
+    "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library "
+    "correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON. If you have trouble "
+    "figuring out how to fix this, please contact us through our help center at help.openai.com.)",
+    rule="chat.json",
+)
 _NO_COUNT = (
     "Unknown request URL: POST /v1/chat/completions/input_tokens. Please check the URL for typos, or see the docs at "
     "https://platform.openai.com/docs/api-reference/."
 )
 
 
-_NOT_JSON = Violation(say(Misshapen("json", "", "", "")), rule="chat.json")
-
-
 def accept(body: bytes, situation: Situation, _: Signer) -> Accepted | Violation:
     """Judge a request; Chat Completions has no signatures to judge."""
     try:
-        return _judged(body, situation)
+        document = decode(body)
+        found = first_mismatch(BODY, document)
+        if found is not None:
+            is_unnamed = found.fault == "required" and found.name == "model"
+            message = "you must provide a model parameter" if is_unnamed else describe(found)
+            return Violation(message, found.where, rule=f"chat.{found.fault}")
+        request = ChatRequest(document, family=family_of(document["model"]))
+        violation = first_violation(RULES, request, situation)
     except (Malformed, RecursionError):
-        # The shape stops at the first fault; what stands behind it may be no JSON at all.
         return _NOT_JSON
-
-
-def _judged(body: bytes, situation: Situation) -> Accepted | Violation:
-    request = _SHAPE.read(body)
-    if isinstance(request, Violation):
-        return _with_value(request, body)
-    violation = first_violation(RULES, request, situation)
     if violation is not None:
         return violation
-    return Accepted(ask=read(request), body=request, stream=bool(request.stream))
-
-
-def _with_value(violation: Violation, body: bytes) -> Violation:
-    """Name the value at fault, which the shape does not tell."""
-    if GOT not in violation.message:
-        return violation
-    message = violation.message.replace(GOT, _told(body, violation.where))
-    return Violation(message, violation.where, violation.status, violation.rule)
-
-
-def _told(body: bytes, where: str) -> str:
-    value: Any = decode(body)
-    for step in split(where):
-        if step == SOME:
-            return "another"
-        value = cast("Json", value)[step] if isinstance(value, dict) else value[int(step)]
-    return encode(value).decode()
+    return Accepted(ask=read(request), body=request, stream=bool(request.get("stream")))
 
 
 def count(_accepted: Accepted, _tokens: int) -> bytes:
@@ -93,7 +77,7 @@ def count(_accepted: Accepted, _tokens: int) -> bytes:
 
 API = Api(
     name="chat",
-    rules=(*rules_shape.NOTES, *(RuleNote(rule.name, rule.says, rule.source, rule.mutate) for rule in RULES)),
+    rules=(*MEMBER_RULES, *RULES),
     accept=accept,
     whole=whole,
     stream=stream,

@@ -6,9 +6,8 @@ The sentences tell the code: OpenAI words every kind of fault in its own way.
 import re
 
 from dragoman.simulator.api import Refusal, Told
-from dragoman.simulator.apis.chat.words import named
-from dragoman.simulator.apis.openai.headers import of_refusal
-from dragoman.simulator.apis.openai.keys import NO_KEY
+from dragoman.simulator.apis.openai.headers import NO_KEY, of_refusal
+from dragoman.simulator.apis.openai.words import named
 from dragoman.simulator.rule import Json
 from dragoman.wire.json import encode
 

@@ -5,7 +5,9 @@ servers that speak as it does, take what its models took that do not reason. Dat
 """
 
 import re
-from typing import Literal
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -82,6 +84,7 @@ def _own_name(model: str) -> str:
     return model.removeprefix("ft:")
 
 
+@lru_cache(maxsize=256)
 def family_of(model: str) -> Family:
     """Return the family of a model."""
     name = _own_name(model)
@@ -89,6 +92,21 @@ def family_of(model: str) -> Family:
         if pattern.match(name):
             return family
     return _NEWEST
+
+
+def since(major: int, minor: int) -> Callable[[Any], bool]:
+    """Make a condition: the model of a request is of this generation or a later one."""
+    return lambda request: request.family.generation >= (major, minor)
+
+
+def before(major: int, minor: int) -> Callable[[Any], bool]:
+    """Make a condition: the model of a request is of an earlier generation."""
+    return lambda request: request.family.generation < (major, minor)
+
+
+def is_reasoning(request: Any) -> bool:
+    """Tell whether the model of a request is a reasoning model, at whatever effort."""
+    return request.family.reasons
 
 
 def effort_of(model: str, asked: str | None) -> str:

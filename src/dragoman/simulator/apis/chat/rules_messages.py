@@ -1,154 +1,98 @@
-"""Rules about the turns of a conversation: what may be empty, and which call a result belongs to."""
+"""Rules about messages: which call a result belongs to, which role may show what, and in which form."""
 
 import re
-from collections.abc import Iterable, Iterator
-from random import Random
-from typing import Literal
+from base64 import b64decode
+from binascii import Error
+from collections.abc import Iterator
+from typing import Any, Literal
 
 from msgspec import Struct
 
-from dragoman.simulator.apis.chat import changes, words
-from dragoman.simulator.apis.chat.models import family_of
-from dragoman.simulator.apis.chat.shape import (
-    AssistantMessage,
-    ChatRequest,
-    CustomToolCall,
-    DeveloperMessage,
-    FunctionMessage,
-    FunctionToolCall,
-    ToolCall,
-    ToolMessage,
-)
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.apis.chat.body import TOLERATED, ChatRequest
+from dragoman.simulator.apis.chat.models import before, is_audio_model, since
+from dragoman.simulator.apis.openai import words
+from dragoman.simulator.apis.openai.checks import limit, name, name_fault, not_empty
+from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, cut, find
 
-_LONGEST_ID = 64
-_LONGEST_NAME = 64
-_CALL_NAME = re.compile(r"[a-zA-Z0-9_-]+")
-_SPEAKER = re.compile(r"[^\s<|\\/>]+")
 PROBED = "reported: probe of gpt-5.6-terra on /v1/chat/completions, 2026-08-30"
+_SPEAKER = r"[^\s<|\\/>]+"
+_SUBSTITUTES = ("tool_calls", "function_call", "refusal", "audio")
+_DATA_URL = re.compile(r"data:(?P<type>[^;,]*)(?:;[^;,]+)*?(?P<base64>;base64)?,(?P<data>.*)", re.DOTALL)
+_IMAGES = ("image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp")
+_MAGIC = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
+_EXAMPLE = "(e.g. 'data:image/png;base64,aW1nIGJ5dGVzIGhlcmU=')"
+_UNSUPPORTED_IMAGE = (
+    "You uploaded an unsupported image. Please make sure your image has of one the following formats: "
+    "['png', 'jpeg', 'gif', 'webp']."
+)
 
 
-def _check_no_messages(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    if not body.messages:
-        yield Violation(words.empty_array("/messages"), "/messages")
+def _content(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+    for where, message in find(request.document, "/messages/*"):
+        replaced = message["role"] == "assistant" and any(message.get(member) is not None for member in _SUBSTITUTES)
+        if message.get("content") is None and message["role"] != "developer" and not replaced:
+            yield Violation("Invalid value for 'content': expected a string, got null.", f"{where}/content")
 
 
-def _break_no_messages(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(body, messages=[])
-
-
-def _check_no_calls(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for place, message in enumerate(body.messages):
-        if isinstance(message, AssistantMessage) and message.tool_calls == []:
-            where = f"/messages/{place}/tool_calls"
-            yield Violation(words.empty_array(where), where)
-
-
-def _break_no_calls(body: Json, _: Random) -> Iterable[Json]:
-    for place, message in changes.messages(body, "assistant"):
-        if not message.get("tool_calls") and message.get("content") is not None:
-            yield changes.put(body, ("messages", place, "tool_calls"), [])
-
-
-def _stands_in(message: AssistantMessage) -> bool:
-    """Tell whether something takes the place of an assistant's content."""
-    substitutes = (message.tool_calls, message.function_call, message.refusal, message.audio)
-    return any(substitute is not None for substitute in substitutes)
-
-
-def _check_content(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for place, message in enumerate(body.messages):
-        if message.content is not None or isinstance(message, DeveloperMessage):
-            continue
-        if not (isinstance(message, AssistantMessage) and _stands_in(message)):
-            yield Violation("Invalid value for 'content': expected a string, got null.", f"/messages/{place}/content")
-
-
-def _break_content(body: Json, chance: Random) -> Iterable[Json]:
-    places = [place for place, _ in changes.messages(body, "system", "user", "tool")]
-    if places:
-        place = chance.choice(places)
-        yield changes.put(body, ("messages", place, "content"), None)
-        yield changes.drop(changes.put(body, ("messages", place, "content"), None), ("messages", place, "content"))
-    yield changes.with_messages(body, {"role": "assistant", "content": None})
-
-
-class Fault(Struct, frozen=True):
-    """What is wrong with the pairing of calls and results at one message."""
-
+class _Fault(Struct, frozen=True):
     kind: Literal["unasked", "stranger", "twice", "unanswered"]
     place: int
     ids: tuple[str, ...]
 
 
-def _pairing(body: ChatRequest) -> Iterator[Fault]:
+def _pairing(request: ChatRequest) -> list[_Fault]:
+    if "pairing" not in request.computed:
+        request.computed["pairing"] = list(_pairing_faults(request))
+    return request.computed["pairing"]
+
+
+def _pairing_faults(request: ChatRequest) -> Iterator[_Fault]:
     """Walk the turns: results answer the calls of the assistant right before them, each once, and all of them."""
     asked: list[str] = []
     answered: set[str] = set()
-    for place, message in enumerate(body.messages):
-        if isinstance(message, ToolMessage):
-            call_id = message.tool_call_id
+    messages = request.list("messages")
+    for place, message in enumerate(messages):
+        if message["role"] == "tool":
+            call_id = message["tool_call_id"]
             if not asked:
-                yield Fault("unasked", place, (call_id,))
+                yield _Fault("unasked", place, (call_id,))
             elif call_id not in asked:
-                yield Fault("stranger", place, (call_id,))
+                yield _Fault("stranger", place, (call_id,))
             elif call_id in answered:
-                yield Fault("twice", place, (call_id,))
+                yield _Fault("twice", place, (call_id,))
             answered.add(call_id)
             continue
         if missing := tuple(call_id for call_id in asked if call_id not in answered):
-            yield Fault("unanswered", place, missing)
-        asked = [call.id for call in _calls(message)]
+            yield _Fault("unanswered", place, missing)
+        asked = _call_ids(message)
         answered = set()
     if missing := tuple(call_id for call_id in asked if call_id not in answered):
-        yield Fault("unanswered", len(body.messages) - 1, missing)
+        yield _Fault("unanswered", len(messages) - 1, missing)
 
 
-def _calls(message: object) -> list[ToolCall]:
-    return (message.tool_calls or []) if isinstance(message, AssistantMessage) else []
+def _call_ids(message: Json) -> list[str]:
+    return [call["id"] for call in message.get("tool_calls") or ()]
 
 
-def _check_unasked(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for fault in _pairing(body):
+def _unasked(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+    for fault in _pairing(request):
         if fault.kind == "unasked":
-            yield Violation(
-                "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
-                "'tool_calls'.",
-                f"/messages/{fault.place}/role",
-            )
+            message = "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+            yield Violation(f"Invalid parameter: {message}", f"/messages/{fault.place}/role")
 
 
-def _break_unasked(body: Json, _: Random) -> Iterable[Json]:
-    orphan = {"role": "tool", "tool_call_id": "call_nobody_asked", "content": "{}"}
-    yield changes.with_messages(body, orphan, at=0)
-    for place, message in changes.messages(body, "assistant"):
-        before = body["messages"][place - 1]["role"] if place else ""
-        if message.get("tool_calls") and before != "tool":
-            told = changes.put(body, ("messages", place, "content"), "I call a tool.")
-            yield changes.drop(told, ("messages", place, "tool_calls"))
-
-
-def _check_stranger(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for fault in _pairing(body):
+def _stranger(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+    for fault in _pairing(request):
         if fault.kind == "stranger":
-            yield Violation(
-                f"Invalid parameter: 'tool_call_id' of '{fault.ids[0]}' not found in 'tool_calls' of previous message.",
-                f"/messages/{fault.place}/tool_call_id",
-            )
+            message = f"'tool_call_id' of '{fault.ids[0]}' not found in 'tool_calls' of previous message."
+            yield Violation(f"Invalid parameter: {message}", f"/messages/{fault.place}/tool_call_id")
 
 
-def _break_stranger(body: Json, _: Random) -> Iterable[Json]:
-    for place, _message in changes.messages(body, "tool"):
-        yield changes.put(body, ("messages", place, "tool_call_id"), "call_somebody_else")
-
-
-def _check_twice(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for place, message in enumerate(body.messages):
-        ids = [call.id for call in _calls(message)]
-        for call_id in ids:
-            if ids.count(call_id) > 1:
-                yield _duplicate(call_id, place)
-    for fault in _pairing(body):
+def _twice(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+    for place, message in enumerate(request.list("messages")):
+        ids = _call_ids(message)
+        yield from (_duplicate(call_id, place) for call_id in ids if ids.count(call_id) > 1)
+    for fault in _pairing(request):
         if fault.kind == "twice":
             yield _duplicate(fault.ids[0], fault.place)
 
@@ -157,16 +101,8 @@ def _duplicate(call_id: str, place: int) -> Violation:
     return Violation(f"Duplicate value for 'tool_call_id' of '{call_id}' in message[{place}]", f"/messages/{place}")
 
 
-def _break_twice(body: Json, _: Random) -> Iterable[Json]:
-    for place, message in changes.messages(body, "tool"):
-        yield changes.with_messages(body, message, at=place + 1)
-    for path, call in changes.calls(body):
-        doubled = [*body["messages"][path[1]]["tool_calls"], call]
-        yield changes.put(body, path[:3], doubled)
-
-
-def _check_unanswered(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for fault in _pairing(body):
+def _unanswered(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+    for fault in _pairing(request):
         if fault.kind == "unanswered":
             yield Violation(
                 "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
@@ -175,93 +111,110 @@ def _check_unanswered(body: ChatRequest, _: Situation) -> Iterator[Violation]:
             )
 
 
-def _break_unanswered(body: Json, _: Random) -> Iterable[Json]:
-    for place, _message in changes.messages(body, "tool"):
-        yield changes.drop(body, ("messages", place))
-    call = {"id": "call_unheard", "type": "function", "function": {"name": "lookup", "arguments": "{}"}}
-    yield changes.with_messages(body, {"role": "assistant", "content": None, "tool_calls": [call]})
-    yield changes.with_messages(
-        body, {"role": "assistant", "tool_calls": [call]}, {"role": "user", "content": "And now?"}
-    )
+def _speakers(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+    for pointer, message in find(request.document, "/messages/*"):
+        where, speaker = f"{pointer}/name", message.get("name")
+        if speaker is None or message["role"] == "function":
+            continue
+        if fault := name_fault(where, speaker, _SPEAKER):
+            yield Violation(fault, where)
 
 
-def _check_id_length(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for place, message in enumerate(body.messages):
-        for index, call in enumerate(_calls(message)):
-            if len(call.id) > _LONGEST_ID:
-                where = f"/messages/{place}/tool_calls/{index}/id"
-                yield Violation(words.long_string(where, _LONGEST_ID, len(call.id)), where)
+def _part_roles(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+    for pointer, message in find(request.document, "/messages/*"):
+        role = message["role"]
+        supported = ("text", "refusal") if role == "assistant" else ("text",)
+        for where, part in find(message, "/content/*"):
+            kind = part["type"]
+            if kind == "image_url" and role != "user":
+                yield Violation(
+                    f"Invalid '{words.named(pointer)}'. Image URLs are only allowed for messages with role 'user', "
+                    f"but this message with role '{role}' contains an image URL.",
+                    pointer,
+                )
+            elif (kind in {"input_audio", "file"} and role != "user") or (kind == "refusal" and role != "assistant"):
+                yield Violation(words.invalid_value(kind, supported), f"{pointer}{where}/type")
 
 
-def _break_id_length(body: Json, _: Random) -> Iterable[Json]:
-    for path, _call in changes.calls(body):
-        yield changes.put(body, (*path, "id"), "call_" + "x" * _LONGEST_ID)
+def _decoded(data: str) -> bytes | None:
+    try:
+        return b64decode(data, validate=True)
+    except (Error, ValueError):
+        return None
 
 
-def _name_fault(name: str, pattern: re.Pattern[str], where: str) -> Violation | None:
-    if not name:
-        return Violation(words.empty_string(where), where)
-    if not pattern.fullmatch(name):
-        return Violation(words.unlike_pattern(where, f"^{pattern.pattern}$"), where)
-    if len(name) > _LONGEST_NAME:
-        return Violation(words.long_string(where, _LONGEST_NAME, len(name)), where)
-    return None
+def _image_fault(where: str, url: str) -> str:
+    """Judge the form of an image's address."""
+    if url.startswith(("http://", "https://")):
+        return ""
+    start = f"Invalid '{words.named(where)}'. Expected a"
+    if not url.startswith("data:"):
+        return f"{start} valid URL, but got a value with an invalid format."
+    start = f"{start} base64-encoded data URL with an image MIME type {_EXAMPLE}, but got"
+    found = _DATA_URL.fullmatch(url)
+    if found is None or not found["base64"]:
+        return f"{start} a value without the ';base64' separator."
+    if found["type"].lower() not in _IMAGES:
+        return f"{start} unsupported MIME type '{found['type']}'."
+    if not found["data"]:
+        return f"{start} empty base64-encoded bytes."
+    return f"{start} an invalid base64-encoded value." if _decoded(found["data"]) is None else ""
 
 
-def check_tool_name(name: str, where: str) -> Iterator[Violation]:
-    """Judge the name of a tool, wherever it stands."""
-    if (fault := _name_fault(name, _CALL_NAME, where)) is not None:
-        yield fault
-
-
-def _check_call_name(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for place, message in enumerate(body.messages):
-        for index, call in enumerate(_calls(message)):
-            where = f"/messages/{place}/tool_calls/{index}"
-            match call:
-                case FunctionToolCall():
-                    yield from check_tool_name(call.function.name, f"{where}/function/name")
-                case CustomToolCall():
-                    yield from check_tool_name(call.custom.name, f"{where}/custom/name")
-
-
-def _break_call_name(body: Json, _: Random) -> Iterable[Json]:
-    for path, call in changes.calls(body):
-        kind = call["type"]
-        for name in ("get weather", "files.read", "", "x" * 65):
-            yield changes.put(body, (*path, kind, "name"), name)
-
-
-def _check_speaker(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for place, message in enumerate(body.messages):
-        name = None if isinstance(message, FunctionMessage) else message.name
-        fault = None if name is None else _name_fault(name, _SPEAKER, f"/messages/{place}/name")
-        if fault is not None:
-            yield fault
-
-
-def _break_speaker(body: Json, chance: Random) -> Iterable[Json]:
-    places = [place for place, _ in changes.messages(body, "system", "user", "assistant")]
-    if places:
-        place = chance.choice(places)
-        for name in ("Ada Lovelace", "<user>", "x" * 65):
-            yield changes.put(body, ("messages", place, "name"), name)
-
-
-def _check_function_role(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    if family_of(body.model).generation < (5, 6):
+def _image_bytes(request: ChatRequest, situation: Situation) -> Iterator[Violation]:
+    if situation.recorded:
+        # Recordings have their images cut out, and something else put in.
         return
-    for place, message in enumerate(body.messages):
-        if isinstance(message, FunctionMessage):
-            where = f"/messages/{place}/role"
+    for where, url in find(request.document, "/messages/*/content/*/image_url/url"):
+        found = _DATA_URL.fullmatch(url)
+        data = _decoded(found["data"]) if found is not None else None
+        if data is not None and not data.startswith(_MAGIC) and not (data[:4] == b"RIFF" and data[8:12] == b"WEBP"):
+            yield Violation(_UNSUPPORTED_IMAGE, cut(where, 4))
+
+
+def _files(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+    for where, file in find(request.document, "/messages/*/content/*/file"):
+        data = file.get("file_data")
+        if file.get("file_id") is not None:
+            continue
+        if data is None:
+            yield Violation(words.missing(f"{where}/file_id"), where)
+            continue
+        found = _DATA_URL.fullmatch(data)
+        if found is None or not found["base64"] or _decoded(found["data"]) is None:
             yield Violation(
-                f"Unsupported value: '{words.named(where)}' does not support 'function' with this model.", where
+                f"Invalid file data: '{words.named(where)}.file_data'. Expected a base64-encoded data URL with a valid "
+                "file MIME type (e.g. 'data:application/pdf;base64,aW1nIGJ5dGVzIGhlcmU='), but got something else.",
+                f"{where}/file_data",
             )
+        elif file.get("filename") is None:
+            yield Violation(words.missing(f"{where}/filename"), where)
 
 
-def _break_function_role(body: Json, _: Random) -> Iterable[Json]:
-    if (newer := changes.moved(body, "gpt-5.6-terra")) is not None:
-        yield changes.with_messages(newer, {"role": "function", "name": "lookup", "content": "{}"})
+def _tolerated(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+    for pointer, message in find(request.document, "/messages/*"):
+        if message["role"] in {"system", "assistant"}:
+            continue
+        for where, part in find(message, "/content/*"):
+            names = [member for member in TOLERATED if part["type"] == "text" and part.get(member) is not None]
+            for member in names:
+                yield Violation(words.unknown(f"{pointer}{where}/{member}"), f"{pointer}{where}")
+
+
+def _texts(message: Json) -> Iterator[str]:
+    content: Any = message.get("content")
+    if isinstance(content, str):
+        yield content
+    yield from (text for _, text in find(message, "/content/*/text"))
+
+
+def _json_word(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+    wants = request.at("/response_format/type") == "json_object"
+    if wants and not any("json" in text.lower() for message in request.list("messages") for text in _texts(message)):
+        yield Violation(
+            "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
+            "/messages",
+        )
 
 
 RULES: tuple[Rule[ChatRequest], ...] = (
@@ -269,78 +222,132 @@ RULES: tuple[Rule[ChatRequest], ...] = (
         "chat.messages-empty",
         "There is at least one message.",
         "recorded: openai_chat/ai-gateway-0008",
-        _check_no_messages,
-        _break_no_messages,
+        not_empty("/messages"),
     ),
     Rule(
         "chat.tool-calls-empty",
         "An assistant message without calls has no `tool_calls`, not an empty list.",
         "wire/openai_chat.md section 2",
-        _check_no_calls,
-        _break_no_calls,
+        not_empty("/messages/*/tool_calls"),
     ),
     Rule(
         "chat.tool-call-id-length",
         "The id of a call has at most 64 characters.",
         "wire/openai_chat.md section 5: a limit of 40 was enforced for years, 64 since January 2026",
-        _check_id_length,
-        _break_id_length,
+        limit("/messages/*/tool_calls/*/id", characters=64),
     ),
     Rule(
         "chat.call-name",
         "A called tool's name has 1 to 64 letters, digits, underscores and dashes.",
         "wire/openai_chat.md section 3; for calls of the history: reported in public issues",
-        _check_call_name,
-        _break_call_name,
+        name("/messages/*/tool_calls/*/*/name"),
     ),
     Rule(
         "chat.speaker-name",
         "The name of a speaker has 1 to 64 characters without spaces, angle brackets, bars and slashes.",
         "reported in public issues: the pattern is told in the error",
-        _check_speaker,
-        _break_speaker,
+        _speakers,
     ),
     Rule(
         "chat.tool-result-unasked",
         "A `tool` message follows an assistant message with `tool_calls`.",
         "wire/openai_chat.md section 2",
-        _check_unasked,
-        _break_unasked,
+        _unasked,
     ),
     Rule(
         "chat.tool-result-unknown-id",
         "The id of a `tool` message is one of the calls it follows.",
         "wire/openai_chat.md section 2",
-        _check_stranger,
-        _break_stranger,
+        _stranger,
     ),
     Rule(
         "chat.tool-call-id-duplicate",
         "No two calls of a message have the same id, and none is answered twice.",
         "reported in public issues; wire/mapping.md section 2 (duplicated result: reject)",
-        _check_twice,
-        _break_twice,
+        _twice,
     ),
     Rule(
         "chat.tool-calls-unanswered",
         "Every call is answered by a `tool` message before any other message.",
         "wire/openai_chat.md section 2",
-        _check_unanswered,
-        _break_unanswered,
+        _unanswered,
     ),
     Rule(
         "chat.function-role",
         "GPT-5.6 and later know no messages with the role `function`.",
         PROBED,
-        _check_function_role,
-        _break_function_role,
+        Refuse(
+            "/messages/*/role",
+            lambda where, _: f"Unsupported value: '{words.named(where)}' does not support 'function' with this model.",
+            lambda role: role == "function",
+            since(5, 6),
+        ),
+    ),
+    Rule(
+        "chat.part-role",
+        "Only users show images, audio and files; only assistants refuse.",
+        "wire/openai_chat.md section 2; the words about images: reported in public issues",
+        _part_roles,
+    ),
+    Rule(
+        "chat.audio-input-model",
+        "Only audio models hear.",
+        "recorded: openai_chat/pydantic-ai-0052",
+        Refuse(
+            "/messages/*/content/*/input_audio",
+            lambda where, _: (
+                f"Invalid '{words.named(where)}'. Content blocks are expected to be either text or image_url type."
+            ),
+            when=lambda request: not is_audio_model(request.model),
+            steps=2,
+        ),
+    ),
+    Rule(
+        "chat.image-url",
+        "An image is an http(s) address or a base64 data URL of a PNG, JPEG, GIF or WebP.",
+        "wire/openai_chat.md section 2 and wire/mapping.md section 10",
+        Refuse("/messages/*/content/*/image_url/url", _image_fault),
+    ),
+    Rule(
+        "chat.image-bytes",
+        "What a data URL of an image holds is an image.",
+        "recorded: openai_chat/openllmetry-0042",
+        _image_bytes,
+    ),
+    Rule(
+        "chat.file-part",
+        "A file has a `file_id`, or a base64 data URL and a file name.",
+        "wire/openai_chat.md section 2",
+        _files,
+    ),
+    Rule(
+        "chat.text-part-members",
+        "Members that a text part does not have are ignored in system and assistant messages, and unknown elsewhere.",
+        "recorded: openai_chat/lingua-0005 and lingua-0009 (`cache_control` ignored); the message's own members in a "
+        "part: sent by @openai/agents; developer messages: reported in public repositories; user and tool messages: "
+        "no source",
+        _tolerated,
+    ),
+    Rule(
+        "chat.cache-breakpoint-model",
+        "Explicit cache breakpoints and cache options exist since GPT-5.6.",
+        "wire/openai_chat.md sections 1 and 2",
+        Refuse("/messages/*/content/*/prompt_cache_breakpoint", words.unsupported, when=before(5, 6)),
+        Refuse("/prompt_cache_options", words.unsupported, when=before(5, 6)),
     ),
 )
-CONTENT_RULE: Rule[ChatRequest] = Rule(
-    "chat.content-required",
-    "Content is null or absent only in an assistant message that has calls, a refusal or audio instead.",
-    f"wire/openai_chat.md section 2; {PROBED}",
-    _check_content,
-    _break_content,
+LAST_RULES: tuple[Rule[ChatRequest], ...] = (
+    Rule(
+        "chat.content-required",
+        "Content is null or absent only in an assistant message that has calls, a refusal or audio instead.",
+        f"wire/openai_chat.md section 2; {PROBED}",
+        _content,
+    ),
+    Rule(
+        "chat.json-word",
+        "With `json_object` the messages say the word JSON.",
+        "reported in public issues for years",
+        _json_word,
+    ),
 )
-"""OpenAI looks at this after everything else about the request."""
+"""OpenAI looks at these after everything else about the request."""

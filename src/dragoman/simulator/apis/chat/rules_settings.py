@@ -1,223 +1,287 @@
-"""Rules about parameters that depend on one another, and about limits; none of them looks at the model."""
+"""Rules about parameters: those that depend on one another, limits, and what only some models take."""
 
-import re
-from collections.abc import Iterable, Iterator
-from random import Random
+from collections.abc import Iterator
+from typing import Any
 
-from dragoman.simulator.apis.chat import changes, words
+from dragoman.simulator.absent import SAYS, is_absent
+from dragoman.simulator.apis.chat.body import ChatRequest
+from dragoman.simulator.apis.chat.models import (
+    before,
+    effort_of,
+    is_audio_model,
+    is_for_completions,
+    is_for_responses,
+    is_reasoning,
+    is_search_model,
+    since,
+)
 from dragoman.simulator.apis.chat.rules_messages import PROBED
-from dragoman.simulator.apis.chat.shape import ChatRequest, JsonObjectAnswer, JsonSchemaAnswer
-from dragoman.simulator.apis.chat.shape_parts import TextPart
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.apis.openai import words
+from dragoman.simulator.apis.openai.checks import excludes, limit, name, requires, unsupported
+from dragoman.simulator.members import Number
+from dragoman.simulator.rule import Refuse, Rule, Situation, Violation
 
-_MOST_STOPS = 4
-_MOST_PAIRS = 16
 _LONGEST_KEY = 64
-_LONGEST_VALUE = 512
-_LONGEST_FORMAT_NAME = 64
-_FORMAT_NAME = re.compile(r"[a-zA-Z0-9_-]+")
-_IDENTIFIERS = {"prompt_cache_key": 64, "safety_identifier": 128}
+_DEFAULTS: dict[str, Any] = {
+    "temperature": 1,
+    "top_p": 1,
+    "presence_penalty": 0,
+    "frequency_penalty": 0,
+    "logprobs": False,
+    "top_logprobs": 0,
+}
+"""Sampling parameters, and the values that are let pass even while a model reasons."""
+_SEARCH_REFUSED = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+_CHOICES = Number(int, most=8)
 
 
-def _check_stop(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    if isinstance(body.stop, list) and len(body.stop) > _MOST_STOPS:
-        yield Violation(words.long_array("/stop", _MOST_STOPS, len(body.stop)), "/stop")
-
-
-def _break_stop(body: Json, _: Random) -> Iterable[Json]:
-    if (older := changes.moved(body, "gpt-4.1")) is not None:
-        yield changes.changed(older, stop=["a", "b", "c", "d", "e"])
-
-
-def _check_metadata(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    pairs = body.metadata or {}
-    if len(pairs) > _MOST_PAIRS:
-        yield Violation(
-            f"Invalid 'metadata': too many properties. Expected an object with at most {_MOST_PAIRS} properties, "
-            f"but got an object with {len(pairs)} properties instead.",
-            "/metadata",
-        )
-    for key, value in pairs.items():
+def _metadata_names(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+    for key in request.get("metadata") or ():
         if len(key) > _LONGEST_KEY:
             yield Violation(
                 f"Invalid property name in 'metadata': '{key[:3]}...{key[-3:]}' is too long. Expected a string with "
                 f"maximum length {_LONGEST_KEY}, but got a string with length {len(key)} instead.",
                 "/metadata",
             )
-        if len(value) > _LONGEST_VALUE:
-            where = f"/metadata/{key}"
-            yield Violation(words.long_string(where, _LONGEST_VALUE, len(value)), where)
 
 
-def _break_metadata(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(body, metadata={f"key{number}": "value" for number in range(_MOST_PAIRS + 1)})
-    yield changes.changed(body, metadata={"k" * (_LONGEST_KEY + 1): "value"})
-    yield changes.changed(body, metadata={"key": "v" * (_LONGEST_VALUE + 1)})
+def _is_searching(request: ChatRequest) -> bool:
+    return is_search_model(request.model)
 
 
-def _check_identifiers(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for name, longest in _IDENTIFIERS.items():
-        value = body.prompt_cache_key if name == "prompt_cache_key" else body.safety_identifier
-        if value is not None and len(value) > longest:
-            yield Violation(words.long_string(f"/{name}", longest, len(value)), f"/{name}")
+def _thinks(request: ChatRequest) -> bool:
+    return effort_of(request.model, request.get("reasoning_effort")) != "none"
 
 
-def _break_identifiers(body: Json, _: Random) -> Iterable[Json]:
-    for name, longest in _IDENTIFIERS.items():
-        yield changes.changed(body, **{name: "x" * (longest + 1)})
+def _not_default(where: str, value: Any) -> str:
+    member = where[1:]
+    if value == _DEFAULTS[member]:
+        return ""
+    if member != "temperature":
+        return words.unsupported(where)
+    given = f"'temperature' does not support {value:g} with this model."
+    return f"Unsupported value: {given} Only the default (1) value is supported."
 
 
-def _check_stream_options(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    if body.stream_options is not None and not body.stream:
-        yield Violation("The 'stream_options' parameter is only allowed when 'stream' is enabled.", "/stream_options")
-
-
-def _break_stream_options(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(body, stream=False, stream_options={"include_usage": True})
-    yield changes.changed(changes.without(body, "stream"), stream_options={"include_obfuscation": False})
-
-
-def _check_top_logprobs(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    if body.top_logprobs is not None and not body.logprobs:
-        yield Violation("The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled.", "/top_logprobs")
-
-
-def _break_top_logprobs(body: Json, _: Random) -> Iterable[Json]:
-    if (older := changes.moved(body, "gpt-4.1")) is not None:
-        yield changes.changed(older, top_logprobs=2)
-
-
-def _check_both_limits(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    if body.max_tokens is not None and body.max_completion_tokens is not None:
+def _efforts(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+    effort, efforts = request.get("reasoning_effort"), request.family.efforts
+    if effort is not None and not efforts:
+        yield Violation("Unrecognized request argument supplied: reasoning_effort", "/reasoning_effort")
+    elif effort is not None and effort not in efforts:
         yield Violation(
-            "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.", "/max_tokens"
+            f"Unsupported value: 'reasoning_effort' does not support '{effort}' with this model. "
+            f"Supported values are: {words.listed(efforts)}.",
+            "/reasoning_effort",
         )
 
 
-def _break_both_limits(body: Json, _: Random) -> Iterable[Json]:
-    if (older := changes.moved(body, "gpt-4.1")) is not None:
-        yield changes.changed(older, max_tokens=100, max_completion_tokens=100)
-
-
-def _check_format_name(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    if not isinstance(body.response_format, JsonSchemaAnswer):
-        return
-    where = "/response_format/json_schema/name"
-    name = body.response_format.json_schema.name
-    if not name:
-        yield Violation(words.empty_string(where), where)
-    elif not _FORMAT_NAME.fullmatch(name):
-        yield Violation(words.unlike_pattern(where, f"^{_FORMAT_NAME.pattern}$"), where)
-    elif len(name) > _LONGEST_FORMAT_NAME:
-        yield Violation(words.long_string(where, _LONGEST_FORMAT_NAME, len(name)), where)
-
-
-def _break_format_name(body: Json, _: Random) -> Iterable[Json]:
-    if changes.schema_answer(body):
-        for name in ("a person", "", "x" * 65, "Person[int]"):
-            yield changes.put(body, ("response_format", "json_schema", "name"), name)
-
-
-def _check_audio(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    if "audio" in (body.modalities or ()) and body.audio is None:
-        yield Violation(words.missing("/audio"), "/modalities")
-
-
-def _break_audio(body: Json, _: Random) -> Iterable[Json]:
-    if (spoken := changes.moved(body, "gpt-audio")) is not None:
-        yield changes.changed(spoken, modalities=["text", "audio"])
-
-
-def _says_json(body: ChatRequest) -> bool:
-    for message in body.messages:
-        content = message.content
-        texts = (
-            [content]
-            if isinstance(content, str)
-            else [part.text for part in content or () if isinstance(part, TextPart)]
-        )
-        if any("json" in text.lower() for text in texts):
-            return True
-    return False
-
-
-def _check_json_word(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    if isinstance(body.response_format, JsonObjectAnswer) and not _says_json(body):
-        yield Violation(
-            "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
-            "/messages",
-        )
-
-
-def _break_json_word(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(
-        body, messages=[{"role": "user", "content": "Who are you?"}], response_format={"type": "json_object"}
-    )
-
-
+FIRST_RULES: tuple[Rule[ChatRequest], ...] = (
+    Rule(
+        "chat.model-unknown",
+        SAYS,
+        "recorded: openai_chat/newrelic-python-agent-0010",
+        Refuse(
+            "/model",
+            lambda _, model: f"The model `{model}` does not exist or you do not have access to it.",
+            is_absent,
+            steps=0,
+            status=404,
+        ),
+    ),
+    Rule(
+        "chat.model-endpoint",
+        "Completion models are not served here, nor are the pro, codex and research models.",
+        "recorded: openai_chat/dd-trace-js-0017; models of the Responses API: reported in public issues",
+        Refuse(
+            "/model",
+            "This is not a chat model and thus not supported in the v1/chat/completions endpoint. "
+            "Did you mean to use v1/completions?",
+            is_for_completions,
+            status=404,
+        ),
+        Refuse(
+            "/model",
+            "This model is only supported in v1/responses and not in v1/chat/completions.",
+            is_for_responses,
+            status=404,
+        ),
+    ),
+)
+"""OpenAI looks for the model before anything else."""
 RULES: tuple[Rule[ChatRequest], ...] = (
     Rule(
         "chat.stop-count",
         "There are at most 4 stop sequences.",
         "wire/openai_chat.md section 1",
-        _check_stop,
-        _break_stop,
+        limit("/stop", items=4),
     ),
     Rule(
         "chat.metadata",
         "Metadata has at most 16 pairs, of keys up to 64 and values up to 512 characters.",
         f"wire/openai_chat.md section 1; {PROBED}",
-        _check_metadata,
-        _break_metadata,
+        limit("/metadata", members=16),
+        _metadata_names,
+        limit("/metadata/*", characters=512),
     ),
     Rule(
         "chat.identifier-length",
         "A cache key has at most 64 characters, a safety identifier 128.",
         "wire/openai_chat.md section 1",
-        _check_identifiers,
-        _break_identifiers,
+        limit("/prompt_cache_key", characters=64),
+        limit("/safety_identifier", characters=128),
     ),
     Rule(
         "chat.stream-options-without-stream",
         "`stream_options` is sent with `stream: true` only.",
         "wire/openai_chat.md section 1",
-        _check_stream_options,
-        _break_stream_options,
+        requires(
+            "/stream_options", "/stream", "The 'stream_options' parameter is only allowed when 'stream' is enabled."
+        ),
     ),
     Rule(
         "chat.top-logprobs-without-logprobs",
         "`top_logprobs` is sent with `logprobs: true` only.",
         PROBED,
-        _check_top_logprobs,
-        _break_top_logprobs,
+        requires(
+            "/top_logprobs", "/logprobs", "The 'top_logprobs' parameter is only allowed when 'logprobs' is enabled."
+        ),
     ),
     Rule(
         "chat.token-limits",
         "There is one limit of tokens, not two.",
         "reported in public issues",
-        _check_both_limits,
-        _break_both_limits,
+        excludes(
+            "/max_tokens",
+            "/max_completion_tokens",
+            "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.",
+        ),
     ),
     Rule(
         "chat.response-format-name",
         "The name of a schema has 1 to 64 letters, digits, underscores and dashes.",
         "openai-python 3.49 types: JSONSchema.name",
-        _check_format_name,
-        _break_format_name,
+        name("/response_format/json_schema/name"),
     ),
     Rule(
         "chat.audio-parameters",
         "A spoken answer needs `audio`, which tells its voice and format.",
         "openai-python 3.49 types: CompletionCreateParams.audio",
-        _check_audio,
-        _break_audio,
+        Refuse(
+            "/modalities",
+            words.missing("/audio"),
+            lambda modalities: "audio" in modalities,
+            lambda request: request.get("audio") is None,
+        ),
+    ),
+    Rule(
+        "chat.max-tokens-model",
+        "Reasoning models take `max_completion_tokens`, not `max_tokens`.",
+        "recorded: openai_chat/ai-gateway-0003",
+        unsupported("/max_tokens", is_reasoning, " Use 'max_completion_tokens' instead."),
+    ),
+    Rule(
+        "chat.stop-model",
+        "Reasoning models take no stop sequences.",
+        "recorded: openai_chat/crewai-0048",
+        unsupported("/stop", is_reasoning),
+    ),
+    Rule(
+        "chat.bias-model",
+        "Reasoning models take neither `logit_bias` nor `prediction`.",
+        PROBED,
+        unsupported("/logit_bias", is_reasoning),
+        unsupported("/prediction", is_reasoning),
+    ),
+    Rule(
+        "chat.reasoning-effort",
+        "`reasoning_effort` is one of the words the model knows; models that do not reason know none.",
+        f"wire/openai_chat.md sections 0 and 1; {PROBED}",
+        _efforts,
+    ),
+    Rule(
+        "chat.sampling-model",
+        "While a model reasons, it takes no temperature, top_p, penalties and log probabilities but the default.",
+        f"wire/openai_chat.md section 1; {PROBED}",
+        *(Refuse(f"/{member}", _not_default, when=_thinks) for member in _DEFAULTS),
+    ),
+    Rule(
+        "chat.web-search-model",
+        "Only search models take `web_search_options`.",
+        "recorded: openai_chat/pydantic-ai-0099",
+        Refuse(
+            "/web_search_options",
+            "Web search options not supported with this model.",
+            when=lambda request: not _is_searching(request) and before(5, 0)(request),
+        ),
+        Refuse("/web_search_options", words.unknown, when=lambda request: not _is_searching(request)),
+    ),
+    Rule(
+        "chat.search-model-arguments",
+        "Search models take no sampling parameters.",
+        "reported in public issues for temperature and presence_penalty; the others by analogy",
+        *(
+            Refuse(f"/{member}", f"Model incompatible request argument supplied: {member}", when=_is_searching)
+            for member in _SEARCH_REFUSED
+        ),
+    ),
+    Rule(
+        "chat.audio-model",
+        "Only audio models speak.",
+        f"wire/openai_chat.md section 1; {PROBED}",
+        Refuse(
+            "/modalities",
+            words.unknown,
+            lambda modalities: "audio" in modalities,
+            lambda request: not is_audio_model(request.model),
+        ),
+        Refuse(
+            "/audio", words.unknown, when=lambda request: not is_audio_model(request.model) and since(5, 6)(request)
+        ),
+    ),
+    Rule(
+        "chat.response-format-model",
+        "A schema for the answer is taken since GPT-4o of August 2024.",
+        "reported in public issues",
+        Refuse(
+            "/response_format/json_schema",
+            "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model. Learn more "
+            "about supported models at the Structured Outputs guide: "
+            "https://platform.openai.com/docs/guides/structured-outputs",
+            when=lambda request: not request.family.structured,
+            steps=1,
+        ),
+    ),
+    Rule(
+        "chat.choices-model",
+        "GPT-5.6 and later give at most 8 choices.",
+        PROBED,
+        Refuse(
+            "/n",
+            lambda where, value: words.out_of_bounds(where, value, _CHOICES),
+            lambda value: value > _CHOICES.most,
+            since(5, 6),
+        ),
+    ),
+    Rule(
+        "chat.top-logprobs-model",
+        "GPT-5.6 and later tell at most 5 alternatives of a token.",
+        PROBED,
+        Refuse(
+            "/top_logprobs",
+            "Invalid value for 'top_logprobs': must be less than or equal to 5.",
+            lambda value: value > 5,
+            since(5, 6),
+        ),
+    ),
+    Rule(
+        "chat.cache-retention-model",
+        "GPT-5.5 and later do not keep prefixes in memory only.",
+        f"openai-python 3.49 types: CompletionCreateParams.prompt_cache_retention; {PROBED}",
+        Refuse(
+            "/prompt_cache_retention",
+            "This model is compatible only with 24h extended prompt caching",
+            lambda kept: kept == "in_memory",
+            since(5, 5),
+        ),
     ),
 )
-JSON_RULE: Rule[ChatRequest] = Rule(
-    "chat.json-word",
-    "With `json_object` the messages say the word JSON.",
-    "reported in public issues for years",
-    _check_json_word,
-    _break_json_word,
-)
-"""It needs the messages to be in order."""

@@ -1,248 +1,105 @@
-"""Rules about the tools of a request and the choice among them."""
+"""Rules about tools, the choice among them, and the schemas of functions and of answers."""
 
-from collections.abc import Iterable, Iterator
-from random import Random
+from collections.abc import Iterator
+from typing import Any
 
-from dragoman.simulator.apis.chat import changes, words
-from dragoman.simulator.apis.chat.models import family_of
-from dragoman.simulator.apis.chat.rules_messages import PROBED, check_tool_name
-from dragoman.simulator.apis.chat.shape import (
-    AllowedTools,
-    ChatRequest,
-    CustomTool,
-    FunctionTool,
-    GrammarFormat,
-    Named,
-    NamedCustom,
-    NamedFunction,
-    Tool,
-)
-from dragoman.simulator.apis.openai.grammars import BROKEN, grammar_fault
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.apis.chat.body import ChatRequest
+from dragoman.simulator.apis.chat.rules_messages import PROBED
+from dragoman.simulator.apis.openai import words
+from dragoman.simulator.apis.openai.checks import grammar_fault, limit, name, not_empty, requires
+from dragoman.simulator.apis.openai.schemas import Topic, complaints
+from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, find
 
 _MOST = 128
+_STRICT = "wire/gemini_schema.md section 6 (OpenAI strict subset)"
 
 
-def tool_name(tool: Tool) -> str:
-    """Return a tool's name."""
-    return tool.function.name if isinstance(tool, FunctionTool) else tool.custom.name
-
-
-def _check_empty(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for name, given in (("tools", body.tools), ("functions", body.functions)):
-        if given == []:
-            yield Violation(words.empty_array(f"/{name}"), f"/{name}")
-
-
-def _break_empty(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(body, tools=[])
-    if not body.get("tools"):
-        yield changes.changed(body, functions=[])
-
-
-def _check_count(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for name, given in (("tools", body.tools), ("functions", body.functions)):
-        if given is not None and len(given) > _MOST:
-            yield Violation(words.long_array(f"/{name}", _MOST, len(given)), f"/{name}")
-
-
-def _break_count(body: Json, _: Random) -> Iterable[Json]:
-    if body.get("tools"):
-        more = [changes.function_tool(f"extra_{number}") for number in range(_MOST)]
-        yield changes.changed(body, tools=[*body["tools"], *more])
-
-
-def _check_name(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for index, tool in enumerate(body.tools or ()):
-        kind = "function" if isinstance(tool, FunctionTool) else "custom"
-        yield from check_tool_name(tool_name(tool), f"/tools/{index}/{kind}/name")
-    for index, function in enumerate(body.functions or ()):
-        yield from check_tool_name(function.name, f"/functions/{index}/name")
-
-
-def _break_name(body: Json, chance: Random) -> Iterable[Json]:
-    tools = changes.tools(body)
-    if tools:
-        index = chance.randrange(len(tools))
-        for name in ("get weather", "weather.get", "wetter_für", "", "x" * 65):
-            yield changes.put(body, ("tools", index, tools[index]["type"], "name"), name)
-
-
-def _check_duplicate(body: ChatRequest, _: Situation) -> Iterator[Violation]:
+def _duplicates(request: ChatRequest, _: Situation) -> Iterator[Violation]:
     seen: set[str] = set()
-    for index, tool in enumerate(body.tools or ()):
-        name = tool_name(tool)
-        if name in seen:
-            yield Violation(
-                f"Invalid 'tools': tool names must be unique, but '{name}' is given twice.", f"/tools/{index}"
-            )
-        seen.add(name)
+    for index, tool in enumerate(request.list("tools")):
+        called = tool[tool["type"]]["name"]
+        if called in seen:
+            message = f"Invalid 'tools': tool names must be unique, but '{called}' is given twice."
+            yield Violation(message, f"/tools/{index}")
+        seen.add(called)
 
 
-def _break_duplicate(body: Json, chance: Random) -> Iterable[Json]:
-    if tools := body.get("tools"):
-        yield changes.with_tool(body, chance.choice(tools))
+def _grammars(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+    for pointer, grammar in find(request.document, "/tools/*/custom/format/grammar"):
+        where = f"{pointer}/definition"
+        if fault := grammar_fault(grammar["syntax"], grammar["definition"]):
+            yield Violation(f"Invalid value for '{words.named(where)}': {fault}.", where)
 
 
-def _check_custom(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    if family_of(body.model).custom_tools:
-        return
-    for index, tool in enumerate(body.tools or ()):
-        if isinstance(tool, CustomTool):
-            yield Violation(words.invalid_value("custom", ("function",)), f"/tools/{index}/type")
-
-
-def _break_custom(body: Json, _: Random) -> Iterable[Json]:
-    older = changes.moved(body, "gpt-4.1")
-    if older is not None:
-        yield changes.with_tool(older, {"type": "custom", "custom": {"name": "run_anything"}})
-
-
-def _check_grammar(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    for index, tool in enumerate(body.tools or ()):
-        if isinstance(tool, CustomTool) and isinstance(tool.custom.format, GrammarFormat):
-            grammar = tool.custom.format.grammar
-            where = f"/tools/{index}/custom/format/grammar/definition"
-            if fault := grammar_fault(grammar.syntax, grammar.definition):
-                yield Violation(f"Invalid value for '{words.named(where)}': {fault}.", where)
-
-
-def _break_grammar(body: Json, _: Random) -> Iterable[Json]:
-    newer = changes.moved(body, "gpt-5.2")
-    if newer is None:
-        return
-    for syntax, definition in BROKEN:
-        grammar = {"type": "grammar", "grammar": {"syntax": syntax, "definition": definition}}
-        yield changes.with_tool(newer, {"type": "custom", "custom": {"name": "by_grammar", "format": grammar}})
-
-
-def _only_with(name: str, needed: str) -> Violation:
-    return Violation(f"Invalid value for '{name}': '{name}' is only allowed when '{needed}' are specified.", f"/{name}")
-
-
-def _check_choice_alone(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    if body.tool_choice is not None and not body.tools:
-        yield _only_with("tool_choice", "tools")
-
-
-def _break_choice_alone(body: Json, _: Random) -> Iterable[Json]:
-    bare = changes.without(body, "tools", "parallel_tool_calls")
-    for choice in ("auto", "none", "required", {"type": "function", "function": {"name": "lookup"}}):
-        yield changes.changed(bare, tool_choice=choice)
-
-
-def _check_parallel_alone(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    if body.parallel_tool_calls is not None and not body.tools:
-        yield _only_with("parallel_tool_calls", "tools")
-
-
-def _break_parallel_alone(body: Json, _: Random) -> Iterable[Json]:
-    for parallel in (True, False):
-        yield changes.changed(changes.without(body, "tools", "tool_choice"), parallel_tool_calls=parallel)
-
-
-def _check_function_call_alone(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    if body.function_call is not None and not body.functions:
-        yield _only_with("function_call", "functions")
-
-
-def _break_function_call_alone(body: Json, _: Random) -> Iterable[Json]:
-    yield changes.changed(changes.without(body, "functions"), function_call="auto")
-
-
-def _chosen(body: ChatRequest) -> Iterator[tuple[str, str, str]]:
+def _chosen(choice: Any) -> Iterator[tuple[str, str, str]]:
     """Iterate the tools a choice names: kind, name, where."""
-    choice = body.tool_choice
-    match choice:
-        case NamedFunction():
-            yield "function", choice.function.name, "/tool_choice/function/name"
-        case NamedCustom():
-            yield "custom", choice.custom.name, "/tool_choice/custom/name"
-        case AllowedTools():
-            for index, tool in enumerate(choice.allowed_tools.tools):
-                where = f"/tool_choice/allowed_tools/tools/{index}"
-                if isinstance(tool, NamedFunction):
-                    yield "function", tool.function.name, where
-                else:
-                    yield "custom", tool.custom.name, where
-        case _:
-            return
+    if isinstance(choice, dict):
+        for where, tool in find(choice, "/allowed_tools/tools/*"):
+            yield tool["type"], tool[tool["type"]]["name"], f"/tool_choice{where}"
+        for kind in ("function", "custom"):
+            for where, called in find(choice, f"/{kind}/name"):
+                yield kind, called, f"/tool_choice{where}"
 
 
-def _check_choice_known(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    known = {("function" if isinstance(tool, FunctionTool) else "custom", tool_name(tool)) for tool in body.tools or ()}
-    for kind, name, where in _chosen(body):
-        if (kind, name) in known:
+def _choice_known(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+    known = {(tool["type"], tool[tool["type"]]["name"]) for tool in request.list("tools")}
+    for kind, called, where in _chosen(request.get("tool_choice")):
+        if (kind, called) in known:
             continue
-        if isinstance(body.tool_choice, NamedFunction):
-            yield _unknown_function(name)  # in these words, though the request calls it a tool
+        if where == "/tool_choice/function/name":
+            yield _unknown_function(called)  # in these words, though the request calls it a tool
         else:
-            missing = f"no {kind} named '{name}' was specified in the 'tools' parameter."
+            missing = f"no {kind} named '{called}' was specified in the 'tools' parameter."
             yield Violation(f"Invalid value for 'tool_choice': {missing}", where)
-    if isinstance(body.function_call, Named) and body.functions is not None:
-        name = body.function_call.name
-        if name not in {function.name for function in body.functions}:
-            yield _unknown_function(name)
+    functions = {function["name"] for function in request.list("functions")}
+    for _where, called in find(request.document, "/function_call/name"):
+        if functions and called not in functions:
+            yield _unknown_function(called)
 
 
-def _unknown_function(name: str) -> Violation:
+def _unknown_function(called: str) -> Violation:
     return Violation(
-        f"Invalid value for 'function_call': no function named '{name}' was specified in the 'functions' parameter.",
+        f"Invalid value for 'function_call': no function named '{called}' was specified in the 'functions' parameter.",
         "/function_call",
     )
 
 
-def _break_choice_known(body: Json, _: Random) -> Iterable[Json]:
-    if not body.get("tools"):
-        return
-    stranger = {"type": "function", "function": {"name": "never_declared"}}
-    allowed = {"mode": "auto", "tools": [stranger]}
-    yield changes.changed(body, tool_choice=stranger)
-    yield changes.changed(body, tool_choice={"type": "custom", "custom": {"name": "never_declared"}})
-    yield changes.changed(body, tool_choice={"type": "allowed_tools", "allowed_tools": allowed})
+def _effort(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+    policy, effort = request.family.tools, request.get("reasoning_effort")
+    allowed = {"any": effort, "without-effort": effort if effort is None else "none", "effort-none": "none"}
+    if any(True for _ in find(request.document, "/tools/*/function")) and effort != allowed.get(policy, ...):
+        yield Violation(
+            f"Function tools with reasoning_effort are not supported for {request.model} in /v1/chat/completions. To "
+            "use function tools, use /v1/responses or set reasoning_effort to 'none'.",
+            "/reasoning_effort",
+        )
 
 
-def _check_allowed_empty(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    if isinstance(body.tool_choice, AllowedTools) and not body.tool_choice.allowed_tools.tools:
-        where = "/tool_choice/allowed_tools/tools"
-        yield Violation(words.empty_array(where), where)
+def _schemas(request: ChatRequest) -> Iterator[tuple[str, str, Json, bool]]:
+    """Iterate schemas: where, whose, what, and whether to be followed strictly."""
+    for path in ("/tools/*/function", "/functions/*"):
+        for where, function in find(request.document, path):
+            if function.get("parameters") is not None:
+                strict = path != "/functions/*" and bool(function.get("strict"))
+                yield f"{where}/parameters", f"function '{function['name']}'", function["parameters"], strict
+    for _where, asked in find(request.document, "/response_format/json_schema"):
+        if asked.get("schema") is not None:
+            subject = f"response_format '{asked['name']}'"
+            yield "/response_format", subject, asked["schema"], bool(asked.get("strict"))
 
 
-def _break_allowed_empty(body: Json, _: Random) -> Iterable[Json]:
-    if body.get("tools"):
-        choice = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": list[Json]()}}
-        yield changes.changed(body, tool_choice=choice)
+def _schema_rule(topic: Topic, rule: str, says: str, source: str) -> Rule[ChatRequest]:
+    def check(request: ChatRequest, _: Situation) -> Iterator[Violation]:
+        if "schemas" not in request.computed:
+            request.computed["schemas"] = [
+                (complaint.topic, Violation(complaint.about(subject), where))
+                for where, subject, schema, strict in _schemas(request)
+                if schema  # one without members means that there are no parameters
+                for complaint in complaints(schema, strict=strict)
+            ]
+        return (violation for about, violation in request.computed["schemas"] if about == topic)
 
-
-def _check_effort(body: ChatRequest, _: Situation) -> Iterator[Violation]:
-    policy = family_of(body.model).tools
-    effort = body.reasoning_effort
-    if not any(isinstance(tool, FunctionTool) for tool in body.tools or ()) or policy == "any":
-        return
-    if policy == "without-effort" and effort in {None, "none"}:
-        return
-    if policy == "effort-none" and effort == "none":
-        return
-    yield Violation(
-        f"Function tools with reasoning_effort are not supported for {body.model} in /v1/chat/completions. To use "
-        "function tools, use /v1/responses or set reasoning_effort to 'none'.",
-        "/reasoning_effort",
-    )
-
-
-def _break_effort(body: Json, _: Random) -> Iterable[Json]:
-    if not any(changes.functions(body)):
-        return
-    for model, efforts in (
-        ("gpt-5.4", ("low", "high")),
-        ("gpt-5.6-luna", (None, "medium")),
-        ("gpt-6-luna", (None, "max")),
-    ):
-        if (newer := changes.moved(body, model)) is not None:
-            for effort in efforts:
-                yield changes.changed(newer, reasoning_effort=effort)
-    if (quiet := changes.moved(changes.without(body, "tools"), "gpt-6-astra")) is not None:
-        yield changes.changed(quiet, tools=body["tools"])
+    return Rule(rule, says, source, check)
 
 
 RULES: tuple[Rule[ChatRequest], ...] = (
@@ -250,84 +107,157 @@ RULES: tuple[Rule[ChatRequest], ...] = (
         "chat.tools-empty",
         "A request without tools has no `tools`, not an empty list; nor `functions`.",
         "reported in public issues: empty_array",
-        _check_empty,
-        _break_empty,
+        not_empty("/tools"),
+        not_empty("/functions"),
     ),
     Rule(
         "chat.tools-count",
         "There are at most 128 tools.",
         "wire/openai_chat.md section 1",
-        _check_count,
-        _break_count,
+        limit("/tools", items=_MOST),
+        limit("/functions", items=_MOST),
     ),
     Rule(
         "chat.tool-name",
         "The name of a tool has 1 to 64 letters, digits, underscores and dashes.",
         "wire/openai_chat.md section 3",
-        _check_name,
-        _break_name,
+        name("/tools/*/*/name"),
+        name("/functions/*/name"),
     ),
     Rule(
         "chat.tool-name-duplicate",
         "No two tools have the same name.",
         "no source: OpenAI may let it pass, but nobody could tell which tool a call means",
-        _check_duplicate,
-        _break_duplicate,
+        _duplicates,
     ),
     Rule(
         "chat.custom-tool-model",
         "Custom tools exist since GPT-5.",
         "wire/openai_chat.md section 3; the words: no source",
-        _check_custom,
-        _break_custom,
+        Refuse(
+            "/tools/*/type",
+            words.invalid_value("custom", ("function",)),
+            lambda kind: kind == "custom",
+            lambda request: not request.family.custom_tools,
+        ),
     ),
     Rule(
         "chat.grammar",
         "A Lark grammar has a rule `start`; no grammar has look-around or lazy quantifiers.",
         "wire/openai_chat.md section 3; the words: no source",
-        _check_grammar,
-        _break_grammar,
+        _grammars,
     ),
     Rule(
         "chat.tool-choice-without-tools",
         "`tool_choice` is sent with tools only.",
         "reported in public issues, last 2026-09",
-        _check_choice_alone,
-        _break_choice_alone,
+        requires("/tool_choice", "/tools", words.only_allowed_with("tools")),
     ),
     Rule(
         "chat.parallel-without-tools",
         "`parallel_tool_calls` is sent with tools only.",
         "wire/openai_chat.md section 1",
-        _check_parallel_alone,
-        _break_parallel_alone,
+        requires("/parallel_tool_calls", "/tools", words.only_allowed_with("tools")),
     ),
     Rule(
         "chat.function-call-without-functions",
         "`function_call` is sent with functions only.",
         "reported in public issues",
-        _check_function_call_alone,
-        _break_function_call_alone,
+        requires("/function_call", "/functions", words.only_allowed_with("functions")),
     ),
     Rule(
         "chat.allowed-tools-empty",
         "A choice among some tools names one at least.",
         "no source: like other empty lists",
-        _check_allowed_empty,
-        _break_allowed_empty,
+        not_empty("/tool_choice/allowed_tools/tools"),
     ),
     Rule(
         "chat.tool-choice-unknown",
         "A tool that is chosen is among the tools.",
         f"{PROBED}; the words for other than one function: no source",
-        _check_choice_known,
-        _break_choice_known,
+        _choice_known,
     ),
     Rule(
         "chat.tools-with-effort",
         "From GPT-5.4 on, function tools are refused unless the model does not reason.",
         "wire/openai_chat.md section 0",
-        _check_effort,
-        _break_effort,
+        _effort,
+    ),
+    Rule(
+        "chat.strict-schema-missing",
+        "An answer that is to follow its schema strictly has one.",
+        f"wire/openai_chat.md section 1; {PROBED} (for `json_schema` itself)",
+        Refuse(
+            "/response_format/json_schema",
+            lambda where, _: words.missing(f"{where}/schema"),
+            lambda asked: asked.get("strict") and asked.get("schema") is None,
+        ),
+    ),
+    _schema_rule(
+        "root",
+        "chat.schema-root",
+        "A schema is of type object, without oneOf, anyOf, allOf, enum and not at its root; an empty one is none.",
+        "wire/openai_chat.md section 3; root combinators of functions that are not strict: reported in public issues",
+    ),
+    _schema_rule(
+        "malformed",
+        "chat.schema-malformed",
+        "A schema is one: types have known names, and what stands at a keyword is of the kind it wants.",
+        "reported in public issues: [] is not of type 'object', 'boolean', for functions that are not strict too",
+    ),
+    _schema_rule(
+        "items",
+        "chat.schema-array-items",
+        "An array tells its items.",
+        "wire/gemini_schema.md section 6 (array schema missing items)",
+    ),
+    _schema_rule(
+        "additional-properties",
+        "chat.strict-additional-properties",
+        "In a strict schema every object has `additionalProperties: false`.",
+        _STRICT,
+    ),
+    _schema_rule(
+        "required",
+        "chat.strict-required",
+        "In a strict schema every property is required, and nothing else.",
+        _STRICT,
+    ),
+    _schema_rule(
+        "reference",
+        "chat.strict-reference",
+        "In a strict schema a `$ref` stands alone.",
+        "reported in public issues: the error names the keywords",
+    ),
+    _schema_rule(
+        "keyword",
+        "chat.strict-keyword",
+        "A strict schema has no allOf, oneOf, not, conditions, dependencies, patterns or counts of names, uniqueItems.",
+        f"{_STRICT}; oneOf, patternProperties, uniqueItems, minProperties and maxProperties: reported in public issues",
+    ),
+    _schema_rule(
+        "type",
+        "chat.strict-type",
+        "In a strict schema everything but a union and a reference has a type.",
+        "reported in public issues: schema must have a 'type' key",
+    ),
+    _schema_rule(
+        "format",
+        "chat.strict-format",
+        "The formats of strict schemas are date-time, time, date, duration, email, hostname, ipv4, ipv6 and uuid.",
+        _STRICT,
+    ),
+    _schema_rule(
+        "nesting",
+        "chat.strict-nesting",
+        "A strict schema is at most 10 levels deep.",
+        _STRICT,
+    ),
+    _schema_rule(
+        "size",
+        "chat.strict-size",
+        "A strict schema has at most 5000 properties, 1000 enum values, 120,000 characters in names and values, and "
+        "15,000 in an enum of more than 250 values.",
+        _STRICT,
     ),
 )

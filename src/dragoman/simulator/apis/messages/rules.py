@@ -1,6 +1,5 @@
 """All rules, in the order in which they are looked at: limits, settings, tools, media, turns, thoughts."""
 
-from dragoman.simulator.api import RuleNote
 from dragoman.simulator.apis.messages import (
     rules_betas,
     rules_cache,
@@ -44,7 +43,6 @@ def rules_for(signer: Signer) -> tuple[Rule[Reading], ...]:
     return (*_RULES, *rules_thinking.signature_rules(signer))
 
 
-def notes() -> tuple[RuleNote, ...]:
+def notes() -> tuple[Rule[Reading], ...]:
     """List all rules, those of shape first."""
-    rules = rules_for(Signer())
-    return (*NOTES, *(RuleNote(rule.name, rule.says, rule.source, rule.mutate) for rule in rules))
+    return (*NOTES, *rules_for(Signer()))

@@ -1,16 +1,14 @@
 """Rules about beta features: each is unknown to whoever does not ask for it by its header."""
 
 from collections.abc import Iterator
-from random import Random
 
 from msgspec import Struct
 
-from dragoman.simulator.apis.messages.mutations import changed, with_tool
 from dragoman.simulator.apis.messages.reading import Reading
 from dragoman.simulator.apis.messages.ruling import rule
 from dragoman.simulator.apis.messages.server_blocks import InlineTool, SystemMessage, ToolAddition, ToolRemoval
 from dragoman.simulator.apis.messages.tools import Advisor, McpToolset, Screen, Tool, kind_of
-from dragoman.simulator.rule import Json, Situation, Violation
+from dragoman.simulator.rule import Situation, Violation
 
 _EXTRA = "Extra inputs are not permitted"
 _MEMBERS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -89,31 +87,9 @@ def _tools(reading: Reading) -> Iterator[_Feature]:
             yield _Feature(f"/tools/{number}/type", (beta,), f"tools.{number}: {_unknown_tag(kind_of(tool))}")
 
 
-def _without_beta(body: Json, _: Random) -> Iterator[Json]:
-    """Vertex takes the betas in the body too; elsewhere a header tells them, which no body can break."""
-    if "anthropic_version" not in body:
-        return
-    told = changed(body, anthropic_beta=["files-api-2025-04-14"])
-    yield changed(told, context_management={"edits": [{"type": "clear_thinking_20251015"}]})
-    yield changed(told, output_config={"task_budget": {"type": "tokens", "total": 20_000}})
-    yield changed(told, thinking={"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}})
-    yield changed(told, thinking={"type": "adaptive", "display": "updates"})
-    screen = {"type": "computer_20251124", "name": "computer", "display_height_px": 600, "display_width_px": 800}
-    yield with_tool(told, screen)
-    yield with_tool(told, {"type": "advisor_20260301", "name": "advisor", "model": "claude-opus-5-5"})
-    instructions: tuple[Json, ...] = (
-        {"content": "Be brief.", "clear_at": "next_user_message"},
-        {"content": "Be brief.", "output_config": {"effort": "low"}},
-        {"content": [{"type": "tool_removal", "tool": {"type": "tool_reference", "name": "get_weather"}}]},
-    )
-    for instruction in instructions:
-        yield changed(told, messages=[*body["messages"], {"role": "system", **instruction}])
-
-
 @rule(
     "beta-header",
     "wire/anthropic_messages.md sections 2, 3, 4 and 6.3; the vendor's list of betas; no source for the words",
-    _without_beta,
 )
 def betas(reading: Reading, _: Situation) -> Iterator[Violation]:
     """A beta feature needs its beta header."""

@@ -1,14 +1,12 @@
 """Rules about how much a request may be: bytes, messages, tokens."""
 
 from collections.abc import Iterator
-from random import Random
 
-from dragoman.simulator.apis.messages.mutations import PIXEL, changed, onto, user_blocks_added
 from dragoman.simulator.apis.messages.read import read_ask
 from dragoman.simulator.apis.messages.reading import Reading
 from dragoman.simulator.apis.messages.ruling import rule
 from dragoman.simulator.model.usage import ask_tokens
-from dragoman.simulator.rule import Json, Situation, Violation
+from dragoman.simulator.rule import Situation, Violation
 
 _MEGABYTE = 1 << 20
 _MOST_BYTES = 32 * _MEGABYTE
@@ -19,26 +17,14 @@ _SMALL = 20_000
 _SECTION = "wire/anthropic_messages.md section 1"
 
 
-def _too_large(body: Json, _: Random) -> Iterator[Json]:
-    """Only what is for Vertex is made large: there are few such requests, and each takes its time."""
-    if "anthropic_version" in body:
-        yield from user_blocks_added(body, {"type": "text", "text": "a" * _MOST_BYTES_ON_VERTEX})
-
-
-@rule("request-size", f"{_SECTION}; platform.claude.com api/errors", _too_large)
+@rule("request-size", f"{_SECTION}; platform.claude.com api/errors")
 def request_size(reading: Reading, _: Situation) -> Iterator[Violation]:
     """A body has at most 32 MB, on Vertex 30."""
     if reading.size > (_MOST_BYTES_ON_VERTEX if reading.vertex else _MOST_BYTES):
         yield Violation("Request exceeds the maximum allowed number of bytes.", "", 413)
 
 
-def _too_many(body: Json, _: Random) -> Iterator[Json]:
-    """See above for why only Vertex gets them."""
-    if "anthropic_version" in body:
-        yield changed(body, messages=[{"role": "user", "content": "Hi"}] * (_MOST_MESSAGES + 1))
-
-
-@rule("message-count", f"{_SECTION}; no source for the words", _too_many)
+@rule("message-count", f"{_SECTION}; no source for the words")
 def message_count(reading: Reading, _: Situation) -> Iterator[Violation]:
     """There are at most 100,000 messages."""
     count = len(reading.request.messages)
@@ -46,13 +32,7 @@ def message_count(reading: Reading, _: Situation) -> Iterator[Violation]:
         yield Violation(f"messages: List should have at most {_MOST_MESSAGES} items, not {count}", "/messages")
 
 
-def _too_long(body: Json, _: Random) -> Iterator[Json]:
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
-    for moved in onto(body, "claude-haiku-4-5"):
-        yield from user_blocks_added(moved, *[image] * 800)
-
-
-@rule("prompt-length", "wire/mapping.md section 7; recorded: anthropic/ruby-llm-0027", _too_long)
+@rule("prompt-length", "wire/mapping.md section 7; recorded: anthropic/ruby-llm-0027")
 def prompt_length(reading: Reading, _: Situation) -> Iterator[Violation]:
     """A request has no more tokens than the model can read."""
     if reading.size < _SMALL or reading.generating is None:

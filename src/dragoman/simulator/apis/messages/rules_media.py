@@ -3,13 +3,11 @@
 from base64 import b64decode
 from binascii import Error
 from collections.abc import Iterator
-from random import Random
 
 from dragoman.simulator.apis.messages.blocks import Base64Document, Base64Image, Document, Image, Link, ToolResult
-from dragoman.simulator.apis.messages.mutations import PIXEL, user_blocks_added
 from dragoman.simulator.apis.messages.reading import Reading
 from dragoman.simulator.apis.messages.ruling import rule
-from dragoman.simulator.rule import Json, Situation, Violation
+from dragoman.simulator.rule import Situation, Violation
 
 _MAGIC = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -46,18 +44,7 @@ def _look(raw: bytes) -> str:
     return next((kind for start, kind in _MAGIC if raw.startswith(start)), "")
 
 
-def _image(data: str = PIXEL, media_type: str = "image/png") -> Json:
-    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
-
-
-def _broken(body: Json, _: Random) -> Iterator[Json]:
-    yield from user_blocks_added(body, _image(f"data:image/png;base64,{PIXEL}"))
-    yield from user_blocks_added(body, _image(""))
-    source = {"type": "base64", "media_type": "application/pdf", "data": "not base64!"}
-    yield from user_blocks_added(body, {"type": "document", "source": source})
-
-
-@rule("media-base64", "no source: the words are not documented", _broken)
+@rule("media-base64", "no source: the words are not documented")
 def media_base64(reading: Reading, _: Situation) -> Iterator[Violation]:
     """Inline data is base64, without anything before it."""
     for where, path, block in media_of(reading):
@@ -66,11 +53,7 @@ def media_base64(reading: Reading, _: Situation) -> Iterator[Violation]:
             yield Violation(f"{path}.source.base64.data: invalid base64 data", f"{where}/source/data")
 
 
-def _mistyped(body: Json, _: Random) -> Iterator[Json]:
-    yield from user_blocks_added(body, _image(media_type="image/jpeg"))
-
-
-@rule("image-type", "no source: the words are not documented", _mistyped)
+@rule("image-type", "no source: the words are not documented")
 def image_type(reading: Reading, _: Situation) -> Iterator[Violation]:
     """An image is of the type it is said to be."""
     for where, path, block in media_of(reading):
@@ -86,12 +69,7 @@ def image_type(reading: Reading, _: Situation) -> Iterator[Violation]:
             yield Violation(f"{path}.source.base64.data: {words}", f"{where}/source/media_type")
 
 
-def _no_pdf(body: Json, _: Random) -> Iterator[Json]:
-    source = {"type": "base64", "media_type": "application/pdf", "data": PIXEL}
-    yield from user_blocks_added(body, {"type": "document", "source": source})
-
-
-@rule("document-pdf", "no source: the words are not documented", _no_pdf)
+@rule("document-pdf", "no source: the words are not documented")
 def document_pdf(reading: Reading, _: Situation) -> Iterator[Violation]:
     """A PDF is one."""
     for where, path, block in media_of(reading):
@@ -99,13 +77,7 @@ def document_pdf(reading: Reading, _: Situation) -> Iterator[Violation]:
             yield Violation(f"{path}.source.base64.data: The PDF specified was not valid.", f"{where}/source/data")
 
 
-def _insecure(body: Json, chance: Random) -> Iterator[Json]:
-    url = chance.choice(["http://example.com/a.png", "gs://bucket/a.png", f"data:image/png;base64,{PIXEL}"])
-    if "anthropic_version" not in body:
-        yield from user_blocks_added(body, {"type": "image", "source": {"type": "url", "url": url}})
-
-
-@rule("media-url", "no source: the words are not documented", _insecure)
+@rule("media-url", "no source: the words are not documented")
 def media_url(reading: Reading, _: Situation) -> Iterator[Violation]:
     """What stands on the web is fetched over HTTPS."""
     for where, path, block in media_of(reading):

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from random import Random
 
 from dragoman.simulator.apis.messages.blocks import (
     CodeCaller,
@@ -13,19 +12,10 @@ from dragoman.simulator.apis.messages.blocks import (
     ToolResult,
     ToolUse,
 )
-from dragoman.simulator.apis.messages.mutations import (
-    PIXEL,
-    block_changed,
-    changed,
-    ends_with,
-    places,
-    user_blocks_added,
-    with_exchange,
-)
 from dragoman.simulator.apis.messages.reading import Placed, Reading, Turn
 from dragoman.simulator.apis.messages.ruling import rule
 from dragoman.simulator.apis.messages.server_blocks import McpToolResult, McpToolUse
-from dragoman.simulator.rule import Json, Situation, Violation
+from dragoman.simulator.rule import Situation, Violation
 
 _ID = r"^[a-zA-Z0-9_-]+$"
 _LEGAL = re.compile(_ID)
@@ -55,11 +45,7 @@ def _unanswered(turn: Turn, ids: list[str]) -> Violation:
     return Violation(words, turn.where)
 
 
-def _illegal_id(body: Json, chance: Random) -> Iterator[Json]:
-    yield from with_exchange(body, id=chance.choice(["", "call.1", "call 1", "call:1", "fc|1"]))
-
-
-@rule("tool-use-id", _SECTION, _illegal_id)
+@rule("tool-use-id", _SECTION)
 def tool_use_id(reading: Reading, _: Situation) -> Iterator[Violation]:
     """The id of a call has letters, digits, _ and -."""
     for _turn, placed in reading.blocks():
@@ -69,15 +55,7 @@ def tool_use_id(reading: Reading, _: Situation) -> Iterator[Violation]:
             yield Violation(words, f"{placed.where}/id")
 
 
-def _same_id(body: Json, _: Random) -> Iterator[Json]:
-    for once in with_exchange(body):
-        once["messages"][-2]["content"] *= 2
-        yield once
-
-
-@rule(
-    "tool-use-ids-unique", f"{_SECTION}; recorded 200s show an id in two turns (anthropic/pydantic-ai-0043)", _same_id
-)
+@rule("tool-use-ids-unique", f"{_SECTION}; recorded 200s show an id in two turns (anthropic/pydantic-ai-0043)")
 def tool_use_ids_unique(reading: Reading, _: Situation) -> Iterator[Violation]:
     """No two calls of one turn have one id."""
     for turn in reading.turns:
@@ -88,13 +66,7 @@ def tool_use_ids_unique(reading: Reading, _: Situation) -> Iterator[Violation]:
             seen.add(use.id)
 
 
-def _talks_on(body: Json, _: Random) -> Iterator[Json]:
-    for once in with_exchange(body):
-        once["messages"][-2]["content"].append({"type": "text", "text": "Let me look."})
-        yield once
-
-
-@rule("tool-use-last", "recorded: anthropic/opencode-0006", _talks_on)
+@rule("tool-use-last", "recorded: anthropic/opencode-0006")
 def tool_use_last(reading: Reading, _: Situation) -> Iterator[Violation]:
     """The model says nothing between its calls and their results."""
     for turn, _after in _pairs(reading):
@@ -112,17 +84,7 @@ def tool_use_last(reading: Reading, _: Situation) -> Iterator[Violation]:
                     pass
 
 
-def _not_answered(body: Json, _: Random) -> Iterator[Json]:
-    yield from with_exchange(body, results=False)
-    for once in with_exchange(body, results=False):
-        yield changed(once, messages=[*once["messages"], {"role": "user", "content": "Go on."}])
-    for once in with_exchange(body):
-        result = once["messages"].pop()
-        other = {**result["content"][0], "tool_use_id": "toolu_02Other"}
-        yield changed(once, messages=[*once["messages"], {"role": "user", "content": [other]}])
-
-
-@rule("tool-result-missing", f"recorded: anthropic/opencode-0006; {_SECTION}", _not_answered)
+@rule("tool-result-missing", f"recorded: anthropic/opencode-0006; {_SECTION}")
 def tool_result_missing(reading: Reading, _: Situation) -> Iterator[Violation]:
     """Every call is answered in the very next turn."""
     for turn, after in _pairs(reading):
@@ -132,12 +94,7 @@ def tool_result_missing(reading: Reading, _: Situation) -> Iterator[Violation]:
             yield _unanswered(turn, missing)
 
 
-def _talks_first(body: Json, _: Random) -> Iterator[Json]:
-    for once in with_exchange(body):
-        yield from user_blocks_added(once, {"type": "text", "text": "Here it is:"}, first=True)
-
-
-@rule("tool-result-first", f"{_SECTION}; platform.claude.com handle-tool-calls", _talks_first)
+@rule("tool-result-first", f"{_SECTION}; platform.claude.com handle-tool-calls")
 def tool_result_first(reading: Reading, _: Situation) -> Iterator[Violation]:
     """Results come before everything else the user says."""
     for turn, after in _pairs(reading):
@@ -150,14 +107,7 @@ def tool_result_first(reading: Reading, _: Situation) -> Iterator[Violation]:
             yield _unanswered(turn, late)
 
 
-def _out_of_nowhere(body: Json, _: Random) -> Iterator[Json]:
-    result = {"type": "tool_result", "tool_use_id": "toolu_02Nowhere", "content": "18"}
-    if ends_with(body) == "user":
-        yield changed(body, messages=[{"role": "user", "content": [result]}])
-    yield from user_blocks_added(body, result, first=True)
-
-
-@rule("tool-result-unknown", "recorded: anthropic/anthropic-sdk-python-0027", _out_of_nowhere)
+@rule("tool-result-unknown", "recorded: anthropic/anthropic-sdk-python-0027")
 def tool_result_unknown(reading: Reading, _: Situation) -> Iterator[Violation]:
     """A result answers a call of the turn before."""
     for number, turn in enumerate(reading.turns):
@@ -172,13 +122,7 @@ def tool_result_unknown(reading: Reading, _: Situation) -> Iterator[Violation]:
                 yield Violation(words, f"{placed.where}/tool_use_id")
 
 
-def _answered_twice(body: Json, _: Random) -> Iterator[Json]:
-    for once in with_exchange(body):
-        once["messages"][-1]["content"] *= 2
-        yield once
-
-
-@rule("tool-result-once", "wire/mapping.md section 2; no source for the words", _answered_twice)
+@rule("tool-result-once", "wire/mapping.md section 2; no source for the words")
 def tool_result_once(reading: Reading, _: Situation) -> Iterator[Violation]:
     """A call is answered once."""
     for turn in reading.turns:
@@ -190,13 +134,7 @@ def tool_result_once(reading: Reading, _: Situation) -> Iterator[Violation]:
             seen.add(result.tool_use_id)
 
 
-def _failed_with_image(body: Json, _: Random) -> Iterator[Json]:
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
-    for place in list(places(body, "tool_result"))[:1]:
-        yield block_changed(body, place, content=[image], is_error=True, cache_control=None)
-
-
-@rule("tool-result-error-text", f"{_SECTION} (seen in 2025, not verified since)", _failed_with_image)
+@rule("tool-result-error-text", f"{_SECTION} (seen in 2025, not verified since)")
 def tool_result_error_text(reading: Reading, _: Situation) -> Iterator[Violation]:
     """What failed says so in words only."""
     for _turn, placed in reading.blocks():
@@ -208,13 +146,7 @@ def tool_result_error_text(reading: Reading, _: Situation) -> Iterator[Violation
             yield Violation(f"{placed.path}.tool_result: {words}", placed.where)
 
 
-def _other_toolset(body: Json, _: Random) -> Iterator[Json]:
-    yield from with_exchange(body, toolset_name="computer")
-
-
-@rule(
-    "tool-result-toolset", "wire/anthropic_messages.md section 4; platform.claude.com handle-tool-calls", _other_toolset
-)
+@rule("tool-result-toolset", "wire/anthropic_messages.md section 4; platform.claude.com handle-tool-calls")
 def tool_result_toolset(reading: Reading, _: Situation) -> Iterator[Violation]:
     """A result names the toolset of its call."""
     for turn, after in _pairs(reading):
@@ -225,13 +157,7 @@ def tool_result_toolset(reading: Reading, _: Situation) -> Iterator[Violation]:
                 yield Violation(f"{placed.path}.tool_result.toolset_name: {words}", placed.where)
 
 
-def _programmed(body: Json, _: Random) -> Iterator[Json]:
-    caller = {"type": "code_execution_20250825", "tool_id": "srvtoolu_01Program"}
-    for once in with_exchange(body, caller=caller):
-        yield from user_blocks_added(once, {"type": "text", "text": "What next?"})
-
-
-@rule("programmatic-results", "platform.claude.com programmatic-tool-calling, Message formatting", _programmed)
+@rule("programmatic-results", "platform.claude.com programmatic-tool-calling, Message formatting")
 def programmatic_results(reading: Reading, _: Situation) -> Iterator[Violation]:
     """A program that waits for a result gets results only, as words."""
     for turn, after in _pairs(reading):
@@ -247,17 +173,9 @@ def programmatic_results(reading: Reading, _: Situation) -> Iterator[Violation]:
                 yield Violation(f"{placed.path}.tool_result: {words}", placed.where)
 
 
-def _without_container(body: Json, _: Random) -> Iterator[Json]:
-    caller = {"type": "code_execution_20250825", "tool_id": "srvtoolu_01Program"}
-    for once in with_exchange(body, caller=caller):
-        if "max_tokens" in body:
-            yield changed(once, container=None)
-
-
 @rule(
     "programmatic-container",
     "platform.claude.com programmatic-tool-calling; no source for the words",
-    _without_container,
 )
 def programmatic_container(reading: Reading, _: Situation) -> Iterator[Violation]:
     """A program that waits for a result is found by its container."""
@@ -268,14 +186,7 @@ def programmatic_container(reading: Reading, _: Situation) -> Iterator[Violation
         yield Violation(words, "/container")
 
 
-def _search_of_nobody(body: Json, _: Random) -> Iterator[Json]:
-    found: Json = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_01Nobody", "content": []}
-    answer = {"role": "assistant", "content": [found, {"type": "text", "text": "Nothing."}]}
-    if ends_with(body) == "user":
-        yield changed(body, messages=[*body["messages"], answer, {"role": "user", "content": "Go on."}])
-
-
-@rule("server-result-unknown", "claude-code#64383", _search_of_nobody)
+@rule("server-result-unknown", "claude-code#64383")
 def server_result_unknown(reading: Reading, _: Situation) -> Iterator[Violation]:
     """A result of one of the vendor's tools follows its call."""
     seen: set[str] = set()
@@ -294,14 +205,7 @@ def server_result_unknown(reading: Reading, _: Situation) -> Iterator[Violation]
             yield Violation(words, placed.where)
 
 
-def _search_left_open(body: Json, _: Random) -> Iterator[Json]:
-    search = {"type": "server_tool_use", "id": "srvtoolu_01Open", "name": "web_search", "input": {"query": "a"}}
-    answer = {"role": "assistant", "content": [search]}
-    if ends_with(body) == "user":
-        yield changed(body, messages=[*body["messages"], answer, {"role": "user", "content": "Go on."}])
-
-
-@rule("server-result-missing", "platform.claude.com troubleshooting-tool-use", _search_left_open)
+@rule("server-result-missing", "platform.claude.com troubleshooting-tool-use")
 def server_result_missing(reading: Reading, _: Situation) -> Iterator[Violation]:
     """A call of one of the vendor's tools has its result before the user speaks again."""
     for number, turn in enumerate(reading.turns[:-1]):

@@ -1,37 +1,20 @@
 """Rules about what runs at the vendor: MCP servers, containers, and what Vertex does not have."""
 
 from collections.abc import Iterator
-from random import Random
 
 from dragoman.simulator.apis.messages.blocks import ContainerUpload, Link, Stored
-from dragoman.simulator.apis.messages.mutations import changed, user_blocks_added, with_exchange, with_tool
 from dragoman.simulator.apis.messages.reading import Reading
 from dragoman.simulator.apis.messages.rules_media import media_of
 from dragoman.simulator.apis.messages.ruling import rule
 from dragoman.simulator.apis.messages.shape import Container
 from dragoman.simulator.apis.messages.tools import Advisor, CodeExecution, McpToolset, WebFetch, kind_of
-from dragoman.simulator.rule import Json, Situation, Violation
+from dragoman.simulator.rule import Situation, Violation
 
 _SECTION = "wire/anthropic_messages.md section 13"
 _MCP = "wire/anthropic_messages.md section 4"
 
 
-def _on_vertex(body: Json, _: Random) -> Iterator[Json]:
-    if "anthropic_version" not in body:
-        return
-    linked = {"type": "url", "url": "https://example.com/a.png"}
-    yield from user_blocks_added(body, {"type": "image", "source": linked})
-    yield from user_blocks_added(body, {"type": "document", "source": {"type": "file", "file_id": "file_01"}})
-    shown = {"type": "tool_result", "tool_use_id": "toolu_01Extra", "content": [{"type": "image", "source": linked}]}
-    for once in with_exchange(body):
-        once["messages"][-1]["content"] = [shown]
-        yield once
-    yield with_tool(body, {"type": "web_fetch_20250910", "name": "web_fetch"})
-    yield with_tool(body, {"type": "code_execution_20250825", "name": "code_execution"})
-    yield changed(body, mcp_servers=[{"type": "url", "url": "https://mcp.example.com", "name": "extra"}])
-
-
-@rule("vertex-features", _SECTION, _on_vertex)
+@rule("vertex-features", _SECTION)
 def vertex_features(reading: Reading, _: Situation) -> Iterator[Violation]:
     """Vertex has no links, no uploaded files, no programs, no fetches, no advisor, no MCP connector, no fallbacks."""
     if not reading.vertex:
@@ -53,15 +36,7 @@ def vertex_features(reading: Reading, _: Situation) -> Iterator[Violation]:
             yield Violation(f"{placed.path}: `container_upload` is not supported on this platform", placed.where)
 
 
-def _same_server(body: Json, _: Random) -> Iterator[Json]:
-    server = {"type": "url", "url": "https://mcp.example.com", "name": "extra"}
-    if "anthropic_version" not in body and not body.get("mcp_servers"):
-        yield changed(body, mcp_servers=[server, server])
-        yield changed(body, mcp_servers=[{**server, "url": "http://mcp.example.com"}])
-        yield with_tool(body, {"type": "mcp_toolset", "mcp_server_name": "nobody"})
-
-
-@rule("mcp-servers", f"{_MCP}; no source for the words", _same_server)
+@rule("mcp-servers", f"{_MCP}; no source for the words")
 def mcp_servers(reading: Reading, _: Situation) -> Iterator[Violation]:
     """MCP servers have names of their own and HTTPS, and a toolset names one of them."""
     servers = reading.request.mcp_servers or []
@@ -78,12 +53,7 @@ def mcp_servers(reading: Reading, _: Situation) -> Iterator[Violation]:
             yield Violation(f"tools.{number}.mcp_toolset.mcp_server_name: {words}", f"/tools/{number}/mcp_server_name")
 
 
-def _skilled(body: Json, _: Random) -> Iterator[Json]:
-    if "max_tokens" in body and "anthropic_version" not in body and "code_execution" not in str(body):
-        yield changed(body, container={"skills": [{"type": "anthropic", "skill_id": "pdf", "version": "latest"}]})
-
-
-@rule("container-skills", "platform.claude.com skills-guide: skills need the code execution tool", _skilled)
+@rule("container-skills", "platform.claude.com skills-guide: skills need the code execution tool")
 def container_skills(reading: Reading, _: Situation) -> Iterator[Violation]:
     """Skills need a container in which programs run."""
     asked = reading.generating

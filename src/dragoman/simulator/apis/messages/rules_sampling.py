@@ -1,9 +1,7 @@
 """Rules about sampling, thinking and effort, which differ from one generation of models to the next."""
 
 from collections.abc import Iterator
-from random import Random
 
-from dragoman.simulator.apis.messages.mutations import onto
 from dragoman.simulator.apis.messages.reading import Reading
 from dragoman.simulator.apis.messages.ruling import rule
 from dragoman.simulator.apis.messages.shape import (
@@ -11,7 +9,7 @@ from dragoman.simulator.apis.messages.shape import (
     ThinkingDisabled,
     ThinkingEnabled,
 )
-from dragoman.simulator.rule import Json, Situation, Violation
+from dragoman.simulator.rule import Situation, Violation
 
 _NO_ENABLED = (
     '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" '
@@ -32,14 +30,7 @@ _REFUSED_THINKING = {
 _TROUBLE = "wire/anthropic_messages.md section 6.1; platform.claude.com thinking-troubleshooting"
 
 
-def _sampled(body: Json, chance: Random) -> Iterator[Json]:
-    model = chance.choice(["claude-opus-4-7", "claude-sonnet-5", "claude-opus-5-5", "some-new-model"])
-    yield from onto(body, model, temperature=0.2)
-    yield from onto(body, model, top_p=0.5)
-    yield from onto(body, model, top_k=40)
-
-
-@rule("sampling", "wire/anthropic_messages.md section 2; inspect_ai#3721", _sampled)
+@rule("sampling", "wire/anthropic_messages.md section 2; inspect_ai#3721")
 def sampling(reading: Reading, _: Situation) -> Iterator[Violation]:
     """Models from 4.7 on refuse sampling that is not the default."""
     asked = reading.generating
@@ -51,11 +42,7 @@ def sampling(reading: Reading, _: Situation) -> Iterator[Violation]:
             yield Violation(f"`{member}` is deprecated for this model.", f"/{member}")
 
 
-def _doubly_sampled(body: Json, chance: Random) -> Iterator[Json]:
-    yield from onto(body, chance.choice(["claude-sonnet-4-5", "claude-haiku-4-5"]), temperature=0.5, top_p=0.9)
-
-
-@rule("temperature-and-top-p", "wire/anthropic_messages.md section 2; litellm#15097", _doubly_sampled)
+@rule("temperature-and-top-p", "wire/anthropic_messages.md section 2; litellm#15097")
 def both_samplings(reading: Reading, _: Situation) -> Iterator[Violation]:
     """Models from 4.5 on take one of temperature and top_p."""
     asked = reading.generating
@@ -65,20 +52,7 @@ def both_samplings(reading: Reading, _: Situation) -> Iterator[Violation]:
         yield Violation(words, "/top_p")
 
 
-def _other_thinking(body: Json, _: Random) -> Iterator[Json]:
-    enabled = {"type": "enabled", "budget_tokens": 1024}
-    for model, thinking in (
-        ("claude-sonnet-4-5", {"type": "adaptive"}),
-        ("claude-opus-4-7", enabled),
-        ("claude-opus-5-5", enabled),
-        ("claude-opus-5-5", {"type": "disabled"}),
-        ("claude-sonnet-5-5", {"type": "disabled"}),
-        ("claude-opus-5", {"type": "between_tools"}),
-    ):
-        yield from onto(body, model, thinking=thinking)
-
-
-@rule("thinking-type", _TROUBLE, _other_thinking)
+@rule("thinking-type", _TROUBLE)
 def thinking_type(reading: Reading, _: Situation) -> Iterator[Violation]:
     """The type of thinking must be one the model has."""
     thinking = reading.request.thinking
@@ -89,15 +63,7 @@ def thinking_type(reading: Reading, _: Situation) -> Iterator[Violation]:
         yield Violation(_REFUSED_THINKING[kind], "/thinking/type")
 
 
-def _sampled_thinking(body: Json, _: Random) -> Iterator[Json]:
-    thinking = {"type": "enabled", "budget_tokens": 1024}
-    if any(message["role"] == "assistant" for message in body["messages"]):
-        return
-    for sampling in ({"temperature": 0.3}, {"top_k": 20}, {"top_p": 0.5}):
-        yield from onto(body, "claude-sonnet-4-5", thinking=thinking, **sampling)
-
-
-@rule("thinking-sampling", "wire/anthropic_messages.md section 2", _sampled_thinking)
+@rule("thinking-sampling", "wire/anthropic_messages.md section 2")
 def thinking_sampling(reading: Reading, _: Situation) -> Iterator[Violation]:
     """While thinking, sampling stays at its default."""
     asked = reading.generating
@@ -113,11 +79,7 @@ def thinking_sampling(reading: Reading, _: Situation) -> Iterator[Violation]:
         yield Violation(f"{words} {see}", "/top_p")
 
 
-def _large_budget(body: Json, _: Random) -> Iterator[Json]:
-    yield from onto(body, "claude-sonnet-4-5", thinking={"type": "enabled", "budget_tokens": 4096})
-
-
-@rule("thinking-budget", "wire/anthropic_messages.md section 6.1", _large_budget)
+@rule("thinking-budget", "wire/anthropic_messages.md section 6.1")
 def thinking_budget(reading: Reading, _: Situation) -> Iterator[Violation]:
     """The budget of thoughts is below max_tokens."""
     asked = reading.generating
@@ -130,13 +92,7 @@ def thinking_budget(reading: Reading, _: Situation) -> Iterator[Violation]:
         yield Violation(words, "/thinking/budget_tokens")
 
 
-def _other_effort(body: Json, _: Random) -> Iterator[Json]:
-    yield from onto(body, "claude-haiku-4-5", output_config={"effort": "low"})
-    yield from onto(body, "claude-opus-4-5", output_config={"effort": "max"})
-    yield from onto(body, "claude-sonnet-4-6", output_config={"effort": "xhigh"})
-
-
-@rule("effort", "platform.claude.com effort; llm-rosetta#289", _other_effort)
+@rule("effort", "platform.claude.com effort; llm-rosetta#289")
 def effort(reading: Reading, _: Situation) -> Iterator[Violation]:
     """The effort must be one the model has."""
     config = reading.request.output_config
@@ -150,12 +106,7 @@ def effort(reading: Reading, _: Situation) -> Iterator[Violation]:
         yield Violation(words, "/output_config/effort")
 
 
-def _quiet_at_most_effort(body: Json, _: Random) -> Iterator[Json]:
-    yield from onto(body, "claude-opus-5", thinking={"type": "disabled"}, output_config={"effort": "max"})
-    yield from onto(body, "claude-sonnet-5-5", thinking={"type": "between_tools"}, output_config={"effort": "xhigh"})
-
-
-@rule("thinking-effort", _TROUBLE, _quiet_at_most_effort)
+@rule("thinking-effort", _TROUBLE)
 def thinking_effort(reading: Reading, _: Situation) -> Iterator[Violation]:
     """The highest efforts cannot go without thinking."""
     config = reading.request.output_config

@@ -5,17 +5,15 @@ They share one subset of JSON Schema and, over the whole request, one set of lim
 
 import re
 from collections.abc import Iterator
-from random import Random
 from typing import Any
 
 from dragoman.simulator.apis.messages.blocks import Document, SearchResult
 from dragoman.simulator.apis.messages.json_schema import is_schema
-from dragoman.simulator.apis.messages.mutations import a_tool, changed, onto, user_blocks_added, with_tool
 from dragoman.simulator.apis.messages.reading import Reading
 from dragoman.simulator.apis.messages.ruling import rule
 from dragoman.simulator.apis.messages.shape import OutputFormat
 from dragoman.simulator.apis.messages.tools import Custom
-from dragoman.simulator.rule import Json, Situation, Violation
+from dragoman.simulator.rule import Situation, Violation
 
 _MOST_TOOLS = 20
 _MOST_OPTIONAL = 24
@@ -137,39 +135,7 @@ def _returns(reference: str, root: dict[str, Any]) -> bool:
     return False
 
 
-def _strict_tool(properties: Json, name: str = "dragoman_strict") -> Json:
-    required = [key for key in properties if not key.startswith("optional")]
-    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-    return a_tool(name, strict=True, input_schema=schema)
-
-
-_OUTSIDE: tuple[Json, ...] = (
-    {"type": "integer", "minimum": 1, "maximum": 9},
-    {"type": "string", "minLength": 2},
-    {"type": "object", "properties": {}},
-    {"type": "array", "items": {"type": "string"}, "maxItems": 3},
-    {"type": "array", "items": {"type": "string"}, "minItems": 2},
-    {"type": "string", "format": "iban"},
-    {"oneOf": [{"type": "string"}, {"type": "integer"}]},
-    {"type": "string", "pattern": r"^(?=a)\w+$"},
-    {"$ref": "https://example.com/schema.json"},
-    {"$ref": "#"},
-    {"allOf": [{"$ref": "#/$defs/other"}]},
-    {"enum": ["a", {"b": 1}]},
-)
-
-
-def _outside(body: Json, chance: Random) -> Iterator[Json]:
-    wrong = chance.choice(_OUTSIDE)
-    if "strict" in str(body.get("tools")) or "max_tokens" not in body:
-        return
-    for moved in onto(body, "claude-sonnet-4-6"):
-        yield with_tool(moved, _strict_tool({"a": wrong}))
-        schema = {"type": "object", "properties": {"a": wrong}, "required": ["a"], "additionalProperties": False}
-        yield changed(moved, output_config={"format": {"type": "json_schema", "schema": schema}})
-
-
-@rule("schema-subset", _SUBSET, _outside)
+@rule("schema-subset", _SUBSET)
 def schema_subset(reading: Reading, _: Situation) -> Iterator[Violation]:
     """A strict tool and a structured answer keep to the subset that can be compiled."""
     for where, path, schema in _compiled(reading):
@@ -177,12 +143,7 @@ def schema_subset(reading: Reading, _: Situation) -> Iterator[Violation]:
             yield Violation(f"{path}: {words}", where)
 
 
-def _too_many_strict(body: Json, _: Random) -> Iterator[Json]:
-    for moved in onto(body, "claude-sonnet-4-6"):
-        yield with_tool(moved, *(_strict_tool({}, f"strict_{number}") for number in range(_MOST_TOOLS + 1)))
-
-
-@rule("strict-tools", "recorded: anthropic/rig-0106", _too_many_strict)
+@rule("strict-tools", "recorded: anthropic/rig-0106")
 def strict_tools(reading: Reading, _: Situation) -> Iterator[Violation]:
     """At most 20 tools are strict."""
     strict = sum(isinstance(tool, Custom) and bool(tool.strict) for tool in reading.tools)
@@ -194,13 +155,7 @@ def strict_tools(reading: Reading, _: Situation) -> Iterator[Violation]:
         yield Violation(words, "/tools")
 
 
-def _too_many_optional(body: Json, _: Random) -> Iterator[Json]:
-    properties: Json = {f"optional_{number}": {"type": "string"} for number in range(_MOST_OPTIONAL + 1)}
-    for moved in onto(body, "claude-sonnet-4-6"):
-        yield with_tool(moved, _strict_tool(properties))
-
-
-@rule("schema-optionals", "platform.claude.com structured-outputs, Explicit limits", _too_many_optional)
+@rule("schema-optionals", "platform.claude.com structured-outputs, Explicit limits")
 def schema_optionals(reading: Reading, _: Situation) -> Iterator[Violation]:
     """All compiled schemas together have at most 24 optional parameters."""
     optional = sum(
@@ -216,13 +171,7 @@ def schema_optionals(reading: Reading, _: Situation) -> Iterator[Violation]:
         yield Violation(words)
 
 
-def _too_many_unions(body: Json, _: Random) -> Iterator[Json]:
-    properties: Json = {f"union_{number}": {"type": ["string", "null"]} for number in range(_MOST_UNIONS + 1)}
-    for moved in onto(body, "claude-sonnet-4-6"):
-        yield with_tool(moved, _strict_tool(properties))
-
-
-@rule("schema-unions", "recorded: anthropic/rig-0104", _too_many_unions)
+@rule("schema-unions", "recorded: anthropic/rig-0104")
 def schema_unions(reading: Reading, _: Situation) -> Iterator[Violation]:
     """All compiled schemas together have at most 16 parameters of several types."""
     unions = sum(
@@ -239,40 +188,21 @@ def schema_unions(reading: Reading, _: Situation) -> Iterator[Violation]:
         yield Violation(words)
 
 
-_ANSWER = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
-_FORMAT = {"type": "json_schema", "schema": _ANSWER}
-
-
-def _for_old_model(body: Json, _: Random) -> Iterator[Json]:
-    yield from onto(body, "claude-sonnet-4-20250514", output_config={"format": _FORMAT})
-
-
-@rule("output-format-model", "platform.claude.com structured-outputs, Supported models", _for_old_model)
+@rule("output-format-model", "platform.claude.com structured-outputs, Supported models")
 def output_format_model(reading: Reading, _: Situation) -> Iterator[Violation]:
     """Structured output needs a model from 4.5 on."""
     if _formats(reading) and not reading.model.compiles_schemas:
         yield Violation(f"'{reading.model.name}' does not support output format.", "/output_config/format")
 
 
-def _twice_formatted(body: Json, _: Random) -> Iterator[Json]:
-    yield from onto(body, "claude-sonnet-4-6", output_config={"format": _FORMAT}, output_format=_FORMAT)
-
-
-@rule("output-format-once", "no source: not documented", _twice_formatted)
+@rule("output-format-once", "no source: not documented")
 def output_format_once(reading: Reading, _: Situation) -> Iterator[Violation]:
     """The format of the answer stands in one place."""
     if len(_formats(reading)) > 1:
         yield Violation("output_format: Cannot be set together with output_config.format", "/output_format")
 
 
-def _cited(body: Json, _: Random) -> Iterator[Json]:
-    source = {"type": "text", "media_type": "text/plain", "data": "The grass is green."}
-    document = {"type": "document", "source": source, "citations": {"enabled": True}}
-    for moved in onto(body, "claude-sonnet-4-6", output_config={"format": _FORMAT}):
-        yield from user_blocks_added(moved, document)
-
-
-@rule("output-format-citations", "platform.claude.com structured-outputs, Incompatible with", _cited)
+@rule("output-format-citations", "platform.claude.com structured-outputs, Incompatible with")
 def output_format_citations(reading: Reading, _: Situation) -> Iterator[Violation]:
     """A structured answer cites nothing."""
     if not _formats(reading):
@@ -283,12 +213,7 @@ def output_format_citations(reading: Reading, _: Situation) -> Iterator[Violatio
             yield Violation(f"{placed.path}: Citations are not supported with structured outputs", placed.where)
 
 
-def _begun(body: Json, _: Random) -> Iterator[Json]:
-    for moved in onto(body, "claude-haiku-4-5", output_config={"format": _FORMAT}):
-        yield changed(moved, messages=[*moved["messages"], {"role": "assistant", "content": "{"}])
-
-
-@rule("output-format-prefill", "wire/gemini_schema.md section 7; no source for the words", _begun)
+@rule("output-format-prefill", "wire/gemini_schema.md section 7; no source for the words")
 def output_format_prefill(reading: Reading, _: Situation) -> Iterator[Violation]:
     """A structured answer is not begun for the model."""
     last = reading.turns[-1] if reading.turns else None

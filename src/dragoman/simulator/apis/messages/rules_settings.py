@@ -1,12 +1,10 @@
 """Rules about a request as a whole: its model, its version, what it may write."""
 
 from collections.abc import Iterator
-from random import Random
 from typing import Any
 
 from dragoman.simulator.apis.messages.blocks import Document, SearchResult, Text, ToolResult
 from dragoman.simulator.apis.messages.errors import no_publisher_model
-from dragoman.simulator.apis.messages.mutations import blocks_of, changed
 from dragoman.simulator.apis.messages.reading import Reading
 from dragoman.simulator.apis.messages.ruling import rule
 from dragoman.simulator.apis.messages.shape import (
@@ -14,7 +12,7 @@ from dragoman.simulator.apis.messages.shape import (
     ChoiceTool,
     ThinkingEnabled,
 )
-from dragoman.simulator.rule import Json, Situation, Violation
+from dragoman.simulator.rule import Situation, Violation
 
 _SAMPLING = ("temperature", "top_p", "top_k")
 _EXTRA = "Extra inputs are not permitted"
@@ -22,12 +20,7 @@ _OCTOBER = "2026-10-21"
 _MODELS = "platform.claude.com about-claude/models/overview"
 
 
-def _unknown_model(body: Json, _: Random) -> Iterator[Json]:
-    if "model" in body:
-        yield changed(body, model="no-such-model")
-
-
-@rule("model-exists", "recorded: anthropic/braintrust-sdk-python-0001", _unknown_model)
+@rule("model-exists", "recorded: anthropic/braintrust-sdk-python-0001")
 def model_exists(reading: Reading, _: Situation) -> Iterator[Violation]:
     """The model must exist."""
     if not reading.model.exists:
@@ -35,16 +28,9 @@ def model_exists(reading: Reading, _: Situation) -> Iterator[Violation]:
         yield Violation(no_publisher_model(name) if reading.vertex else f"model: {name}", "/model", 404)
 
 
-def _threaded(body: Json, _: Random) -> Iterator[Json]:
-    if "max_tokens" in body:
-        yield changed(body, thread={"type": "create"})
-        yield changed(body, thread={"type": "continue", "previous_message_id": "msg_01"})
-
-
 @rule(
     "thread-unsupported",
     "clients/README.md, State held by the server",
-    _threaded,
 )
 def thread(reading: Reading, _: Situation) -> Iterator[Violation]:
     """Threads are not kept here, and are refused as the vendor refuses what it cannot thread."""
@@ -52,19 +38,7 @@ def thread(reading: Reading, _: Situation) -> Iterator[Violation]:
         yield Violation("thread: Message threads are not supported for this request.", "/thread")
 
 
-def _in_october(body: Json) -> Iterator[Json]:
-    """Vertex tells its version in the body; elsewhere a header does, which no body can break."""
-    if "anthropic_version" in body and "max_tokens" in body:
-        yield changed(body, anthropic_version=_OCTOBER, temperature=None, top_p=None, top_k=None)
-
-
-def _sampled_in_october(body: Json, _: Random) -> Iterator[Json]:
-    for moved in _in_october(body):
-        yield changed(moved, temperature=1.0)
-        yield changed(moved, top_k=5)
-
-
-@rule("version-sampling", "wire/anthropic_messages.md section 0", _sampled_in_october)
+@rule("version-sampling", "wire/anthropic_messages.md section 0")
 def october_sampling(reading: Reading, _: Situation) -> Iterator[Violation]:
     """Version 2026-10-21 has no sampling members."""
     if reading.version == _OCTOBER:
@@ -73,22 +47,7 @@ def october_sampling(reading: Reading, _: Situation) -> Iterator[Violation]:
                 yield Violation(f"{member}: {_EXTRA}", f"/{member}")
 
 
-def _blocks_in_october(body: Json, _: Random) -> Iterator[Json]:
-    location = {"type": "char_location", "cited_text": "a", "document_index": 0, "document_title": None}
-    cited = {"type": "text", "text": "a", "citations": [{**location, "start_char_index": 0, "end_char_index": 1}]}
-    source = {"type": "text", "media_type": "text/plain", "data": "words"}
-    for moved in _in_october(body):
-        if any(blocks_of(message) for message in moved["messages"]):
-            continue
-        question = {"role": "user", "content": "Why?"}
-        document = {"role": "assistant", "content": [{"type": "document", "source": source}]}
-        yield changed(moved, messages=[question, document, question])
-        yield changed(moved, messages=[{"role": "user", "content": [cited]}])
-        found = {"type": "search_result", "source": "https://example.com", "title": "A", "content": [cited]}
-        yield changed(moved, messages=[{"role": "user", "content": [found]}])
-
-
-@rule("version-blocks", "wire/anthropic_messages.md section 0", _blocks_in_october)
+@rule("version-blocks", "wire/anthropic_messages.md section 0")
 def october_blocks(reading: Reading, _: Situation) -> Iterator[Violation]:
     """Version 2026-10-21 has no documents of the model and no citations of the user."""
     if reading.version != _OCTOBER:
@@ -117,12 +76,7 @@ def _texts(block: Any) -> Iterator[Text]:
             pass
 
 
-def _too_many_tokens(body: Json, _: Random) -> Iterator[Json]:
-    if "max_tokens" in body:
-        yield changed(body, max_tokens=10_000_000)
-
-
-@rule("max-tokens", _MODELS, _too_many_tokens)
+@rule("max-tokens", _MODELS)
 def max_tokens(reading: Reading, _: Situation) -> Iterator[Violation]:
     """max_tokens is at most what the model can write."""
     asked = reading.generating
@@ -134,12 +88,7 @@ def max_tokens(reading: Reading, _: Situation) -> Iterator[Violation]:
         yield Violation(f"max_tokens: {asked.max_tokens} > {most}, {words}", "/max_tokens")
 
 
-def _streamed_prewarm(body: Json, _: Random) -> Iterator[Json]:
-    if "max_tokens" in body:
-        yield changed(body, max_tokens=0, stream=True)
-
-
-@rule("prewarm", "platform.claude.com prompt-caching, Limitations", _streamed_prewarm)
+@rule("prewarm", "platform.claude.com prompt-caching, Limitations")
 def prewarm(reading: Reading, _: Situation) -> Iterator[Violation]:
     """max_tokens 0 only fills the cache."""
     asked = reading.generating
@@ -157,12 +106,7 @@ def prewarm(reading: Reading, _: Situation) -> Iterator[Violation]:
             yield Violation(f"max_tokens: 0 is not supported together with `{member}`", "/max_tokens")
 
 
-def _blank_stop(body: Json, _: Random) -> Iterator[Json]:
-    if "max_tokens" in body:
-        yield changed(body, stop_sequences=["END", "\n"])
-
-
-@rule("stop-sequences", "no source: not documented", _blank_stop)
+@rule("stop-sequences", "no source: not documented")
 def stops(reading: Reading, _: Situation) -> Iterator[Violation]:
     """A stop sequence is more than white space."""
     for number, stop in enumerate((reading.generating and reading.generating.stop_sequences) or ()):

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from random import Random
 
 from dragoman.simulator.apis.messages.blocks import (
     RedactedThinking,
@@ -12,8 +11,6 @@ from dragoman.simulator.apis.messages.blocks import (
     WebSearchLocation,
     WebSearchToolResult,
 )
-from dragoman.simulator.apis.messages.models import Model, model_of
-from dragoman.simulator.apis.messages.mutations import changed, ends_with, onto, with_exchange
 from dragoman.simulator.apis.messages.reading import Placed, Reading
 from dragoman.simulator.apis.messages.ruling import rule
 from dragoman.simulator.apis.messages.shape import ThinkingEnabled
@@ -21,11 +18,9 @@ from dragoman.simulator.apis.messages.signing import (
     bound_elsewhere,
     drops_thoughts,
     judge_words,
-    seal,
-    sign,
     thoughts,
 )
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.rule import Rule, Situation, Violation
 from dragoman.simulator.signatures import Signer
 
 _WELL_FORMED = re.compile(r"[A-Za-z0-9+/=_-]{8,}")
@@ -39,7 +34,6 @@ _NOT_FIRST = (
     "set of `tool_use` and `tool_result` blocks). We recommend you include thinking blocks from previous turns. To "
     "avoid this requirement, disable `thinking`."
 )
-_BINDS = "claude-opus-5-5"
 _BOUND = "Invalid `signature` in `thinking` block. The block is bound to a different conversation"
 
 
@@ -49,14 +43,7 @@ def _invalid(placed: Placed) -> Violation:
     return Violation(f"{placed.path}: Invalid `{member}` in `{kind}` block", f"{placed.where}/{member}")
 
 
-def _thoughtless(body: Json, _: Random) -> Iterator[Json]:
-    if any(message["role"] == "assistant" for message in body["messages"]):
-        return
-    for moved in onto(body, "claude-sonnet-4-5", thinking={"type": "enabled", "budget_tokens": 1024}):
-        yield from with_exchange(moved)
-
-
-@rule("thinking-first", _SECTION, _thoughtless)
+@rule("thinking-first", _SECTION)
 def thinking_first(reading: Reading, _: Situation) -> Iterator[Violation]:
     """With a budget of thoughts, the turn whose calls are being answered starts with a thought."""
     turns = list(reading.turns)
@@ -72,30 +59,7 @@ def thinking_first(reading: Reading, _: Situation) -> Iterator[Violation]:
         yield Violation(f"{first.path}.type: {words}", first.where)
 
 
-def _thought(words: str = "Hm.", signed: str = "Hm.", bound: tuple[str, Model] | None = None) -> Json:
-    """Sign as a simulator does that was given no seed."""
-    return {"type": "thinking", "thinking": words, "signature": sign(signed, bound, Signer(), "mutation")}
-
-
-def _with_answer(body: Json, *blocks: Json) -> Iterator[Json]:
-    if ends_with(body) == "user" and body.get("thinking", {}).get("type") != "enabled":
-        answer = {"role": "assistant", "content": list(blocks)}
-        yield changed(body, messages=[*body["messages"], answer, {"role": "user", "content": "Go on."}])
-
-
-_WORDS: Json = {"type": "text", "text": "Well."}
-
-
-def _thinks_last(body: Json, _: Random) -> Iterator[Json]:
-    yield from _with_answer(body, _WORDS, _thought())
-    used: Json = {"type": "tool_use", "id": "toolu_01Extra", "name": "dragoman_extra", "input": {}}
-    for once in with_exchange(body):
-        if once.get("thinking", {}).get("type") != "enabled":
-            once["messages"][-2]["content"] = [used, _thought()]
-            yield once
-
-
-@rule("thinking-last", f"{_SECTION}: first, or between calls; no source for the words", _thinks_last)
+@rule("thinking-last", f"{_SECTION}: first, or between calls; no source for the words")
 def thinking_last(reading: Reading, _: Situation) -> Iterator[Violation]:
     """A turn of the model does not end with a thought."""
     for turn in reading.turns:
@@ -105,30 +69,6 @@ def thinking_last(reading: Reading, _: Situation) -> Iterator[Violation]:
 
 
 STATIC = (thinking_first, thinking_last)
-
-
-def _altered(body: Json, chance: Random) -> Iterator[Json]:
-    thought = _thought()
-    token = thought["signature"]
-    at = chance.randrange(32, 48)
-    other = "A" if token[at] != "A" else "B"
-    for signature in (token[:at] + other + token[at + 1 :], token[:-4], "", "bm90IG91cnMgYXQgYWxs!"):
-        yield from _with_answer(body, {**thought, "signature": signature}, _WORDS)
-
-
-def _edited(body: Json, _: Random) -> Iterator[Json]:
-    yield from _with_answer(body, _thought("Hm, hm.", "Hm."), _WORDS)
-
-
-def _repeated(body: Json, _: Random) -> Iterator[Json]:
-    for once in _with_answer(body, _thought(), _WORDS):
-        yield from _with_answer(once, _thought(), _WORDS)
-
-
-def _bound(body: Json, _: Random) -> Iterator[Json]:
-    bound = ("another conversation", model_of(_BINDS))
-    for moved in onto(body, _BINDS):
-        yield from _with_answer(moved, _thought(bound=bound), _WORDS)
 
 
 def _sealed(reading: Reading) -> Iterator[tuple[str, str, str, str]]:
@@ -147,14 +87,6 @@ def _sealed(reading: Reading) -> Iterator[tuple[str, str, str, str]]:
                         yield where, words, citation.encrypted_index, citation.cited_text
             case _:
                 pass
-
-
-def _resealed(body: Json, _: Random) -> Iterator[Json]:
-    search: Json = {"type": "server_tool_use", "id": "srvtoolu_01Extra", "name": "web_search", "input": {"query": "a"}}
-    page = {"type": "web_search_result", "title": "A", "url": "https://example.com/a", "page_age": None}
-    found = {**page, "encrypted_content": seal("https://example.com/b", Signer(), "mutation")}
-    result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_01Extra", "content": [found]}
-    yield from _with_answer(body, search, result, _WORDS)
 
 
 def signature_rules(signer: Signer) -> tuple[Rule[Reading], ...]:
@@ -197,13 +129,12 @@ def signature_rules(signer: Signer) -> tuple[Rule[Reading], ...]:
                 yield Violation(path, where)
 
     return (
-        rule("search-sealed", "platform.claude.com web-search-tool; no source for the words", _resealed)(sealed),
-        rule("thinking-signature", _SECTION, _altered)(signature),
-        rule("thinking-modified", f"{_SECTION}; platform.claude.com api/errors", _edited)(modified),
+        rule("search-sealed", "platform.claude.com web-search-tool; no source for the words")(sealed),
+        rule("thinking-signature", _SECTION)(signature),
+        rule("thinking-modified", f"{_SECTION}; platform.claude.com api/errors")(modified),
         rule(
             "thinking-reused",
             "no source: follows from section 6.3",
-            _repeated,
         )(reused),
-        rule("thinking-prefix", "wire/anthropic_messages.md section 6.3", _bound)(prefix),
+        rule("thinking-prefix", "wire/anthropic_messages.md section 6.3")(prefix),
     )

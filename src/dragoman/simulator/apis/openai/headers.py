@@ -1,4 +1,4 @@
-"""The headers OpenAI sends with answers and with refusals."""
+"""The headers OpenAI sends with answers and with refusals, and what it tells a caller without a key."""
 
 import hashlib
 import math
@@ -11,6 +11,22 @@ _ALWAYS = {
     "openai-processing-ms": "12",
 }
 _LIMITS = {"requests": ("10000", "6ms"), "tokens": ("2000000", "0s")}
+BAD_KEY = Refusal(
+    status=401,
+    message="Incorrect API key provided. You can find your API key at https://platform.openai.com/account/api-keys.",
+    kind="invalid_api_key",
+    rule="key",
+)
+NO_KEY = Refusal(
+    status=401,
+    message=(
+        "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth "
+        "(i.e. Authorization: Bearer YOUR_KEY). You can obtain an API key from "
+        "https://platform.openai.com/account/api-keys."
+    ),
+    rule="key",
+)
+"""It has no code, unlike the other."""
 
 
 def of_answer(occasion: Occasion) -> dict[str, str]:

@@ -1,8 +1,7 @@
 """OpenAI Responses: `POST /v1/responses`."""
 
 from dragoman.simulator.api import Api
-from dragoman.simulator.apis.openai.headers import of_answer
-from dragoman.simulator.apis.openai.keys import BAD_KEY, NO_KEY
+from dragoman.simulator.apis.openai.headers import BAD_KEY, NO_KEY, of_answer
 from dragoman.simulator.apis.responses.accept import ALL_NOTES, accept
 from dragoman.simulator.apis.responses.compaction import compact
 from dragoman.simulator.apis.responses.errors import fail, refuse

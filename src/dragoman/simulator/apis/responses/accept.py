@@ -2,7 +2,7 @@
 
 from msgspec import UNSET
 
-from dragoman.simulator.api import Accepted, RuleNote
+from dragoman.simulator.api import Accepted
 from dragoman.simulator.apis.responses import (
     rules_items,
     rules_model,
@@ -27,10 +27,7 @@ RULES: tuple[Rule[Request], ...] = (
     *rules_pairs.RULES,
     *rules_model.RULES,
 )
-ALL_NOTES: tuple[RuleNote, ...] = (
-    *NOTES,
-    *(RuleNote(rule.name, rule.says, rule.source, rule.mutate) for rule in RULES),
-)
+ALL_NOTES: tuple[Rule[Request], ...] = (*NOTES, *RULES)
 
 
 _COUNTED = frozenset(

@@ -6,8 +6,7 @@ import re
 import msgspec
 
 from dragoman.simulator.api import Refusal, Told
-from dragoman.simulator.apis.openai.headers import of_refusal
-from dragoman.simulator.apis.openai.keys import NO_KEY
+from dragoman.simulator.apis.openai.headers import NO_KEY, of_refusal
 from dragoman.simulator.apis.responses.words import path_of
 from dragoman.simulator.rule import Json
 

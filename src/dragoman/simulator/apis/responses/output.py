@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.simulator.api import Accepted, Occasion
-from dragoman.simulator.apis.openai.probabilities import probabilities
+from dragoman.simulator.apis.openai.reply_details import probabilities
 from dragoman.simulator.apis.responses.compaction import compaction_item
 from dragoman.simulator.apis.responses.echo import echoed_tool
 from dragoman.simulator.apis.responses.ids import Issued, issue

@@ -2,9 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from random import Random
 
-from dragoman.simulator.apis.responses.changes import USER, altered, changed, items_of, places, with_items
 from dragoman.simulator.apis.responses.shape import Request
 from dragoman.simulator.apis.responses.shape_hosted import (
     CompactionTrigger,
@@ -25,7 +23,7 @@ from dragoman.simulator.apis.responses.shape_items import (
     ResultPart,
 )
 from dragoman.simulator.apis.responses.words import not_a_name, path_of
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.rule import Rule, Situation, Violation
 
 PREFIXES = {
     "message:input": "msg",
@@ -83,13 +81,6 @@ def _odd_id(request: Request, _: Situation) -> Iterator[Violation]:
             yield Violation(f"{begun} begins with '{prefix}'.", where)
 
 
-def _odden_id(body: Json, chance: Random) -> Iterator[Json]:
-    for number, item in enumerate(items_of(body)):
-        kind = item.get("type") or ("message" if "role" in item else "")
-        if kind in {"message", "function_call", "custom_tool_call", "reasoning", "web_search_call"}:
-            yield altered(body, number, id=chance.choice(["call_1", "item_2", "", "msg 1", "fc.1/2", "chatcmpl-3"]))
-
-
 def _twice(request: Request, _: Situation) -> Iterator[Violation]:
     seen: set[str] = set()
     for item in request.items:
@@ -103,24 +94,10 @@ def _twice(request: Request, _: Situation) -> Iterator[Violation]:
         seen.add(given)
 
 
-def _repeat(body: Json, chance: Random) -> Iterator[Json]:
-    items = items_of(body)
-    with_ids = [item for item in items if item.get("id")]
-    if with_ids:
-        yield with_items(body, [*items, chance.choice(with_ids)])
-    said: Json = {"type": "message", "id": "msg_1", **USER}
-    yield with_items(body, [*items, said, said])
-
-
 def _odd_call_name(request: Request, _: Situation) -> Iterator[Violation]:
     for number, item in enumerate(request.items):
         if isinstance(item, FunctionCall | CustomToolCall) and _NAME.fullmatch(item.name) is None:
             yield Violation(not_a_name(f"input[{number}].name"), f"/input/{number}/name")
-
-
-def _odden_call_name(body: Json, chance: Random) -> Iterator[Json]:
-    for number in places(items_of(body), "function_call", "custom_tool_call"):
-        yield altered(body, number, name=chance.choice(["dotted.name", "with space", "", "naïve"]))
 
 
 def shown(request: Request) -> Iterator[tuple[str, InputPart | ResultPart]]:
@@ -157,21 +134,6 @@ def _odd_source(request: Request, _: Situation) -> Iterator[Violation]:
             yield Violation(f"{message} {names}.", where)
 
 
-def _show(body: Json, *parts: Json) -> Iterator[Json]:
-    for part in parts:
-        yield with_items(body, [*items_of(body), {"role": "user", "content": [part]}])
-
-
-def _odden_source(body: Json, _: Random) -> Iterator[Json]:
-    yield from _show(
-        body,
-        {"type": "input_image", "detail": "auto"},
-        {"type": "input_image", "image_url": "https://example.com/a.png", "file_id": "file-1"},
-        {"type": "input_file", "filename": "a.pdf"},
-        {"type": "input_file", "file_url": "https://example.com/a.pdf", "file_id": "file-1"},
-    )
-
-
 def _odd_image(request: Request, _: Situation) -> Iterator[Violation]:
     for where, part in shown(request):
         if not isinstance(part, InputImage) or part.image_url is None:
@@ -187,15 +149,6 @@ def _odd_image(request: Request, _: Situation) -> Iterator[Violation]:
             yield Violation(f"{message} ['png', 'jpeg', 'gif', 'webp'].", place)
 
 
-def _odden_image(body: Json, _: Random) -> Iterator[Json]:
-    yield from _show(
-        body,
-        {"type": "input_image", "image_url": "iVBORw0KGgo=", "detail": "auto"},
-        {"type": "input_image", "image_url": "file:///tmp/a.png", "detail": "auto"},
-        {"type": "input_image", "image_url": "data:image/tiff;base64,SUkqAA==", "detail": "auto"},
-    )
-
-
 def _odd_file(request: Request, _: Situation) -> Iterator[Violation]:
     for where, part in shown(request):
         if not isinstance(part, InputFile):
@@ -206,23 +159,11 @@ def _odd_file(request: Request, _: Situation) -> Iterator[Violation]:
             yield Violation("The file type you uploaded is not supported. Please try again with a pdf", where)
 
 
-def _odden_file(body: Json, _: Random) -> Iterator[Json]:
-    yield from _show(
-        body,
-        {"type": "input_file", "file_url": "https://example.com/a.mp3"},
-        {"type": "input_file", "file_data": "data:audio/mpeg;base64,SUQz", "filename": "a.mp3"},
-    )
-
-
 def _early_trigger(request: Request, _: Situation) -> Iterator[Violation]:
     for number, item in enumerate(request.items[:-1]):
         if isinstance(item, CompactionTrigger):
             message = f"Invalid 'input[{number}]': 'compaction_trigger' must be the final input item."
             yield Violation(message, f"/input/{number}")
-
-
-def _trigger_early(body: Json, _: Random) -> Iterator[Json]:
-    yield with_items(body, [{"type": "compaction_trigger"}, USER, *items_of(body)])
 
 
 def _odd_update(request: Request, _: Situation) -> Iterator[Violation]:
@@ -241,70 +182,54 @@ def _odd_update(request: Request, _: Situation) -> Iterator[Violation]:
         yield Violation("Two 'configuration_update' items cannot be adjacent.", where)
 
 
-def _odden_update(body: Json, _: Random) -> Iterator[Json]:
-    update: Json = {"type": "configuration_update", "reasoning": {"effort": "low"}}
-    rest = {**body, "reasoning": None, "truncation": None, "context_management": None}
-    for members in ({"model": "gpt-5.6"}, {"model": "gpt-6-sol", "truncation": "auto"}):
-        yield changed(with_items(rest, [update, *items_of(body)]), **members)
-    yield changed(with_items(rest, [update, update, *items_of(body)]), model="gpt-6-sol")
-
-
 RULES: tuple[Rule[Request], ...] = (
     Rule(
         "responses.item-id",
         "Ids of items are letters, digits, underscores and dashes, and begin as their type demands.",
         "wire/openai_responses.md section 9; public reports of the vendor's words",
         _odd_id,
-        _odden_id,
     ),
     Rule(
         "responses.item-once",
         "No two items bear the same id.",
         "public reports of the vendor's words",
         _twice,
-        _repeat,
     ),
     Rule(
         "responses.call-name",
         "A call names a tool as tools are named.",
         "wire/openai_responses.md section 3 (names of tools)",
         _odd_call_name,
-        _odden_call_name,
     ),
     Rule(
         "responses.media-source",
         "A picture or a file comes from exactly one place.",
         "wire/openai_responses.md section 2; public reports of the vendor's words",
         _odd_source,
-        _odden_source,
     ),
     Rule(
         "responses.image",
         "A picture is at a web address or in a data URL, as png, jpeg, webp or gif.",
         "wire/mapping.md section 10",
         _odd_image,
-        _odden_image,
     ),
     Rule(
         "responses.file-type",
         "A file is no sound and no film.",
         "recorded: openai_responses/pydantic-ai-0078",
         _odd_file,
-        _odden_file,
     ),
     Rule(
         "responses.compaction-last",
         "A wish to compact is the last item.",
         "wire/openai_responses.md section 2",
         _early_trigger,
-        _trigger_early,
     ),
     Rule(
         "responses.configuration-update",
         "Settings change on the way only on gpt-6 in standard mode, without automatic compaction, not twice in a row.",
         "wire/openai_responses.md section 2",
         _odd_update,
-        _odden_update,
     ),
 )
 

@@ -1,11 +1,9 @@
 """Rules about calls and what answers them: each call of the client's tools has its answer, each answer its call."""
 
 from collections.abc import Iterator
-from random import Random
 
 from msgspec import Struct
 
-from dragoman.simulator.apis.responses.changes import altered, items_of, places, stands_alone, with_items, without
 from dragoman.simulator.apis.responses.rules_items import kind_of, references
 from dragoman.simulator.apis.responses.shape import Request
 from dragoman.simulator.apis.responses.shape_hosted import (
@@ -27,7 +25,7 @@ from dragoman.simulator.apis.responses.shape_items import (
     ToolSearchCall,
     ToolSearchOutput,
 )
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.rule import Rule, Situation, Violation
 
 _ANSWERS = {
     "function_call": ("function_call_output",),
@@ -89,15 +87,6 @@ def _is_async(item: Item) -> bool:
     return isinstance(item, FunctionCall | CustomToolCall) and bool(item.is_async)
 
 
-def _drop_answer(body: Json, _: Random) -> Iterator[Json]:
-    items = items_of(body)
-    calls = {item["call_id"] for item in items if item.get("type") in {"function_call", "custom_tool_call"}}
-    for number in places(items, "function_call_output", "custom_tool_call_output"):
-        if items[number]["call_id"] in calls:
-            yield without(body, number)
-            yield altered(body, number, call_id=f"{items[number]['call_id'][:60]}_x")
-
-
 def _unasked(request: Request, _: Situation) -> Iterator[Violation]:
     if request.continues or references(request):
         return
@@ -110,18 +99,6 @@ def _unasked(request: Request, _: Situation) -> Iterator[Violation]:
                 yield Violation(f"No tool call found for {spoken} output with call_id {call_id}.", "/input")
 
 
-def _answer_nothing(body: Json, _: Random) -> Iterator[Json]:
-    if not stands_alone(body):
-        return
-    items = items_of(body)
-    yield with_items(body, [*items, {"type": "function_call_output", "call_id": "call_lost", "output": "?"}])
-    yield with_items(body, [*items, {"type": "custom_tool_call_output", "call_id": "call_lost", "output": "?"}])
-    for number in places(items, "function_call"):
-        # A stored thought would be refused first, for having lost its call.
-        if number and items[number - 1].get("type") != "reasoning":
-            yield without(body, number)
-
-
 def _repeated_call(request: Request, _: Situation) -> Iterator[Violation]:
     pairs = _paired(request)
     for call_id, calls in pairs.calls.items():
@@ -130,16 +107,6 @@ def _repeated_call(request: Request, _: Situation) -> Iterator[Violation]:
     for call_id, answers in pairs.answers.items():
         if len(answers) > 1:
             yield Violation(f"Duplicate tool output found with call_id {call_id}.", f"/input/{answers[1][0]}/call_id")
-
-
-def _repeat_call(body: Json, _: Random) -> Iterator[Json]:
-    items = items_of(body)
-    for number in places(items, "function_call_output", "custom_tool_call_output"):
-        again = {name: value for name, value in items[number].items() if name != "id"}
-        yield with_items(body, [*items, again])
-    for number in places(items, "function_call", "custom_tool_call"):
-        again = {name: value for name, value in items[number].items() if name != "id"}
-        yield with_items(body, [*items[: number + 1], again, *items[number + 1 :]])
 
 
 def _unasked_approval(request: Request, _: Situation) -> Iterator[Violation]:
@@ -152,39 +119,29 @@ def _unasked_approval(request: Request, _: Situation) -> Iterator[Violation]:
             yield Violation(message, f"/input/{number}")
 
 
-def _approve_nothing(body: Json, _: Random) -> Iterator[Json]:
-    if stands_alone(body):
-        answer: Json = {"type": "mcp_approval_response", "approval_request_id": "mcpr_lost", "approve": True}
-        yield with_items(body, [*items_of(body), answer])
-
-
 RULES: tuple[Rule[Request], ...] = (
     Rule(
         "responses.call-once",
         "A call id is called once and answered once.",
         "wire/mapping.md section 2 (duplicated results); words not recorded",
         _repeated_call,
-        _repeat_call,
     ),
     Rule(
         "responses.call-answered",
         "Each call of the client's tools is answered later in the input, unless its tool answers later.",
         "wire/openai_responses.md section 2 (pairing)",
         _unanswered,
-        _drop_answer,
     ),
     Rule(
         "responses.answer-called",
         "Each answer has its call earlier in the input, or in what the vendor keeps.",
         "wire/openai_responses.md section 2 (pairing)",
         _unasked,
-        _answer_nothing,
     ),
     Rule(
         "responses.approval-asked",
         "An approval answers a request for one.",
         "no source: the vendor's words are not known",
         _unasked_approval,
-        _approve_nothing,
     ),
 )

@@ -2,10 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from random import Random
 
-from dragoman.simulator.apis.responses.changes import altered, items_of, places, stands_alone, with_items, without
-from dragoman.simulator.apis.responses.ids import Issued, issue, issued_by_us, thought_before
+from dragoman.simulator.apis.responses.ids import issued_by_us, thought_before
 from dragoman.simulator.apis.responses.rules_items import id_of, kind_of
 from dragoman.simulator.apis.responses.shape import Request
 from dragoman.simulator.apis.responses.shape_hosted import (
@@ -32,8 +30,7 @@ from dragoman.simulator.apis.responses.shape_items import (
     Reasoning,
     ToolSearchCall,
 )
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.rule import Rule, Situation, Violation
 
 _FOREIGN = re.compile(r"gAAAA[\w=-]*|[a-z_]+_REDACTED_\d+")
 """The vendor's own tokens, and what stands for them where a recording was cleaned."""
@@ -77,18 +74,6 @@ def _follows(item: Item | None, *, stored: bool) -> bool:
     return isinstance(item, _FROM_MODEL) and (not stored or id_of(item) is not None)
 
 
-def _strand(body: Json, _: Random) -> Iterator[Json]:
-    items = items_of(body)
-    thought: Json = {"type": "reasoning", "id": "rs_mutation", "summary": []}
-    yield with_items(body, [thought, {"role": "user", "content": "Go on."}, *items])
-    if body.get("store") is not False:
-        yield with_items(body, [thought, {"role": "assistant", "content": "Yes."}, *items])
-    for number in places(items, "reasoning"):
-        following = items[number + 1].get("type") if number + 1 < len(items) else None
-        if items[number].get("id") and following in {"message", "web_search_call"} and number + 2 == len(items):
-            yield without(body, number + 1)
-
-
 def _thoughtless(request: Request, _: Situation) -> Iterator[Violation]:
     if request.continues:
         return
@@ -104,25 +89,6 @@ def _thoughtless(request: Request, _: Situation) -> Iterator[Violation]:
                 f"Item '{id_of(item)}' of type '{kind}' was provided without its required 'reasoning' item: '{wanted}'."
             )
             yield Violation(message, "/input")
-
-
-def _drop_thought(body: Json, _: Random) -> Iterator[Json]:
-    if any(body.get(name) for name in ("previous_response_id", "conversation", "prompt")):
-        return
-    items = items_of(body)
-    issued = Issued(prefix="msg", reply="ab" * 12, index=1, stored=False, after_thought=True)
-    said: Json = {
-        "type": "message",
-        "role": "assistant",
-        "id": issue(issued),
-        "content": "Hello.",
-        "status": "completed",
-    }
-    yield with_items(body, [{"role": "user", "content": "Hi."}, said, *items])
-    for number in places(items, "reasoning"):
-        following = issued_by_us(str(items[number + 1].get("id"))) if number + 1 < len(items) else None
-        if following is not None and following.after_thought:
-            yield without(body, number)
 
 
 def _forgotten(request: Request, _: Situation) -> Iterator[Violation]:
@@ -142,23 +108,6 @@ def _forgotten(request: Request, _: Situation) -> Iterator[Violation]:
                 f"/input/{number}",
                 404,
             )
-
-
-def _forget(body: Json, _: Random) -> Iterator[Json]:
-    items = items_of(body)
-    issued = Issued(prefix="rs", reply="cd" * 12, index=0, stored=False, after_thought=False)
-    thought: Json = {"type": "reasoning", "id": issue(issued), "summary": []}
-    said: Json = {
-        "type": "message",
-        "role": "assistant",
-        "id": "msg_mutation",
-        "content": "Hello.",
-        "status": "completed",
-    }
-    if not any(item.get("id") == "msg_mutation" for item in items):
-        yield with_items(body, [thought, said, *items])
-    if stands_alone(body):
-        yield with_items(body, [{"type": "item_reference", "id": issue(issued)}, *items])
 
 
 def _unsealed(request: Request, situation: Situation) -> Iterator[Violation]:
@@ -190,49 +139,29 @@ def _broken(token: str, item_id: str | None, request: Request) -> str:
             return ""
 
 
-def _unseal(body: Json, chance: Random) -> Iterator[Json]:
-    items = items_of(body)
-    token = Signer().issue("rs_other", "a mutation")
-    thought: Json = {"type": "reasoning", "summary": [], "encrypted_content": token}
-    yield with_items(body, [{**thought, "encrypted_content": "not a token"}, *items])
-    yield with_items(body, [{**thought, "encrypted_content": token[:-8]}, *items])
-    yield with_items(body, [thought, thought, *items])
-    for number in places(items, "reasoning"):
-        given = items[number].get("encrypted_content")
-        if isinstance(given, str) and given:
-            at = chance.randrange(len(given))
-            yield altered(body, number, encrypted_content=f"{given[:at]}!{given[at + 1 :]}")
-            if items[number].get("id"):
-                yield altered(body, number, encrypted_content=token)
-
-
 RULES: tuple[Rule[Request], ...] = (
     Rule(
         "responses.reasoning-followed",
         "A thought that bears its id stands right before what it led to; if stored, that bears its id too.",
         "recorded: openai_responses/pydantic-ai-0187",
         _unfollowed,
-        _strand,
     ),
     Rule(
         "responses.reasoning-kept",
         "An item that followed a thought and bears its id comes back with that thought.",
         "wire/openai_responses.md section 2 (pairing)",
         _thoughtless,
-        _drop_thought,
     ),
     Rule(
         "responses.item-stored",
         "What was not stored cannot be referred to, and a thought that was not stored needs its encrypted content.",
         "public reports of the vendor's words; wire/openai_responses.md section 5",
         _forgotten,
-        _forget,
     ),
     Rule(
         "responses.encrypted-content",
         "Encrypted content comes back as it went: unaltered, under its own item's id, and once.",
         "wire/openai_responses.md section 5; public reports of the vendor's words",
         _unsealed,
-        _unseal,
     ),
 )

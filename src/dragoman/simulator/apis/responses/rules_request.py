@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from random import Random
 
 from msgspec import UNSET
 
 from dragoman.simulator.absent import SAYS, is_absent
 from dragoman.simulator.apis.openai.schemas import complaints
-from dragoman.simulator.apis.responses.changes import OBJECT, changed, on_model, stands_alone
 from dragoman.simulator.apis.responses.rules_items import shown
 from dragoman.simulator.apis.responses.shape import JsonFormat, Request, SchemaFormat
 from dragoman.simulator.apis.responses.shape_items import (
@@ -21,7 +19,7 @@ from dragoman.simulator.apis.responses.shape_items import (
     ResultPart,
 )
 from dragoman.simulator.apis.responses.words import not_a_name, path_of, too_long
-from dragoman.simulator.rule import Json, Rule, Situation, Violation
+from dragoman.simulator.rule import Rule, Situation, Violation
 
 _MEASURED = "public measurement of 2026-08-30 (gpt-5.6-terra)"
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
@@ -33,32 +31,16 @@ def _no_model(request: Request, _: Situation) -> Iterator[Violation]:
         yield Violation("Missing required parameter: 'model'.", "/model")
 
 
-def _drop_model(body: Json, _: Random) -> Iterator[Json]:
-    if not body.get("prompt"):
-        yield {name: value for name, value in body.items() if name != "model"}
-
-
 def _unknown_model(request: Request, _: Situation) -> Iterator[Violation]:
     name = request.body.model
     if isinstance(name, str) and (not name or is_absent(name)):
         yield Violation(f"The requested model '{name}' does not exist.", "/model")
 
 
-def _rename_model(body: Json, chance: Random) -> Iterator[Json]:
-    yield changed(body, model=f"no-such-model-{chance.randrange(100)}")
-    yield changed(body, model="")
-
-
 def _no_input(request: Request, _: Situation) -> Iterator[Violation]:
     if not request.body.input and not request.continues and not request.conversation:
         message = "One of \"input\" or \"previous_response_id\" or 'prompt' or 'conversation_id' must be provided."
         yield Violation(message, "")
-
-
-def _drop_input(body: Json, _: Random) -> Iterator[Json]:
-    if stands_alone(body):
-        yield {name: value for name, value in body.items() if name != "input"}
-        yield changed(body, input=[])
 
 
 def _two_states(request: Request, _: Situation) -> Iterator[Violation]:
@@ -69,11 +51,6 @@ def _two_states(request: Request, _: Situation) -> Iterator[Violation]:
         yield Violation(message, "")
 
 
-def _add_states(body: Json, _: Random) -> Iterator[Json]:
-    yield changed(body, previous_response_id="resp_1", conversation="conv_1")
-    yield changed(body, previous_response_id="resp_1", conversation={"id": "conv_1"})
-
-
 def _odd_state_id(request: Request, _: Situation) -> Iterator[Violation]:
     earlier = request.body.previous_response_id
     kept = (("previous_response_id", earlier, "resp"), ("conversation", request.conversation, "conv"))
@@ -82,28 +59,14 @@ def _odd_state_id(request: Request, _: Situation) -> Iterator[Violation]:
             yield Violation(f"Invalid '{name}': '{value}'. Expected an ID that begins with '{prefix}'.", f"/{name}")
 
 
-def _odden_state_id(body: Json, _: Random) -> Iterator[Json]:
-    if stands_alone(body):
-        yield changed(body, previous_response_id="chatcmpl-1")
-        yield changed(body, conversation="thread_1")
-
-
 def _unstored_background(request: Request, _: Situation) -> Iterator[Violation]:
     if request.body.background and request.body.store is False:
         yield Violation("Background mode requires 'store' to be true.", "/background")
 
 
-def _run_unstored(body: Json, _: Random) -> Iterator[Json]:
-    yield changed(body, background=True, store=False)
-
-
 def _idle_stream_options(request: Request, _: Situation) -> Iterator[Violation]:
     if request.body.stream_options is not None and not request.body.stream:
         yield Violation("The 'stream_options' parameter is only allowed when 'stream' is enabled.", "/stream_options")
-
-
-def _add_stream_options(body: Json, _: Random) -> Iterator[Json]:
-    yield changed(body, stream=False, stream_options={"include_obfuscation": False})
 
 
 def _silent_about_json(request: Request, _: Situation) -> Iterator[Violation]:
@@ -130,11 +93,6 @@ def _said(request: Request) -> Iterator[str]:
             yield from (part.text for part in item.content if isinstance(part, InputText | OutputText))
 
 
-def _ask_for_json(body: Json, _: Random) -> Iterator[Json]:
-    if not any(body.get(name) for name in ("previous_response_id", "conversation", "prompt")):
-        yield changed(body, text={"format": {"type": "json_object"}}, input="Say hello.")
-
-
 def _format(request: Request) -> SchemaFormat | None:
     text = request.body.text
     return text.format if text is not None and isinstance(text.format, SchemaFormat) else None
@@ -151,12 +109,6 @@ def _odd_format_name(request: Request, _: Situation) -> Iterator[Violation]:
         yield Violation(not_a_name("text.format.name"), where)
 
 
-def _odden_format_name(body: Json, _: Random) -> Iterator[Json]:
-    wanted: Json = {"type": "json_schema", "schema": OBJECT}
-    for name in ("two words", "", "n" * 65):
-        yield changed(body, text={"format": {**wanted, "name": name}})
-
-
 def _odd_format_schema(request: Request, _: Situation) -> Iterator[Violation]:
     wanted = _format(request)
     if wanted is None:
@@ -165,27 +117,10 @@ def _odd_format_schema(request: Request, _: Situation) -> Iterator[Violation]:
         yield Violation(complaint.about(f"response_format '{wanted.name}'"), "/text/format/schema")
 
 
-def _odden_format_schema(body: Json, _: Random) -> Iterator[Json]:
-    loose = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["a"]}
-    schemas = (
-        ({"type": "array", "items": {"type": "string"}}, False),
-        (loose, True),
-        ({**loose, "additionalProperties": False}, True),
-        ({"type": "object", "properties": {"a": {"type": "array"}}}, False),
-    )
-    for schema, strict in schemas:
-        wanted = {"type": "json_schema", "name": "answer", "schema": schema, "strict": strict}
-        yield changed(body, text={"format": wanted})
-
-
 def _short_cache(request: Request, _: Situation) -> Iterator[Violation]:
     if request.body.prompt_cache_retention == "in_memory" and request.model.generation >= (5, 5):
         message = "This model is compatible only with 24h extended prompt caching"
         yield Violation(message, "/prompt_cache_retention")
-
-
-def _cache_shortly(body: Json, _: Random) -> Iterator[Json]:
-    yield on_model(body, "gpt-5.6", prompt_cache_retention="in_memory")
 
 
 def _early_cache_options(request: Request, _: Situation) -> Iterator[Violation]:
@@ -200,90 +135,72 @@ def _is_marked(part: InputPart | ResultPart) -> bool:
     return not isinstance(part, InputAudio) and part.prompt_cache_breakpoint is not None
 
 
-def _cache_early(body: Json, _: Random) -> Iterator[Json]:
-    yield on_model(body, "gpt-5.4", prompt_cache_options={"mode": "explicit"})
-    if stands_alone(body):
-        part: Json = {"type": "input_text", "text": "Hello, json.", "prompt_cache_breakpoint": {"mode": "explicit"}}
-        yield on_model(body, "gpt-5.4", input=[{"role": "user", "content": [part]}])
-
-
 RULES: tuple[Rule[Request], ...] = (
-    Rule("responses.model", "A model is named, unless a stored prompt names one.", _MEASURED, _no_model, _drop_model),
+    Rule("responses.model", "A model is named, unless a stored prompt names one.", _MEASURED, _no_model),
     Rule(
         "responses.model-found",
         SAYS,
         "recorded: openai_responses/mirascope-0003",
         _unknown_model,
-        _rename_model,
     ),
     Rule(
         "responses.input",
         "There is something to answer: input, an earlier response, a conversation or a prompt.",
         "public reports of the vendor's words",
         _no_input,
-        _drop_input,
     ),
     Rule(
         "responses.one-state",
         "An earlier response and a conversation are not both continued.",
         f"wire/openai_responses.md section 1; {_MEASURED}",
         _two_states,
-        _add_states,
     ),
     Rule(
         "responses.state-id",
         "Ids of responses begin with resp, of conversations with conv.",
         "wire/openai_responses.md section 9",
         _odd_state_id,
-        _odden_state_id,
     ),
     Rule(
         "responses.background-stored",
         "What runs in the background is stored.",
         "wire/openai_responses.md section 1",
         _unstored_background,
-        _run_unstored,
     ),
     Rule(
         "responses.stream-options",
         "Options of a stream come with a stream.",
         "openai-python 3.49, ResponseCreateParams.stream_options",
         _idle_stream_options,
-        _add_stream_options,
     ),
     Rule(
         "responses.json-word",
         "Who wants a JSON object says the word json in the input.",
         "public reports of the vendor's words; recorded: all json_object requests say it in a message",
         _silent_about_json,
-        _ask_for_json,
     ),
     Rule(
         "responses.format-name",
         "The name of a format is 1 to 64 letters, digits, underscores and dashes.",
         "wire/openai_responses.md section 1 (as for Chat)",
         _odd_format_name,
-        _odden_format_name,
     ),
     Rule(
         "responses.format-schema",
         "The schema of an answer is an object's, and if strict within the strict subset.",
         "wire/gemini_schema.md section 6",
         _odd_format_schema,
-        _odden_format_schema,
     ),
     Rule(
         "responses.cache-retention",
         "From gpt-5.5 on prompts are cached for 24 hours or not at all.",
         f"openai-python 3.49, ResponseCreateParams.prompt_cache_retention; {_MEASURED}",
         _short_cache,
-        _cache_shortly,
     ),
     Rule(
         "responses.cache-options",
         "Options of the prompt cache, and marks for it, need gpt-5.6 or later.",
         "wire/openai_responses.md section 1; wire/openai_chat.md section 2 (for the marks)",
         _early_cache_options,
-        _cache_early,
     ),
 )

@@ -2,14 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from random import Random
 from typing import Any
 
 from msgspec import Struct
 
-from dragoman.simulator.apis.openai.grammars import BROKEN, grammar_fault
+from dragoman.simulator.apis.openai.checks import grammar_fault
 from dragoman.simulator.apis.openai.schemas import complaints
-from dragoman.simulator.apis.responses.changes import OBJECT, changed, items_of, on_model, places, tools_of, with_tool
 from dragoman.simulator.apis.responses.shape import Request
 from dragoman.simulator.apis.responses.shape_items import AdditionalTools, ToolSearchOutput
 from dragoman.simulator.apis.responses.shape_tools import (
@@ -80,14 +78,6 @@ def _odd_name(request: Request, _: Situation) -> Iterator[Violation]:
             yield Violation(not_a_name(path_of(where)), where)
 
 
-def _odden_name(body: Json, chance: Random) -> Iterator[Json]:
-    tools = tools_of(body)
-    named = [tool for tool in tools if tool.get("type") in {"function", "custom", "namespace"}]
-    if named:
-        chance.choice(named)["name"] = chance.choice(["with space", "dotted.name", "", "n" * 129, "naïve"])
-        yield changed(body, tools=tools)
-
-
 def _odd_schema(request: Request, _: Situation) -> Iterator[Violation]:
     for placed in clients_tools(request):
         tool = placed.tool
@@ -95,43 +85,6 @@ def _odd_schema(request: Request, _: Situation) -> Iterator[Violation]:
             continue
         for complaint in complaints(tool.parameters, strict=bool(tool.strict)):
             yield Violation(complaint.about(f"function '{tool.name}'"), f"{placed.where}/parameters")
-
-
-def _deep(levels: int) -> Json:
-    schema: Json = {"type": "string"}
-    for _ in range(levels):
-        schema = {"type": "object", "properties": {"a": schema}, "required": ["a"], "additionalProperties": False}
-    return schema
-
-
-def _odden_schema(body: Json, _: Random) -> Iterator[Json]:
-    text: Json = {"type": "string"}
-    closed: Json = {"type": "object", "properties": {"a": text}, "required": ["a"], "additionalProperties": False}
-    strictly: list[Json] = [
-        {**closed, "additionalProperties": True},
-        {**closed, "required": []},
-        {**closed, "required": ["a", "b"]},
-        {**closed, "properties": {"a": {"allOf": [text]}}},
-        {**closed, "properties": {"a": {"description": "anything"}}},
-        {**closed, "properties": {"a": {"type": "string", "format": "uri"}}},
-        {**closed, "properties": {"a": {"type": "object", "properties": {}}}},
-        {**closed, "anyOf": [closed]},
-        {**closed, "properties": {"a": {"type": "string", "enum": [f"v{number}" for number in range(1001)]}}},
-        {**closed, "properties": {"a": {**text, "enum": [str(number).zfill(60) for number in range(251)]}}},
-        {**closed, "properties": {"a": {"$ref": "#/$defs/b", "description": "See there."}}, "$defs": {"b": text}},
-        _deep(11),
-    ]
-    loosely: list[Json] = [
-        {"type": "array", "items": text},
-        {},
-        {**closed, "properties": {"a": {"type": "array"}}},
-        {**closed, "properties": {"a": {"type": {"x": 1}}}},
-        {**closed, "required": None},
-    ]
-    for schema in strictly:
-        yield with_tool(body, {"type": "function", "name": "odd_tool", "parameters": schema, "strict": True})
-    for schema in loosely:
-        yield with_tool(body, {"type": "function", "name": "odd_tool", "parameters": schema, "strict": False})
 
 
 def _odd_grammar(request: Request, _: Situation) -> Iterator[Violation]:
@@ -143,12 +96,6 @@ def _odd_grammar(request: Request, _: Situation) -> Iterator[Violation]:
             yield Violation(f"Invalid value for '{path_of(where)}': {fault}.", where)
 
 
-def _odden_grammar(body: Json, _: Random) -> Iterator[Json]:
-    for syntax, definition in BROKEN:
-        grammar: Json = {"type": "grammar", "syntax": syntax, "definition": definition}
-        yield with_tool(body, {"type": "custom", "name": "odd_tool", "format": grammar})
-
-
 def _lone_deferred(request: Request, _: Situation) -> Iterator[Violation]:
     given = request.body.tools or []
     if any(isinstance(tool, ToolSearchTool) for tool in given):
@@ -157,15 +104,6 @@ def _lone_deferred(request: Request, _: Situation) -> Iterator[Violation]:
         if placed.tool.defer_loading and placed.where.startswith("/tools/"):
             message = "Invalid Value: 'tools.defer_loading'. Deferred tools require tools.tool_search."
             yield Violation(message, "/tools")
-
-
-def _defer_alone(body: Json, _: Random) -> Iterator[Json]:
-    tools = [tool for tool in tools_of(body) if tool.get("type") != "tool_search"]
-    function: Json = {"type": "function", "name": "later", "parameters": OBJECT, "strict": False, "defer_loading": True}
-    yield changed(body, tools=[*tools, function])
-    yield changed(
-        body, tools=[*tools, {"type": "namespace", "name": "group", "description": "Later.", "tools": [function]}]
-    )
 
 
 def _unreachable_server(request: Request, _: Situation) -> Iterator[Violation]:
@@ -183,12 +121,6 @@ def _unreachable_server(request: Request, _: Situation) -> Iterator[Violation]:
             )
 
 
-def _hide_server(body: Json, _: Random) -> Iterator[Json]:
-    yield with_tool(body, {"type": "mcp", "server_label": "lost"})
-    both: Json = {"server_url": "https://mcp.example", "connector_id": "connector_gmail"}
-    yield with_tool(body, {"type": "mcp", "server_label": "torn", **both})
-
-
 def _early_async(request: Request, _: Situation) -> Iterator[Violation]:
     for placed in clients_tools(request):
         if not placed.tool.is_async:
@@ -200,22 +132,9 @@ def _early_async(request: Request, _: Situation) -> Iterator[Violation]:
             yield Violation(f"Invalid '{path_of(where)}': async tools can only be called directly.", where)
 
 
-def _make_async(body: Json, _: Random) -> Iterator[Json]:
-    tool: Json = {"type": "function", "name": "slow_tool", "parameters": OBJECT, "strict": False, "async": True}
-    yield on_model(with_tool(body, tool), "gpt-5.6")
-    yield on_model(with_tool(body, {**tool, "allowed_callers": ["direct", "programmatic"]}), "gpt-6-sol")
-
-
 def _choice_of_nothing(request: Request, _: Situation) -> Iterator[Violation]:
     if request.body.tool_choice == "required" and not request.body.prompt and next(declared(request), None) is None:
         yield Violation("Tool choice 'required' must be specified with 'tools' parameter.", "/tool_choice")
-
-
-def _choose_from_nothing(body: Json, _: Random) -> Iterator[Json]:
-    added = list(places(items_of(body), "additional_tools", "tool_search_output"))
-    if not body.get("tools") and not body.get("prompt") and not added:
-        yield changed(body, tool_choice="required")
-        yield changed(body, tool_choice="required", tools=[])
 
 
 def _choice_of_missing(request: Request, _: Situation) -> Iterator[Violation]:
@@ -259,73 +178,53 @@ def _stem(kind: str) -> str:
     return "computer" if kind.startswith("computer") else _STEM.sub("", kind)
 
 
-def _choose_missing(body: Json, _: Random) -> Iterator[Json]:
-    if body.get("prompt"):
-        return
-    tool: Json = {"type": "function", "name": "known_tool", "parameters": OBJECT, "strict": False}
-    base = with_tool(body, tool)
-    missing: Json = {"type": "function", "name": "tool_nobody_has"}
-    yield changed(base, tool_choice=missing)
-    yield changed(base, tool_choice={"type": "custom", "name": "known_tool"})
-    yield changed(base, tool_choice={"type": "allowed_tools", "mode": "auto", "tools": [missing]})
-    yield changed(base, tool_choice={"type": "mcp", "server_label": "nowhere"})
-
-
 RULES: tuple[Rule[Request], ...] = (
     Rule(
         "responses.tool-name",
         "Names of tools are 1 to 128 letters, digits, underscores and dashes.",
         "wire/openai_responses.md section 3",
         _odd_name,
-        _odden_name,
     ),
     Rule(
         "responses.tool-schema",
         "Parameters are an object's schema whose arrays have items, and if strict within the strict subset.",
         "wire/gemini_schema.md section 6; recorded: openai_responses/mirascope-0057",
         _odd_schema,
-        _odden_schema,
     ),
     Rule(
         "responses.grammar",
         "A Lark grammar has a rule `start`; no grammar has look-around or lazy quantifiers.",
         "wire/openai_chat.md section 3 (the same tools); the words: no source",
         _odd_grammar,
-        _odden_grammar,
     ),
     Rule(
         "responses.deferred-tools",
         "Deferred tools come with a tool search.",
         "public reports of the vendor's words; wire/openai_responses.md section 3",
         _lone_deferred,
-        _defer_alone,
     ),
     Rule(
         "responses.mcp-server",
         "An MCP server is reached in exactly one way.",
         "wire/openai_responses.md section 3",
         _unreachable_server,
-        _hide_server,
     ),
     Rule(
         "responses.async-tool",
         "Tools that answer later need gpt-6 or later, and direct callers.",
         "wire/openai_responses.md section 3",
         _early_async,
-        _make_async,
     ),
     Rule(
         "responses.choice-without-tools",
         "Who must call a tool has one.",
         "public reports of the vendor's words",
         _choice_of_nothing,
-        _choose_from_nothing,
     ),
     Rule(
         "responses.choice-found",
         "Chosen and allowed tools are among the tools.",
         "public reports of the vendor's words; wire/openai_responses.md section 4",
         _choice_of_missing,
-        _choose_missing,
     ),
 )

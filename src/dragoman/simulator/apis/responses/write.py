@@ -4,7 +4,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from dragoman.simulator.api import Accepted, Occasion
-from dragoman.simulator.apis.openai.moderation import result
+from dragoman.simulator.apis.openai.reply_details import moderation_result
 from dragoman.simulator.apis.responses.echo import echoed
 from dragoman.simulator.apis.responses.ids import reply_of, response_id
 from dragoman.simulator.apis.responses.output import items_of
@@ -73,7 +73,10 @@ def _looked_at(request: Request, answer: Answer) -> Json:
     told: Json = {}
     moderation, options = request.body.moderation, request.body.prompt_cache_options
     if moderation is not None:
-        told["moderation"] = {"input": result(moderation.model), "output": result(moderation.model)}
+        told["moderation"] = {
+            "input": moderation_result(moderation.model),
+            "output": moderation_result(moderation.model),
+        }
     if options is not None and options.comparison_response_id:
         seen = "cache_hit" if answer.usage.cached else "unavailable"
         found = reply_of(options.comparison_response_id)

@@ -1,0 +1,246 @@
+"""Compact declarations of request bodies, and the search for what departs from one.
+
+A declaration is one of
+
+    str, int, float, bool, Any      a value of that type; an integer is also a float
+    Number(int, least=1)            a number within bounds
+    Text(most=64)                   a string with so many characters
+    Words("a", "b")                 one of these strings
+    [X]                             an array of X
+    (X, Y)                          one of several
+    Map(X, names=Text(most=64), most=16)
+                                    an object with names of the caller's own
+    {"a": X, "b?": Y}               an object with these members; those with `?` may be absent or null
+    Tagged("type", {"a": {...}})    objects told apart by the value of one member
+"""
+
+from typing import Any, Literal, cast
+
+from dragoman.wire.pointer import escape
+
+Fault = Literal["unknown-field", "required", "type", "enum", "bounds"]
+_NAMES: dict[type, str] = {
+    bool: "bool",
+    int: "int",
+    float: "float",
+    str: "str",
+    dict: "object",
+    list: "array",
+    type(None): "null",
+}
+_ORDER = ("bool", "int", "float", "str", "object", "array")
+ANY_NAME = "..."
+"""Stands in a pointer for a name of the caller's own."""
+
+
+class Mismatch(Exception):  # noqa: N818  it says what the value is
+    """A departure from a declaration: the fault, the value, what was declared; the pointer grows as it is raised."""
+
+    def __init__(self, fault: Fault, value: Any, kind: "Kind", name: str = "") -> None:
+        super().__init__(fault)
+        self.fault: Fault = fault
+        self.value = value
+        self.kind = kind
+        self.name = name
+        """The member that is unknown or missing."""
+        self.where = ""
+
+    def within(self, token: str | int) -> "Mismatch":
+        """Add one step to the front of the pointer."""
+        self.where = f"/{escape(str(token))}{self.where}"
+        return self
+
+
+class Kind:
+    """What may stand at a place: a value of one of these JSON types, or anything if there are none."""
+
+    def __init__(self, *types: str) -> None:
+        self.types = types
+
+    def takes(self, value: Any) -> bool:
+        """Tell whether a value is of the right JSON type."""
+        return not self.types or _NAMES[type(value)] in self.types or (type(value) is int and "float" in self.types)
+
+    def check(self, value: Any) -> None:
+        """Raise `Mismatch` unless a value is as declared."""
+        if not self.takes(value):
+            raise Mismatch("type", value, self)
+
+
+class Number(Kind):
+    """A number, within bounds if it has any."""
+
+    def __init__(self, of: type, least: float | None = None, most: float | None = None) -> None:
+        super().__init__(_NAMES[of])
+        self.least = least
+        self.most = most
+
+    def check(self, value: Any) -> None:
+        """Raise `Mismatch` unless a value is such a number."""
+        super().check(value)
+        if (self.least is not None and value < self.least) or (self.most is not None and value > self.most):
+            raise Mismatch("bounds", value, self)
+
+
+class Text(Kind):
+    """A string, of so many characters."""
+
+    def __init__(self, least: int = 0, most: int | None = None) -> None:
+        super().__init__("str")
+        self.least = least
+        self.most = most
+
+    def check(self, value: Any) -> None:
+        """Raise `Mismatch` unless a value is such a string."""
+        super().check(value)
+        if len(value) < self.least or (self.most is not None and len(value) > self.most):
+            raise Mismatch("bounds", value, self)
+
+
+class Words(Kind):
+    """One of some strings, in the order in which the vendor lists them; `unlisted` ones are taken, but not listed."""
+
+    def __init__(self, *words: str, unlisted: tuple[str, ...] = ()) -> None:
+        super().__init__("str")
+        self.words = words
+        self._taken = frozenset((*words, *unlisted))
+
+    def check(self, value: Any) -> None:
+        """Raise `Mismatch` unless a value is one of the words."""
+        super().check(value)
+        if value not in self._taken:
+            raise Mismatch("enum", value, self)
+
+
+class Array(Kind):
+    """An array of one kind of items."""
+
+    def __init__(self, items: Any) -> None:
+        super().__init__("array")
+        self.items = declared(items)
+
+    def check(self, value: Any) -> None:
+        """Raise `Mismatch` for the first item that is not as declared."""
+        super().check(value)
+        for index, item in enumerate(cast("list[Any]", value)):
+            try:
+                self.items.check(item)
+            except Mismatch as found:
+                raise found.within(index) from None
+
+
+class Map(Kind):
+    """An object with names of the caller's own, and at most so many."""
+
+    def __init__(self, values: Any, names: Any = str, most: int | None = None) -> None:
+        super().__init__("object")
+        self.values = declared(values)
+        self.names = declared(names)
+        self.most = most
+
+    def check(self, value: Any) -> None:
+        """Raise `Mismatch` for the first name or value that is not as declared, or if there are too many."""
+        super().check(value)
+        if self.most is not None and len(value) > self.most:
+            raise Mismatch("bounds", value, self)
+        for name, inner in cast("dict[str, Any]", value).items():
+            try:
+                self.names.check(name)
+                self.values.check(inner)
+            except Mismatch as found:
+                raise found.within(ANY_NAME) from None
+
+
+class Object(Kind):
+    """An object; an `is_open` one may have members that are not declared."""
+
+    def __init__(self, members: dict[str, Any], *, is_open: bool = False) -> None:
+        super().__init__("object")
+        self.members = {name.removesuffix("?"): declared(kind) for name, kind in members.items()}
+        self._required = tuple(name for name in members if not name.endswith("?"))
+        self._is_open = is_open
+
+    def check(self, value: Any) -> None:
+        """Raise `Mismatch` for the first member that is not as declared, then for the first that is missing."""
+        super().check(value)
+        for name, inner in cast("dict[str, Any]", value).items():
+            kind = self.members.get(name)
+            if kind is None:
+                if self._is_open:
+                    continue
+                raise Mismatch("unknown-field", inner, self, name)
+            if inner is None and name not in self._required:
+                continue
+            try:
+                kind.check(inner)
+            except Mismatch as found:
+                raise found.within(name) from None
+        for name in self._required:
+            if name not in value:
+                raise Mismatch("required", None, self, name)
+
+
+class Tagged(Kind):
+    """Objects told apart by the value of one member, in the order in which the vendor lists those.
+
+    An object without that member has the form `default`, if there is one.
+    """
+
+    def __init__(self, tag: str, forms: dict[str, dict[str, Any]], default: str = "") -> None:
+        super().__init__("object")
+        self.tag = tag
+        self.forms = {name: Object({f"{tag}?": str, **members}) for name, members in forms.items()}
+        self.words = Words(*forms)
+        self.default = default
+
+    def check(self, value: Any) -> None:
+        """Raise `Mismatch` unless an object has a known tag and that form's members."""
+        super().check(value)
+        form = value.get(self.tag, self.default)
+        if form == "" and self.tag not in value:
+            raise Mismatch("required", None, self, self.tag)
+        try:
+            self.words.check(form)
+        except Mismatch as found:
+            raise found.within(self.tag) from None
+        self.forms[form].check(value)
+
+
+class OneOf(Kind):
+    """One of several kinds, told apart by their JSON types."""
+
+    def __init__(self, kinds: tuple[Any, ...]) -> None:
+        self.kinds = tuple(declared(kind) for kind in kinds)
+        types = {name for kind in self.kinds for name in kind.types}
+        super().__init__(*(name for name in _ORDER if name in types))
+
+    def check(self, value: Any) -> None:
+        """Raise `Mismatch` unless one of the kinds takes a value, and that finds nothing wrong."""
+        super().check(value)
+        next(kind for kind in self.kinds if kind.takes(value)).check(value)
+
+
+def declared(declaration: Any) -> Kind:
+    """Turn a declaration as it is written into a kind."""
+    match declaration:
+        case Kind():
+            return declaration
+        case dict():
+            return Object(cast("dict[str, Any]", declaration))
+        case list():
+            return Array(declaration[0])
+        case tuple():
+            return OneOf(cast("tuple[Any, ...]", declaration))
+        case type() if declaration in _NAMES:
+            return Kind(_NAMES[declaration])
+        case _:
+            return Kind()
+
+
+def first_mismatch(kind: Kind, body: Any) -> Mismatch | None:
+    """Return the first departure of a body from its declaration, in the order of the body."""
+    try:
+        kind.check(body)
+    except Mismatch as found:
+        return found
+    return None

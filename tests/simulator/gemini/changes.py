@@ -1,0 +1,160 @@
+"""How mutators get at a body: names in either spelling, one value where a list may stand, tokens to sign with."""
+
+import copy
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from dragoman.simulator.apis.gemini.signatures import sign
+from dragoman.simulator.rule import Json
+from dragoman.simulator.signatures import Signer
+
+SIGNER = Signer()
+MODEL = "gemini-3.8-flash"
+"""Mutators sign with the default seed, as this model does."""
+WEATHER: Json = {"name": "look_up_weather", "description": "Tells the weather.", "parameters": {"type": "OBJECT"}}
+
+
+def camel(name: str) -> str:
+    """Write a snake_case name in camelCase."""
+    return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)
+
+
+def copied(body: Json) -> Json:
+    """Return a body to change, and within it the request itself."""
+    return copy.deepcopy(body)
+
+
+def request_in(body: Json) -> Json:
+    """Return the request in a body that may be one to count tokens."""
+    return get(body, "generate_content_request") or body
+
+
+def key_of(holder: Json, name: str) -> str:
+    """Return how a holder spells a name: as it already does, or in camel case."""
+    return name if name in holder else camel(name)
+
+
+def get(holder: Json, name: str) -> Any:
+    """Return a member in either spelling."""
+    return holder.get(key_of(holder, name))
+
+
+def put(holder: Json, name: str, value: Any) -> None:
+    """Set a member in the spelling it has."""
+    holder[key_of(holder, name)] = value
+
+
+def drop(holder: Json, name: str) -> None:
+    """Take a member away."""
+    holder.pop(key_of(holder, name), None)
+
+
+def listed(holder: Json, name: str) -> list[Any]:
+    """Return a repeated member as the list it stands for, in its place."""
+    value = get(holder, name)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        value = [value]
+        put(holder, name, value)
+    return value
+
+
+def nested(holder: Json, *names: str) -> Json:
+    """Return a message deep within, made where it is missing."""
+    for name in names:
+        if get(holder, name) is None:
+            put(holder, name, {})
+        holder = get(holder, name)
+    return holder
+
+
+def contents(body: Json) -> list[Json]:
+    """Return the contents."""
+    return listed(request_in(body), "contents")
+
+
+def parts(content: Json) -> list[Json]:
+    """Return the parts of a content."""
+    return listed(content, "parts")
+
+
+def functions(body: Json) -> list[Json]:
+    """Return the functions of all tools."""
+    return [
+        function for tool in listed(request_in(body), "tools") for function in listed(tool, "function_declarations")
+    ]
+
+
+def config(body: Json) -> Json:
+    """Return the generation config, made where it is missing."""
+    return nested(request_in(body), "generation_config")
+
+
+def with_tools(body: Json, *given: Json) -> Json:
+    """Return a copy with these tools and no others, and nothing that depends on others."""
+    changed = copied(body)
+    request = request_in(changed)
+    put(request, "tools", [copy.deepcopy(tool) for tool in given])
+    drop(request, "tool_config")
+    if (
+        get(request, "cached_content") is not None
+        or get(nested(request, "generation_config"), "response_mime_type") is not None
+    ):
+        drop(request, "cached_content")
+        drop(request, "generation_config")
+    return changed
+
+
+def with_function(body: Json, **members: Any) -> Json:
+    """Return a copy with one function and no other tool."""
+    return with_tools(body, {"functionDeclarations": [{**WEATHER, **members}]})
+
+
+def with_config(body: Json, **members: Any) -> Json:
+    """Return a copy with these members in its generation config."""
+    changed = copied(body)
+    for name, value in members.items():
+        put(config(changed), name, value)
+    return changed
+
+
+def placed_parts(body: Json) -> Iterator[tuple[Json, int, Json]]:
+    """Yield every part with its content and number."""
+    for content in contents(body):
+        for index, part in enumerate(parts(content)):
+            yield content, index, part
+
+
+def calls(body: Json) -> list[Json]:
+    """Return the parts that are calls."""
+    return [part for _, _, part in placed_parts(body) if get(part, "function_call") is not None]
+
+
+def responses(body: Json) -> list[Json]:
+    """Return the results of functions."""
+    return [
+        get(part, "function_response")
+        for _, _, part in placed_parts(body)
+        if get(part, "function_response") is not None
+    ]
+
+
+def token_for(part: Json, occasion: str, model: str = MODEL) -> str:
+    """Sign a part."""
+    call = get(part, "function_call")
+    return sign({} if call is None else {"functionCall": call}, model, SIGNER, occasion)
+
+
+def signed(body: Json) -> Json:
+    """Return a copy in which the simulator has signed all calls, and whatever is nothing but a signature."""
+    changed = copied(body)
+    for _, _, part in placed_parts(changed):
+        if part.keys() - {"thoughtSignature", "thought_signature"}:
+            drop(part, "thought_signature")
+        else:
+            put(part, "thought_signature", token_for(part, "mutated alone"))
+    for number, part in enumerate(calls(changed)):
+        put(part, "thought_signature", token_for(part, f"mutated {number}"))
+    return changed

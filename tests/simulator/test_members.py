@@ -1,0 +1,78 @@
+"""Declarations of bodies: what each kind takes, and what is told of the rest."""
+
+from typing import Any
+
+import pytest
+
+from dragoman.simulator.members import Map, Number, Object, Tagged, Text, Words, first_mismatch
+
+TOOL = Tagged("type", {"custom": {"name": Text(least=1, most=3)}, "search": {"max?": Number(int, 1)}}, default="custom")
+BODY = Object(
+    {
+        "tools?": [TOOL],
+        "marks?": Map(str, names=Text(most=2), most=2),
+        "stop?": (str, [str]),
+        "mode?": Words("a", "b", unlisted=("c",)),
+        "share?": float,
+        "open?": Object({"known?": bool}, is_open=True),
+        "any?": Any,
+    }
+)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"tools": None, "marks": None, "any": [None]},
+        {"tools": [{"name": "abc"}, {"type": "custom", "name": "a"}, {"type": "search", "max": 1}]},
+        {"marks": {"ab": "", "cd": ""}, "stop": ["x"], "mode": "c", "share": 1, "open": {"other": 1}},
+    ],
+)
+def test_what_is_declared_is_taken(body):
+    assert first_mismatch(BODY, body) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "fault", "where", "name"),
+    [
+        ([], "type", "", ""),
+        ({"x": 1}, "unknown-field", "", "x"),
+        ({"tools": {}}, "type", "/tools", ""),
+        ({"tools": [{}]}, "required", "/tools/0", "name"),
+        ({"tools": [{"name": ""}]}, "bounds", "/tools/0/name", ""),
+        ({"tools": [{"name": "abcd"}]}, "bounds", "/tools/0/name", ""),
+        ({"tools": [{"type": "custom"}]}, "required", "/tools/0", "name"),
+        ({"tools": [{"type": "other"}]}, "enum", "/tools/0/type", ""),
+        ({"tools": [{"type": 5}]}, "type", "/tools/0/type", ""),
+        ({"tools": [{"type": "search", "name": "a"}]}, "unknown-field", "/tools/0", "name"),
+        ({"tools": [{"type": "search", "max": 0}]}, "bounds", "/tools/0/max", ""),
+        ({"tools": [{"type": "search", "max": 1.0}]}, "type", "/tools/0/max", ""),
+        ({"tools": [{"type": "search", "max": True}]}, "type", "/tools/0/max", ""),
+        ({"marks": {"abc": ""}}, "bounds", "/marks/...", ""),
+        ({"marks": {"a": 1}}, "type", "/marks/...", ""),
+        ({"marks": {"a": "", "b": "", "c": ""}}, "bounds", "/marks", ""),
+        ({"stop": [1]}, "type", "/stop/0", ""),
+        ({"stop": 1}, "type", "/stop", ""),
+        ({"mode": "d"}, "enum", "/mode", ""),
+        ({"open": {"known": 1}}, "type", "/open/known", ""),
+        ({"x": 1, "mode": "d"}, "unknown-field", "", "x"),
+        ({"mode": "d", "x": 1}, "enum", "/mode", ""),
+    ],
+)
+def test_the_first_departure_is_told_with_its_place(body, fault, where, name):
+    found = first_mismatch(BODY, body)
+    assert found is not None
+    assert (found.fault, found.where, found.name) == (fault, where, name)
+
+
+def test_one_of_several_names_all_the_types_it_takes():
+    found = first_mismatch(BODY, {"stop": 1})
+    assert found is not None
+    assert found.kind.types == ("str", "array")
+
+
+def test_a_tag_that_is_required_is_missed():
+    found = first_mismatch(Tagged("type", {"a": {}}), {})
+    assert found is not None
+    assert (found.fault, found.name) == ("required", "type")
