@@ -2,7 +2,8 @@
 
 A declaration is one of
 
-    str, int, float, bool, Any      a value of that type; an integer is also a float
+    str, int, float, bool, dict, Any
+                                    a value of that type; an integer is also a float
     Number(int, least=1)            a number within bounds
     Text(most=64)                   a string with so many characters
     Words("a", "b")                 one of these strings
@@ -112,6 +113,10 @@ class Words(Kind):
             raise Mismatch("enum", value, self)
 
 
+class Tags(Words):
+    """The values of the member that tells objects apart."""
+
+
 class Array(Kind):
     """An array of one kind of items."""
 
@@ -183,20 +188,25 @@ class Object(Kind):
 class Tagged(Kind):
     """Objects told apart by the value of one member, in the order in which the vendor lists those.
 
-    An object without that member has the form `default`, if there is one.
+    An object without that member has the form `default`, if there is one; `nullable` says that null means the same.
     """
 
-    def __init__(self, tag: str, forms: dict[str, dict[str, Any]], default: str = "") -> None:
+    def __init__(
+        self, tag: str, forms: dict[str, dict[str, Any]], default: str = "", *, nullable: bool = False
+    ) -> None:
         super().__init__("object")
         self.tag = tag
         self.forms = {name: Object({f"{tag}?": str, **members}) for name, members in forms.items()}
-        self.words = Words(*forms)
+        self.words = Tags(*forms)
         self.default = default
+        self._nullable = nullable
 
     def check(self, value: Any) -> None:
         """Raise `Mismatch` unless an object has a known tag and that form's members."""
         super().check(value)
         form = value.get(self.tag, self.default)
+        if form is None and self._nullable:
+            form = self.default
         if form == "" and self.tag not in value:
             raise Mismatch("required", None, self, self.tag)
         try:

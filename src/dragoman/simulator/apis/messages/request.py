@@ -1,0 +1,186 @@
+"""A request as the rules look at it: its turns merged as the vendor merges them, its model known.
+
+Consecutive turns of one speaker are one turn to the vendor, and its error messages count them so. A conversation that
+begins with the model gets a turn of the user before it, which counts too (recorded: anthropic/opencode-0006).
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from dragoman.simulator.apis.messages.body import SERVER_RESULTS
+from dragoman.simulator.apis.messages.models import Model
+from dragoman.simulator.rule import Json, Request, Rule, Situation, Violation, find
+from dragoman.simulator.signatures import Signer
+
+Role = Literal["user", "assistant", "system"]
+FROM_SERVER = frozenset({*SERVER_RESULTS, "mcp_tool_result"})
+"""Results of tools that the vendor runs."""
+_FORMATS = ("/output_config/format/schema", "/output_format/schema")
+
+
+class Block(Struct, frozen=True):
+    """A content block, where it stands in the body, and where the vendor says it stands."""
+
+    kind: str
+    members: Json
+    where: str
+    path: str
+
+    def get(self, name: str) -> Any:
+        """Return a member; None if it is absent."""
+        return self.members.get(name)
+
+    def list(self, name: str) -> list[Any]:
+        """Return a member that is a list; an empty list if it is absent, or a text."""
+        value = self.members.get(name)
+        return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+
+
+class Turn(Struct, frozen=True):
+    """What one speaker says before the next one speaks. `number` is the vendor's count."""
+
+    role: Role
+    number: int
+    where: str
+    blocks: tuple[Block, ...]
+
+    def of(self, *kinds: str) -> list[Block]:
+        """Return the blocks of some kinds."""
+        return [block for block in self.blocks if block.kind in kinds]
+
+
+class MessagesRequest(Request, frozen=True, kw_only=True):
+    """A request of the right shape."""
+
+    model: Model
+    version: str
+    betas: tuple[str, ...] | None
+    vertex: bool
+    size: int
+    """Bytes of the body."""
+    signer: Signer
+
+    def compute(self, name: str, make: Callable[["MessagesRequest"], Any]) -> Any:
+        """Return what several rules look at, computed once."""
+        if name not in self.computed:
+            self.computed[name] = make(self)
+        return self.computed[name]
+
+    @property
+    def turns(self) -> list[Turn]:
+        """The turns as the vendor merges them."""
+        return self.compute("turns", lambda request: list(_turns(request.document["messages"])))
+
+    @property
+    def last(self) -> Turn | None:
+        """The last turn."""
+        return self.turns[-1] if self.turns else None
+
+    @property
+    def tool_names(self) -> set[str]:
+        """The names of the tools; a toolset has none."""
+        return {tool.get("name", "") for tool in self.list("tools")}
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model thinks before it answers this."""
+        kind = self.at("/thinking/type")
+        if kind == "between_tools":
+            return self.last is not None and bool(self.last.of("tool_result"))
+        return self.model.thinks_by_default if kind is None else kind != "disabled"
+
+    @property
+    def formats(self) -> list[tuple[str, Json]]:
+        """The pointers and schemas of a structured answer: at most one is right."""
+        return [found for path in _FORMATS for found in find(self.document, path)]
+
+    def has_beta(self, *starts: str) -> bool:
+        """Tell whether a beta is asked for that begins with one of these words."""
+        return any(beta.startswith(starts) for beta in self.betas or ())
+
+    def blocks(self, *kinds: str) -> list[Block]:
+        """Return the blocks of some kinds, of all turns."""
+        found = self.compute("blocks", lambda request: [block for turn in request.turns for block in turn.blocks])
+        return [block for block in found if block.kind in kinds] if kinds else found
+
+    @property
+    def media(self) -> list[tuple[str, str, Json]]:
+        """Every image and document: its pointer, the vendor's path, itself."""
+        return self.compute("media", lambda request: list(_media(request)))
+
+    def breakpoints(self) -> list[tuple[str, str]]:
+        """Return the pointers and lifetimes of the cache's breakpoints, in the order in which the vendor hashes."""
+        return self.compute("breakpoints", lambda request: list(_breakpoints(request)))
+
+
+def _turns(messages: list[Json]) -> Iterator[Turn]:
+    number = 1 if messages and messages[0]["role"] == "assistant" else 0
+    at = 0
+    while at < len(messages):
+        first = at
+        role = messages[at]["role"]
+        found: list[tuple[str, Json]] = []
+        while at < len(messages) and messages[at]["role"] == role and (role != "system" or at == first):
+            found += _blocks(messages[at].get("content"), f"/messages/{at}/content")
+            at += 1
+        blocks = (
+            Block(members["type"], members, where, f"messages.{number}.content.{place}")
+            for place, (where, members) in enumerate(found)
+        )
+        yield Turn(role, number, f"/messages/{first}", tuple(blocks))
+        number += 1
+
+
+def _blocks(content: Any, where: str) -> list[tuple[str, Json]]:
+    if isinstance(content, list):
+        return [(f"{where}/{number}", block) for number, block in enumerate(content)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return [(where, {"type": "text", "text": content})] if content else []
+
+
+def _media(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
+    for block in request.blocks("image", "document", "tool_result"):
+        if block.kind != "tool_result":
+            yield block.where, f"{block.path}.{block.kind}", block.members
+            continue
+        for number, part in enumerate(block.list("content")):
+            if part["type"] in {"image", "document"}:
+                path = f"{block.path}.tool_result.content.{number}.{part['type']}"
+                yield f"{block.where}/content/{number}", path, part
+
+
+def _breakpoints(request: MessagesRequest) -> Iterator[tuple[str, str]]:
+    for member in ("tools", "system"):
+        value: Any = request.get(member)
+        for number, item in enumerate(value if isinstance(value, list) else ()):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            yield from _breakpoints_of(item, f"/{member}/{number}")
+    for block in request.blocks():
+        yield from _breakpoints_of(block.members, block.where)
+
+
+def _breakpoints_of(item: Json, where: str) -> Iterator[tuple[str, str]]:
+    content: Any = item.get("content")
+    for number, part in enumerate(content if isinstance(content, list) else ()):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        yield from _breakpoints_of(part, f"{where}/content/{number}")
+    mark = item.get("cache_control")
+    if mark is not None:
+        yield where, lifetime(mark)
+
+
+def lifetime(mark: Json) -> str:
+    """Return how long a breakpoint of the cache lives; five minutes unless said."""
+    return mark.get("ttl") or "5m"
+
+
+def kind_of(tool: Json) -> str:
+    """Return a tool's type as the vendor's paths name it."""
+    return tool.get("type") or "custom"
+
+
+Check = Callable[[MessagesRequest, Situation], Iterable[Violation]]
+
+
+def rule(name: str, source: str) -> Callable[[Check], Rule[MessagesRequest]]:
+    """Make a rule of the check that follows; its docstring is what the rule says."""
+    return lambda check: Rule(f"messages.{name}", check.__doc__ or "", source, check)
