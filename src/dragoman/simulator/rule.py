@@ -6,6 +6,7 @@ limits, requirements, exclusions and allowed values. A function is written only 
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, Generic, TypeVar, cast
 
 from msgspec import Struct, field
@@ -50,18 +51,28 @@ class Rule(Generic[Body]):
     """One rule, and where it is documented or recorded; one without checks is kept by the declaration of the body."""
 
     def __init__(
-        self, name: str, says: str, source: str, *checks: Callable[[Body, Situation], Iterable[Violation]]
+        self,
+        name: str,
+        says: str,
+        source: str,
+        *checks: Callable[[Body, Situation], Iterable[Violation]],
+        root: str = "",
     ) -> None:
         self.name = name
         self.says = says
         self.source = source
         self.checks = checks
+        self.rooted = [(getattr(check, "root", root), check) for check in checks]
+        """The checks, each with the member of the document without which it finds nothing; "" if it always looks."""
 
 
 def first_violation(rules: Iterable[Rule[Body]], request: Body, situation: Situation) -> Violation | None:
     """Return the first thing that is wrong; vendors tell one."""
+    document = getattr(request, "document", {})
     for rule in rules:
-        for check in rule.checks:
+        for root, check in rule.rooted:
+            if root and document.get(root) is None:
+                continue
             for violation in check(request, situation):
                 return Violation(violation.message, violation.where, violation.status, rule.name)
     return None
@@ -98,11 +109,14 @@ class Refuse(Struct, frozen=True):
     """Report only so many steps of the pointer."""
     status: int = 400
 
+    @property
+    def root(self) -> str:
+        """The member of the document that is looked into: if it is absent, this is not called."""
+        return self.path.split("/", 2)[1]
+
     def __call__(self, request: Request, _: Situation) -> Iterable[Violation]:
         """Return what is wrong."""
-        if request.document.get(self.path.split("/", 2)[1]) is None or (self.when and not self.when(request)):
-            return ()
-        return self._violations(request)
+        return () if self.when and not self.when(request) else self._violations(request)
 
     def _violations(self, request: Request) -> Iterator[Violation]:
         for pointer, value in find(request.document, self.path):
@@ -126,9 +140,17 @@ def lacks(path: str) -> Callable[[Request], bool]:
 def find(document: Any, path: str) -> list[tuple[str, Any]]:
     """Return the pointers and values at a path; `*` is any item or member. Null is skipped: it means absent."""
     found = [("", document)]
-    for step in path.split("/")[1:]:
+    for step in _steps(path):
         found = [inner for where, value in found for inner in _below(where, value, step)]
+        if not found:
+            break
     return found
+
+
+@cache
+def _steps(path: str) -> list[str]:
+    """Split a path; there are only those that rules have."""
+    return path.split("/")[1:]
 
 
 def _below(where: str, value: Any, step: str) -> Iterable[tuple[str, Any]]:

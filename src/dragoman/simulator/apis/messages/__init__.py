@@ -10,13 +10,12 @@ from dragoman.simulator.apis.messages import (
     rules_tools,
 )
 from dragoman.simulator.apis.messages.errors import BAD_KEY, BAD_TOKEN, NO_KEY, fail, headers, missing_headers, refuse
-from dragoman.simulator.apis.messages.models import model_of
 from dragoman.simulator.apis.messages.read import read_ask
-from dragoman.simulator.apis.messages.request import MessagesRequest
+from dragoman.simulator.apis.messages.request import MessagesRequest, request_of
 from dragoman.simulator.apis.messages.words import describe
 from dragoman.simulator.apis.messages.write import silenced, stream, whole
 from dragoman.simulator.members import first_mismatch
-from dragoman.simulator.rule import Json, Rule, Situation, Violation, first_violation
+from dragoman.simulator.rule import Rule, Situation, Violation, first_violation
 from dragoman.simulator.signatures import Signer
 from dragoman.wire.json import Malformed, decode, encode
 
@@ -64,7 +63,7 @@ def accept(body: bytes, situation: Situation, signer: Signer) -> Accepted | Viol
         found = first_mismatch(_FORMS[situation.counting, situation.vertex], document)
         if found is not None:
             return Violation(describe(found, document), found.where, rule=f"messages.{found.fault}")
-        request = _request(document, len(body), situation, signer)
+        request = request_of(document, len(body), situation, signer)
         violation = first_violation(RULES, request, situation)
         if violation is not None:
             return violation
@@ -72,19 +71,6 @@ def accept(body: bytes, situation: Situation, signer: Signer) -> Accepted | Viol
     except (Malformed, RecursionError) as error:
         words = error.message if isinstance(error, Malformed) else "nested too deeply"
         return Violation(f"The request body is not valid JSON: {words}", rule="messages.json")
-
-
-def _request(document: Json, size: int, situation: Situation, signer: Signer) -> MessagesRequest:
-    told: list[str] | None = document.get("anthropic_beta")
-    return MessagesRequest(
-        document,
-        model=model_of(document.get("model", situation.model)),
-        version=document.get("anthropic_version", situation.version),
-        betas=situation.betas if told is None else (*told, *(situation.betas or ())),
-        vertex=situation.vertex,
-        size=size,
-        signer=signer,
-    )
 
 
 def count(_: Accepted, tokens: int) -> bytes:

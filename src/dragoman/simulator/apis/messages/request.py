@@ -5,12 +5,13 @@ begins with the model gets a turn of the user before it, which counts too (recor
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from dragoman.simulator.apis.messages.body import SERVER_RESULTS
-from dragoman.simulator.apis.messages.models import Model
+from dragoman.simulator.apis.messages.models import Model, model_of
 from dragoman.simulator.rule import Json, Request, Rule, Situation, Violation, find
 from dragoman.simulator.signatures import Signer
 
@@ -27,6 +28,8 @@ class Block(Struct, frozen=True):
     members: Json
     where: str
     path: str
+    turn: int
+    """The index of the turn in which it stands."""
 
     def get(self, name: str) -> Any:
         """Return a member; None if it is absent."""
@@ -62,16 +65,14 @@ class MessagesRequest(Request, frozen=True, kw_only=True):
     """Bytes of the body."""
     signer: Signer
 
+    turns: tuple[Turn, ...]
+    """The turns as the vendor merges them."""
+
     def compute(self, name: str, make: Callable[["MessagesRequest"], Any]) -> Any:
         """Return what several rules look at, computed once."""
         if name not in self.computed:
             self.computed[name] = make(self)
         return self.computed[name]
-
-    @property
-    def turns(self) -> list[Turn]:
-        """The turns as the vendor merges them."""
-        return self.compute("turns", lambda request: list(_turns(request.document["messages"])))
 
     @property
     def last(self) -> Turn | None:
@@ -84,17 +85,21 @@ class MessagesRequest(Request, frozen=True, kw_only=True):
         return {tool.get("name", "") for tool in self.list("tools")}
 
     @property
+    def thinking(self) -> str | None:
+        """The type of thinking that is asked for."""
+        return (self.document.get("thinking") or {}).get("type")
+
+    @property
     def thinks(self) -> bool:
         """Whether the model thinks before it answers this."""
-        kind = self.at("/thinking/type")
-        if kind == "between_tools":
+        if self.thinking == "between_tools":
             return self.last is not None and bool(self.last.of("tool_result"))
-        return self.model.thinks_by_default if kind is None else kind != "disabled"
+        return self.model.thinks_by_default if self.thinking is None else self.thinking != "disabled"
 
     @property
     def formats(self) -> list[tuple[str, Json]]:
         """The pointers and schemas of a structured answer: at most one is right."""
-        return [found for path in _FORMATS for found in find(self.document, path)]
+        return self.compute("formats", lambda request: [*chain(*(find(request.document, path) for path in _FORMATS))])
 
     def has_beta(self, *starts: str) -> bool:
         """Tell whether a beta is asked for that begins with one of these words."""
@@ -115,22 +120,37 @@ class MessagesRequest(Request, frozen=True, kw_only=True):
         return self.compute("breakpoints", lambda request: list(_breakpoints(request)))
 
 
+def request_of(document: Json, size: int, situation: Situation, signer: Signer) -> MessagesRequest:
+    """Return a document of the right shape as the rules look at it."""
+    told: list[str] | None = document.get("anthropic_beta")
+    return MessagesRequest(
+        document,
+        model=model_of(document.get("model", situation.model)),
+        version=document.get("anthropic_version", situation.version),
+        betas=situation.betas if told is None else (*told, *(situation.betas or ())),
+        vertex=situation.vertex,
+        size=size,
+        signer=signer,
+        turns=tuple(_turns(document["messages"])),
+    )
+
+
 def _turns(messages: list[Json]) -> Iterator[Turn]:
-    number = 1 if messages and messages[0]["role"] == "assistant" else 0
-    at = 0
+    shift = 1 if messages and messages[0]["role"] == "assistant" else 0
+    at = index = 0
     while at < len(messages):
-        first = at
+        first, number = at, index + shift
         role = messages[at]["role"]
         found: list[tuple[str, Json]] = []
         while at < len(messages) and messages[at]["role"] == role and (role != "system" or at == first):
             found += _blocks(messages[at].get("content"), f"/messages/{at}/content")
             at += 1
         blocks = (
-            Block(members["type"], members, where, f"messages.{number}.content.{place}")
+            Block(members["type"], members, where, f"messages.{number}.content.{place}", index)
             for place, (where, members) in enumerate(found)
         )
         yield Turn(role, number, f"/messages/{first}", tuple(blocks))
-        number += 1
+        index += 1
 
 
 def _blocks(content: Any, where: str) -> list[tuple[str, Json]]:
@@ -181,6 +201,6 @@ def kind_of(tool: Json) -> str:
 Check = Callable[[MessagesRequest, Situation], Iterable[Violation]]
 
 
-def rule(name: str, source: str) -> Callable[[Check], Rule[MessagesRequest]]:
-    """Make a rule of the check that follows; its docstring is what the rule says."""
-    return lambda check: Rule(f"messages.{name}", check.__doc__ or "", source, check)
+def rule(name: str, source: str, root: str = "") -> Callable[[Check], Rule[MessagesRequest]]:
+    """Make a rule of the check that follows, whose docstring is what it says; without `root` it finds nothing."""
+    return lambda check: Rule(f"messages.{name}", check.__doc__ or "", source, check, root=root)

@@ -33,7 +33,7 @@ def _pairs(request: MessagesRequest) -> list[tuple[Turn, Turn]]:
     return request.compute("pairs", lambda request: list(_find_pairs(request.turns)))
 
 
-def _find_pairs(turns: list[Turn]) -> Iterator[tuple[Turn, Turn]]:
+def _find_pairs(turns: tuple[Turn, ...]) -> Iterator[tuple[Turn, Turn]]:
     for number, turn in enumerate(turns):
         if turn.role == "assistant" and turn.of("tool_use"):
             yield turn, turns[number + 1] if number + 1 < len(turns) else Turn("user", turn.number + 1, "", ())
@@ -56,21 +56,21 @@ def _use_id(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
             yield Violation(words, f"{block.where}/id")
 
 
-def _repeated(turn: Turn, kind: str, member: str) -> Iterator[tuple[Block, str]]:
-    """Return the blocks of a turn that have an id again."""
-    seen: set[str] = set()
-    for block in turn.of(kind):
-        if block.members[member] in seen:
-            yield block, block.members[member]
-        seen.add(block.members[member])
+def _repeated(request: MessagesRequest, kind: str, member: str) -> Iterator[Block]:
+    """Return the blocks that have an id which another one of their turn has."""
+    seen: set[tuple[int, str]] = set()
+    for block in request.blocks(kind):
+        place = (block.turn, block.members[member])
+        if place in seen:
+            yield block
+        seen.add(place)
 
 
 @rule("tool-use-ids-unique", f"{_CALLS}; recorded 200s show an id in two turns (anthropic/pydantic-ai-0043)")
 def _unique_use_ids(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """No two calls of one turn have one id."""
-    for turn in request.turns:
-        for block, _id in _repeated(turn, "tool_use", "id"):
-            yield Violation(f"{block.path}: `tool_use` ids must be unique", f"{block.where}/id")
+    for block in _repeated(request, "tool_use", "id"):
+        yield Violation(f"{block.path}: `tool_use` ids must be unique", f"{block.where}/id")
 
 
 @rule("tool-use-last", "recorded: anthropic/opencode-0006")
@@ -100,10 +100,9 @@ def _result_missing(request: MessagesRequest, _: Situation) -> Iterator[Violatio
 @rule("tool-result-once", "wire/mapping.md section 2; no source for the words")
 def _result_once(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """A call is answered once."""
-    for turn in request.turns:
-        for block, call in _repeated(turn, "tool_result", "tool_use_id"):
-            words = "each tool_use must have a single result. Found multiple `tool_result` blocks with id"
-            yield Violation(f"{block.path}: {words}: {call}", block.where)
+    for block in _repeated(request, "tool_result", "tool_use_id"):
+        words = "each tool_use must have a single result. Found multiple `tool_result` blocks with id"
+        yield Violation(f"{block.path}: {words}: {block.members['tool_use_id']}", block.where)
 
 
 @rule("tool-result-unknown", "recorded: anthropic/anthropic-sdk-python-0027")
@@ -200,16 +199,13 @@ def _server_result_unknown(request: MessagesRequest, _: Situation) -> Iterator[V
 @rule("server-result-missing", "platform.claude.com troubleshooting-tool-use")
 def _server_result_missing(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """A call of one of the vendor's tools has its result before the user speaks again."""
-    for turn, after in zip(request.turns, request.turns[1:], strict=False):
-        uses = turn.of("server_tool_use")
-        if not uses or all(block.kind == "tool_result" for block in after.blocks):
-            continue
-        done = {block.get("tool_use_id") for block in turn.blocks}
-        for use in uses:
-            call, name = use.members["id"], use.members["name"]
-            if call not in done:
-                words = f"was found without a corresponding `{name}_tool_result` block"
-                yield Violation(f"`{name}` tool use with id `{call}` {words}", use.where)
+    for use in request.blocks("server_tool_use"):
+        call, name = use.members["id"], use.members["name"]
+        turn, *after = request.turns[use.turn : use.turn + 2]
+        is_done = any(block.get("tool_use_id") == call for block in turn.blocks)
+        if not is_done and any(block.kind != "tool_result" for turn in after for block in turn.blocks):
+            words = f"was found without a corresponding `{name}_tool_result` block"
+            yield Violation(f"`{name}` tool use with id `{call}` {words}", use.where)
 
 
 @rule("prefill", "wire/anthropic_messages.md section 0; platform.claude.com api/errors")
@@ -235,7 +231,7 @@ def _prefill_whitespace(request: MessagesRequest, _: Situation) -> Iterator[Viol
 @rule("thinking-first", _THINKING)
 def _thinking_first(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """With a budget of thoughts, the turn whose calls are being answered starts with a thought."""
-    if request.at("/thinking/type") != "enabled" or len(request.turns) < 2:
+    if request.thinking != "enabled" or len(request.turns) < 2:
         return
     last, now = request.turns[-2:]
     first = last.blocks[0] if last.role == "assistant" and last.blocks and now.of("tool_result") else None
@@ -247,10 +243,10 @@ def _thinking_first(request: MessagesRequest, _: Situation) -> Iterator[Violatio
 @rule("thinking-last", f"{_THINKING}: first, or between calls; no source for the words")
 def _thinking_last(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """A turn of the model does not end with a thought."""
-    for turn in request.turns:
-        if len(turn.blocks) > 1 and turn.blocks[-1].kind == "thinking":
-            last = turn.blocks[-1]
-            yield Violation(f"{last.path}: The final block in an assistant message cannot be `thinking`.", last.where)
+    for block in request.blocks("thinking"):
+        blocks = request.turns[block.turn].blocks
+        if block is blocks[-1] and len(blocks) > 1:
+            yield Violation(f"{block.path}: The final block in an assistant message cannot be `thinking`.", block.where)
 
 
 def _sealed(request: MessagesRequest) -> Iterator[tuple[str, str, str, str]]:
@@ -283,7 +279,7 @@ def _invalid(block: Block) -> Violation:
 @rule("thinking-signature", _THINKING)
 def _signature(request: MessagesRequest, situation: Situation) -> Iterator[Violation]:
     """A thought carries the signature it came with; well-formed ones of the real vendor pass in recordings."""
-    for _number, block, token, words in thoughts(request):
+    for block, token, words in thoughts(request):
         verdict = judge_words(token, words, request.signer)
         recorded = verdict == "foreign" and situation.recorded and _WELL_FORMED.fullmatch(token)
         if verdict in {"altered", "foreign"} and not recorded:
@@ -294,16 +290,16 @@ def _signature(request: MessagesRequest, situation: Situation) -> Iterator[Viola
 def _modified(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """A thought has the words it came with."""
     latest = max((number for number, turn in enumerate(request.turns) if turn.role == "assistant"), default=0)
-    for number, block, token, words in thoughts(request):
+    for block, token, words in thoughts(request):
         if judge_words(token, words, request.signer) == "moved":
-            yield Violation(f"{block.path}: {_MODIFIED}", block.where) if number == latest else _invalid(block)
+            yield Violation(f"{block.path}: {_MODIFIED}", block.where) if block.turn == latest else _invalid(block)
 
 
 @rule("thinking-reused", "no source: follows from section 6.3")
 def _reused(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """A signature stands once in a conversation."""
     seen: set[str] = set()
-    for _number, block, token, words in thoughts(request):
+    for block, token, words in thoughts(request):
         if token in seen and judge_words(token, words, request.signer) == "genuine":
             yield _invalid(block)
         seen.add(token)

@@ -136,18 +136,18 @@ def _text_empty(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
 @rule("text-blank", f"{_SECTION}; claude-code#23440, home-assistant/core#175637")
 def _text_blank(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """A text block has more than white space, unless a call stands beside it (anthropic/llm-anthropic-0017)."""
-    for turn in request.turns:
-        calls = turn.role == "assistant" and turn.of("tool_use")
-        for block in turn.of("text") if not calls else ():
-            if not block.members["text"].strip():
-                yield Violation("messages: text content blocks must contain non-whitespace text", block.where)
+    for block in request.blocks("text"):
+        turn = request.turns[block.turn]
+        if not block.members["text"].strip() and not (turn.role == "assistant" and turn.of("tool_use")):
+            yield Violation("messages: text content blocks must contain non-whitespace text", block.where)
 
 
 @rule("block-role", f"no source: {_SECTION} tells where blocks stand, not the words")
 def _block_role(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """Calls, thoughts and results of the vendor's tools are the model's; results of calls and images are the user's."""
-    for turn in request.turns:
-        for block in turn.of(*_NOT_OF[turn.role]):
+    for block in request.blocks():
+        turn = request.turns[block.turn]
+        if block.kind in _NOT_OF[turn.role]:
             other = "assistant" if turn.role == "user" else "user"
             words = f"messages.{turn.number}: `{block.kind}` blocks can only be in `{other}` messages"
             yield Violation(words, block.where)

@@ -136,12 +136,12 @@ def is_forced(kind: str | None) -> bool:
 
 def thinks_as(kind: str) -> When:
     """Make a condition: this type of thinking is asked for."""
-    return lambda request: request.at("/thinking/type") == kind
+    return lambda request: request.thinking == kind
 
 
 def _prewarm(member: str, when: When) -> Refuse:
     words = f"max_tokens: 0 is not supported together with `{member}`"
-    return Refuse("/max_tokens", words, lambda most: most == 0, when)
+    return Refuse("/max_tokens", words, when=lambda request: request.get("max_tokens") == 0 and when(request))
 
 
 def _sampling(member: str, words: str, test: Callable[[Any], bool] | None, *, thinking: bool) -> Refuse:
@@ -166,7 +166,7 @@ def _exceeds_budget(request: MessagesRequest) -> bool:
     return most is not None and budget >= most and not request.has_beta("interleaved-thinking-")
 
 
-@rule("effort", "platform.claude.com effort; llm-rosetta#289")
+@rule("effort", "platform.claude.com effort; llm-rosetta#289", root="output_config")
 def _effort(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """The effort must be one the model has."""
     effort, efforts = request.at("/output_config/effort"), request.model.efforts
@@ -286,7 +286,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
         Refuse(
             "/thinking/type",
             lambda _, kind: _REFUSED_THINKING[kind],
-            when=lambda request: request.document["thinking"]["type"] not in request.model.thinking,
+            when=lambda request: request.thinking not in request.model.thinking,
         ),
     ),
     Rule(

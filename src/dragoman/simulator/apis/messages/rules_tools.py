@@ -54,7 +54,7 @@ def _runs_no_code(request: MessagesRequest) -> bool:
     return not any(kind.startswith("code_execution_") for _, kind in find(request.document, "/tools/*/type"))
 
 
-@rule("tool-names-unique", f"{_SECTION} 4; claude-code#10687")
+@rule("tool-names-unique", f"{_SECTION} 4; claude-code#10687", root="tools")
 def _unique_names(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """No two tools have one name."""
     names: set[str] = set()
@@ -64,7 +64,7 @@ def _unique_names(request: MessagesRequest, _: Situation) -> Iterator[Violation]
         names.add(name)
 
 
-@rule("tool-schema-object", f"{_SECTION} 4; wire/gemini_schema.md section 4.3")
+@rule("tool-schema-object", f"{_SECTION} 4; wire/gemini_schema.md section 4.3", root="tools")
 def _schema_object(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """The root of a tool's schema is an object."""
     for where, schema in find(request.document, "/tools/*/input_schema"):
@@ -77,7 +77,7 @@ def _has_odd_key(properties: Any) -> bool:
     return isinstance(properties, dict) and not all(map(_KEYED.fullmatch, properties))  # pyright: ignore[reportUnknownArgumentType]
 
 
-@rule("tool-examples", "platform.claude.com define-tools, Providing tool use examples")
+@rule("tool-examples", "platform.claude.com define-tools, Providing tool use examples", root="tools")
 def _examples(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """The examples of a tool are valid by its schema."""
     for number, tool in enumerate(request.list("tools")):
@@ -91,7 +91,7 @@ def _is_deferred(tool: Json) -> bool:
     return bool(tool.get("defer_loading"))
 
 
-@rule("tool-deferred-cache", "platform.claude.com tool-search-tool, Prompt caching")
+@rule("tool-deferred-cache", "platform.claude.com tool-search-tool, Prompt caching", root="tools")
 def _deferred_cache(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """A deferred tool carries no breakpoint of the cache."""
     for number, tool in enumerate(request.list("tools")):
@@ -100,7 +100,7 @@ def _deferred_cache(request: MessagesRequest, _: Situation) -> Iterator[Violatio
             yield Violation(f"tools.{number}.{kind_of(tool)}.cache_control: {words}", f"/tools/{number}/cache_control")
 
 
-@rule("tools-deferred", "platform.claude.com troubleshooting-tool-use; tool-search-tool")
+@rule("tools-deferred", "platform.claude.com troubleshooting-tool-use; tool-search-tool", root="tools")
 def _all_deferred(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """At least one tool is there from the start, and the search for tools always is."""
     tools = request.list("tools")
@@ -123,7 +123,7 @@ def _references(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
                 yield Violation(f"Tool reference '{name}' not found in available tools", block.where)
 
 
-@rule("computer-tool", f"{_SECTION} 4")
+@rule("computer-tool", f"{_SECTION} 4", root="tools")
 def _computer_tool(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """The newest models take the computer as a toolset."""
     for where, kind in find(request.document, "/tools/*/type"):

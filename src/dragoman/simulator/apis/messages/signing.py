@@ -47,31 +47,29 @@ def _tokens(signature: str) -> list[str]:
     return [signature[at : at + _TOKEN] for at in range(0, len(signature), _TOKEN)] or [""]
 
 
-def thoughts(request: MessagesRequest) -> list[tuple[int, Block, str, str]]:
-    """Return every thought: the index of its turn, itself, its signature and the words that are signed."""
-    return request.compute("thoughts", lambda request: list(_thoughts(request)))
+def thoughts(request: MessagesRequest) -> list[tuple[Block, str, str]]:
+    """Return every thought: itself, its signature and the words that are signed."""
+    return request.compute("thoughts", lambda request: [_signed(block) for block in request.blocks(*THOUGHTS)])
 
 
-def _thoughts(request: MessagesRequest) -> Iterator[tuple[int, Block, str, str]]:
-    for number, turn in enumerate(request.turns):
-        for block in turn.of(*THOUGHTS):
-            members = block.members
-            signed = (members["data"], REDACTED) if "data" in members else (members["signature"], members["thinking"])
-            yield number, block, *signed
+def _signed(block: Block) -> tuple[Block, str, str]:
+    if block.kind == "thinking":
+        return block, block.members["signature"], block.members["thinking"]
+    return block, block.members["data"], REDACTED
 
 
 def bound_elsewhere(request: MessagesRequest) -> Iterator[Block]:
     """Return the thoughts of ours that belong to another conversation; only the newest models look at that."""
     found = thoughts(request) if request.model.newest else []
     before = prefixes(request) if found else []
-    for number, block, signature, _words in found:
-        if _is_own(signature, request) and request.signer.judge(_tokens(signature)[1], before[number]) == "moved":
+    for block, signature, _words in found:
+        if _is_own(signature, request) and request.signer.judge(_tokens(signature)[1], before[block.turn]) == "moved":
             yield block
 
 
 def thought_elsewhere(request: MessagesRequest) -> Iterator[Block]:
     """Return the thoughts of ours that another model had: the newest models leave them out."""
-    for _number, block, signature, words in thoughts(request) if request.model.newest else ():
+    for block, signature, words in thoughts(request) if request.model.newest else ():
         if not _is_own(signature, request) and judge_words(signature, words, request.signer) == "genuine":
             yield block
 
