@@ -207,19 +207,15 @@ class Tagged(Kind):
     def check(self, value: Any) -> None:
         """Raise `Mismatch` unless an object has a known tag and that form's members."""
         super().check(value)
-        form = value.get(self.tag, self.default)
-        if type(form) is str and form in self.forms:
-            self.forms[form].check(value)
-            return
-        if form is None and self._nullable:
-            form = self.default
-        if form == "" and self.tag not in value:
+        tag: Any = value.get(self.tag, self.default)
+        if tag is None and self._nullable:
+            tag = self.default
+        form = self.forms.get(tag) if isinstance(tag, str) else None
+        if form is None and self.tag not in value:
             raise Mismatch("required", None, self, self.tag)
-        try:
-            self.words.check(form)
-        except Mismatch as found:
-            raise found.within(self.tag) from None
-        self.forms[form].check(value)
+        if form is None:
+            raise Mismatch("enum" if isinstance(tag, str) else "type", tag, self.words).within(self.tag)
+        form.check(value)
 
 
 class OneOf(Kind):

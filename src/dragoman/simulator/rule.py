@@ -62,20 +62,25 @@ class Rule(Generic[Body]):
         self.says = says
         self.source = source
         self.checks = checks
-        self.rooted = [(getattr(check, "root", root), check) for check in checks]
-        """The checks, each with the member of the document without which it finds nothing; "" if it always looks."""
+        self.root = root
+        """The member of the document without which the checks find nothing; "" if they always look."""
 
 
 def first_violation(rules: Iterable[Rule[Body]], request: Body, situation: Situation) -> Violation | None:
     """Return the first thing that is wrong; vendors tell one."""
     document = getattr(request, "document", {})
-    for rule in rules:
-        for root, check in rule.rooted:
-            if root and document.get(root) is None:
-                continue
-            for violation in check(request, situation):
-                return Violation(violation.message, violation.where, violation.status, rule.name)
+    for root, check, name in _checks_of(tuple(rules)):
+        if root and (root not in document or document[root] is None):
+            continue
+        for violation in check(request, situation):
+            return Violation(violation.message, violation.where, violation.status, name)
     return None
+
+
+@cache
+def _checks_of(rules: tuple[Rule[Any], ...]) -> list[tuple[str, Callable[[Any, Situation], Iterable[Violation]], str]]:
+    """Return all checks, each with the member it needs and the name of its rule."""
+    return [(getattr(check, "root", rule.root), check, rule.name) for rule in rules for check in rule.checks]
 
 
 class Request(Struct, frozen=True):

@@ -6,7 +6,7 @@ begins with the model gets a turn of the user before it, which counts too (recor
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from msgspec import Struct
 
@@ -19,6 +19,11 @@ Role = Literal["user", "assistant", "system"]
 FROM_SERVER = frozenset({*SERVER_RESULTS, "mcp_tool_result"})
 """Results of tools that the vendor runs."""
 _FORMATS = ("/output_config/format/schema", "/output_format/schema")
+
+
+def items_of(value: Any) -> list[Any]:
+    """Return a list as it is; an empty list for a text or nothing."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 class Block(Struct, frozen=True):
@@ -37,8 +42,7 @@ class Block(Struct, frozen=True):
 
     def list(self, name: str) -> list[Any]:
         """Return a member that is a list; an empty list if it is absent, or a text."""
-        value = self.members.get(name)
-        return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+        return items_of(self.members.get(name))
 
 
 class Turn(Struct, frozen=True):
@@ -67,6 +71,7 @@ class MessagesRequest(Request, frozen=True, kw_only=True):
 
     turns: tuple[Turn, ...]
     """The turns as the vendor merges them."""
+    all_blocks: list[Block]
 
     def compute(self, name: str, make: Callable[["MessagesRequest"], Any]) -> Any:
         """Return what several rules look at, computed once."""
@@ -87,7 +92,8 @@ class MessagesRequest(Request, frozen=True, kw_only=True):
     @property
     def thinking(self) -> str | None:
         """The type of thinking that is asked for."""
-        return (self.document.get("thinking") or {}).get("type")
+        thinking: Json = self.document.get("thinking") or {}
+        return thinking.get("type")
 
     @property
     def thinks(self) -> bool:
@@ -107,8 +113,7 @@ class MessagesRequest(Request, frozen=True, kw_only=True):
 
     def blocks(self, *kinds: str) -> list[Block]:
         """Return the blocks of some kinds, of all turns."""
-        found = self.compute("blocks", lambda request: [block for turn in request.turns for block in turn.blocks])
-        return [block for block in found if block.kind in kinds] if kinds else found
+        return [block for block in self.all_blocks if block.kind in kinds]
 
     @property
     def media(self) -> list[tuple[str, str, Json]]:
@@ -123,6 +128,7 @@ class MessagesRequest(Request, frozen=True, kw_only=True):
 def request_of(document: Json, size: int, situation: Situation, signer: Signer) -> MessagesRequest:
     """Return a document of the right shape as the rules look at it."""
     told: list[str] | None = document.get("anthropic_beta")
+    turns = tuple(_turns(document["messages"]))
     return MessagesRequest(
         document,
         model=model_of(document.get("model", situation.model)),
@@ -131,7 +137,8 @@ def request_of(document: Json, size: int, situation: Situation, signer: Signer) 
         vertex=situation.vertex,
         size=size,
         signer=signer,
-        turns=tuple(_turns(document["messages"])),
+        turns=turns,
+        all_blocks=[block for turn in turns for block in turn.blocks],
     )
 
 
@@ -154,9 +161,9 @@ def _turns(messages: list[Json]) -> Iterator[Turn]:
 
 
 def _blocks(content: Any, where: str) -> list[tuple[str, Json]]:
-    if isinstance(content, list):
-        return [(f"{where}/{number}", block) for number, block in enumerate(content)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return [(where, {"type": "text", "text": content})] if content else []
+    if content and isinstance(content, str):
+        return [(where, {"type": "text", "text": content})]
+    return [(f"{where}/{number}", block) for number, block in enumerate(items_of(content))]
 
 
 def _media(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
@@ -172,16 +179,14 @@ def _media(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
 
 def _breakpoints(request: MessagesRequest) -> Iterator[tuple[str, str]]:
     for member in ("tools", "system"):
-        value: Any = request.get(member)
-        for number, item in enumerate(value if isinstance(value, list) else ()):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        for number, item in enumerate(items_of(request.get(member))):
             yield from _breakpoints_of(item, f"/{member}/{number}")
-    for block in request.blocks():
+    for block in request.all_blocks:
         yield from _breakpoints_of(block.members, block.where)
 
 
 def _breakpoints_of(item: Json, where: str) -> Iterator[tuple[str, str]]:
-    content: Any = item.get("content")
-    for number, part in enumerate(content if isinstance(content, list) else ()):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    for number, part in enumerate(items_of(item.get("content"))):
         yield from _breakpoints_of(part, f"{where}/content/{number}")
     mark = item.get("cache_control")
     if mark is not None:

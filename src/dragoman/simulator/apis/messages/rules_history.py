@@ -289,9 +289,9 @@ def _signature(request: MessagesRequest, situation: Situation) -> Iterator[Viola
 @rule("thinking-modified", f"{_THINKING}; platform.claude.com api/errors")
 def _modified(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """A thought has the words it came with."""
-    latest = max((number for number, turn in enumerate(request.turns) if turn.role == "assistant"), default=0)
     for block, token, words in thoughts(request):
         if judge_words(token, words, request.signer) == "moved":
+            latest = max(number for number, turn in enumerate(request.turns) if turn.role == "assistant")
             yield Violation(f"{block.path}: {_MODIFIED}", block.where) if block.turn == latest else _invalid(block)
 
 
@@ -308,8 +308,8 @@ def _reused(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
 @rule("thinking-prefix", "wire/anthropic_messages.md section 6.3")
 def _prefix(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """On the newest models a thought belongs to exactly the conversation it was thought in."""
-    if request.at("/thinking/block_binding/prefix_mismatch_behavior") != "drop_block":
-        for block in bound_elsewhere(request):
+    for block in bound_elsewhere(request):
+        if request.at("/thinking/block_binding/prefix_mismatch_behavior") != "drop_block":
             yield Violation(f"{block.path}: {_BOUND}", block.where)
 
 

@@ -145,7 +145,7 @@ def _text_blank(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
 @rule("block-role", f"no source: {_SECTION} tells where blocks stand, not the words")
 def _block_role(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """Calls, thoughts and results of the vendor's tools are the model's; results of calls and images are the user's."""
-    for block in request.blocks():
+    for block in request.all_blocks:
         turn = request.turns[block.turn]
         if block.kind in _NOT_OF[turn.role]:
             other = "assistant" if turn.role == "user" else "user"

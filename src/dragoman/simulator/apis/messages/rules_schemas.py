@@ -54,8 +54,12 @@ def _is_strict(tool: Json) -> bool:
     return "input_schema" in tool and bool(tool.get("strict"))
 
 
-def _compiled(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
+def _compiled(request: MessagesRequest) -> list[tuple[str, str, Json]]:
     """Return every schema that is compiled: its pointer, the vendor's path, itself."""
+    return request.compute("compiled", lambda request: list(_find_compiled(request)))
+
+
+def _find_compiled(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
     for number, tool in enumerate(request.list("tools")):
         if _is_strict(tool):
             yield f"/tools/{number}/input_schema", f"tools.{number}.custom", tool["input_schema"]
@@ -191,7 +195,8 @@ def _format_model(request: MessagesRequest, _: Situation) -> Iterator[Violation]
 def _format_citations(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """A structured answer cites nothing."""
     for block in request.blocks("document", "search_result") if request.formats else ():
-        if (block.get("citations") or {}).get("enabled"):
+        citations: Json = block.get("citations") or {}
+        if citations.get("enabled"):
             yield Violation(f"{block.path}: Citations are not supported with structured outputs", block.where)
 
 

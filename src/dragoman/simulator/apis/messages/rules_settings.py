@@ -5,7 +5,7 @@ from typing import Any
 
 from dragoman.simulator.apis.messages.errors import no_publisher_model
 from dragoman.simulator.apis.messages.read import read_ask
-from dragoman.simulator.apis.messages.request import MessagesRequest, rule
+from dragoman.simulator.apis.messages.request import MessagesRequest, items_of, rule
 from dragoman.simulator.apis.messages.words import NOT_PERMITTED, dotted, extra, unknown_tag
 from dragoman.simulator.model.usage import ask_tokens
 from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, has
@@ -111,13 +111,9 @@ def _october_blocks(request: MessagesRequest, _: Situation) -> Iterator[Violatio
 
 def _cites(block: Json) -> bool:
     """Tell whether a text has citations: the block itself, or one in a result that is shown to the model."""
-    match block:
-        case {"type": "search_result" | "tool_result", "content": list() as parts}:
-            return any(_cites({"type": "text", **part}) for part in parts)
-        case {"type": "text"}:
-            return bool(block.get("citations"))
-        case _:
-            return False
+    if block.get("type", "text") == "text":
+        return bool(block.get("citations"))
+    return any(map(_cites, items_of(block.get("content"))))
 
 
 @rule("max-tokens", "platform.claude.com about-claude/models/overview")

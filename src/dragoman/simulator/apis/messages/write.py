@@ -241,7 +241,7 @@ def _last_breakpoint(request: MessagesRequest) -> tuple[str, int] | None:
         return None
     where, ttl = marks[-1]
     behind = 0
-    for block in reversed(request.blocks()):
+    for block in reversed(request.all_blocks):
         if where.startswith(block.where):
             break
         behind += text_tokens(encode(block.members).decode())
