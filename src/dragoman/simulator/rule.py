@@ -103,6 +103,22 @@ class Request(Struct, frozen=True):
         return next((value for _, value in find(self.document, path)), None)
 
 
+RequestT = TypeVar("RequestT", bound=Request)
+Found = TypeVar("Found")
+
+
+def computed_once(make: Callable[[RequestT], Iterable[Found]]) -> Callable[[RequestT], list[Found]]:
+    """Decorate a function that returns what several rules look at: it is computed once for each request."""
+    name = f"{make.__module__}.{make.__qualname__}"
+
+    def look_up(request: RequestT) -> list[Found]:
+        if name not in request.computed:
+            request.computed[name] = list(make(request))
+        return request.computed[name]
+
+    return look_up
+
+
 class Refuse(Struct, frozen=True):
     """Refuse what stands at a path, if the test holds for the value and `when` for the request."""
 

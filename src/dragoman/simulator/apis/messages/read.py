@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from dragoman.simulator.apis.messages.request import Block, MessagesRequest, kind_of
+from dragoman.simulator.apis.messages.request import Block, MessagesRequest, formats, kind_of
 from dragoman.simulator.apis.messages.request import Turn as SaidTurn
 from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Ask, Call, Choice, Result, Tool, Turn
@@ -30,7 +30,7 @@ def read_ask(request: MessagesRequest) -> Ask:
         choice=_choice(request.get("tool_choice") or {"type": "auto"}),
         max_tokens=request.get("max_tokens"),
         stop=tuple(request.list("stop_sequences")),
-        output_schema=next((schema for _, schema in request.formats), None),
+        output_schema=next((schema for _, schema in formats(request)), None),
         thinks=request.thinks,
     )
 

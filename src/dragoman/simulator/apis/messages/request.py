@@ -5,20 +5,18 @@ begins with the model gets a turn of the user before it, which counts too (recor
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from typing import Any, Literal, cast
 
 from msgspec import Struct
 
 from dragoman.simulator.apis.messages.body import SERVER_RESULTS
 from dragoman.simulator.apis.messages.models import Model, model_of
-from dragoman.simulator.rule import Json, Request, Rule, Situation, Violation, find
+from dragoman.simulator.rule import Json, Request, Rule, Situation, Violation, computed_once, find
 from dragoman.simulator.signatures import Signer
 
 Role = Literal["user", "assistant", "system"]
 FROM_SERVER = frozenset({*SERVER_RESULTS, "mcp_tool_result"})
 """Results of tools that the vendor runs."""
-_FORMATS = ("/output_config/format/schema", "/output_format/schema")
 
 
 def items_of(value: Any) -> list[Any]:
@@ -68,16 +66,9 @@ class MessagesRequest(Request, frozen=True, kw_only=True):
     size: int
     """Bytes of the body."""
     signer: Signer
-
     turns: tuple[Turn, ...]
     """The turns as the vendor merges them."""
     all_blocks: list[Block]
-
-    def compute(self, name: str, make: Callable[["MessagesRequest"], Any]) -> Any:
-        """Return what several rules look at, computed once."""
-        if name not in self.computed:
-            self.computed[name] = make(self)
-        return self.computed[name]
 
     @property
     def last(self) -> Turn | None:
@@ -102,11 +93,6 @@ class MessagesRequest(Request, frozen=True, kw_only=True):
             return self.last is not None and bool(self.last.of("tool_result"))
         return self.model.thinks_by_default if self.thinking is None else self.thinking != "disabled"
 
-    @property
-    def formats(self) -> list[tuple[str, Json]]:
-        """The pointers and schemas of a structured answer: at most one is right."""
-        return self.compute("formats", lambda request: [*chain(*(find(request.document, path) for path in _FORMATS))])
-
     def has_beta(self, *starts: str) -> bool:
         """Tell whether a beta is asked for that begins with one of these words."""
         return any(beta.startswith(starts) for beta in self.betas or ())
@@ -114,15 +100,6 @@ class MessagesRequest(Request, frozen=True, kw_only=True):
     def blocks(self, *kinds: str) -> list[Block]:
         """Return the blocks of some kinds, of all turns."""
         return [block for block in self.all_blocks if block.kind in kinds]
-
-    @property
-    def media(self) -> list[tuple[str, str, Json]]:
-        """Every image and document: its pointer, the vendor's path, itself."""
-        return self.compute("media", lambda request: list(_media(request)))
-
-    def breakpoints(self) -> list[tuple[str, str]]:
-        """Return the pointers and lifetimes of the cache's breakpoints, in the order in which the vendor hashes."""
-        return self.compute("breakpoints", lambda request: list(_breakpoints(request)))
 
 
 def request_of(document: Json, size: int, situation: Situation, signer: Signer) -> MessagesRequest:
@@ -166,7 +143,16 @@ def _blocks(content: Any, where: str) -> list[tuple[str, Json]]:
     return [(f"{where}/{number}", block) for number, block in enumerate(items_of(content))]
 
 
-def _media(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
+@computed_once
+def formats(request: MessagesRequest) -> Iterator[tuple[str, Json]]:
+    """Return the pointers and schemas of a structured answer: at most one is right."""
+    for path in ("/output_config/format/schema", "/output_format/schema"):
+        yield from find(request.document, path)
+
+
+@computed_once
+def media(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
+    """Return every image and document: its pointer, the vendor's path, itself."""
     for block in request.blocks("image", "document", "tool_result"):
         if block.kind != "tool_result":
             yield block.where, f"{block.path}.{block.kind}", block.members
@@ -177,7 +163,9 @@ def _media(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
                 yield f"{block.where}/content/{number}", path, part
 
 
-def _breakpoints(request: MessagesRequest) -> Iterator[tuple[str, str]]:
+@computed_once
+def breakpoints(request: MessagesRequest) -> Iterator[tuple[str, str]]:
+    """Return the pointers and lifetimes of the cache's breakpoints, in the order in which the vendor hashes."""
     for member in ("tools", "system"):
         for number, item in enumerate(items_of(request.get(member))):
             yield from _breakpoints_of(item, f"/{member}/{number}")

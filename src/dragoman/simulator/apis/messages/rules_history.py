@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from dragoman.simulator.apis.messages.request import FROM_SERVER, Block, MessagesRequest, Turn, rule
 from dragoman.simulator.apis.messages.signing import THOUGHTS, bound_elsewhere, judge_words, thoughts
-from dragoman.simulator.rule import Rule, Situation, Violation
+from dragoman.simulator.rule import Rule, Situation, Violation, computed_once
 
 _ID = r"^[a-zA-Z0-9_-]+$"
 _LEGAL = re.compile(_ID)
@@ -28,15 +28,13 @@ _NOT_FIRST = (
 _BOUND = "Invalid `signature` in `thinking` block. The block is bound to a different conversation"
 
 
-def _pairs(request: MessagesRequest) -> list[tuple[Turn, Turn]]:
+@computed_once
+def _pairs(request: MessagesRequest) -> Iterator[tuple[Turn, Turn]]:
     """Return every turn that calls, with the turn after it, which is empty at the end."""
-    return request.compute("pairs", lambda request: list(_find_pairs(request.turns)))
-
-
-def _find_pairs(turns: tuple[Turn, ...]) -> Iterator[tuple[Turn, Turn]]:
-    for number, turn in enumerate(turns):
+    nobody = Turn("user", 0, "", ())
+    for turn, after in zip(request.turns, (*request.turns[1:], nobody), strict=True):
         if turn.role == "assistant" and turn.of("tool_use"):
-            yield turn, turns[number + 1] if number + 1 < len(turns) else Turn("user", turn.number + 1, "", ())
+            yield turn, after
 
 
 def _unanswered(turn: Turn, ids: list[str]) -> Violation:

@@ -4,7 +4,7 @@ from base64 import b64decode
 from binascii import Error
 from collections.abc import Callable, Iterator
 
-from dragoman.simulator.apis.messages.request import FROM_SERVER, MessagesRequest, Turn, rule
+from dragoman.simulator.apis.messages.request import FROM_SERVER, MessagesRequest, Turn, breakpoints, media, rule
 from dragoman.simulator.apis.messages.words import dotted
 from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation
 
@@ -28,7 +28,7 @@ _SECTION = "wire/anthropic_messages.md section 3"
 @rule("cache-count", _CACHE)
 def _cache_count(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """There are at most four breakpoints, the automatic one among them."""
-    marks = request.breakpoints()
+    marks = breakpoints(request)
     found = len(marks) + (request.get("cache_control") is not None)
     if found > _MOST_BREAKPOINTS:
         words = f"A maximum of {_MOST_BREAKPOINTS} blocks with cache_control may be provided. Found {found}."
@@ -39,7 +39,7 @@ def _cache_count(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
 def _cache_order(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """A longer lifetime comes before a shorter one."""
     seen: set[str] = set()
-    for where, ttl in request.breakpoints():
+    for where, ttl in breakpoints(request):
         if ttl == "1h" and "5m" in seen:
             words = (
                 "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block. Note that blocks "
@@ -67,11 +67,11 @@ def _media(name: str, says: str, kind: str, member: str, fault: Callable[[Json],
     """Make a rule about sources of one kind; `fault` says what is wrong with a `member` of one."""
 
     def check(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
-        for where, path, media in request.media:
-            source = media["source"]
+        for where, path, shown in media(request):
+            source = shown["source"]
             if source["type"] == kind and (words := fault(source)):
-                shown = "data" if kind == "base64" else member
-                yield Violation(f"{path}.source.{kind}.{shown}: {words}", f"{where}/source/{member}")
+                named = "data" if kind == "base64" else member
+                yield Violation(f"{path}.source.{kind}.{named}: {words}", f"{where}/source/{member}")
 
     return Rule(f"messages.{name}", says, _NO_WORDS, check)
 

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.simulator.apis.messages.request import MessagesRequest, rule
+from dragoman.simulator.apis.messages.request import MessagesRequest, formats, rule
 from dragoman.simulator.apis.messages.words import dotted
-from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, has
+from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, computed_once, has
 
 _MOST_TOOLS = 20
 _MOST_OPTIONAL = 24
@@ -54,16 +54,13 @@ def _is_strict(tool: Json) -> bool:
     return "input_schema" in tool and bool(tool.get("strict"))
 
 
-def _compiled(request: MessagesRequest) -> list[tuple[str, str, Json]]:
+@computed_once
+def _compiled(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
     """Return every schema that is compiled: its pointer, the vendor's path, itself."""
-    return request.compute("compiled", lambda request: list(_find_compiled(request)))
-
-
-def _find_compiled(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
     for number, tool in enumerate(request.list("tools")):
         if _is_strict(tool):
             yield f"/tools/{number}/input_schema", f"tools.{number}.custom", tool["input_schema"]
-    for where, schema in request.formats:
+    for where, schema in formats(request):
         yield where, dotted(where), schema
 
 
@@ -187,14 +184,14 @@ def _unions(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
 @rule("output-format-model", "platform.claude.com structured-outputs, Supported models")
 def _format_model(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """Structured output needs a model from 4.5 on."""
-    if request.formats and not request.model.compiles_schemas:
+    if formats(request) and not request.model.compiles_schemas:
         yield Violation(f"'{request.model.name}' does not support output format.", "/output_config/format")
 
 
 @rule("output-format-citations", "platform.claude.com structured-outputs, Incompatible with")
 def _format_citations(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """A structured answer cites nothing."""
-    for block in request.blocks("document", "search_result") if request.formats else ():
+    for block in request.blocks("document", "search_result") if formats(request) else ():
         citations: Json = block.get("citations") or {}
         if citations.get("enabled"):
             yield Violation(f"{block.path}: Citations are not supported with structured outputs", block.where)
@@ -204,7 +201,7 @@ def _format_citations(request: MessagesRequest, _: Situation) -> Iterator[Violat
 def _format_prefill(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """A structured answer is not begun for the model."""
     last = request.last
-    if last is not None and last.role == "assistant" and request.formats and request.model.takes_prefill:
+    if last is not None and last.role == "assistant" and formats(request) and request.model.takes_prefill:
         yield Violation("Prefilling assistant messages is not supported with structured outputs", last.where)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from dragoman.simulator.apis.messages.errors import no_publisher_model
 from dragoman.simulator.apis.messages.read import read_ask
-from dragoman.simulator.apis.messages.request import MessagesRequest, items_of, rule
+from dragoman.simulator.apis.messages.request import MessagesRequest, formats, items_of, rule
 from dragoman.simulator.apis.messages.words import NOT_PERMITTED, dotted, extra, unknown_tag
 from dragoman.simulator.model.usage import ask_tokens
 from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, has
@@ -244,7 +244,7 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
         "platform.claude.com prompt-caching, Limitations",
         _prewarm("stream", has("/stream")),
         _prewarm("thinking", thinks_as("enabled")),
-        _prewarm("output_config.format", lambda request: bool(request.formats)),
+        _prewarm("output_config.format", lambda request: bool(formats(request))),
         _prewarm("tool_choice", lambda request: is_forced(request.at("/tool_choice/type"))),
     ),
     Rule(

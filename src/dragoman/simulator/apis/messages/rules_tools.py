@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.simulator.apis.messages.request import MessagesRequest, kind_of, rule
+from dragoman.simulator.apis.messages.request import MessagesRequest, kind_of, media, rule
 from dragoman.simulator.apis.messages.rules_schemas import is_schema, is_valid
 from dragoman.simulator.apis.messages.rules_settings import is_forced, thinks_as
 from dragoman.simulator.apis.messages.words import custom, dotted, extra
@@ -30,8 +30,8 @@ def _is_on_vertex(request: MessagesRequest) -> bool:
 def _vertex_blocks(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     if not request.vertex:
         return
-    for where, path, media in request.media:
-        if media["source"]["type"] in {"url", "file"}:
+    for where, path, shown in media(request):
+        if shown["source"]["type"] in {"url", "file"}:
             words = "URL and file sources are not supported on this platform"
             yield Violation(f"{path}.source: {words}", f"{where}/source")
     for block in request.blocks("container_upload"):

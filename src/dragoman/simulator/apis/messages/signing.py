@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from dragoman.simulator.apis.messages.models import Model
 from dragoman.simulator.apis.messages.request import Block, MessagesRequest
+from dragoman.simulator.rule import computed_once
 from dragoman.simulator.signatures import Signer, Verdict
 
 _TOKEN = 72
@@ -47,15 +48,12 @@ def _tokens(signature: str) -> list[str]:
     return [signature[at : at + _TOKEN] for at in range(0, len(signature), _TOKEN)] or [""]
 
 
-def thoughts(request: MessagesRequest) -> list[tuple[Block, str, str]]:
+@computed_once
+def thoughts(request: MessagesRequest) -> Iterator[tuple[Block, str, str]]:
     """Return every thought: itself, its signature and the words that are signed."""
-    return request.compute("thoughts", lambda request: [_signed(block) for block in request.blocks(*THOUGHTS)])
-
-
-def _signed(block: Block) -> tuple[Block, str, str]:
-    if block.kind == "thinking":
-        return block, block.members["signature"], block.members["thinking"]
-    return block, block.members["data"], REDACTED
+    for block in request.blocks(*THOUGHTS):
+        is_open = block.kind == "thinking"
+        yield block, block.members["signature" if is_open else "data"], block.get("thinking") if is_open else REDACTED
 
 
 def bound_elsewhere(request: MessagesRequest) -> Iterator[Block]:

@@ -12,8 +12,9 @@ from typing import Any
 
 from dragoman.simulator.api import Accepted, Occasion, Pace
 from dragoman.simulator.apis.messages.read import arguments_text
-from dragoman.simulator.apis.messages.request import Block, MessagesRequest, lifetime
+from dragoman.simulator.apis.messages.request import Block, MessagesRequest, breakpoints, lifetime
 from dragoman.simulator.apis.messages.signing import REDACTED, bound_elsewhere, prefixes, sign, thought_elsewhere
+from dragoman.simulator.apis.messages.words import dotted
 from dragoman.simulator.model.usage import text_tokens
 from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Answer, Call, Source
@@ -93,8 +94,7 @@ def _opening(request: MessagesRequest, occasion: Occasion) -> Json:
 
 
 def _dropped(block: Block, binding: str) -> Json:
-    path = block.where.strip("/").replace("/", ".")
-    return {"type": "thinking_dropped", "path": path, "reason": f"{binding}_binding_mismatch"}
+    return {"type": "thinking_dropped", "path": dotted(block.where), "reason": f"{binding}_binding_mismatch"}
 
 
 def _ending(answer: Answer, request: MessagesRequest) -> Json:
@@ -236,7 +236,7 @@ def _last_breakpoint(request: MessagesRequest) -> tuple[str, int] | None:
     automatic = request.get("cache_control")
     if automatic is not None:
         return lifetime(automatic), 0
-    marks = request.breakpoints()
+    marks = breakpoints(request)
     if not marks:
         return None
     where, ttl = marks[-1]
