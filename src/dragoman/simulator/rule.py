@@ -160,31 +160,34 @@ def lacks(path: str) -> Callable[[Request], bool]:
 
 def find(document: Any, path: str) -> list[tuple[str, Any]]:
     """Return the pointers and values at a path; `*` is any item or member. Null is skipped: it means absent."""
-    found = [("", document)]
+    found: list[tuple[str, Any]] = [("", document)]
     for step in _steps(path):
-        found = [inner for where, value in found for inner in _below(where, value, step)]
-        if not found:
-            break
+        inner: list[tuple[str, Any]] = []
+        for where, value in found:
+            if step == "*":
+                inner += [(f"{where}/{name}", item) for name, item in _items(value) if item is not None]
+            elif isinstance(value, dict):
+                member = cast("Json", value).get(step)
+                if member is not None:
+                    inner.append((f"{where}/{step}", member))
+        if not inner:
+            return []
+        found = inner
     return found
+
+
+def _items(value: Any) -> Iterable[tuple[str | int, Any]]:
+    if isinstance(value, list):
+        return enumerate(cast("list[Any]", value))
+    if isinstance(value, dict):
+        return [(escape(name), member) for name, member in cast("Json", value).items()]
+    return ()
 
 
 @cache
 def _steps(path: str) -> list[str]:
     """Split a path; there are only those that rules have."""
     return path.split("/")[1:]
-
-
-def _below(where: str, value: Any, step: str) -> Iterable[tuple[str, Any]]:
-    if isinstance(value, list) and step == "*":
-        items = enumerate(cast("list[Any]", value))
-    elif not isinstance(value, dict):
-        return ()
-    elif step == "*":
-        items = cast("Json", value).items()
-    else:
-        inner = cast("Json", value).get(step)
-        return () if inner is None else ((f"{where}/{step}", inner),)
-    return [(f"{where}/{escape(str(name))}", inner) for name, inner in items if inner is not None]
 
 
 def cut(pointer: str, steps: int) -> str:

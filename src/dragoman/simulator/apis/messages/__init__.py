@@ -1,20 +1,14 @@
 """Anthropic Messages, in its direct form and in that of Vertex."""
 
 from dragoman.simulator.api import Accepted, Api
-from dragoman.simulator.apis.messages import (
-    body,
-    rules_history,
-    rules_messages,
-    rules_schemas,
-    rules_settings,
-    rules_tools,
-)
+from dragoman.simulator.apis.messages import rules_history, rules_messages, rules_schemas, rules_settings, rules_tools
+from dragoman.simulator.apis.messages.body import COUNT, REQUEST, VERTEX_COUNT, VERTEX_REQUEST
 from dragoman.simulator.apis.messages.errors import BAD_KEY, BAD_TOKEN, NO_KEY, fail, headers, missing_headers, refuse
 from dragoman.simulator.apis.messages.read import read_ask
 from dragoman.simulator.apis.messages.request import MessagesRequest, request_of
 from dragoman.simulator.apis.messages.words import describe
 from dragoman.simulator.apis.messages.write import silenced, stream, whole
-from dragoman.simulator.members import first_mismatch
+from dragoman.simulator.members import Object, first_mismatch
 from dragoman.simulator.rule import Rule, Situation, Violation, first_violation
 from dragoman.simulator.signatures import Signer
 from dragoman.wire.json import Malformed, decode, encode
@@ -47,20 +41,13 @@ RULES: tuple[Rule[MessagesRequest], ...] = (
     *rules_history.RULES,
 )
 """In the order in which they are looked at; the vendor tells one fault."""
-_FORMS = {
-    (False, False): body.REQUEST,
-    (False, True): body.VERTEX_REQUEST,
-    (True, False): body.COUNT,
-    (True, True): body.VERTEX_COUNT,
-}
-"""The forms of the body, by whether tokens are counted and whether it is for Vertex."""
 
 
 def accept(body: bytes, situation: Situation, signer: Signer) -> Accepted | Violation:
     """Accept a request, or tell what is wrong with it."""
     try:
         document = decode(body)
-        found = first_mismatch(_FORMS[situation.counting, situation.vertex], document)
+        found = first_mismatch(_declaration(situation), document)
         if found is not None:
             return Violation(describe(found, document), found.where, rule=f"messages.{found.fault}")
         request = request_of(document, len(body), situation, signer)
@@ -71,6 +58,12 @@ def accept(body: bytes, situation: Situation, signer: Signer) -> Accepted | Viol
     except (Malformed, RecursionError) as error:
         words = error.message if isinstance(error, Malformed) else "nested too deeply"
         return Violation(f"The request body is not valid JSON: {words}", rule="messages.json")
+
+
+def _declaration(situation: Situation) -> Object:
+    if situation.counting:
+        return VERTEX_COUNT if situation.vertex else COUNT
+    return VERTEX_REQUEST if situation.vertex else REQUEST
 
 
 def count(_: Accepted, tokens: int) -> bytes:
