@@ -1,7 +1,6 @@
 """The members of a request in its four forms: generate or count tokens, directly or on Vertex.
 
 Members are those of the vendor's typed parameters; a few that only recordings show (`abort_reason`) stand beside them.
-The vendor takes back what its own tools put into a result, so such contents are only told apart by their type.
 """
 
 from typing import Any
@@ -22,11 +21,6 @@ _SHARE = Number(float, 0, 1)
 _EFFORT = Words("low", "medium", "high", "xhigh", "max")
 _CACHE_CONTROL = _typed({"ephemeral": {"ttl?": Words("5m", "1h"), "scope?": Words("global")}}, default="ephemeral")
 _CACHED = {"cache_control?": _CACHE_CONTROL}
-
-
-def _failed(name: str) -> dict[str, dict[str, Any]]:
-    """Declare the result of a tool that failed."""
-    return {f"{name}_tool_result_error": {"error_code": str}}
 
 
 _CITED = {"cited_text": str, "document_index": _COUNT, "document_title": _NULLABLE}
@@ -109,54 +103,45 @@ _CLIENT_BLOCKS = {
 _FOUND_PAGE = {"encrypted_content": str, "title": str, "url": str, "page_age?": str}
 _FETCHED_PAGE = {"content": _typed(_DOCUMENT, default="document"), "url": str, "retrieved_at?": str}
 _RAN = {"content": [dict], "return_code": int, "stderr": str, "abort_reason?": str}
+
+
+def _server_result(tool: str, forms: dict[str, dict[str, Any]], **members: Any) -> dict[str, dict[str, Any]]:
+    """Declare the result of a tool that the vendor runs, which may have failed."""
+    failed = {f"{tool}_tool_result_error": {"error_code": str, **members.pop("failed", {})}}
+    return {f"{tool}_tool_result": {"content": _typed({**forms, **failed}), **_ANSWERS, **members}}
+
+
 SERVER_RESULTS: dict[str, dict[str, Any]] = {
     "web_search_tool_result": {
         "content": (
             [_typed({"web_search_result": _FOUND_PAGE}, default="web_search_result")],
-            _typed(_failed("web_search"), default="web_search_tool_result_error"),
+            _typed({"web_search_tool_result_error": {"error_code": str}}, default="web_search_tool_result_error"),
         ),
         **_ANSWERS,
         "caller?": _CALLER,
     },
-    "web_fetch_tool_result": {
-        "content": _typed({"web_fetch_result": _FETCHED_PAGE, **_failed("web_fetch")}),
-        **_ANSWERS,
-        "caller?": _CALLER,
-    },
-    "advisor_tool_result": {
-        "content": _typed(
-            {
-                "advisor_result": {"text": str, "stop_reason?": str},
-                "advisor_redacted_result": {"encrypted_content": str, "stop_reason?": str},
-                **_failed("advisor"),
-            },
-        ),
-        **_ANSWERS,
-    },
-    "code_execution_tool_result": {
-        "content": _typed(
-            {
-                "code_execution_result": {**_RAN, "stdout": str},
-                "encrypted_code_execution_result": {**_RAN, "encrypted_stdout": str},
-                **_failed("code_execution"),
-            },
-        ),
-        **_ANSWERS,
-    },
-    "bash_code_execution_tool_result": {
-        "content": _typed({"bash_code_execution_result": {**_RAN, "stdout": str}, **_failed("bash_code_execution")}),
-        **_ANSWERS,
-    },
+    **_server_result("web_fetch", {"web_fetch_result": _FETCHED_PAGE}, **{"caller?": _CALLER}),
+    **_server_result(
+        "advisor",
+        {
+            "advisor_result": {"text": str, "stop_reason?": str},
+            "advisor_redacted_result": {"encrypted_content": str, "stop_reason?": str},
+        },
+    ),
+    **_server_result(
+        "code_execution",
+        {
+            "code_execution_result": {**_RAN, "stdout": str},
+            "encrypted_code_execution_result": {**_RAN, "encrypted_stdout": str},
+        },
+    ),
+    **_server_result("bash_code_execution", {"bash_code_execution_result": {**_RAN, "stdout": str}}),
     "text_editor_code_execution_tool_result": {"content": dict, **_ANSWERS},
-    "tool_search_tool_result": {
-        "content": _typed(
-            {
-                "tool_search_tool_search_result": {"tool_references": [_typed(_REFERENCE, default="tool_reference")]},
-                "tool_search_tool_result_error": {"error_code": str, "error_message?": str},
-            },
-        ),
-        **_ANSWERS,
-    },
+    **_server_result(
+        "tool_search",
+        {"tool_search_tool_search_result": {"tool_references": [_typed(_REFERENCE, default="tool_reference")]}},
+        failed={"error_message?": str},
+    ),
 }
 """What the tools that the vendor runs answered."""
 _REFERENCES = {
