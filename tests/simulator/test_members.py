@@ -76,3 +76,11 @@ def test_a_tag_that_is_required_is_missed():
     found = first_mismatch(Tagged("type", {"a": {}}), {})
     assert found is not None
     assert (found.fault, found.name) == ("required", "type")
+
+
+def test_null_is_a_missing_tag_only_where_that_is_declared():
+    forms = {"a": {"b?": int}}
+    assert first_mismatch(Tagged("type", forms, "a", nullable=True), {"type": None}) is None
+    found = first_mismatch(Tagged("type", forms, "a"), {"type": None})
+    assert found is not None
+    assert (found.fault, found.where) == ("type", "/type")

@@ -1,19 +1,16 @@
 """Rules about schemas that the vendor compiles: those of strict tools and of structured output.
 
-They share one subset of JSON Schema and, over the whole request, one set of limits.
+They share one subset of JSON Schema and, over the whole request, one set of limits. The library that knows whether a
+schema is one is loaded when it is first needed: that takes long, and few requests need it.
 """
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.simulator.apis.messages.blocks import Document, SearchResult
-from dragoman.simulator.apis.messages.json_schema import is_schema
-from dragoman.simulator.apis.messages.reading import Reading
-from dragoman.simulator.apis.messages.ruling import rule
-from dragoman.simulator.apis.messages.shape import OutputFormat
-from dragoman.simulator.apis.messages.tools import Custom
-from dragoman.simulator.rule import Situation, Violation
+from dragoman.simulator.apis.messages.request import MessagesRequest, formats, rule
+from dragoman.simulator.apis.messages.words import dotted
+from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, computed_once, has
 
 _MOST_TOOLS = 20
 _MOST_OPTIONAL = 24
@@ -33,29 +30,45 @@ _LOOKAROUND = re.compile(r"\(\?[=!<]|\\[bB1-9]")
 _SUBSET = "wire/gemini_schema.md section 7; platform.claude.com structured-outputs, JSON Schema limitations"
 
 
-def _compiled(reading: Reading) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Every schema that is compiled: its pointer, the vendor's path, itself."""
-    for number, tool in enumerate(reading.tools):
-        if isinstance(tool, Custom) and tool.strict:
-            yield f"/tools/{number}/input_schema", f"tools.{number}.custom", tool.input_schema
-    config = reading.request.output_config
-    if config is not None and config.format is not None:
-        yield "/output_config/format/schema", "output_config.format.schema", config.format.schema
-    if reading.request.output_format is not None:
-        yield "/output_format/schema", "output_format.schema", reading.request.output_format.schema
+def is_schema(schema: Json) -> bool:
+    """Tell whether a schema is a valid one of draft 2020-12, whatever draft it says it is of."""
+    from jsonschema_rs import meta  # noqa: PLC0415  see above
+
+    try:
+        return meta.is_valid({name: value for name, value in schema.items() if name != "$schema"})
+    except ValueError:
+        return False
 
 
-def _formats(reading: Reading) -> list[OutputFormat]:
-    config = reading.request.output_config
-    found = (config.format if config is not None else None, reading.request.output_format)
-    return [one for one in found if one is not None]
+def is_valid(value: Any, schema: Json) -> bool:
+    """Tell whether a value is valid by a schema; what refers to elsewhere cannot be told, and passes."""
+    from jsonschema_rs import ReferencingError, validator_for  # noqa: PLC0415  see above
+
+    try:
+        return validator_for(schema, offline=True).is_valid(value)
+    except (ReferencingError, ValueError):
+        return True
 
 
-def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
-    """Every schema inside a schema, itself first."""
+def _is_strict(tool: Json) -> bool:
+    return "input_schema" in tool and bool(tool.get("strict"))
+
+
+@computed_once
+def _compiled(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
+    """Return every schema that is compiled: its pointer, the vendor's path, itself."""
+    for number, tool in enumerate(request.list("tools")):
+        if _is_strict(tool):
+            yield f"/tools/{number}/input_schema", f"tools.{number}.custom", tool["input_schema"]
+    for where, schema in formats(request):
+        yield where, dotted(where), schema
+
+
+def _nodes(schema: Any) -> Iterator[Json]:
+    """Return every schema inside a schema, itself first."""
     if not isinstance(schema, dict):
         return
-    node: dict[str, Any] = schema  # pyright: ignore[reportUnknownVariableType]
+    node: Json = schema  # pyright: ignore[reportUnknownVariableType]
     yield node
     for word in ("properties", "$defs", "definitions"):
         inner: Any = node.get(word)
@@ -68,13 +81,13 @@ def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
     yield from _nodes(node.get("items"))
 
 
-def _types(node: dict[str, Any]) -> list[str]:
+def _types(node: Json) -> list[str]:
     kind: Any = node.get("type")
     return [kind] if isinstance(kind, str) else [str(one) for one in kind] if isinstance(kind, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
-def _faults(schema: dict[str, Any]) -> Iterator[str]:
-    """What is outside the subset, in the vendor's words."""
+def _faults(schema: Json) -> Iterator[str]:
+    """Say what is outside the subset, in the vendor's words."""
     if not is_schema(schema):
         yield "JSON schema is invalid"
         return
@@ -107,18 +120,18 @@ def _faults(schema: dict[str, Any]) -> Iterator[str]:
         yield from _reference_faults(node, schema)
 
 
-def _reference_faults(node: dict[str, Any], root: dict[str, Any]) -> Iterator[str]:
+def _reference_faults(node: Json, root: Json) -> Iterator[str]:
     reference: Any = node.get("$ref")
     if not isinstance(reference, str):
         return
     if not reference.startswith("#"):
         yield f"External $ref '{reference}' is not supported"
-    elif _returns(reference, root):
+    elif _is_circular(reference, root):
         yield f"Circular reference detected in schema definitions: {reference}"
 
 
-def _returns(reference: str, root: dict[str, Any]) -> bool:
-    """Whether following a local reference leads back to it."""
+def _is_circular(reference: str, root: Json) -> bool:
+    """Tell whether following a local reference leads back to it."""
     seen: set[str] = set()
     waiting = [reference]
     while waiting:
@@ -136,98 +149,90 @@ def _returns(reference: str, root: dict[str, Any]) -> bool:
 
 
 @rule("schema-subset", _SUBSET)
-def schema_subset(reading: Reading, _: Situation) -> Iterator[Violation]:
+def _subset(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """A strict tool and a structured answer keep to the subset that can be compiled."""
-    for where, path, schema in _compiled(reading):
+    for where, path, schema in _compiled(request):
         for words in _faults(schema):
             yield Violation(f"{path}: {words}", where)
 
 
-@rule("strict-tools", "recorded: anthropic/rig-0106")
-def strict_tools(reading: Reading, _: Situation) -> Iterator[Violation]:
-    """At most 20 tools are strict."""
-    strict = sum(isinstance(tool, Custom) and bool(tool.strict) for tool in reading.tools)
-    if strict > _MOST_TOOLS:
-        words = (
-            f"Too many strict tools ({strict}). The maximum number of strict tools supported is {_MOST_TOOLS}. Try "
-            "reducing the number of tools marked as strict."
-        )
-        yield Violation(words, "/tools")
-
-
 @rule("schema-optionals", "platform.claude.com structured-outputs, Explicit limits")
-def schema_optionals(reading: Reading, _: Situation) -> Iterator[Violation]:
+def _optionals(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """All compiled schemas together have at most 24 optional parameters."""
-    optional = sum(
-        len(set(node.get("properties") or ()) - set(node.get("required") or ()))
-        for _where, _path, schema in _compiled(reading)
-        for node in _nodes(schema)
-    )
+    nodes = (node for _, _, schema in _compiled(request) for node in _nodes(schema))
+    optional = sum(len(set(node.get("properties") or ()) - set(node.get("required") or ())) for node in nodes)
     if optional > _MOST_OPTIONAL:
-        words = (
+        yield Violation(
             f"Schemas contains too many optional parameters ({optional}), which would make grammar compilation "
             f"inefficient. Reduce the number of optional parameters in your tool schemas (limit: {_MOST_OPTIONAL})."
         )
-        yield Violation(words)
 
 
 @rule("schema-unions", "recorded: anthropic/rig-0104")
-def schema_unions(reading: Reading, _: Situation) -> Iterator[Violation]:
+def _unions(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """All compiled schemas together have at most 16 parameters of several types."""
-    unions = sum(
-        "anyOf" in node or isinstance(node.get("type"), list)
-        for _where, _path, schema in _compiled(reading)
-        for node in _nodes(schema)
-    )
+    nodes = (node for _, _, schema in _compiled(request) for node in _nodes(schema))
+    unions = sum("anyOf" in node or isinstance(node.get("type"), list) for node in nodes)
     if unions > _MOST_UNIONS:
-        words = (
+        yield Violation(
             f"Schemas contains too many parameters with union types ({unions} parameters with type arrays or anyOf). "
             "This causes exponential compilation cost. Reduce the number of nullable or union-typed parameters "
             f"(limit: {_MOST_UNIONS} parameters with unions)."
         )
-        yield Violation(words)
 
 
 @rule("output-format-model", "platform.claude.com structured-outputs, Supported models")
-def output_format_model(reading: Reading, _: Situation) -> Iterator[Violation]:
+def _format_model(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """Structured output needs a model from 4.5 on."""
-    if _formats(reading) and not reading.model.compiles_schemas:
-        yield Violation(f"'{reading.model.name}' does not support output format.", "/output_config/format")
-
-
-@rule("output-format-once", "no source: not documented")
-def output_format_once(reading: Reading, _: Situation) -> Iterator[Violation]:
-    """The format of the answer stands in one place."""
-    if len(_formats(reading)) > 1:
-        yield Violation("output_format: Cannot be set together with output_config.format", "/output_format")
+    if formats(request) and not request.model.compiles_schemas:
+        yield Violation(f"'{request.model.name}' does not support output format.", "/output_config/format")
 
 
 @rule("output-format-citations", "platform.claude.com structured-outputs, Incompatible with")
-def output_format_citations(reading: Reading, _: Situation) -> Iterator[Violation]:
+def _format_citations(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """A structured answer cites nothing."""
-    if not _formats(reading):
-        return
-    for _turn, placed in reading.blocks():
-        block = placed.block
-        if isinstance(block, Document | SearchResult) and block.citations is not None and block.citations.enabled:
-            yield Violation(f"{placed.path}: Citations are not supported with structured outputs", placed.where)
+    for block in request.blocks("document", "search_result") if formats(request) else ():
+        citations: Json = block.get("citations") or {}
+        if citations.get("enabled"):
+            yield Violation(f"{block.path}: Citations are not supported with structured outputs", block.where)
 
 
 @rule("output-format-prefill", "wire/gemini_schema.md section 7; no source for the words")
-def output_format_prefill(reading: Reading, _: Situation) -> Iterator[Violation]:
+def _format_prefill(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """A structured answer is not begun for the model."""
-    last = reading.turns[-1] if reading.turns else None
-    if _formats(reading) and last is not None and last.role == "assistant" and reading.model.takes_prefill:
+    last = request.last
+    if last is not None and last.role == "assistant" and formats(request) and request.model.takes_prefill:
         yield Violation("Prefilling assistant messages is not supported with structured outputs", last.where)
 
 
-RULES = (
-    strict_tools,
-    output_format_model,
-    output_format_once,
-    schema_subset,
-    schema_optionals,
-    schema_unions,
-    output_format_citations,
-    output_format_prefill,
+RULES: tuple[Rule[MessagesRequest], ...] = (
+    Rule(
+        "messages.strict-tools",
+        "At most 20 tools are strict.",
+        "recorded: anthropic/rig-0106",
+        Refuse(
+            "/tools",
+            lambda _, tools: (
+                f"Too many strict tools ({sum(map(_is_strict, tools))}). The maximum number of strict tools supported "
+                f"is {_MOST_TOOLS}. Try reducing the number of tools marked as strict."
+            ),
+            lambda tools: sum(map(_is_strict, tools)) > _MOST_TOOLS,
+        ),
+    ),
+    _format_model,
+    Rule(
+        "messages.output-format-once",
+        "The format of the answer stands in one place.",
+        "no source: not documented",
+        Refuse(
+            "/output_format",
+            "output_format: Cannot be set together with output_config.format",
+            when=has("/output_config/format"),
+        ),
+    ),
+    _subset,
+    _optionals,
+    _unions,
+    _format_citations,
+    _format_prefill,
 )
