@@ -15,13 +15,13 @@ from dragoman.interpreter import carry
 from dragoman.interpreter.arrange import answered, arranged
 from dragoman.interpreter.cache_marks import fit_marks
 from dragoman.interpreter.fitting import Fitting, Undo
-from dragoman.interpreter.implied import book_unsaid
 from dragoman.interpreter.history import fit_messages
-from dragoman.interpreter.shared_fields import shared_fields, shared_value
+from dragoman.interpreter.implied import book_unsaid
 from dragoman.interpreter.knobs import fit_identity, fit_output, fit_sampling, fit_thinking, most_tokens
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.links import Unfetched
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
+from dragoman.interpreter.shared_fields import shared_fields, shared_value
 from dragoman.interpreter.text_calls.saying import in_words
 from dragoman.interpreter.tools import fit_tools
 from dragoman.interpreter.tools_cache import Arguments
