@@ -15,7 +15,7 @@ from dragoman.agent import Agent, RunEnded
 from dragoman.config import Config, SessionsTable, TextForm, UpstreamTable
 from dragoman.core.parts import Text
 from dragoman.gateway.model import Asker
-from dragoman.server.connected import connected
+from dragoman.server.services import connected
 from dragoman.simulator import running
 from dragoman.simulator.script import Script
 from dragoman.tools import Executor, Registry
@@ -65,7 +65,7 @@ async def measured(mode: Mode, rounds: int) -> Row:
             table = UpstreamTable(kind="openai", base_url=f"{simulator.base_url}/v1", api_key="k", text_calls=mode.form)
             sessions = SessionsTable(url=f"sqlite:///{folder}/s.db")
             async with connected(Config(upstreams={"up": table}, sessions=sessions)) as opened:
-                agent = Agent(opened.relay.model(Asker()), Executor(Registry(*TOOLS)))
+                agent = Agent(opened.gateway.model(Asker()), Executor(Registry(*TOOLS)))
                 for _ in range(rounds):
                     began = process_time()
                     ended = [(task, await agent.run(task.prompt, model="up/gpt-4.1")) for task in TASKS]

@@ -20,8 +20,7 @@ from dragoman.gateway.agents.prices import PriceTable
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.intercept.settings import InterceptTable, read_intercepts
 from dragoman.intercept.settings import SettingsError as InterceptError
-from dragoman.mcp.server_settings import McpTable, prompted
-from dragoman.mcp.settings import SettingsError, ToolServer, read_servers
+from dragoman.mcp.settings import McpTable, SettingsError, ToolServer, prompted, read_servers
 from dragoman.web_settings import WebTable
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from agent.scripted import Scripted, agent, asked, call, ended, reply, steps
 from dragoman.agent import Compacted, Compaction, Limits, summary_by
-from dragoman.agent.compaction import SUMMARY, UNTRUSTED_SUMMARY, cut
+from dragoman.agent.history import SUMMARY, UNTRUSTED_SUMMARY, cut
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request

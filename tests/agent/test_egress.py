@@ -6,7 +6,7 @@ import pytest
 
 from agent.scripted import Scripted, agent, asked, call, ended, results_of, steps, whole, words
 from dragoman.agent import ApprovalAsked, Approvals, Limits
-from dragoman.agent.egress import host_of
+from dragoman.agent.admission import host_of
 from dragoman.core.parts import Citation, Opaque, Text, ToolResult
 from dragoman.core.request import Message, Request, Tool
 from dragoman.tools import ToolFailure, tool

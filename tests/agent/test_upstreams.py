@@ -14,7 +14,7 @@ from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Tool, ToolChoice
 from dragoman.core.stream import checked, collect
 from dragoman.gateway.model import Asker
-from dragoman.server.connected import connected
+from dragoman.server.services import connected
 from dragoman.simulator import Answer, running
 from dragoman.simulator import Call as Said
 from dragoman.simulator.talk import Choice
@@ -85,7 +85,7 @@ async def asking(script):
                 sessions=SessionsTable(url=f"sqlite:///{folder}/s.db"),
             )
             async with connected(config) as opened:
-                yield opened.relay.model(Asker(owner="ann")), simulator
+                yield opened.gateway.model(Asker(owner="ann")), simulator
 
 
 def request_for(upstream, **more):

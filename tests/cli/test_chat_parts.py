@@ -4,12 +4,10 @@ import io
 import json
 
 from dragoman.agent import CallProgressed, CallStarted, Wish
-from dragoman.cli.chat.calls import Calls, begun, over, unfolded, whole
-from dragoman.cli.chat.consent import Consent
-from dragoman.cli.chat.interrupts import Interrupts
-from dragoman.cli.chat.lines import Pipe
-from dragoman.cli.chat.saving import save
-from dragoman.cli.chat.screen import Screen, harmless
+from dragoman.cli.chat.commands import save
+from dragoman.cli.chat.format import Calls, begun, over, unfolded, whole
+from dragoman.cli.chat.session import Consent
+from dragoman.cli.chat.terminal import Interrupts, Pipe, Screen, harmless
 from dragoman.cli.chat.turns import Turns
 from dragoman.core.parts import Data, Inline, Media, Text, ToolCall, ToolResult
 from dragoman.core.request import Message

@@ -22,7 +22,7 @@ from dragoman.config import NOBODY
 from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listening
-from dragoman.mcp.server.caller import LOCAL
+from dragoman.mcp.server.service import LOCAL
 from dragoman.simulator import Answer, Call, Received, read_fault
 from dragoman.simulator.serving import Running, in_thread
 

@@ -14,7 +14,7 @@ from dragoman.config import ConfigError, KeyTable, MediaTable, ServerTable, Sess
 from dragoman.http.message import Request
 from dragoman.intercept.settings import InterceptTable
 from dragoman.mcp.settings import ToolServer
-from dragoman.server.access import Access, Key
+from dragoman.server.auth import Access, Key
 from dragoman.web_settings import WebTable
 
 EXAMPLE = files("dragoman").joinpath("example.toml").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from dragoman.cli.intercept.child import run_child
+from dragoman.cli.intercept.command import run_child
 
 
 @pytest.mark.parametrize("code", [0, 1, 42])
@@ -40,7 +40,7 @@ def test_a_signal_is_handed_on_and_the_command_decides(number, tmp_path):
     """Without a terminal, also an interrupt: nobody else would tell the command."""
     child = f"import signal; signal.signal({number:d}, lambda *_: exit(7)); print('ready', flush=True); signal.pause()"
     ours = (
-        "import asyncio, os, sys; from dragoman.cli.intercept.child import run_child;"
+        "import asyncio, os, sys; from dragoman.cli.intercept.command import run_child;"
         f"sys.exit(asyncio.run(run_child([sys.executable, '-c', {child!r}], os.environ)))"
     )
     with subprocess.Popen(  # noqa: S603
@@ -58,7 +58,7 @@ def test_a_command_that_is_to_outlive_its_terminal_does():
     """`nohup` lets us ignore that the terminal is gone, and so does the command."""
     child = "import signal; raise SystemExit(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
     ours = (
-        "import asyncio, os, signal, sys; from dragoman.cli.intercept.child import run_child;"
+        "import asyncio, os, signal, sys; from dragoman.cli.intercept.command import run_child;"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN);"
         f"sys.exit(asyncio.run(run_child([sys.executable, '-c', {child!r}], os.environ)))"
     )

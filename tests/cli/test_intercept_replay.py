@@ -5,8 +5,7 @@ import json
 import pytest
 
 from dragoman.cli import main
-from dragoman.intercept.passing import Passing
-from dragoman.intercept.saved import written
+from dragoman.intercept.exchange import Passing, written
 from dragoman.simulator.serving import in_thread
 
 PATH = "/v1beta/models/gemini-3-flash:generateContent"

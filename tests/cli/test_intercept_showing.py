@@ -6,12 +6,10 @@ from io import StringIO
 
 import pytest
 
-from dragoman.cli.chat.screen import Screen
-from dragoman.cli.intercept.differing import difference, lines_of
-from dragoman.cli.intercept.showing import shown
+from dragoman.cli.chat.terminal import Screen
+from dragoman.cli.intercept.show import difference, lines_of, shown
 from dragoman.intercept.captured import Captured
-from dragoman.intercept.passing import Passing
-from dragoman.intercept.saved import saved
+from dragoman.intercept.exchange import Passing, saved
 
 
 def signs(before: bytes, after: bytes) -> list[str]:

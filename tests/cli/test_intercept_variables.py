@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import trustme
 
+from dragoman.cli.intercept.command import RootsError, trusting
 from dragoman.cli.intercept.hosts import expression, is_host, without
-from dragoman.cli.intercept.roots import RootsError, trusting
-from dragoman.cli.intercept.variables import Before, ProxyError, proxied, proxy_before
+from dragoman.cli.intercept.mitmproxy import Before, ProxyError, proxied, proxy_before
 
 GOOGLE = ("generativelanguage.googleapis.com", "*-aiplatform.googleapis.com")
 

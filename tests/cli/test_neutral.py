@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.cli.neutral import encode, view, view_problem
+from dragoman.cli.job import encode, view, view_problem
 from dragoman.core.parts import (
     Data,
     Inline,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.cli.recognise import dialect_of
+from dragoman.cli.job import dialect_of
 
 USER = {"role": "user", "content": "hi"}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.config import ConfigError, load
-from dragoman.server.places import text_calls
+from dragoman.server.services import text_calls
 
 HASH = "0f" * 32
 FULL = """

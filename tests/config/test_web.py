@@ -9,7 +9,7 @@ from msgspec import structs
 
 from dragoman.config import ConfigError, load
 from dragoman.core.parts import ToolCall
-from dragoman.server.toolbox import open_toolbox
+from dragoman.server.services import open_toolbox
 from dragoman.tools.web import Settings
 from dragoman.web_settings import WebTable
 

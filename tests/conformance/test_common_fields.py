@@ -17,6 +17,7 @@ from conformance.recordings import DIALECTS, requests
 from dragoman.core.traits import Traits
 from dragoman.dialects.chat import wire as chat_wire
 from dragoman.dialects.chat import wire_reply
+from dragoman.dialects.gemini import response as gemini_response
 from dragoman.dialects.gemini import wire as gemini_wire
 from dragoman.dialects.messages import wire as messages_wire
 from dragoman.dialects.record import Call
@@ -199,9 +200,13 @@ REPLIES = {
     *(value for value in vars(wire_reply).values() if isinstance(value, type) and issubclass(value, shape.Wire)),
     gemini_wire.Candidate,
     gemini_wire.UsageMetadata,
-    gemini_wire._AnyResponse,
     gemini_wire.GenerateContentResponse,
-    gemini_wire.WholeResponse,
+    gemini_response.WholeCandidate,
+    gemini_response.WholeResponse,
+    messages_wire.ReplyShape,
+    messages_wire.UsageShape,
+    messages_wire.FinalDelta,
+    messages_wire.MessageDelta,
 }
 """Structs of replies, whose members are held to every recorded reply."""
 

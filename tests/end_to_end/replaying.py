@@ -65,7 +65,7 @@ def replaying() -> Generator[Replay]:
         kind = "text/event-stream" if lay[0].streamed and not lay[0].body.startswith(b"[") else "application/json"
         await exchange.send(200, {"content-type": kind}, lay[0].body)
 
-    with in_background(lambda: listening(say, "127.0.0.1", 0, grace=0.1), "replay") as server:
+    with in_background(lambda: listening(say, grace=0.1), "replay") as server:
         base = {"openai": f"{server.base_url}/v1", "openai-responses": f"{server.base_url}/v1"}
         upstreams = {
             dialect: UpstreamTable(kind=kind, base_url=base.get(kind, server.base_url), api_key="k")

@@ -91,7 +91,7 @@ def saying() -> Iterator[Vendors]:
         await found[0].say(exchange)
 
     with ExitStack() as stack:
-        server = stack.enter_context(in_background(lambda: listening(say, "127.0.0.1", 0, grace=0.1), "vendors"))
+        server = stack.enter_context(in_background(lambda: listening(say, grace=0.1), "vendors"))
         tables = {
             f"says-{dialect}": UpstreamTable(
                 kind=kind, base_url=f"{server.base_url}/v1" if "openai" in kind else server.base_url

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.agent import Order, Runtime
-from dragoman.gateway.sessions.carrying import Carrying
+from dragoman.gateway.conversations.runner import Carrying
 from dragoman.sessions.runs import SILENT
 from dragoman.sessions.store import Store
 from dragoman.sessions.urls import open_store

@@ -1,6 +1,6 @@
 """What an answer says of its conversation is put into it, and nothing else is touched."""
 
-from dragoman.gateway.sessions.echo import Echo
+from dragoman.gateway.conversations.recorder import Echo
 
 
 def test_members_of_a_whole_answer_are_replaced_or_added():

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
-from dragoman.gateway.flatten import flattened
+from dragoman.gateway.client_request import flattened
 
 NESTED = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}, "strict": True}
 FLAT = {"type": "function", "strict": True, "name": "f", "parameters": {"type": "object"}}

@@ -18,7 +18,7 @@ from dragoman.dialects.record import Call as WireCall
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.model import Asker
 from dragoman.gateway.record import Record
-from dragoman.server.connected import connected
+from dragoman.server.services import connected
 from dragoman.simulator import Answer, running
 from dragoman.simulator import Call as Scripted
 from server.conftest import upstreams
@@ -75,7 +75,7 @@ async def relays(script=None, *, models=None, more=None, text_calls=None, **simu
                 sessions=SessionsTable(url=f"sqlite:///{folder}/s.db"),
             )
             async with connected(config) as opened:
-                yield opened.relay, simulator
+                yield opened.gateway, simulator
 
 
 async def answered(model, request):

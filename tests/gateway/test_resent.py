@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.sessions.resent import find_new
+from dragoman.gateway.conversations.history import find_new
 
 SYSTEM = {"role": "system", "content": "Be brief."}
 ASKED = {"role": "user", "content": "Hello"}

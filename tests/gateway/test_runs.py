@@ -14,7 +14,7 @@ from agent.scripted import Scripted, asked, call, words
 from dragoman.agent import Agent, Compaction, Limits
 from dragoman.core.parts import Reasoning, Signature, Text
 from dragoman.core.request import Request
-from dragoman.gateway.sessions.runs import RunBook, past_run
+from dragoman.gateway.conversations.runs import RunBook, past_run
 from dragoman.sessions.runs import SILENT
 from dragoman.sessions.urls import open_store
 from dragoman.sessions.values import Unavailable
@@ -25,7 +25,7 @@ import asyncio, sys
 from agent.scripted import Scripted, asked, call
 from dragoman.agent import Agent
 from dragoman.core.parts import Text
-from dragoman.gateway.sessions.runs import RunBook
+from dragoman.gateway.conversations.runs import RunBook
 from dragoman.sessions.urls import open_store
 from dragoman.tools import Executor, Registry, tool
 

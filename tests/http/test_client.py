@@ -55,6 +55,20 @@ def test_replies_that_come_at_once_have_connections_of_their_own(run):
     assert run(steps) == [b"%d" % number for number in range(20)]
 
 
+def test_a_second_reply_behind_the_first_is_dropped_and_its_connection_not_used_again(run):
+    one = b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\na"
+    peer = Peer(one + b"HTTP/1.1 500 No\r\nx-one: 1\r\ncontent-length: 1\r\n\r\nb", close=False)
+
+    async def steps(client: Client) -> None:
+        async with peer as request:
+            for _ in range(2):
+                incoming = await client.ask(request, QUICK)
+                assert (incoming.status, incoming.header("x-one"), await incoming.read()) == (200, "", b"a")
+
+    run(steps)
+    assert peer.connections == 2
+
+
 def test_pieces_are_handed_on_as_they_come(run):
     go_on = asyncio.Event()
 

@@ -15,12 +15,12 @@ from dragoman.http.exchange import Exchange
 from dragoman.http.server import listening
 from dragoman.intercept.sessions import Name, Session
 from dragoman.intercept.settings import InterceptTable
-from dragoman.server.intercepting import Interception
+from dragoman.server.interception import Interception
 from dragoman.server.serving import running
 
 if TYPE_CHECKING:
     from dragoman.http.message import Request
-    from dragoman.intercept.passing import Passing
+    from dragoman.intercept.exchange import Passing
 
 Answer = Callable[[Exchange], Awaitable[None]]
 
@@ -46,7 +46,7 @@ async def _nothing(exchange: Exchange) -> None:
 def upstream() -> Generator[Upstream]:
     """Run such a server."""
     one = Upstream()
-    with in_background(partial(listening, one.handle, "127.0.0.1", 0), "upstream") as server:
+    with in_background(partial(listening, one.handle), "upstream") as server:
         one.base_url = server.base_url
         yield one
 

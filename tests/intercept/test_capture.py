@@ -4,10 +4,7 @@ import json
 
 import pytest
 
-from dragoman.intercept.capture import Capture, tool_call
-from dragoman.intercept.paths import Turn
-from dragoman.intercept.placeholders import made_reply
-from dragoman.intercept.replies import form_of
+from dragoman.intercept.replies import Capture, Turn, form_of, made_reply, tool_call
 
 LOOK = b'{"functionCall" : {"name":"look","args":{"n": 1.50},"id":"i1"}, "thoughtSignature": "c2ln"}'
 OWN = b'{"functionCall":{"name":"own","args":{}}}'

@@ -8,9 +8,8 @@ import urllib.request
 import pytest
 
 from dragoman.intercept.captured import Captured
+from dragoman.intercept.exchange import NotSavedError, Passing, content, read, saved, written
 from dragoman.intercept.lookout import Lookout, looking_on
-from dragoman.intercept.passing import Passing
-from dragoman.intercept.saved import NotSavedError, content, read, saved, written
 from intercept.surroundings import between, upstream
 from server.processes import until
 

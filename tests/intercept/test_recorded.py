@@ -7,12 +7,10 @@ import pytest
 from dragoman.core.events import Failed, PartStarted
 from dragoman.core.parts import ToolCall
 from dragoman.dialects.registry import dialect_named
-from dragoman.intercept.capture import Capture
 from dragoman.intercept.captured import Captured, Group
-from dragoman.intercept.paths import Turn
 from dragoman.intercept.plan import Plan, Tools
-from dragoman.intercept.replies import form_of
-from dragoman.intercept.rewriting import rewritten
+from dragoman.intercept.replies import Capture, Turn, form_of
+from dragoman.intercept.rewrite import rewritten
 from shelf import exchanges, needs_shelf
 
 GEMINI = dialect_named("gemini")

@@ -4,20 +4,14 @@ import json
 
 import pytest
 
-from dragoman.intercept.captured import Captured, Group
-from dragoman.intercept.digest import digest_of
+from dragoman.intercept.captured import Captured, Group, digest_of
 from dragoman.intercept.document import Document
-from dragoman.intercept.paths import Turn, turn_of
 from dragoman.intercept.plan import Plan, Tools
-from dragoman.intercept.rewriting import rewritten
+from dragoman.intercept.replies import Turn, turn_of
+from dragoman.intercept.rewrite import rewritten
 from dragoman.intercept.rules import RULES
-from dragoman.intercept.rules.answered import answered
-from dragoman.intercept.rules.injected import injected
-from dragoman.intercept.rules.instructed import instructed
-from dragoman.intercept.rules.remodelled import remodelled
-from dragoman.intercept.rules.restored import restored
-from dragoman.intercept.rules.stripped import stripped
-from dragoman.intercept.rules.unprompted import unprompted
+from dragoman.intercept.rules.history import answered, restored, unprompted
+from dragoman.intercept.rules.request import injected, instructed, remodelled, stripped
 
 MARK = "dt-0123456789abcdef"
 OTHER = "dt-fedcba9876543210"

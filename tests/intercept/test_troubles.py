@@ -13,12 +13,12 @@ import pytest
 from dragoman.config import Config
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
-from dragoman.gateway.ask import Ask
-from dragoman.gateway.route import Places, Routes
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.router import Places, Routes
 from dragoman.http.client import Client as HttpClient
 from dragoman.http.message import Request
 from dragoman.intercept.settings import InterceptTable
-from dragoman.server.intercepting import Interception
+from dragoman.server.interception import Interception
 from dragoman.sessions.urls import open_store
 from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_heard, posted
 from intercept.surroundings import asked, between, is_awaited, session_of, until
@@ -233,7 +233,7 @@ def test_sessions_need_a_process_to_themselves(tmp_path):
     store = open_store(f"sqlite:///{tmp_path}/s.db")
     alone = Interception(config, Routes(Places({}, {}), {}), HttpClient(), store, alone=False)
     request = Request("POST", "/v1/chat/completions", (("x-dragoman-conversation", "me:x"),), b"{}")
-    ask = Ask(dialect="chat", call=Call(b"{}", "m"))
+    ask = ClientRequest(dialect="chat", call=Call(b"{}", "m"))
     with pytest.raises(Problem, match="serve with one worker"):
         asyncio.run(alone.bound(ask, request, None))
     assert asyncio.run(alone.bound(ask, Request("POST", "/v1/chat/completions", (), b"{}"), None)) is None

@@ -9,7 +9,7 @@ from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.carry import sealed
-from dragoman.interpreter.fitting import Undo
+from dragoman.interpreter.fitting import Fitting, Undo
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 from interpreter.workbench import booked, said
@@ -23,7 +23,7 @@ TOOL = Tool(name="f", parameters=b'{"type":"object","properties":{"a":{"type":"s
 def adapted(dialect, model, request, source="chat"):
     here = dialect_named(source)
     ledger = Ledger(here.pointers)
-    fitted, undo = adapt(request, here.issuer, traits_for(dialect, model), ledger)
+    fitted, undo = adapt(request, Fitting(traits_for(dialect, model), ledger, here.issuer))
     return fitted, undo, booked(ledger)
 
 
@@ -82,7 +82,7 @@ def test_what_is_asked_for_in_words_stands_at_the_end_of_the_system_prompt(messa
     here = dialect_named("messages")
     ledger = Ledger(here.pointers)
     traits = structs.replace(traits_for("chat", "gpt-4.1"), parallel_switch=False)
-    fitted, _ = adapt(request, here.issuer, traits, ledger)
+    fitted, _ = adapt(request, Fitting(traits, ledger, here.issuer))
     words = "Call at most one tool at a time."
     assert fitted.messages == tuple(
         said("system", words) if message == said("system", "WORDS") else message for message in after
@@ -267,7 +267,7 @@ def test_thinking_that_is_off_within_a_loop_is_booked_where_the_caller_asked_for
 def test_a_loop_may_be_all_that_there_is_of_a_history():
     traits = structs.replace(traits_for("messages", OLD), starts_with_user=False)
     request = ask(*LOOP[1:], tools=(TOOL,), thinking=ENABLED, sampling=Sampling(max_tokens=9000))
-    fitted, _ = adapt(request, "openai", traits, Ledger({}))
+    fitted, _ = adapt(request, Fitting(traits, Ledger({}), "openai"))
     assert (len(fitted.messages), fitted.thinking) == (2, Thinking(mode="disabled"))
 
 

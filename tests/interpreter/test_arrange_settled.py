@@ -1,54 +1,35 @@
-"""A plain conversation is known at sight and passes through arranging as it is."""
+"""A plain conversation passes through arranging as it is."""
 
 import pytest
 
-from dragoman.core.parts import Text, ToolCall
-from dragoman.interpreter.arrange import _is_settled, arranged
+from dragoman.core.parts import ToolCall, ToolResult
+from dragoman.interpreter.arrange import arranged
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 from interpreter.workbench import said
 
-CLAUDE = traits_for("messages", "claude-opus-5")
 SYSTEM, USER, ASSISTANT = said("system", "s"), said("user", "u"), said("assistant", "a")
+CALL, RESULT = said("assistant", ToolCall(id="a", name="f", arguments="{}")), said("user", ToolResult(call_id="a"))
 
 
-@pytest.mark.parametrize(
-    ("messages", "settled"),
-    [
-        ([USER], True),
-        ([SYSTEM, USER], True),
-        ([USER, ASSISTANT, USER], True),
-        ([SYSTEM, USER, ASSISTANT, USER], True),
-        ([], False),
-        ([SYSTEM], False),
-        ([SYSTEM, SYSTEM, USER], False),
-        ([USER, SYSTEM, USER], False),
-        ([USER, USER], False),
-        ([ASSISTANT, USER], False),
-        ([USER, ASSISTANT], False),
-        ([USER, ASSISTANT, ASSISTANT, USER], False),
-        ([said("user", "u", "v")], False),
-        ([said("user")], False),
-        ([USER, said("assistant", ToolCall(id="a", name="f", arguments="{}")), USER], False),
-    ],
-)
-def test_texts_that_alternate_and_end_with_the_user_are_settled(messages, settled):
-    assert _is_settled(messages, CLAUDE) is settled
-
-
-@pytest.mark.parametrize(
-    ("dialect", "settled"), [("messages", True), ("gemini", True), ("chat", False), ("responses", False)]
-)
-def test_only_targets_of_alternating_turns_take_a_history_at_sight(dialect, settled):
-    assert _is_settled([USER], traits_for(dialect, "")) is settled
-
-
-def test_a_settled_history_passes_as_it_is():
-    messages = [SYSTEM, USER, ASSISTANT, USER]
+@pytest.mark.parametrize("dialect", ["messages", "gemini", "chat", "responses"])
+@pytest.mark.parametrize("messages", [[USER], [SYSTEM, USER], [USER, ASSISTANT, USER], [SYSTEM, USER, ASSISTANT, USER]])
+def test_texts_that_alternate_and_end_with_the_user_pass_as_they_are(dialect, messages):
     ledger = Ledger({})
-    assert all(new is old for new, old in zip(arranged(messages, CLAUDE, ledger), messages, strict=True))
+    turns = arranged(messages, traits_for(dialect, ""), ledger)
+    assert all(new is old for new, old in zip(turns, messages, strict=True))
     assert ledger.losses() == ()
 
 
-def test_an_empty_text_is_still_a_plain_text():
-    assert _is_settled([said("user", Text(text=""))], CLAUDE)
+def test_messages_are_repaired_only_where_calls_and_results_are_not_in_pairs():
+    asked = []
+
+    def repair(messages):
+        asked.append(messages)
+        return [USER]
+
+    claude = traits_for("messages", "claude-opus-5")
+    assert arranged([USER, CALL, RESULT], claude, Ledger({}), repair=repair) == (USER, CALL, RESULT)
+    assert not asked
+    assert arranged([USER, CALL, USER], claude, Ledger({}), repair=repair) == (USER,)
+    assert asked == [[USER, CALL, USER]]

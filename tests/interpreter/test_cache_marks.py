@@ -9,7 +9,7 @@ from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.history import fit_messages
-from dragoman.interpreter.kin import nearest_lifetime
+from dragoman.interpreter.shared_fields import nearest_lifetime
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import asked, booked, encoded, fitting_for, said
 from oracles import check_request
@@ -117,7 +117,7 @@ def test_the_mark_of_a_result_stays_on_it_where_the_target_has_a_place_for_it():
 def options(source, target, model, raw):
     fitting = fitting_for(target, model, source=source, document={"prompt_cache_options": json.loads(raw)})
     request = asked(said("user", "hi"), extras=Extras(source, {"/prompt_cache_options": raw}))
-    adapted, _ = adapt(request, "openai", fitting.traits, fitting.ledger)
+    adapted, _ = adapt(request, fitting)
     kept = adapted.extras.fields.get("/prompt_cache_options") if adapted.extras is not None else None
     return kept and json.loads(kept), booked(fitting)
 

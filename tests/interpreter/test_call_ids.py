@@ -6,9 +6,8 @@ import pytest
 
 from dragoman.cli.job import Job, open_stream, perform
 from dragoman.core.parts import Text, ToolCall, ToolResult
-from dragoman.interpreter.call_ids import id_of, named_parts
 from dragoman.interpreter.chunks import ChunkReader, read_chunks
-from dragoman.interpreter.repair import with_ids
+from dragoman.interpreter.repair import id_of, named_parts, with_ids
 from interpreter.workbench import encoded, said
 
 

@@ -10,8 +10,7 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter import translate
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.tools_cache import ToolsCache
-from dragoman.interpreter.translate import translate_request
-from dragoman.interpreter.translation import Caches
+from dragoman.interpreter.translate import Caches, translate_request
 from interpreter.workbench import encoded
 
 MODELS = {"chat": "gpt-4.1", "responses": "gpt-4.1", "messages": "claude-opus-5-5", "gemini": "gemini-3.8-flash"}

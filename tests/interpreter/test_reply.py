@@ -25,7 +25,8 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.aliases import call_id_stem, digest
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import ReplyFitter
-from interpreter.workbench import booked, exactly
+from dragoman.interpreter.reply_adapter import ReplyOptions
+from interpreter.workbench import booked, exactly, nobodys_dialect
 
 CLIENTS = ["chat", "responses", "messages", "gemini"]
 
@@ -33,7 +34,8 @@ CLIENTS = ["chat", "responses", "messages", "gemini"]
 def fitted(client, *events, whole=False, salt="", source_issuer="nobody"):
     """What a client is told of these events, and what was booked."""
     ledger = Ledger({"part.signature": ("/signature",)})
-    fitter = ReplyFitter(dialect_named(client), ledger, whole=whole, salt=salt, source_issuer=source_issuer)
+    options = ReplyOptions(salt, whole=whole)
+    fitter = ReplyFitter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)
     return [told for event in events for told in fitter.feed(event)], booked(ledger)
 
 

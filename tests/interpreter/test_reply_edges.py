@@ -9,11 +9,13 @@ from dragoman.core.parts import Citation, Reasoning, Signature, Text, ToolCall
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply_adapter import ReplyOptions
+from interpreter.workbench import nobodys_dialect
 
 
-def fitter(client, *, whole=False, **options):
+def fitter(client, *, source_issuer="", **options):
     ledger = Ledger({"part.signature": ("/signature",), "call.id": ("/id",)})
-    return ReplyFitter(client, ledger, whole=whole, **options), ledger
+    return ReplyFitter(nobodys_dialect(source_issuer), client, ledger, ReplyOptions(**options)), ledger
 
 
 def told(fit, *events):

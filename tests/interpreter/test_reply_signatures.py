@@ -8,7 +8,8 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.carry import UNSIGNED, opened, sealed
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import ReplyFitter
-from interpreter.workbench import booked
+from dragoman.interpreter.reply_adapter import ReplyOptions
+from interpreter.workbench import booked, nobodys_dialect
 
 GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))
 TEXT = Text(text="", where="/p")
@@ -21,7 +22,8 @@ ISSUERS = {"chat": "openai", "responses": "openai", "messages": "anthropic", "ge
 
 def fitted(client, *events, whole=False, source_issuer="nobody"):
     ledger = Ledger({"part.signature": ("/signature",)})
-    fitter = ReplyFitter(dialect_named(client), ledger, whole=whole, source_issuer=source_issuer)
+    options = ReplyOptions(whole=whole)
+    fitter = ReplyFitter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)
     return [told for event in events for told in fitter.feed(event)], booked(ledger)
 
 
@@ -135,13 +137,13 @@ def test_a_free_form_calls_signature_stands_before_its_wrapped_input():
 
 
 def test_the_place_of_a_part_is_known_while_its_text_passes_as_it_is():
-    fitter = ReplyFitter(dialect_named("messages"), Ledger({}), whole=False)
+    fitter = ReplyFitter(nobodys_dialect(), dialect_named("messages"), Ledger({}))
     for event in (PartStarted(0, IMAGE), PartEnded(0), PartStarted(1, TEXT), PartStarted(2, CALL)):
         fitter.feed(event)
     assert [fitter.place_of(index) for index in range(3)] == [None, 0, None]
     fitter.feed(PartDelta(2, "{"))
     assert fitter.place_of(2) is None
-    plain = ReplyFitter(dialect_named("chat"), Ledger({}), whole=False)
+    plain = ReplyFitter(nobodys_dialect(), dialect_named("chat"), Ledger({}))
     plain.feed(PartStarted(0, CALL))
     assert plain.place_of(0) is None
     plain.feed(PartDelta(0, "{"))

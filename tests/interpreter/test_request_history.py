@@ -15,7 +15,7 @@ from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix, PrefixCache
 from dragoman.interpreter.request_history import RequestHistory
 from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.traits import traits_for
-from dragoman.interpreter.translation import Caches
+from dragoman.interpreter.translate import Caches
 
 GEMINI = traits_for("gemini", "gemini-3-flash")
 SYSTEM = {"role": "system", "content": "Be brief. " + "x" * 64}

@@ -11,8 +11,7 @@ from dragoman.interpreter.context import Context
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.tools_cache import ToolsCache
-from dragoman.interpreter.translate import translate_request
-from dragoman.interpreter.translation import Caches, Translation
+from dragoman.interpreter.translate import Caches, Translation, translate_request
 
 ARRAY = {"type": "array", "items": {"type": "integer"}}
 ODD_NAMES = {"type": "object", "properties": {"$top": {"type": "integer"}}}

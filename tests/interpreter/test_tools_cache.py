@@ -10,8 +10,7 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter import translate
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.tools_cache import ToolsCache
-from dragoman.interpreter.translate import translate_request
-from dragoman.interpreter.translation import Caches
+from dragoman.interpreter.translate import Caches, translate_request
 
 PARAMETERS = {"type": "object", "properties": {"place": {"type": "string"}}}
 TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": PARAMETERS}}]

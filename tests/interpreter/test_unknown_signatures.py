@@ -11,8 +11,7 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.signing import digest_of
 from dragoman.interpreter.tools_cache import ToolsCache
-from dragoman.interpreter.translate import parse_request
-from dragoman.interpreter.translation import Asked, Caches
+from dragoman.interpreter.translate import Asked, Caches, parse_request
 
 MODEL = "gemini-3-flash"
 

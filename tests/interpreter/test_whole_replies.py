@@ -11,15 +11,16 @@ from dragoman.core.stream import collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.context import Context
-from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.reply_whole import adapt_reply
+from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply_adapter import ReplyOptions
+from dragoman.interpreter.response import WholeReply
 
 DIALECTS = ("chat", "responses", "messages", "gemini")
 
 
 def outcome(adapt, source):
-    ledger = Ledger(dialect_named(source).reply_pointers)
+    ledger = Ledger(dialect_named(source).reply_pointers, b"{}", exact=True)
     try:
         return adapt(ledger), ledger.losses()
     except Problem as problem:
@@ -27,15 +28,16 @@ def outcome(adapt, source):
 
 
 def directly_and_by_events(response, source, client, *, single=False):
-    here, there, context = dialect_named(source), dialect_named(client), Context(undo=Undo(single=single))
+    here, there, options = dialect_named(source), dialect_named(client), ReplyOptions(single=single, whole=True)
+
+    def directly(ledger):
+        return WholeReply(here, there, ledger, options).adapt(response, Context())
 
     def by_events(ledger):
-        fitter = context.fitter(here, there, ledger, whole=True)
+        fitter = ReplyFitter(here, there, ledger, options)
         return collect(told for event in replay(response) for told in fitter.feed(event))
 
-    return outcome(lambda ledger: adapt_reply(response, here, there, context, ledger), source), outcome(
-        by_events, source
-    )
+    return outcome(directly, source), outcome(by_events, source)
 
 
 @given(strategies.responses(), some.sampled_from(DIALECTS), some.sampled_from(DIALECTS), some.booleans())

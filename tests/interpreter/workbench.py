@@ -5,6 +5,7 @@ import json
 from msgspec import structs
 
 from dragoman.core.parts import Text
+from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.fitting import Fitting
@@ -45,3 +46,18 @@ def asked(*messages, **more):
 def exactly(value):
     """All of a value, with the places and spellings that equality does not look at."""
     return repr(value)
+
+
+class _AnyWord(frozenset):
+    def __contains__(self, word):
+        return True
+
+
+def _write_nothing(response, request):
+    raise Problem("internal", "this dialect is never written")
+
+
+def nobodys_dialect(issuer="nobody"):
+    """The dialect of replies that have no document and no words of their own."""
+    plain = dialect_named("chat")
+    return structs.replace(plain, issuer=issuer, finish_words=_AnyWord(), build_response=_write_nothing)

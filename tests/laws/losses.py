@@ -4,8 +4,8 @@ import json
 import sys
 from pathlib import Path
 
-from dragoman.dialects.record import Call
-from dragoman.interpreter.heeded import ROWS, Row
+from dragoman.dialects.record import Call, Implied
+from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.translate import translate_request
 from laws.documents import DIALECTS
 from laws.maximal import MODELS, REQUESTS
@@ -78,18 +78,19 @@ def document() -> str:
 
 def _heeded() -> str:
     rows = [
-        f"| {dialect} | `{where}` | {_values(row)} | {row.why} |\n"
+        f"| {dialect} | `{where}` | {_values(row, dialect)} | {row.why} |\n"
         for dialect in DIALECTS
-        for where, row in ROWS[dialect].items()
+        for where, row in dialect_named(dialect).implied.items()
     ]
     return _HEEDED + "".join(rows) + _IN_CORE
 
 
-def _values(row: Row) -> str:
+def _values(row: Implied, dialect: str) -> str:
     if len(row.values) > 3:
         return f"`{row.values[0]}` to `{row.values[-1]}`"
     said = [f"`{json.dumps(value)}`" for value in row.values]
-    said += [f"`{json.dumps(value)}` for {target}" for target, values in row.there.items() for value in values]
+    streaming = [name for name in DIALECTS if name != dialect and dialect_named(name).holds.partial_calls]
+    said += [f"`{json.dumps(value)}` for {target}" for target in streaming for value in row.streamed]
     return ", ".join([*said, *([f"`{row.form}`".replace("|", "\\|")] if row.form else [])])
 
 

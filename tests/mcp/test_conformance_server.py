@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
 from dragoman.http.background import in_background
-from dragoman.mcp.server_settings import McpTable
+from dragoman.mcp.settings import McpTable
 from dragoman.server.serving import running
 from npm import NODE
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.mcp.client import watchful
+from dragoman.mcp.client import transports
 from dragoman.mcp.settings import ToolServer
 from mcp_peers import Visit, said, visiting
 
@@ -123,7 +123,7 @@ def test_an_answer_that_is_none_is_a_failed_result(name):
 
 
 def test_an_answer_without_end_has_one(monkeypatch):
-    monkeypatch.setattr(watchful, "LARGEST", 20_000)
+    monkeypatch.setattr(transports, "LARGEST", 20_000)
     with bare() as (url, _):
 
         async def visit(peer: Visit):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.mcp.client import open_servers
-from dragoman.mcp.client.link import Link
+from dragoman.mcp.client.connection import Link
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools import Registry, tool
 from mcp_peers import Visit, eventually, plain, said, visiting

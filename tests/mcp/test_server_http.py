@@ -13,9 +13,9 @@ from mcp.server.mcpserver import Context, MCPServer
 
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listening
-from dragoman.mcp.server.building import beneath, build
-from dragoman.mcp.server.caller import Caller, caller_of
-from dragoman.mcp.server.endpoint import Endpoint
+from dragoman.mcp.server.http import Endpoint
+from dragoman.mcp.server.server import beneath, build
+from dragoman.mcp.server.service import Caller, caller_of
 
 
 class Stage:

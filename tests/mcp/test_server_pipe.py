@@ -12,8 +12,8 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
-from dragoman.mcp.server.building import beneath, build
 from dragoman.mcp.server.pipe import converse
+from dragoman.mcp.server.server import beneath, build
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -10,7 +10,7 @@ from mcp import Client
 
 import dragoman.simulator
 from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
-from dragoman.mcp.server_settings import McpTable
+from dragoman.mcp.settings import McpTable
 from dragoman.server.serving import running
 from dragoman.sessions.urls import open_store
 from dragoman.simulator import Answer, Call, Received, read_fault

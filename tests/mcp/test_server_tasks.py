@@ -9,9 +9,8 @@ import pytest
 from msgspec import structs
 
 from dragoman.agent import InProcess, Order, State
-from dragoman.gateway.sessions.carrying import Carrying
-from dragoman.mcp.server.job import Job, fresh, read, written
-from dragoman.mcp.server.tasks import Desk, Task, Tasks, asked_of, told_of
+from dragoman.gateway.conversations.runner import Carrying
+from dragoman.mcp.server.tasks import Desk, Job, Task, Tasks, asked_of, fresh, read, told_of, written
 from dragoman.sessions.urls import open_store
 
 

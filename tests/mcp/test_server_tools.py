@@ -16,8 +16,7 @@ from msgspec import structs
 
 import dragoman.simulator
 from dragoman.config import Config, KeyTable, ServerTable, SessionsTable, UpstreamTable
-from dragoman.mcp.server_settings import McpTable
-from dragoman.mcp.settings import ToolServer
+from dragoman.mcp.settings import McpTable, ToolServer
 from dragoman.server.serving import running
 
 TASKS = "io.modelcontextprotocol/tasks"
@@ -229,11 +228,13 @@ def test_a_search_finds_the_pages_that_the_models_own_search_cites(tmp_path, mod
         async with staged(tmp_path, search_model=model) as stage, stage.client() as client:
             result = await client.call_tool("search", {"query": "What is the capital of France?"})
             found = result.structured_content
-            assert {
-                "id": "https://example.org/cities/paris",
-                "title": "Paris",
-                "url": "https://example.org/cities/paris",
-            } in found["results"]
+            assert found["results"] == [
+                {"id": url, "title": title, "url": url}
+                for url, title in (
+                    ("https://example.org/search", "About this search"),
+                    ("https://example.org/", "Example"),
+                )
+            ]
             assert json.loads(said(result)) == found
 
     asyncio.run(scene())

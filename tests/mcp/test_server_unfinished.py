@@ -13,8 +13,8 @@ from agent.scripted import call
 from dragoman.config import Config, KeyTable, ServerTable, SessionsTable, UpstreamTable
 from dragoman.core.parts import Text
 from dragoman.core.request import Message, Request
-from dragoman.gateway.sessions.runs import RunBook
-from dragoman.mcp.server_settings import McpTable
+from dragoman.gateway.conversations.runs import RunBook
+from dragoman.mcp.settings import McpTable
 from dragoman.server.serving import running
 from dragoman.sessions.runs import SILENT
 from dragoman.sessions.urls import open_store

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dragoman.config import ConfigError, load
-from dragoman.mcp.client.names import tool_name
+from dragoman.mcp.client.tool_list import tool_name
 
 VARIABLE = "GEMINI_MCP_SERVERS"
 FILE = """

@@ -4,7 +4,7 @@ import pytest
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
 
-from dragoman.mcp.client.sieve import Sieve
+from dragoman.mcp.client.tool_list import Sieve
 
 ANY = {"type": "object"}
 GOOD = {"name": "good", "inputSchema": ANY, "outputSchema": ANY}

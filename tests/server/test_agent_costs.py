@@ -7,7 +7,7 @@ import pytest
 from dragoman.config import Config, ConfigError, SessionsTable, UpstreamTable
 from dragoman.gateway.agents.prices import PriceTable
 from dragoman.gateway.agents.settings import AgentCompaction, AgentLimits, AgentTable
-from dragoman.server.connected import connected
+from dragoman.server.services import connected
 from dragoman.simulator import Answer, Call
 from dragoman.simulator.serving import in_thread
 from server.agents import Client

@@ -18,7 +18,7 @@ from dragoman.agent import InProcess, Order, Work
 from dragoman.agent.values import packed, unpacked
 from dragoman.config import SessionsTable
 from dragoman.gateway.agents.settings import AgentTable
-from dragoman.gateway.sessions.carrying import Carrying
+from dragoman.gateway.conversations.runner import Carrying
 from dragoman.sessions.store import Store
 from dragoman.simulator import Answer, Call, Received
 from dragoman.simulator.serving import in_thread

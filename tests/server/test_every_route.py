@@ -7,9 +7,9 @@ import pytest
 
 from dragoman.config import KeyTable
 from dragoman.http.message import Request
-from dragoman.server.access import Access, Key, hashed
 from dragoman.server.app import without_key
-from dragoman.server.paths import _ACTIONS, _FIXED, path_of
+from dragoman.server.auth import Access, Key, hashed
+from dragoman.server.routes import _ACTIONS, _FIXED, path_of
 from dragoman.simulator.serving import in_thread
 from server.conftest import serving
 

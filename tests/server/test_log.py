@@ -23,10 +23,9 @@ from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
 from dragoman.http.server import listening
 from dragoman.mcp.settings import ToolServer
+from dragoman.server import log
+from dragoman.server.log import Lines
 from dragoman.server.serving import running
-from dragoman.server.watching import lines as lines_of
-from dragoman.server.watching import log
-from dragoman.server.watching.lines import Lines
 
 CANARY = "canary-of-what-was-said"
 CLIENT, UPSTREAM = "a-key-of-our-own-client", "the key that no pattern finds"
@@ -119,7 +118,7 @@ def test_a_failure_of_our_own_is_answered_in_the_clients_dialect_and_told_with_i
     def fails(*_, **__):
         raise RuntimeError(f"broken at Bearer {UPSTREAM[:3]}x1234567 {CLIENT}")
 
-    monkeypatch.setattr("dragoman.gateway.relay.Relay.answer", fails)
+    monkeypatch.setattr("dragoman.gateway.generate.Gateway.generate", fails)
     told: list[httpx2.Response] = []
     headers = {"x-api-key": CLIENT}
 
@@ -219,7 +218,7 @@ def test_a_file_that_cannot_be_begun_anew_leaves_the_connections_of_others_alone
     file = lines._file
     lines.add(b"lost")
     until(lines._waiting.empty)
-    time.sleep(2 * lines_of._GATHERED)  # nothing tells that a line could not be written
+    time.sleep(2 * log._GATHERED)  # nothing tells that a line could not be written
     with socket.socket() as other:
         assert lines._file == file
         assert other.fileno() != file
@@ -249,7 +248,7 @@ def until(true, seconds: float = 10) -> None:
 
 
 def test_lines_that_nobody_takes_are_dropped_and_counted_and_hold_nobody_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(lines_of, "_MOST_WAITING", 10)
+    monkeypatch.setattr(log, "_MOST_WAITING", 10)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[bytes] = []

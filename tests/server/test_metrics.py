@@ -8,8 +8,7 @@ from dragoman.config import KeyTable
 from dragoman.core.losses import Loss
 from dragoman.core.response import Usage
 from dragoman.gateway.record import Record
-from dragoman.server.process.board import Board
-from dragoman.server.watching.metrics import Metrics
+from dragoman.server.metrics import Board, Metrics
 
 HELLO = [{"role": "user", "content": "hello"}]
 

@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from dragoman.config import UpstreamTable
-from dragoman.server.paths import dialect_of, path_of
+from dragoman.server.routes import dialect_of, path_of
 
 PLACE = "/projects/p/locations/l/publishers/google"
 

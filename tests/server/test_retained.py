@@ -7,8 +7,7 @@ import httpx2
 import pytest
 
 from dragoman.core.problems import Problem
-from dragoman.gateway.observe import Observers
-from dragoman.gateway.record import Record
+from dragoman.gateway.record import Observers, Record
 from server.processes import until
 
 

@@ -86,3 +86,11 @@ def test_a_form_may_itself_be_told_apart_by_a_member():
     found = first_mismatch(kind, {"type": "message", "role": "tool", "text": "a"})
     assert found is not None
     assert (found.fault, found.name) == ("unknown-field", "text")
+
+
+def test_null_is_a_missing_tag_only_where_that_is_declared():
+    forms = {"a": {"b?": int}}
+    assert first_mismatch(Tagged("type", forms, "a", nullable=True), {"type": None}) is None
+    found = first_mismatch(Tagged("type", forms, "a"), {"type": None})
+    assert found is not None
+    assert (found.fault, found.where) == ("type", "/type")

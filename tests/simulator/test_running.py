@@ -52,7 +52,10 @@ def test_settings_that_make_no_sense_are_told_to_who_starts_it(options):
 
 
 def test_nobody_is_told_twice_how_to_behave():
-    with pytest.raises(TypeError, match="told twice how to behave"), simulator.in_thread(Settings(), seed=1):
+    with (
+        pytest.raises(TypeError, match="Pass either settings or keyword options"),
+        simulator.in_thread(Settings(), seed=1),
+    ):
         pass
 
 

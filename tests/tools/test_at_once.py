@@ -191,7 +191,7 @@ async def one_after_another(runner: Executor, count: int) -> list[str]:
 
 
 def test_a_coroutine_that_will_not_be_cancelled_is_left_behind(monkeypatch):
-    monkeypatch.setattr("dragoman.tools.crew._GRACE", 0.01)
+    monkeypatch.setattr("dragoman.tools.workers._GRACE", 0.01)
 
     async def steps() -> tuple[ToolResult, int, int]:
         release = asyncio.Event()

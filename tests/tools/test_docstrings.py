@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.tools.docstrings import described
+from dragoman.tools.annotations import described
 
 GOOGLE = """Book a table.
 

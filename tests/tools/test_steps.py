@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.tools.steps import Steps
+from dragoman.tools.arguments import Steps
 
 NEXT = {"$ref": "#/$defs/node"}
 TWICE: dict[str, Any] = {"allOf": [NEXT, NEXT]}

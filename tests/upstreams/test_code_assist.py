@@ -9,7 +9,7 @@ from dragoman.config import UpstreamTable
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.http.client import Client, Outgoing
-from dragoman.server.places import make_upstream
+from dragoman.server.services import make_upstream
 from dragoman.simulator.serving import in_thread
 from dragoman.upstreams import code_assist
 from dragoman.upstreams.code_assist import CodeAssist

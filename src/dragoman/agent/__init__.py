@@ -6,21 +6,18 @@ type.
 
 from dragoman.agent.approvals import Approvals, Approve, Decision, Wish
 from dragoman.agent.artifacts import Artifacts
-from dragoman.agent.carrier import Carrier, Order, State, Status, Work
-from dragoman.agent.compaction import Compaction, summary_by
-from dragoman.agent.control import Control
-from dragoman.agent.history import closed, unfolded
-from dragoman.agent.limits import Limits, Statistics, StopReason
+from dragoman.agent.history import Compaction, closed, summary_by, unfolded
+from dragoman.agent.limits import Control, Limits, Statistics, StopReason
 from dragoman.agent.loop import Agent
 from dragoman.agent.model import Model
-from dragoman.agent.recording import Recorder
-from dragoman.agent.runtime import InProcess, Runtime, WatchedRuntime, Within
+from dragoman.agent.runtime import Carrier, InProcess, Order, Runtime, State, Status, WatchedRuntime, Within, Work
 from dragoman.agent.steps import (
     ApprovalAsked,
     CallEnded,
     CallProgressed,
     CallStarted,
     Compacted,
+    Recorder,
     RunEnded,
     Step,
     TurnEnded,

@@ -1,26 +1,219 @@
-"""Which of a model's calls are run: before a turn's calls begin, each is let in or gets its refusal.
+"""Decide which of a model's calls are run; the others get a result that says why not.
 
-Rules: calls are looked at one after the other, so that an engine finds the same questions in the same order; all that
-need somebody's word are told before the first is waited for. What was read in this turn does not count yet: the calls
-of a turn were written before any of their results.
+Calls are decided one after the other, so that an engine replays the same questions in the same order; all calls that
+need approval are reported before the first is waited for. What is read in this turn does not count yet: the calls of a
+turn were written before any of their results.
+
+Egress: whoever wrote an untrusted result may have written the next call. From then on, also in later runs over the same
+history, a tool that can send data out needs approval, unless all it sends goes to a listed destination or to an address
+that the user wrote. Guards: wrong arguments again and again, or the same call with the same result, are stopped until
+something else happens in between.
 """
 
 import inspect
+import re
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any, cast
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, structs
 
 from dragoman.agent.approvals import Decision, Wish, is_yes, topic_of
-from dragoman.agent.egress import Border, brings_untrusted, is_untrusted, users_words
 from dragoman.agent.equipment import Equipment
-from dragoman.agent.guards import Guards, fingerprint
-from dragoman.agent.mistakes import mistakes_of
+from dragoman.agent.history import SUMMARY, UNTRUSTED_SUMMARY
+from dragoman.agent.limits import Limits
+from dragoman.agent.model import mistakes_of
 from dragoman.agent.runtime import Runtime
 from dragoman.agent.steps import ApprovalAsked
-from dragoman.core.parts import AnyPart, ToolCall
+from dragoman.core.parts import AnyPart, Opaque, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
-from dragoman.tools import Execution
-from dragoman.tools.execution import refused
+from dragoman.http.destinations import Destination
+from dragoman.http.locations import Location, Refused, location_of
+from dragoman.tools import Execution, Handler, Registry
+from dragoman.tools.handler import joined
+from dragoman.tools.results import refused
+
+_SMALL = 1_000_000
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s<>\"'`|]+")
+_BEHIND = ".,;:!?)]}*_"
+"""What stands behind an address in a sentence, and is mostly not part of it."""
+
+
+def is_untrusted(messages: Sequence[Message], registry: Registry) -> bool:
+    """Tell whether anything in a history may have been written by anybody.
+
+    Results of tools that are not ours count: what a client's tool read, nobody here knows.
+    """
+    names = {
+        part.id: joined(part.namespace, part.name)
+        for message in messages
+        for part in message.parts
+        if isinstance(part, ToolCall)
+    }
+    for message in messages:
+        if message.role == "assistant" and brings_untrusted(message.parts):
+            return True
+        for part in message.parts:
+            if isinstance(part, Text) and part.text.startswith(UNTRUSTED_SUMMARY):
+                return True
+            if isinstance(part, ToolResult):
+                handler = registry.get(names.get(part.call_id, part.name))
+                if handler is None or handler.untrusted:
+                    return True
+    return False
+
+
+def brings_untrusted(parts: Iterable[AnyPart]) -> bool:
+    """Tell whether a model read something by itself: a vendor's own search and fetch stand in what it says."""
+    return any(isinstance(part, Opaque) or (isinstance(part, Text) and part.citations) for part in parts)
+
+
+def users_words(messages: Iterable[Message]) -> tuple[str, ...]:
+    """Return what the user and the system said themselves; a summary is a model's."""
+    return tuple(
+        part.text
+        for message in messages
+        if message.role != "assistant"
+        for part in message.parts
+        if isinstance(part, Text) and not part.text.startswith((SUMMARY, UNTRUSTED_SUMMARY))
+    )
+
+
+class Border:
+    """What may go where."""
+
+    def __init__(self, destinations: Iterable[Destination], words: Sequence[str]) -> None:
+        self._destinations = tuple(destinations)
+        self._words = words
+
+    def objection(self, call: ToolCall, handler: Handler) -> str:
+        """Say why a call must not leave unasked, in words for a person; "" if it may."""
+        before = "something untrusted was read before"
+        arguments = _arguments(call)
+        if not handler.destination or arguments is None:
+            return f"{handler.name} can send data out, and {before}"
+        places = _texts(arguments.get(handler.destination))
+        if places and all(self._is_listed(place) for place in places):
+            return ""
+        if self.is_users(call, handler):
+            return ""
+        return f"{handler.name} would send data to {', '.join(map(_shown, places)) or 'a place unknown'}, and {before}"
+
+    def is_users(self, call: ToolCall, handler: Handler) -> bool:
+        """Tell whether a call says nothing but addresses that the user wrote."""
+        arguments = _arguments(call) if handler.destination else None
+        places = _texts(arguments.get(handler.destination)) if arguments is not None else []
+        if arguments is None or not places:
+            return False
+        others = [value for name, value in arguments.items() if name != handler.destination]
+        return all(map(_says_nothing, others)) and all(map(self._is_written, places))
+
+    def _is_written(self, place: str) -> bool:
+        return any(place in _addresses(text) for text in self._words)
+
+    def _is_listed(self, place: str) -> bool:
+        location = _location(place)
+        return location is not None and any(listed.takes(location) for listed in self._destinations)
+
+
+def _arguments(call: ToolCall) -> dict[str, Any] | None:
+    try:
+        return cast("dict[str, Any]", msgspec.json.decode(call.arguments, type=dict))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _addresses(text: str) -> set[str]:
+    """Return the addresses in a text, whole: a part of one is another, and which part is chosen says something."""
+    found = _ADDRESS.findall(text)
+    return {*found, *(address.rstrip(_BEHIND) for address in found)}
+
+
+def _location(url: str) -> Location | None:
+    """Return where a URL leads; None unless that is beyond doubt."""
+    try:
+        location = location_of(url) if url.isprintable() else None
+    except Refused:
+        return None
+    return location and structs.replace(location, host=location.host.rstrip("."))
+
+
+def host_of(url: str) -> str:
+    """Return the host a URL leads to, with the port if that is not the usual one; "" unless it is beyond doubt."""
+    location = _location(url)
+    return location.authority if location is not None else ""
+
+
+def _texts(value: Any) -> list[str]:
+    """Return one address or several; none if anything else is among them."""
+    values = cast("list[Any]", value) if isinstance(value, list) else [value]
+    return [each for each in values if isinstance(each, str)] if all(isinstance(each, str) for each in values) else []
+
+
+def _says_nothing(value: Any) -> bool:
+    """Tell whether a value can carry nothing worth hiding: a switch, a small number."""
+    return value is None or isinstance(value, bool) or (isinstance(value, int) and abs(value) <= _SMALL)
+
+
+def _shown(place: str) -> str:
+    return repr(host_of(place) or place[:100])
+
+
+class Guards:
+    """What is known of the calls of one run."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._repairs = limits.repairs
+        self._identical = limits.identical
+        self._invalid: dict[str, int] = {}
+        """How often in a row a tool was called with arguments that do not fit."""
+        self._seen: dict[bytes, tuple[bytes, int]] = {}
+        """The last result of each call, and how often in a row it was the same."""
+
+    def withdrawn(self, call: ToolCall) -> str:
+        """Say why a tool is not run any more; "" if it is."""
+        count = self._invalid.get(joined(call.namespace, call.name), 0)
+        if self._repairs is None or count <= self._repairs:
+            return ""
+        return f"{call.name} was not run: {count} calls of it in a row had arguments that do not fit. Go on without it."
+
+    def repeated(self, call: ToolCall, beside: int = 0) -> str:
+        """Say why a call would bring nothing new, `beside` others of this turn that are the same; "" if it may."""
+        _, count = self._seen.get(fingerprint(call), (b"", 0))
+        if self._identical is None or count + beside < self._identical:
+            return ""
+        times = f"{count} times" if count else f"{beside} times in this turn"
+        return (
+            f"{call.name} was not run: the same call was made {times}, with the same result. "
+            "Use that result, or do something else."
+        )
+
+    def learn(self, call: ToolCall, execution: Execution) -> None:
+        """Take in what became of a call."""
+        name = joined(call.namespace, call.name)
+        if execution.outcome in ("invalid", "unknown"):
+            self._invalid[name] = self._invalid.get(name, 0) + 1
+        elif execution.ran:
+            self._invalid.pop(name, None)
+        if execution.ran:
+            call_digest, result_digest = fingerprint(call), _digest(repr(execution.result.content))
+            before, count = self._seen.get(call_digest, (b"", 0))
+            self._seen[call_digest] = (result_digest, count + 1 if before == result_digest else 1)
+
+
+def fingerprint(call: ToolCall) -> bytes:
+    """Return the same bytes for calls that say the same, however their arguments are written."""
+    try:
+        arguments = msgspec.json.encode(msgspec.json.decode(call.arguments or "{}"), order="deterministic").decode()
+    except (ValueError, RecursionError):
+        arguments = call.arguments
+    return _digest(f"{joined(call.namespace, call.name)}\n{arguments}")
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
 
 _ALL_CALLED = "{name} was not run: all {limit} calls of this run are made. Answer with what you have."
 _DENIED = "{name} was not run: that was not approved. Do not try it again; go on without it."

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from dragoman.agent.approvals import Approve
-from dragoman.agent.compaction import Compaction
+from dragoman.agent.history import Compaction
 from dragoman.agent.limits import Limits
 from dragoman.agent.model import Model
-from dragoman.agent.recording import Recorder
+from dragoman.agent.steps import Recorder
 from dragoman.core.response import Usage
 from dragoman.http.destinations import Destination
 from dragoman.tools import Executor

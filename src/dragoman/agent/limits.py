@@ -1,8 +1,11 @@
-"""How far a run may go, how far it went, and why it ended.
+"""Limits of a run, its statistics, the reason why it ended, and how to stop it from outside.
 
-Rules: None means no limit. A limit is looked at between turns, but for the time, which ends a run wherever it is.
+None means no limit. Limits are checked between turns, except the time, which ends a run wherever it is.
 """
 
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Literal
 
 from msgspec import Struct
@@ -79,3 +82,38 @@ def added(one: Usage | None, other: Usage | None) -> Usage:
 
 def _sum(one: int | None, other: int | None) -> int | None:
     return other if one is None else one + (other or 0)
+
+
+When = Literal["now", "after_turn"]
+
+
+class StoppedError(Exception):
+    """The run was stopped where it was."""
+
+
+class Control:
+    """One run's stop button."""
+
+    def __init__(self) -> None:
+        self.cancelled: When | None = None
+        self._scope: asyncio.Timeout | None = None
+
+    def cancel(self, when: When = "now") -> None:
+        """Stop the run; "now" also where "after_turn" was said before."""
+        if self.cancelled != "now":
+            self.cancelled = when
+        if self.cancelled == "now" and self._scope is not None and not self._scope.expired():
+            self._scope.reschedule(asyncio.get_running_loop().time())
+
+    @asynccontextmanager
+    async def limited(self, seconds: float | None) -> AsyncGenerator[None]:
+        """Run what is inside until it is over, time is up or the button is pressed: then `StoppedError`."""
+        try:
+            async with asyncio.timeout(0 if self.cancelled == "now" else seconds) as self._scope:
+                yield
+        except TimeoutError:
+            if self._scope is None or not self._scope.expired():
+                raise
+            raise StoppedError from None
+        finally:
+            self._scope = None

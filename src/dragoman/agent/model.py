@@ -1,15 +1,37 @@
-"""What the loop asks: a function from a request to the events of its reply.
+"""What the loop calls: a function from a request to the events of its reply, and errors of such functions.
 
-A plain upstream call has this type, and so has an agent: whatever works with one works with the other.
+A plain upstream call has this type, and so has an agent. A function of the caller that raises anything but a `Problem`
+fails the run, which keeps its history. The error's message is for whoever wrote the function: it is logged, and it is
+the cause of the problem. Errors of the runtime pass: an engine may raise what it needs to stop a run.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from dragoman.agent.mistakes import mistakes_of
 from dragoman.core.events import Event
+from dragoman.core.problems import Problem
 from dragoman.core.request import Request
+
+_LOG = logging.getLogger("dragoman.agent")
+
+
+@contextmanager
+def mistakes_of(whose: str) -> Generator[None]:
+    """Let an error of what is inside be a problem of the run's."""
+    try:
+        yield
+    except Problem:
+        raise
+    except (Exception, asyncio.CancelledError) as error:
+        task = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and (task is None or task.cancelling()):
+            raise  # the run is being stopped; else the function has cancelled something of its own
+        _LOG.exception("%s failed", whose)
+        raise Problem("internal", f"{whose} failed ({type(error).__name__})") from error
+
 
 Model = Callable[[Request], AsyncIterator[Event]]
 """Events follow the grammar of `core.events`; a `Problem` may be raised as well as told."""

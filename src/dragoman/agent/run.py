@@ -1,38 +1,93 @@
 """One run, from the request to its end: model, calls, results, and the model again.
 
-Rules: each turn of the model is one step of the runtime, and so is each call. The history is valid whenever a turn is
-over; where a run is stopped inside one, what was said is kept and every call that has no result gets one.
+Each turn of the model is one step of the runtime, and so is each call. In each turn the model gets the caller's request
+with the loop's own tools beside the client's. The history is valid whenever a turn is over; if a run is stopped inside
+one, what was said is kept and every call without a result gets one.
 """
 
 import asyncio
 import contextlib
 import logging
+from collections.abc import Collection, Sequence
 from contextlib import aclosing
 from time import monotonic
+from typing import Literal
 
 from msgspec import structs
 
 from dragoman.agent.admission import Admission
-from dragoman.agent.asking import client_names, offering, relaxed, renewed, without_tools
-from dragoman.agent.calling import Calling
-from dragoman.agent.compaction import compacted, cut, summed_up
-from dragoman.agent.control import Control, StoppedError
+from dragoman.agent.calls import Calling, Turn
 from dragoman.agent.equipment import Equipment
-from dragoman.agent.history import answered, answers, said, unfolded
-from dragoman.agent.limits import Statistics, StopReason, added
-from dragoman.agent.mistakes import mistakes_of
-from dragoman.agent.model import heard
-from dragoman.agent.recording import Recording, Unrecorded
+from dragoman.agent.history import answered, answers, compacted, cut, said, summed_up, unfolded
+from dragoman.agent.limits import Control, Statistics, StoppedError, StopReason, added
+from dragoman.agent.model import heard, mistakes_of
 from dragoman.agent.runtime import Runtime
-from dragoman.agent.steps import CallEnded, Compacted, RunEnded, TurnEnded
-from dragoman.agent.turn import Turn
-from dragoman.core.parts import ToolCall
+from dragoman.agent.steps import CallEnded, Compacted, Recording, RunEnded, TurnEnded, Unrecorded
+from dragoman.core.parts import AnyPart, Text, ToolCall
 from dragoman.core.problems import Problem
-from dragoman.core.request import Request
+from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice, leading_systems
 from dragoman.core.response import Finish, Response
 from dragoman.core.stream import replay
-from dragoman.tools import Execution
+from dragoman.tools import Execution, Registry
 from dragoman.tools.handler import joined
+
+FirstCall = Literal["auto", "required"]
+"""Whether the model must begin with a call. After the first result it is free in any case."""
+
+
+def question(prompt: str | Sequence[AnyPart], history: Sequence[Message], system: str, model: str) -> Request:
+    """Return the request that asks something after a history; a new system text stands in place of the old one."""
+    parts = (Text(text=prompt),) if isinstance(prompt, str) else tuple(prompt)
+    before = tuple(history[leading_systems(history) :] if system else history)
+    told = (Message(role="system", parts=(Text(text=system),)),) if system else ()
+    return Request(model=model, messages=(*told, *before, Message(role="user", parts=parts)))
+
+
+def client_names(request: Request, registry: Registry) -> frozenset[str]:
+    """Return the names of the tools that whoever asked runs; a name that is ours too is ours."""
+    declared = (joined(tool.namespace, tool.name) for tool in request.tools if isinstance(tool, Tool))
+    return frozenset(name for name in declared if not registry.has(name))
+
+
+def offering(request: Request, registry: Registry) -> Request:
+    """Return the request with the tools of the registry after the client's."""
+    theirs = tuple(
+        tool
+        for tool in request.tools
+        if not isinstance(tool, Tool) or not registry.has(joined(tool.namespace, tool.name))
+    )
+    return structs.replace(request, tools=(*theirs, *registry.definitions))
+
+
+def renewed(request: Request, registry: Registry, theirs: Collection[str]) -> Request:
+    """Return the request with tools that have come, or are described otherwise, since it was made.
+
+    What was offered before stays, in its place: the history may have calls of it, and a model's cache begins with it.
+    """
+    now = {joined(tool.namespace, tool.name): tool for tool in registry.definitions}
+    tools: list[Tool | NativeTool] = []
+    for tool in request.tools:
+        name = joined(tool.namespace, tool.name) if isinstance(tool, Tool) else ""
+        tools.append(now.pop(name, tool) if name not in theirs else tool)
+    tools += [tool for name, tool in now.items() if name not in theirs]
+    return structs.replace(request, tools=tuple(tools))
+
+
+def relaxed(request: Request) -> Request:
+    """Return the request with a free choice of tools: a call that is forced after every result would never end."""
+    choice = request.tool_choice
+    if choice is None or choice.mode != "required":
+        return request
+    # A choice of one tool is how it is forced; to allow only that one from now on is not what was meant.
+    names = choice.names if len(choice.names) > 1 else ()
+    return structs.replace(request, tool_choice=structs.replace(choice, mode="auto", names=names))
+
+
+def without_tools(request: Request) -> Request:
+    """Return the request with tools that are declared, for the history has calls of them, but may not be called."""
+    parallel = request.tool_choice.parallel if request.tool_choice is not None else None
+    return structs.replace(request, tool_choice=ToolChoice(mode="none", parallel=parallel))
+
 
 _LOG = logging.getLogger("dragoman.agent")
 _WORTH_CUTTING = 2

@@ -1,16 +1,22 @@
-"""The seam between a run and what carries it: in this process now, in an engine that outlives it later.
+"""What a run stands on: steps and waits, in this process or in an engine that outlives it; and the runners of runs.
 
-Rules for who carries runs. A step has a key that is unique in its run ("model:3", "tool:call_7"); a step that has ended
-is never run again: its value is given back. Steps that run at once are single steps, nothing else happens beside them,
-so an engine that matches steps by their order too finds them again. What a step returns is a value of the core, or one
-of `tools`, without functions in it. What happens outside steps follows from their values alone, and may happen again.
-Events are told as well as can be: after a recovery some may come twice.
+A step has a key that is unique in its run ("model:3", "tool:call_7"). A step that has ended is never run again: its
+value is returned. Parallel steps are single steps, and nothing else happens beside them, so an engine that matches
+steps by their order finds them again. A step returns a value of the core or of `tools`, without functions in it. What
+happens outside steps follows from their values alone, and may happen again. After a recovery some events may come
+twice.
+
+A run that goes on in the background is started by an order, which holds all that its work needs, so that the same work
+can begin again elsewhere. It emits bytes, which are one text in their order. A run belongs to its owner, and can be
+watched, messaged and cancelled from every process.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 ROOM = 64
@@ -144,3 +150,71 @@ class Within(InProcess):
     async def sleep(self, seconds: float) -> None:
         """Let time pass, as the other run does."""
         await self._outer.sleep(seconds)
+
+
+Status = Literal["running", "completed", "failed", "cancelled", "interrupted"]
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """A run that is to be carried."""
+
+    owner: str
+    run: str
+    kind: str
+    """Whose work it is."""
+    document: bytes
+    """What the work needs, in words of its own."""
+    told: bytes = b""
+    """What is told of it until it tells something itself."""
+
+
+class State(Struct, frozen=True, kw_only=True):
+    """What can be seen of a run."""
+
+    status: Status
+    """`interrupted` is one whose process is gone, or was stopped."""
+    told: bytes
+    """What it emitted last."""
+    outcome: bytes = b""
+    """What its work returned, once it is completed."""
+    created: int = 0
+
+
+Work = Callable[[Order, Runtime], Awaitable[bytes]]
+"""Does what an order says on a runtime, and returns what came of it. What it raises is a failure nobody thought of."""
+
+
+class Carrier(Protocol):
+    """What carries runs. There is one in a process."""
+
+    def runtime(self, run: str) -> WatchedRuntime:
+        """Return what a run stands on that ends with whoever watches it."""
+        ...
+
+    def serve(self, kind: str, work: Work) -> None:
+        """Say who does the work of a kind."""
+        ...
+
+    async def start(self, order: Order) -> None:
+        """Start a run; when this returns, it is known to every process."""
+        ...
+
+    async def tell(self, owner: str, run: str, topic: str, value: Any) -> None:
+        """Answer what a run waits for, wherever it is; the first answer holds. A value is anything JSON can say."""
+        ...
+
+    async def cancel(self, owner: str, run: str) -> None:
+        """Stop a run, wherever it is; returns when it is over, or after a few seconds."""
+        ...
+
+    async def state(self, owner: str, run: str) -> State | None:
+        """Tell how far a run is; None if there is none of that name."""
+        ...
+
+    def watch(self, owner: str, run: str) -> AsyncGenerator[bytes]:
+        """Iterate what a run emitted and will emit, wherever it is, until it is over."""
+        ...
+
+    async def close(self) -> None:
+        """Stop what is carried here."""
+        ...

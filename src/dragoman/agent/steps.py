@@ -1,17 +1,22 @@
-"""What happens in a run, as it happens: the events of each turn of the model, and between them what the loop does.
+"""What happens in a run, as it happens, and the record of it that is written at the same time.
 
 Grammar: the events of a turn, then `CallStarted` and `CallEnded` of its calls as they begin and end, then `TurnEnded`;
-at last one `RunEnded`, and nothing after it. A call that is not run has no `CallStarted`; one that is may tell between
-the two how far it is (`CallProgressed`).
+at last one `RunEnded`, and nothing after it. A call that is not run has no `CallStarted`; one that is may report its
+progress in between (`CallProgressed`). What the model said is written before its calls are run, and each result as soon
+as there is one: so of an interrupted run it is known which calls may have had their effect. `history.closed` makes a
+valid history of what was written.
 """
+
+from typing import Protocol
 
 from msgspec import Struct
 
 from dragoman.agent.limits import Statistics, StopReason
+from dragoman.agent.model import mistakes_of
 from dragoman.core.events import Event
 from dragoman.core.parts import Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message
+from dragoman.core.request import Message, Request
 from dragoman.core.response import Finish, Response
 from dragoman.tools import Execution, Progress
 
@@ -87,3 +92,66 @@ class RunEnded(Struct, frozen=True, kw_only=True):
 
 
 Step = Event | CallStarted | CallProgressed | CallEnded | ApprovalAsked | TurnEnded | Compacted | RunEnded
+
+
+class Recorder(Protocol):
+    """Where runs are written down. What it raises as a `Problem` ends the run."""
+
+    async def begin(self, run: str, request: Request) -> None:
+        """Note that a run has begun, with its history so far."""
+        ...
+
+    async def add(self, run: str, messages: tuple[Message, ...]) -> None:
+        """Note what was said, or what came of a call; results of one turn come one by one, as the calls end."""
+        ...
+
+    async def replace(self, run: str, messages: tuple[Message, ...]) -> None:
+        """Note that the whole history is now another one: it was made shorter."""
+        ...
+
+    async def end(self, ended: RunEnded) -> None:
+        """Note that a run is over, and how."""
+        ...
+
+
+class Recording:
+    """A recorder whose mistakes are problems of the run's."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    async def begin(self, run: str, request: Request) -> None:
+        """Note that a run has begun."""
+        with mistakes_of("the recorder"):
+            await self._recorder.begin(run, request)
+
+    async def add(self, run: str, messages: tuple[Message, ...]) -> None:
+        """Note what was said."""
+        with mistakes_of("the recorder"):
+            await self._recorder.add(run, messages)
+
+    async def replace(self, run: str, messages: tuple[Message, ...]) -> None:
+        """Note that the history is another one."""
+        with mistakes_of("the recorder"):
+            await self._recorder.replace(run, messages)
+
+    async def end(self, ended: RunEnded) -> None:
+        """Note that a run is over."""
+        with mistakes_of("the recorder"):
+            await self._recorder.end(ended)
+
+
+class Unrecorded:
+    """Nothing is written down."""
+
+    async def begin(self, run: str, request: Request) -> None:
+        """Do nothing."""
+
+    async def add(self, run: str, messages: tuple[Message, ...]) -> None:
+        """Do nothing."""
+
+    async def replace(self, run: str, messages: tuple[Message, ...]) -> None:
+        """Do nothing."""
+
+    async def end(self, ended: RunEnded) -> None:
+        """Do nothing."""

@@ -44,7 +44,7 @@ def show(options: argparse.Namespace) -> int:
 def check(options: argparse.Namespace) -> int:
     """Say whether the configuration can be used."""
     from dragoman.config import ConfigError, load  # noqa: PLC0415  only for this verb
-    from dragoman.gateway.agents.naming import unmeant  # noqa: PLC0415
+    from dragoman.gateway.agents.toolset import unmeant  # noqa: PLC0415
     from dragoman.server.serving import listen_address  # noqa: PLC0415
 
     try:
@@ -71,7 +71,7 @@ def hash_key(options: argparse.Namespace) -> int:
     import secrets  # noqa: PLC0415  only for this verb
     from getpass import getpass  # noqa: PLC0415
 
-    from dragoman.server.access import hashed  # noqa: PLC0415
+    from dragoman.server.auth import hashed  # noqa: PLC0415
 
     if options.new:
         key = f"dm-{secrets.token_urlsafe(32)}"

@@ -66,7 +66,7 @@ async def _examined(config: "Config", options: argparse.Namespace, tell: "Callab
         tell(check)
         well = well and check.ok
     if (config.tools or config.agents) and not options.model:
-        from dragoman.doctor.tool_servers import examine_tools  # noqa: PLC0415  only where there are any
+        from dragoman.doctor.checks import examine_tools  # noqa: PLC0415  only where there are any
 
         async for check in examine_tools(config, options.timeout):
             tell(check)

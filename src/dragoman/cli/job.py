@@ -1,22 +1,123 @@
-"""One translation as the command does it, alone or as a line of a batch."""
+"""One translation as `dragoman translate` does it, alone or as a line of a batch.
 
-from typing import Literal, Protocol
+The neutral view shows a core value as plain JSON: every value with a kind has it in `type`, absent values are left out.
+The dialect of a request is recognised by members that only one dialect has; without any the caller decides.
+"""
 
-from msgspec import Struct
+import re
+from typing import Any, Literal, Protocol, cast
 
-from dragoman.cli import neutral
-from dragoman.cli.recognise import dialect_of
+import msgspec
+from msgspec import Raw, Struct
+
 from dragoman.core.losses import Loss
+from dragoman.core.parts import Inline, Link, Part, Plain, Stored
 from dragoman.core.problems import Problem
+from dragoman.core.request import NativeTool, Tool
 from dragoman.core.stream import Collector
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.call_ids import named_parts, named_reply, named_request
 from dragoman.interpreter.context import NO_CONTEXT, Context
 from dragoman.interpreter.ledger import refuse
+from dragoman.interpreter.repair import named_parts, named_reply, named_request
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_error, translate_request
+from dragoman.wire import json
+
+_HIDDEN = {"where", "spelling"}
+_TYPED = (Part, Inline, Link, Plain, Stored, Tool, NativeTool)
+_WORD = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+def view(value: Any) -> Any:
+    """Return `value` as plain JSON values."""
+    match value:
+        case Struct():
+            return _view_struct(value)
+        case tuple() | list() | frozenset():
+            return [view(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        case dict():
+            return {name: view(item) for name, item in value.items()}  # pyright: ignore[reportUnknownVariableType]
+        case bytes():
+            return Raw(value) if json.is_json(value) else value.decode("utf-8", "replace")
+        case _:
+            return value
+
+
+def _view_struct(value: Struct) -> dict[str, Any]:
+    shown: dict[str, Any] = {}
+    if isinstance(value, _TYPED):
+        shown["type"] = _WORD.sub("_", type(value).__name__).lower()
+    for field in msgspec.structs.fields(value):
+        if field.name in _HIDDEN:
+            continue
+        item = getattr(value, field.name)
+        if item is None or (not field.required and item == field.default):
+            continue
+        shown[field.name] = view(item)
+    return shown
+
+
+def view_problem(problem: Problem) -> dict[str, Any]:
+    """Return a problem as plain JSON values."""
+    shown = {
+        "kind": problem.kind,
+        "message": problem.message,
+        "status": problem.status,
+        "where": problem.where,
+        "code": problem.code,
+        "retry_after": problem.retry_after,
+    }
+    return {name: value for name, value in shown.items() if value not in (None, "")}
+
+
+def encode(value: Any) -> bytes:
+    """Write a view."""
+    return json.encode(value)
+
+
+_CHAT_FIELDS = {"max_completion_tokens", "response_format", "stream_options", "functions", "reasoning_effort", "n"}
+_MESSAGES_FIELDS = {"system", "anthropic_version", "anthropic_beta", "stop_sequences", "thinking", "output_config"}
+_MESSAGES_BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
+
+
+def dialect_of(body: bytes) -> str | None:
+    """Return the name of the dialect `body` is surely in, or None."""
+    document: Any = json.peek(body)
+    match document:
+        case {"contents": _} | {"request": {"contents": _}}:
+            return "gemini"
+        case {"input": _}:
+            return "responses"
+        case {"messages": list()}:
+            return _chat_or_messages(document)
+        case _:
+            return None
+
+
+def _chat_or_messages(document: dict[str, Any]) -> str | None:
+    in_tools = _members(document.get("tools"))
+    if document.keys() & _CHAT_FIELDS or "function" in in_tools:
+        return "chat"
+    if document.keys() & _MESSAGES_FIELDS or "input_schema" in in_tools:
+        return "messages"
+    for message in document["messages"]:
+        match message:
+            case {"role": "tool" | "developer" | "function"} | {"tool_calls": _}:
+                return "chat"
+            case {"content": [{"type": str(kind)}, *_]} if kind in _MESSAGES_BLOCKS:
+                return "messages"
+            case _:
+                pass
+    return None
+
+
+def _members(tools: Any) -> set[str]:
+    """Return the names of the members that any of the tools has."""
+    listed = cast("list[Any]", tools) if isinstance(tools, list) else []
+    return {name for tool in listed if isinstance(tool, dict) for name in cast("dict[str, Any]", tool)}
+
 
 CODE_ASSIST = "code-assist"
 CORE = "core"
@@ -101,12 +202,12 @@ def _neutral(job: Job) -> Done:
     dialect = dialect_named(job.source)
     match job.operation:
         case "request":
-            view = neutral.view(named_request(dialect.parse_request(Call(job.body, job.model, job.stream))))
+            shown = view(named_request(dialect.parse_request(Call(job.body, job.model, job.stream))))
         case "response":
-            view = neutral.view(named_reply(dialect.parse_response(job.body)))
+            shown = view(named_reply(dialect.parse_response(job.body)))
         case "error":
-            view = neutral.view_problem(dialect.parse_error(job.status, {}, job.body))
-    return Done(body=neutral.encode(view))
+            shown = view_problem(dialect.parse_error(job.status, {}, job.body))
+    return Done(body=encode(shown))
 
 
 class Stream(Protocol):
@@ -144,11 +245,11 @@ class _NeutralStream:
         for event in self._decoder.close():
             self._collector.feed(event)
         try:
-            view = neutral.view(named_reply(self._collector.response()))
+            shown = view(named_reply(self._collector.response()))
         except Problem as problem:
             parts = named_parts(self._collector.parts, self._collector.reply_id)
-            view = {"parts": neutral.view(parts), "problem": neutral.view_problem(problem)}
-        return neutral.encode(view)
+            shown = {"parts": view(parts), "problem": view_problem(problem)}
+        return encode(shown)
 
     @property
     def losses(self) -> tuple[Loss, ...]:

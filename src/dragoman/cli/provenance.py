@@ -11,8 +11,7 @@ from msgspec import NODEFAULT, Struct, structs
 
 from dragoman.config import Config, file_of, load
 from dragoman.gateway.redact import HIDDEN, redact
-from dragoman.mcp.server_settings import SYSTEM_PROMPT
-from dragoman.mcp.settings import VARIABLE
+from dragoman.mcp.settings import SYSTEM_PROMPT, VARIABLE
 
 _SECRETS = frozenset({"api_key", "access_token", "client_secret", "key", "env", "headers"})
 _VARIABLES = {

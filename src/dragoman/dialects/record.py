@@ -14,7 +14,7 @@ from dragoman.core.events import Event, Failed
 from dragoman.core.losses import Loss
 from dragoman.core.parts import ToolCall, ToolResult
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, NativeTool, Request, Tool
+from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.core.response import Response
 from dragoman.core.traits import Traits
 from dragoman.wire.json import Malformed
@@ -243,6 +243,39 @@ class Remote(Struct, frozen=True):
     """How the ids of calls begin that are told so."""
 
 
+class Implied(Struct, frozen=True):
+    """Values of a request field that need no counterpart at the target, and why."""
+
+    values: tuple[Any, ...]
+    why: str
+    form: str = ""
+    """A pattern of more such texts."""
+    streamed: tuple[Any, ...] = ()
+    """More values, for targets that stream the arguments of calls."""
+
+
+UNASKED = "asks for nothing more than comes anyway"
+SAYS_NOTHING = "an empty list or object names nothing"
+NOT_STORED = "nothing is kept: a translated request is not stored at the target, nor by the gateway then"
+DEFAULT_TIER = "the tier that holds where none is asked for"
+NO_PADDING = "our streams are not padded"
+TEXT_ANYWAY = "text comes anyway"
+LOADED_AT_ONCE = "declared at once, as every tool is"
+DEFAULT_DETAIL = "how closely to look is left to the model, as where nothing is said"
+"""Reasons that several dialects share."""
+
+
+class VendorTool(Struct, frozen=True):
+    """A tool that a vendor runs itself and that other vendors have too."""
+
+    names: tuple[str, ...]
+    """Its types or members in a declaration, without their dates."""
+    raw: bytes
+    """Its declaration."""
+    choice: ToolChoice | None = None
+    """How the vendor is made to use it."""
+
+
 class Dialect(Struct, frozen=True, kw_only=True):
     """One JSON language."""
 
@@ -293,3 +326,11 @@ class Dialect(Struct, frozen=True, kw_only=True):
     unwrap: Callable[[Call], tuple[Call, tuple[str, ...]] | None] | None = None
     """Take a request out of that envelope; return it and the places of what is left behind, None if it stands in none.
     """
+    implied: Mapping[str, Implied] = {}
+    """Request fields that are no loss at another dialect, by pointer with `#` for a number."""
+    vendor_tools: Mapping[str, VendorTool] = {}
+    """Its counterparts of tools that several vendors run, by what they do."""
+    shared_fields: frozenset[str] = frozenset()
+    """Pointers of request fields that mean the same in the other dialects of its vendor that have them."""
+    image_detail: str = ""
+    """The pointer in an image of how closely to look at it, in the words that its vendor's dialects share."""

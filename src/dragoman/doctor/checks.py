@@ -1,11 +1,12 @@
-"""Try what a configuration names: credentials, the way to each upstream, and a tool round trip with its models.
+"""Check a configuration: credentials, the connection to each upstream, a tool round trip, external servers.
 
-Each check says what it found, and what to do if that is not well. Addresses and the upstream's own words are told, for
-this is read by whoever runs the gateway; secrets are not.
+Each check says what it found, and what to do about it. Addresses and the upstream's own messages are shown, for whoever
+runs the gateway reads this; secrets are not. The round trip is sent in Anthropic's dialect, so that it is translated
+for most upstreams. Hashes of tools are printed in the form that the configuration takes as pins.
 """
 
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -14,15 +15,71 @@ from msgspec import Struct
 from dragoman.config import Config, UpstreamTable
 from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.record import Call
-from dragoman.doctor.round_trip import round_trip
+from dragoman.gateway.agents.toolset import Roster, unmeant
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.record import Record
 from dragoman.gateway.redact import credentials_of, redact
-from dragoman.gateway.route import Target
+from dragoman.gateway.router import Target
+from dragoman.gateway.upstream_call import UpstreamClient, map_failure
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.link import Failure, Untrusted
-from dragoman.server.places import place
-from dragoman.server.usual import USUAL
-from dragoman.upstreams.place import Upstream
+from dragoman.interpreter.response import translate_response
+from dragoman.mcp.client import Servers, Status, open_servers
+from dragoman.server.services import USUAL, place
+from dragoman.tools.handler import JOINT
+from dragoman.upstreams.upstream import Upstream
 from dragoman.wire import json
+
+_DIALECT = "messages"
+_TOOL = {
+    "name": "get_weather",
+    "description": "Get the weather in a city.",
+    "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+_QUESTION = {"role": "user", "content": "What is the weather in Tokyo now? Use the tool, then answer in one sentence."}
+_RESULT = '{"temperature": 21, "unit": "celsius", "sky": "clear"}'
+_ROOM = 4000
+_LONGEST = 60
+
+
+async def round_trip(target: Target, client: Client) -> str:
+    """Let a model call a tool and use its result; return what it says, or raise the `Problem` that came up."""
+    said = await _answered(target, client, [_QUESTION])
+    calls = [part for part in said if part["type"] == "tool_use"]
+    if not calls:
+        words = "the model answered without calling the tool it was told to use"
+        raise Problem("unsupported", f"{words}: {_text(said)}")
+    if calls[0]["name"] != "get_weather":
+        raise Problem("malformed_reply", f"the model called a tool that it was not given: {calls[0]['name']!r}")
+    results = [{"type": "tool_result", "tool_use_id": call["id"], "content": _RESULT} for call in calls]
+    turns = [_QUESTION, {"role": "assistant", "content": said}, {"role": "user", "content": results}]
+    answer = _text(await _answered(target, client, turns))
+    if not answer:
+        raise Problem("malformed_reply", "the model said nothing to the tool's result")
+    return f"get_weather({_short(json.encode(calls[0]['input']).decode())}) -> {answer}"
+
+
+async def _answered(target: Target, client: Client, messages: list[Any]) -> list[Any]:
+    """Return the parts with which a model answers."""
+    body = json.encode({"model": target.model, "max_tokens": _ROOM, "messages": messages, "tools": [_TOOL]})
+    ask = ClientRequest(dialect=_DIALECT, call=Call(body, target.model))
+    reached = await UpstreamClient(client).open(ask, target, Record())
+    try:
+        reply = await reached.incoming.read()
+    except Failure as failure:
+        raise map_failure(failure, target.upstream.name) from None
+    rendered = translate_response(reply, target.upstream.dialect, _DIALECT, reached.context)
+    return json.decode(rendered.body)["content"]
+
+
+def _text(parts: list[Any]) -> str:
+    return _short(" ".join(part["text"] for part in parts if part["type"] == "text"))
+
+
+def _short(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
+
 
 _REMEDIES: Mapping[Kind, str] = {
     "authentication": "check the key in [upstreams.{name}]",
@@ -151,3 +208,66 @@ class _Visit:
 def _bare(outgoing: Outgoing) -> Outgoing:
     """Return a request to the same server that shows no credentials and asks for nothing."""
     return Outgoing(outgoing.origin, "GET", "/", (("accept-encoding", "identity"),))
+
+
+async def examine_tools(config: Config, patience: float = 60.0) -> AsyncGenerator[Check]:
+    """Check every external server, and whether agents name tools that are there."""
+    for key, words in unmeant(config.agents, config.tools):
+        yield Check(
+            check=key, ok=False, detail=words, remedy="name a server of [tools.*], one of its tools, or web_fetch"
+        )
+    if not config.tools:
+        return
+    began = time.monotonic()
+    try:
+        async with open_servers(config.tools, patience=patience) as servers:
+            seconds = round(time.monotonic() - began, 3)
+            for status in servers.status():
+                for check in _checks(status, servers, seconds):
+                    yield check
+            for check in _agents(config, servers):
+                yield check
+    except ImportError as error:
+        yield Check(check="tools", ok=False, detail=str(error), remedy='pip install "dragoman[mcp]"')
+
+
+def _agents(config: Config, servers: Servers) -> Iterable[Check]:
+    """Check the words of agents for tools of servers that are there."""
+    roster = Roster(servers.registry, origin=servers.origin)
+    there = {status.name for status in servers.status() if status.connected}
+    for name, agent in config.agents.items():
+        for word in agent.tools:
+            if word.partition(JOINT)[0] in there and not roster.meant(word):
+                near = " or ".join(servers.registry.nearest(word))
+                yield Check(
+                    check=f"agents.{name}.tools",
+                    ok=False,
+                    detail=f"{word!r} means no tool that its server has",
+                    remedy=f"did you mean {near}?" if near else "name tools that the server has",
+                )
+
+
+def _checks(status: Status, servers: Servers, seconds: float) -> list[Check]:
+    if not status.connected:
+        key = "command, args, env and cwd" if status.transport == "stdio" else "url and headers"
+        remedy = f"check {key} in [tools.{status.name}], or its entry in GEMINI_MCP_SERVERS"
+        detail = redact(status.error)
+        return [Check(check="tools", server=status.name, ok=False, detail=detail, remedy=remedy, seconds=seconds)]
+    words = [f"{len(status.tools)} tools over {status.transport}", status.protocol, status.server]
+    said = ", ".join(word for word in words if word)
+    checks = [Check(check="tools", server=status.name, ok=True, detail=said, seconds=seconds)]
+    pins = [f'"{origin[1]}" = "{found}"' for name, found in status.tools.items() if (origin := servers.origin(name))]
+    if pins:
+        checks.append(
+            Check(check="definitions", server=status.name, ok=True, detail=f"pinned = {{ {', '.join(pins)} }}")
+        )
+    for blocked in status.blocked:
+        detail = f"{blocked.tool} is pinned to {blocked.accepted} and is now {blocked.found}"
+        remedy = f"look at what it says of itself now; to accept it, write the new hash in [tools.{status.name}] pinned"
+        checks.append(Check(check="definitions", server=status.name, ok=False, detail=detail, remedy=remedy))
+    for tool, reason in status.unusable.items():
+        remedy = f"nothing, if you can do without it; else tell whoever makes {status.name}"
+        checks.append(
+            Check(check="definitions", server=status.name, ok=False, detail=f"{tool}: {reason}", remedy=remedy)
+        )
+    return checks

@@ -13,11 +13,10 @@ from msgspec import Struct
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.route import Routes
+from dragoman.gateway.router import Routes
 from dragoman.http.client import Client, Deadlines
 from dragoman.http.link import Failure
-from dragoman.upstreams.listing import Listed
-from dragoman.upstreams.place import Upstream
+from dragoman.upstreams.upstream import Listed, Upstream
 
 _QUICK = Deadlines(connect=2.0, first_byte=3.0, idle=3.0)
 _LONGEST = 4.0

@@ -8,17 +8,18 @@ from msgspec import structs
 from dragoman.core.events import Event, Started
 from dragoman.core.stream import Sequencer
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.ask import Ask
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.record import Record
 from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply_adapter import ReplyOptions
 
 
 class Heard:
     """Fits the events of one reply, which is given in the dialect `source`."""
 
-    def __init__(self, ask: Ask, record: Record, source: str) -> None:
+    def __init__(self, ask: ClientRequest, record: Record, source: str) -> None:
         here, there = dialect_named(source), dialect_named(ask.dialect)
         self._record = record
         self._prefix = there.reply_prefix
@@ -26,7 +27,8 @@ class Heard:
         self._sequencer = Sequencer()
         self._fitter = None
         if here is not there:
-            self._fitter = ReplyFitter(there, self._ledger, whole=not ask.call.stream, salt=record.id, source=here)
+            options = ReplyOptions(salt=record.id, whole=not ask.call.stream)
+            self._fitter = ReplyFitter(here, there, self._ledger, options)
 
     async def events(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
         """Tell what the client can be told."""

@@ -1,10 +1,9 @@
 """A model as a function: a request of the core in, events of the core out, whichever upstream answers.
 
-It finds the upstreams, tries them in turn and again, and keeps what they answer out of sight until something is said,
-like the relay. What goes wrong is a `Failed` event, the first one if nothing was said; only being cancelled is raised.
+It retries like the gateway does for its clients, and holds events back until something is said. An error is a `Failed`
+event, the first one if nothing was said; only cancellation is raised.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 
@@ -18,12 +17,11 @@ from dragoman.core.request import Request
 from dragoman.core.stream import Sequencer, replay
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.attempt import is_refused_key, refused_key, sent, told
 from dragoman.gateway.record import Record
-from dragoman.gateway.retries import Budget, Patience, may_pass_elsewhere, wait_before
-from dragoman.gateway.route import Routes, Target
-from dragoman.gateway.vault import Vault
-from dragoman.http.client import Client, Incoming
+from dragoman.gateway.retry import Attempts, RetryBudget, RetryPolicy
+from dragoman.gateway.router import Routes, Target
+from dragoman.gateway.upstream_call import UpstreamClient, map_failure, map_rejection, signs_calls
+from dragoman.http.client import Incoming
 from dragoman.http.link import Failure
 from dragoman.http.message import Headers
 from dragoman.interpreter.aliases import minted_id
@@ -31,10 +29,9 @@ from dragoman.interpreter.faults import as_fault
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.links import Links, Unfetched
 from dragoman.interpreter.neutral import Wish, say_request
-from dragoman.interpreter.rejections import Sent, named, placed
 from dragoman.interpreter.signing import unknown_ids, unsigned_calls
 from dragoman.interpreter.text_calls.hearing import Hearing
-from dragoman.interpreter.translation import Translation
+from dragoman.interpreter.translate import Translation
 from dragoman.interpreter.undo import Restorer
 
 
@@ -60,10 +57,9 @@ class Means(Struct, frozen=True):
     """What upstreams are asked with."""
 
     routes: Routes
-    client: Client
-    patience: Patience
-    budget: Budget
-    vault: Vault | None = None
+    upstreams: UpstreamClient
+    retry: RetryPolicy
+    budget: RetryBudget
 
 
 class UpstreamModel:
@@ -82,56 +78,34 @@ class UpstreamModel:
 
     async def __call__(self, request: Request) -> AsyncGenerator[Event]:
         """Answer a request, streamed by the upstream or whole as it says."""
-        means, tried, begun = self._means, 0, False
-        means.budget.earn()
-        while True:
-            tried += 1
-            try:
-                async with aclosing(self._round(request)) as events:
-                    async for event in events:
-                        begun = True
-                        yield event
-            except Problem as problem:
-                wait = None if begun else wait_before(problem, tried, means.patience)
-                if wait is not None and not means.budget.spend():
-                    self._record.is_spent, wait = True, None
-                if wait is None:
-                    yield Failed(problem)
+        means, begun = self._means, False
+        try:
+            attempts = Attempts(means.routes.of(request.model), means.retry, means.budget, self._record)
+            while True:
+                try:
+                    async with aclosing(self._call(request, attempts.target)) as events:
+                        async for event in events:
+                            begun = True
+                            yield event
+                except Problem as problem:
+                    await attempts.retry(problem, started=begun)
+                else:
                     return
-                await asyncio.sleep(wait)
-            else:
-                return
+        except Problem as problem:
+            yield Failed(problem)
 
-    async def _round(self, request: Request) -> AsyncGenerator[Event]:
-        """Ask each upstream once; raise what the last one said, or what went wrong after something was said."""
-        targets = self._means.routes.of(request.model)
-        for at, target in enumerate(targets):
-            begun = False
-            try:
-                async with aclosing(self._answers(request, target)) as events:
-                    async for event in events:
-                        begun = True
-                        yield event
-            except Problem as problem:
-                if begun or at + 1 == len(targets) or not may_pass_elsewhere(problem):
-                    raise
-            else:
-                return
-
-    async def _answers(self, request: Request, target: Target) -> AsyncGenerator[Event]:
-        """Ask one upstream, and tell what it says from its first real event on."""
+    async def _call(self, request: Request, target: Target) -> AsyncGenerator[Event]:
+        """Call one upstream, and yield its reply from its first real event on."""
+        asker, record, upstreams, upstream = self._asker, self._record, self._means.upstreams, target.upstream
         translation = await self._translated(request, target)
-        asker, upstream = self._asker, target.upstream
-        incoming = await sent(
-            translation,
-            target,
-            self._means.client,
-            self._record,
-            passed=asker.headers if upstream.dialect == asker.dialect else (),
-            translated=True,
-            told_why=lambda incoming, body: self._refused(incoming, body, target, translation),
-        )
-        self._record.losses = tuple(dict.fromkeys((*self._record.losses, *translation.losses)))
+        record.note_asked(upstream.name, target.model)
+        headers = asker.headers if upstream.dialect == asker.dialect else ()
+        outgoing = await upstream.generate(translation.call, headers, translated=True)
+        incoming = await upstreams.send(outgoing, target)
+        if not incoming.good:
+            rejection = await upstreams.read_rejection(incoming, outgoing, target)
+            raise map_rejection(rejection, target, translation, asker.dialect, asker.document)
+        record.losses = tuple(dict.fromkeys((*record.losses, *translation.losses)))
         self.spoken = upstream.dialect
         reply = _Reply(dialect_named(upstream.dialect), translation, request, asker.issuer)
         held: list[Event] | None = []
@@ -147,18 +121,17 @@ class UpstreamModel:
                     held = None
         except Failure as failure:
             incoming.close()
-            raise told(failure, upstream.name) from None
+            raise map_failure(failure, upstream.name) from None
         except BaseException:
             incoming.close()
             raise
-        self._record.reply_losses = tuple(dict.fromkeys((*self._record.reply_losses, *reply.losses)))
+        record.reply_losses = tuple(dict.fromkeys((*record.reply_losses, *reply.losses)))
         incoming.leave()
 
     async def _translated(self, request: Request, target: Target) -> Translation:
         upstream, asker = target.upstream, self._asker
         there = dialect_named(upstream.dialect)
-        signs = "call" in there.holds.signatures and there.name != asker.dialect and not target.text_calls
-        vault = self._means.vault if signs else None
+        vault = self._means.upstreams.vault if signs_calls(target, asker.dialect) else None
         signer = vault.signer(asker.owner) if vault is not None else None
         if vault is not None and signer is not None:
             unknown = unknown_ids(unsigned_calls(request.messages), signer)
@@ -182,19 +155,6 @@ class UpstreamModel:
             return translate(Links(taken=target.links))
         except Unfetched as missing:
             return await target.library.translate(translate, missing, taken=target.links)
-
-    def _refused(self, incoming: Incoming, body: bytes, target: Target, translation: Translation) -> Problem:
-        """Return an upstream's error in the asker's terms."""
-        asker, here = self._asker, dialect_named(target.upstream.dialect)
-        problem = here.parse_error(incoming.status, dict(incoming.headers), body)
-        if is_refused_key(incoming.status, problem):
-            return refused_key(target, problem)
-        if here.name == asker.dialect:
-            problem = named(problem, asker.document)
-        elif asker.dialect and translation.request is not None:
-            known = Sent(translation.call.body, here.name, target.model, translation.undo)
-            problem = placed(problem, known, translation.request, dialect_named(asker.dialect), asker.document)
-        return as_fault(problem, here.issuer, asker.issuer)
 
 
 class _Reply:

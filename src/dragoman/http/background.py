@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Generator
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import TypeVar
 
@@ -12,34 +13,27 @@ T = TypeVar("T")
 @contextmanager
 def in_background(start: Callable[[], AbstractAsyncContextManager[T]], name: str) -> Generator[T]:
     """Keep what `start` opens open in a thread called `name`, as long as the block runs."""
-    begun: list[T] = []
-    failed: list[BaseException] = []
-    ready = threading.Event()
-    stop: list[Callable[[], object]] = []
+    ready: Future[tuple[T, Callable[[], object]]] = Future()
 
     async def serve() -> None:
-        ended = asyncio.Event()
+        stopped = asyncio.Event()
         loop = asyncio.get_running_loop()
-        stop.append(lambda: loop.call_soon_threadsafe(ended.set))
         async with start() as opened:
-            begun.append(opened)
-            ready.set()
-            await ended.wait()
+            ready.set_result((opened, lambda: loop.call_soon_threadsafe(stopped.set)))
+            await stopped.wait()
 
     def run() -> None:
         try:
             asyncio.run(serve())
-        except BaseException as error:  # noqa: BLE001  told to the thread that waits
-            failed.append(error)
-            ready.set()
+        except BaseException as error:  # noqa: BLE001  raised in the thread that waits
+            if not ready.done():
+                ready.set_exception(error)
 
     thread = threading.Thread(target=run, name=name, daemon=True)
     thread.start()
-    ready.wait()
-    if not begun:
-        raise failed[0]
+    opened, stop = ready.result()
     try:
-        yield begun[0]
+        yield opened
     finally:
-        stop[0]()
+        stop()
         thread.join()

@@ -7,17 +7,16 @@ server had given it up before the request. Nothing else is sent twice here.
 import asyncio
 import ssl
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 
 from msgspec import Struct
 
 from dragoman.http.encoding import BadEncoding, Inflater, TooLarge, is_plain
-from dragoman.http.link import Broken, Failure, Link, NotReached, Stale, TooSlow, Untrusted
-from dragoman.http.message import Headers, first_header
+from dragoman.http.link import Broken, Failure, Link, NotReached, TooSlow, Untrusted
+from dragoman.http.message import Headers, decode_headers, first_header
 from dragoman.http.origin import Origin
 from dragoman.http.proxies import Proxies, tunnel
 
-_MOST_KEPT = 64
 _LONGEST_KEPT = 30.0
 """Seconds a connection is kept unused; most servers close theirs after a minute."""
 _LARGEST_WHOLE = 64 << 20
@@ -44,18 +43,20 @@ class Outgoing(Struct, frozen=True):
     body: bytes = b""
 
 
-class Incoming:
-    """A reply: its head, and its body as it comes. Whoever has it must take all of it, or `close` it."""
+class Incoming(Struct, eq=False):
+    """A reply: its head, and its body as it arrives. Whoever has it must take all of it, or `close` it."""
 
-    def __init__(self, link: Link, keep: Callable[[Link], None]) -> None:
-        self.status = link.status
-        self.headers = link.headers
-        self._link = link
-        self._keep = keep
-        self._over = False
-        encoding = link.named.get("content-encoding", "")
-        # We ask for plain bodies; some servers do not listen.
-        self._inflater = None if is_plain(encoding) else Inflater(encoding)
+    status: int
+    _fields: list[bytes]
+    _link: Link
+    _inflater: Inflater | None
+    """The gateway asks for plain bodies; some servers compress them nevertheless."""
+    _over: bool = False
+
+    @property
+    def headers(self) -> Headers:
+        """The headers; their names are lower case."""
+        return decode_headers(self._fields)
 
     @property
     def good(self) -> bool:
@@ -84,11 +85,13 @@ class Incoming:
             raise
         if not piece:
             self._over = True
-            self._keep(self._link)
+            self._link.release()
         return piece
 
     async def deliver_to(self, on_data: Callable[[bytes], bool]) -> bool:
         """Call `on_data` with each piece as it comes, until it returns False; return whether the body is whole."""
+        if self._over:
+            return True
         if self._inflater is not None:
             while (piece := await self.piece()) and on_data(piece):
                 pass
@@ -98,9 +101,9 @@ class Incoming:
         except BaseException:
             self.close()
             raise
-        if whole and not self._over:
+        if whole:
             self._over = True
-            self._keep(self._link)
+            self._link.release()
         return whole
 
     async def _inflated(self, inflater: Inflater, piece: bytes) -> bytes:
@@ -121,24 +124,30 @@ class Incoming:
         if link.complete and self._inflater is None and not self._over:
             # It came with its head, as most do.
             self._over = True
-            body = link.rest()
-            self._keep(link)
-            return _no_larger(body, most)
-        held: list[bytes] = []
+            body = link.take()
+            link.release()
+        else:
+            body = await self._read_pieces(most)
+        if len(body) > most:
+            raise Broken(f"the reply is larger than {most} bytes")
+        return body
+
+    async def _read_pieces(self, most: int) -> bytes:
+        pieces: list[bytes] = []
         size = 0
         while piece := await self.piece():
-            held.append(piece)
+            pieces.append(piece)
             size += len(piece)
             if size > most:
                 self.close()
                 break
-        return _no_larger(held[0] if len(held) == 1 else b"".join(held), most)
+        return b"".join(pieces)
 
     def leave(self) -> None:
         """Take no more of it: all that matters has come. The connection is kept if the rest is short."""
         if not self._over:
             self._over = True
-            self._link.drain(self._keep)
+            self._link.drain()
 
     def close(self) -> None:
         """Take no more of it. What has not come yet ends with the connection."""
@@ -147,17 +156,19 @@ class Incoming:
             self._link.abort()
 
 
-def _no_larger(body: bytes, most: int) -> bytes:
-    if len(body) > most:
-        raise Broken(f"the reply is larger than {most} bytes")
-    return body
+def _inflater(link: Link) -> Inflater | None:
+    if b"content-encoding" not in map(bytes.lower, link.fields):
+        return None
+    encoding = first_header(link.headers, "content-encoding")
+    return None if is_plain(encoding) else Inflater(encoding)
 
 
 class Client:
     """Asks servers, and keeps connections to them."""
 
     def __init__(self, proxies: Proxies | None = None, trust: ssl.SSLContext | None = None) -> None:
-        self._kept: dict[Origin, list[Link]] = {}
+        self._pools: dict[Origin, list[Link]] = {}
+        """Connections that wait for their next request."""
         self._open: set[Link] = set()
         """All connections there are: also those that let the rest of a reply go by."""
         self._heads: dict[tuple[Origin, str, str, Headers], bytes] = {}
@@ -171,26 +182,27 @@ class Client:
 
     async def ask(self, request: Outgoing, deadlines: Deadlines) -> Incoming:
         """Send a request and return its reply as soon as the head is there."""
-        origin = request.origin
-        kept = self._take(origin)
+        head = self._head(request)
+        link = kept = self._take(request.origin)
         while True:
-            link = kept or await self._connected(origin, deadlines.connect)
+            link = link or await self._connected(request.origin, deadlines.connect)
             try:
-                link.ask(self._head(request), request.body, deadlines.first_byte)
-                await link.answered(deadlines.idle)
+                await link.send(head, request.body, deadlines.first_byte)
+                if not link.complete:
+                    link.check_head(deadlines.idle)
             except BaseException as error:
                 link.abort()
-                if kept is None or not isinstance(error, Stale):
+                if kept is None or not isinstance(error, NotReached):
                     raise
-                kept = None
+                link = kept = None
             else:
-                return Incoming(link, partial(self._keep, origin))
+                return Incoming(link.status, link.fields, link, _inflater(link))
 
     async def close(self) -> None:
         """Give up all connections."""
         for link in self._open:
             link.abort()
-        self._kept.clear()
+        self._pools.clear()
         await asyncio.sleep(0)  # they are closed when the loop comes round
 
     def _head(self, request: Outgoing) -> bytes:
@@ -220,20 +232,14 @@ class Client:
         return f"{head}\r\n".encode("latin-1")
 
     def _take(self, origin: Origin) -> Link | None:
-        kept = self._kept.get(origin)
-        while kept:
-            link = kept.pop()
-            if link.reusable and asyncio.get_running_loop().time() - link.since < _LONGEST_KEPT:
+        """Return a kept connection that can be used again."""
+        pool = self._pools.get(origin)
+        while pool:
+            link = pool.pop()
+            if link.reusable and asyncio.get_running_loop().time() - link.last < _LONGEST_KEPT:
                 return link
             link.abort()
         return None
-
-    def _keep(self, origin: Origin, link: Link) -> None:
-        kept = self._kept.setdefault(origin, [])
-        if link.reusable and not link.transport.is_closing() and len(kept) < _MOST_KEPT:
-            kept.append(link)
-        else:
-            link.transport.close()
 
     async def _connected(self, origin: Origin, seconds: float) -> Link:
         try:
@@ -249,17 +255,14 @@ class Client:
             raise NotReached(f"{origin.authority} cannot be reached: {error.strerror or error}") from None
         self._open.add(link)
         link.when_lost = self._open.discard
+        link.pool = self._pools.setdefault(origin, [])
         return link
 
     async def _connect(self, origin: Origin) -> Link:
-        loop = asyncio.get_running_loop()
         proxy = self._proxies.of(origin)
-        trust = self._trust if origin.secure else None
-        if proxy is None:
-            _, link = await loop.create_connection(Link, origin.host, origin.port, ssl=trust)
-            return link
-        if trust is None:
-            secured = self._trust if proxy.origin.secure else None
-            _, link = await loop.create_connection(Link, proxy.origin.host, proxy.origin.port, ssl=secured)
-            return link
-        return await tunnel(proxy, origin, trust)
+        if proxy is not None and origin.secure:
+            return await tunnel(proxy, origin, self._trust)
+        peer = origin if proxy is None else proxy.origin
+        loop = asyncio.get_running_loop()
+        _, link = await loop.create_connection(Link, peer.host, peer.port, ssl=self._trust if peer.secure else None)
+        return link

@@ -1,16 +1,15 @@
-"""One connection: bytes in, requests to the handler, one after the other.
+"""One client connection: bytes in, requests to the handler, one after the other.
 
-What cannot be a request is answered with its status and the connection ends. A client that sends more requests before
-the first is answered waits: they are read, some bytes of them, and answered in order. A request has to come within its
-time: its head at once, its body at some speed, for a client that drips holds a place that others want. So does one that
-reads nothing of its answer.
+What is not a valid request is rejected with its status, and the connection ends. Requests that are pipelined behind the
+first are read up to some size and answered in order. A request has to arrive in time: its head at once, its body at a
+least speed, so that a slow client does not occupy a connection that others want. A client that does not read its reply
+is disconnected.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from itertools import chain
 from typing import Literal, cast
 
 import httptools
@@ -18,43 +17,47 @@ from msgspec import Struct
 
 from dragoman.http.encoding import ACCEPTED, BadEncoding, TooLarge, decoded, is_known
 from dragoman.http.exchange import Exchange, Gone
-from dragoman.http.message import Headers, Request, status_line
+from dragoman.http.message import Headers, Request, decode_headers, render_head
 
 Handler = Callable[[Exchange], Awaitable[None]]
 Refusal = Callable[[int, Request], tuple[Headers, bytes]]
-"""Says a refusal in the client's own words: the status, and what is known of the request, to headers and body."""
+"""Renders a rejection in the client's dialect: the status, and what is known of the request, to headers and body."""
 _MOST_WAITING = 256 << 10
-"""Bytes of requests that are read while one is answered."""
+"""Bytes of pipelined requests that are read while one is answered."""
 _REQUEST_COST = 1 << 10
 """Bytes that a request takes beside its head and body."""
-_MOST_HEADERS = 256
+_MOST_FIELDS = 2 * 256
+"""Names and values of headers."""
 _SLOWEST = 16 << 10
-"""Bytes a second at which a body may take longer than its time."""
+"""Bytes per second at which a body may take longer than `body_seconds`."""
 _LINGER = 2.0
-"""Seconds in which a client that was refused may send the rest: one that is cut off while it sends never reads why."""
-_Whole = tuple[Request, bool, bool]
-"""A request that has come, whether its connection may go on, and whether its client knows chunks."""
+"""Seconds in which a rejected client may send the rest: one that is cut off while it sends never reads the reason."""
+_SHORTEST_TICK = 0.01
+_CLOCK_STEP = 0.001
+"""Seconds: uvloop's timers may be early by so much."""
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_FRAMING = frozenset({"expect", "content-length", "transfer-encoding", "content-encoding"})
+_ENTITY = frozenset({"expect", "content-length", "transfer-encoding", "content-encoding"})
+"""Headers that describe the body as it was sent, not as it is after decoding."""
+_UNUSUAL = frozenset({"expect", "transfer-encoding", "content-encoding"})
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """How much of a client is borne."""
+    """Limits of a client."""
 
     body: int = 64 << 20
     head: int = 64 << 10
     idle: float = 75.0
     """Seconds a connection may be silent between requests."""
     head_seconds: float = 10.0
-    """Seconds in which the head of a request has to come; the first one's from when the client connects."""
+    """Seconds in which the head of a request has to arrive; the first one's from when the client connects."""
     body_seconds: float = 30.0
-    """Seconds in which its body has to come, unless it is a large one that comes fast."""
+    """Seconds in which its body has to arrive, unless it is a large one that arrives fast."""
     write_seconds: float = 60.0
-    """Seconds in which a client has to read something of an answer that waits for it."""
+    """Seconds in which a client has to read something of a reply that waits for it."""
 
 
 class Connection(asyncio.Protocol):
-    """A client."""
+    """A client connection."""
 
     def __init__(
         self, handler: Handler, limits: Limits, connections: "set[Connection]", refusal: Refusal | None = None
@@ -64,95 +67,80 @@ class Connection(asyncio.Protocol):
         self._refusal = refusal
         self._connections = connections
         self._loop = asyncio.get_running_loop()
+        self._body: list[bytes] = []
+        self.on_body = self._body.append  # the parser calls it
         self._parser = httptools.HttpRequestParser(self)
-        self._waiting: deque[_Whole] = deque()
-        self._exchange: Exchange | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._due = 0.0
-        self._since = 0.0
-        self._held_back = False
+        self._headers: Headers = ()
+        self._encoding: str | None = None
+        """How the body is compressed; None if it is not, and its length is known."""
+        self._waiting: deque[Exchange] = deque()
+        """Pipelined requests."""
         self._waiting_size = 0
+        self._exchange: Exchange | None = None
+        """The request that is being answered."""
+        self._task: asyncio.Task[None] | None = None
+        """Answers it."""
+        self._timer: asyncio.TimerHandle | None = None
+        shortest = min(limits.idle, limits.head_seconds, limits.body_seconds, limits.write_seconds)
+        self._tick = max(_SHORTEST_TICK, shortest)
+        self._since = 0.0
+        """When the stage began whose deadline runs."""
+        self._held_back = False
         self._unread_size = 0
-        self._reading: asyncio.TimerHandle | None = None
-        """Runs while the client reads too slowly."""
+        """Bytes that a client that reads too slowly had not read at `_unread_since`."""
+        self._unread_since = 0.0
         self._refused = False
         self._leaving = False
         self.ended = asyncio.Event()
         self.on_message_begin()
 
-    # What asyncio tells
+    # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client is there."""
+        """A client has connected."""
         self._transport = cast("asyncio.Transport", transport)  # a stream server makes no other, nor does uvloop
         self._connections.add(self)
-        self._watch()
+        self._since = self._loop.time()
+        self._check_deadline()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
         del exc
         self._connections.discard(self)
         self.ended.set()
-        self._stop_watching()
-        self._stop_reading()
+        self._stop_timer()
         self._waiting.clear()
         if self._exchange is not None:
             self._exchange.hang_up()
 
     def pause_writing(self) -> None:
         """The client reads too slowly."""
-        self._await_reading()
+        self._unread_size, self._unread_since = self._transport.get_write_buffer_size(), self._loop.time()
         if self._exchange is not None:
             self._exchange.pause()
 
     def resume_writing(self) -> None:
         """The client has caught up."""
-        self._stop_reading()
+        self._unread_size = 0
         if self._exchange is not None:
             self._exchange.resume()
 
-    def _await_reading(self) -> None:
-        self._stop_reading()
-        self._unread_size = self._transport.get_write_buffer_size()
-        self._reading = self._loop.call_later(self._limits.write_seconds, self._has_read)
-
-    def _has_read(self) -> None:
-        """Hang up on a client that has read nothing in all that time: whoever answers it is held up."""
-        if self._transport.get_write_buffer_size() < self._unread_size:
-            self._await_reading()
-        else:
-            self._reading = None
-            self._transport.abort()
-
-    def _stop_reading(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
-            self._reading = None
-
     def data_received(self, data: bytes) -> None:
-        """Take bytes."""
+        """Parse what has arrived."""
         if self._refused:
             return
         before = self._stage
-        self._parse(data)
-        if self._stage == "head" and not self._refused:
-            self._unread += len(data)
-            if self._unread > self._limits.head:
-                self._refuse(431)
-        if self._task is None and self._stage != before:
-            self._watch()
-
-    def _parse(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            self._decline(data[upgrade.args[0] :])
+            self._decline_upgrade(data[upgrade.args[0] :])
         except httptools.HttpParserError:
             self._refuse(400)
+        if self._stage != "quiet":
+            self._check_part(before, len(data))
 
-    def _decline(self, rest: bytes) -> None:
-        """Read a request that wishes for another protocol once more, as if it did not: its body follows."""
+    def _decline_upgrade(self, rest: bytes) -> None:
+        """Parse a request for another protocol once more, without that wish: its body follows."""
         method = self._parser.get_method()
         if method == b"CONNECT":
             self._refuse(400)
@@ -162,202 +150,219 @@ class Connection(asyncio.Protocol):
         head = "".join([f"{name}: {value}\r\n" for name, value in kept]).encode("latin-1")
         line = method + b" " + self._url + f" HTTP/{version}\r\n".encode()
         self._parser = httptools.HttpRequestParser(self)
-        self._parse(line + head + b"\r\n" + rest)
+        self.data_received(line + head + b"\r\n" + rest)
 
-    # What the parser tells
+    def _check_part(self, before: str, size: int) -> None:
+        """Check the limits of a request of which `size` more bytes have arrived, but not the last."""
+        if self._stage == "head":
+            self._head_size += size
+            if self._head_size > self._limits.head:
+                self._refuse(431)
+        else:
+            self._body_size += sum(map(len, self._body[self._counted :]))
+            self._counted = len(self._body)
+            if self._body_size > self._limits.body:
+                self._refuse(413)
+            elif len(self._fields) > _MOST_FIELDS:  # with trailers, which are ignored
+                self._refuse(431)
+        if self._exchange is not None:
+            self._hold_back()
+        elif self._stage != before:
+            self._since = self._loop.time()
+
+    # Called by the parser
 
     def on_message_begin(self) -> None:
         self._stage: Literal["quiet", "head", "body"] = "head"
         self._url = b""
-        self._lines: list[tuple[bytes, bytes]] = []
-        self._headers: list[tuple[str, str]] = []
-        self._body: list[bytes] = []
-        self._encoding = ""
-        self._body_size = 0
-        self._unread = 0
+        self._fields: list[bytes] = []
+        """The names and values of headers in turn."""
+        self._head_size = self._body_size = self._counted = 0
+        """Bytes that have arrived, and pieces of the body that are counted; of a request that arrives in parts."""
 
     def on_url(self, url: bytes) -> None:
         self._url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._stage == "head":  # what comes behind the body was not there when it was decided about
-            self._lines.append((name, value))
-
-    def _read_head(self) -> None:
-        """Read the headers that have come, all at once: a call for each would cost more than the reading."""
-        lines = self._lines
-        size = len(self._url) + sum(map(len, chain.from_iterable(lines)))
-        if size > self._limits.head or len(lines) > _MOST_HEADERS:
-            self._refuse(431)
-        else:
-            self._headers = _decoded(lines)
+        self._fields += name, value
 
     def on_headers_complete(self) -> None:
         self._stage = "body"
-        self._read_head()
-        if self._refused or self._parser.should_upgrade():
+        fields = self._fields
+        if len(self._url) + sum(map(len, fields)) > self._limits.head or len(fields) > _MOST_FIELDS:
+            self._refuse(431)
             return
-        framing = dict(self._headers)
-        if _FRAMING.isdisjoint(framing):
-            return
-        length = framing.get("content-length", "0")
-        self._encoding = framing.get("content-encoding", "")
-        if "transfer-encoding" in framing and not self._in_known_chunks(framing["transfer-encoding"]):
-            self._refuse(400)
-        elif length.isdecimal() and int(length) > self._limits.body:
+        self._headers = headers = decode_headers(fields)
+        by_name = dict(headers)
+        if int(by_name.get("content-length", 0)) > self._limits.body:
             self._refuse(413)
+        elif not _UNUSUAL.isdisjoint(by_name) and not self._parser.should_upgrade():
+            self._check_body_headers(by_name)
+
+    def _check_body_headers(self, headers: dict[str, str]) -> None:
+        self._encoding = headers.get("content-encoding", "")
+        if "transfer-encoding" in headers and not self._in_known_chunks(headers["transfer-encoding"]):
+            self._refuse(400)
         elif self._encoding and not is_known(self._encoding):
             self._refuse(415)
-        elif framing.get("expect", "").lower() == "100-continue" and self._exchange is None:
+        elif headers.get("expect", "").lower() == "100-continue" and self._exchange is None:
             self._transport.write(_CONTINUE)
 
     def _in_known_chunks(self, coding: str) -> bool:
         # Others on the way may read what is coded in another way, or by an old client, as ending elsewhere.
         return coding.strip().lower() == "chunked" and self._parser.get_http_version() != "1.0"
 
-    def on_body(self, body: bytes) -> None:
-        if self._refused:
-            return
-        self._body.append(body)
-        self._body_size += len(body)
-        if self._body_size > self._limits.body:
-            self._refuse(413)
-        self._hold_back()
-
     def on_message_complete(self) -> None:
-        if self._parser.should_upgrade() and not self._refused:
+        parser = self._parser
+        if self._refused or parser.should_upgrade():
             return
         self._stage = "quiet"
-        request = None if self._refused else self._read()
-        if request is None:
-            return
-        in_chunks = self._parser.get_http_version() != "1.0"
-        whole = (request, self._parser.should_keep_alive(), in_chunks)
-        self._body_size = 0
-        if self._task is None:
-            self._task = self._loop.create_task(self._answer(whole))
+        body = b"".join(self._body)
+        self._body.clear()
+        if self._encoding is not None:
+            body = self._decode(body, self._encoding)
+            if self._refused:
+                return
+        request = Request(parser.get_method().decode(), self._url.decode("latin-1"), self._headers, body)
+        exchange = Exchange(
+            request,
+            self._transport,
+            keeps_alive=parser.should_keep_alive(),
+            in_chunks=parser.get_http_version() != "1.0",
+        )
+        if self._exchange is None:
+            self._exchange = exchange
+            self._task = self._loop.create_task(self._answer(exchange))
         else:
-            self._waiting.append(whole)
-            self._waiting_size += _size(request)
+            self._waiting.append(exchange)
+            self._waiting_size += _REQUEST_COST + len(body) + sum(map(len, self._fields))
+            self._body_size = 0
             self._hold_back()
 
+    def _decode(self, body: bytes, encoding: str) -> bytes:
+        """Return a body as it was before it was compressed; reject one that is too large."""
+        self._encoding = None
+        if encoding:
+            self._headers = tuple(header for header in self._headers if header[0] not in _ENTITY)
+        try:
+            body = decoded(body, encoding, self._limits.body)
+        except TooLarge:
+            self._refuse(413)
+        except BadEncoding:
+            self._refuse(400)
+        return body
+
     def _hold_back(self) -> None:
-        """Read no more while enough waits behind an answer that is under way."""
-        if self._task is None or self._held_back or self._waiting_size + self._body_size <= _MOST_WAITING:
-            return
-        if not self._transport.is_closing():
+        """Read no more while enough waits behind a reply that is under way."""
+        enough = self._waiting_size + self._body_size > _MOST_WAITING
+        if enough and not self._held_back and not self._transport.is_closing():
             self._held_back = True
             self._transport.pause_reading()
 
-    def _go_on_reading(self) -> None:
+    # Replies
+
+    async def _answer(self, exchange: Exchange) -> None:
+        """Answer a request and those that are pipelined behind it, in order."""
+        while True:
+            try:
+                await self._handler(exchange)
+            except Gone:
+                pass  # nobody is left to answer
+            except Exception as error:  # noqa: BLE001  whatever it was, other requests go on
+                await self._report(error, exchange)
+            if not exchange.ended or not exchange.keeps_alive:
+                self._transport.close()
+                break
+            if not self._waiting:
+                break
+            exchange = self._exchange = self._waiting.popleft()
+            if not self._waiting:
+                self._waiting_size = 0
+            if self._leaving:
+                exchange.keeps_alive = False
+        self._exchange = None
+        self._since = self._loop.time()
         if self._held_back and not self._transport.is_closing():
             self._held_back = False
             self._transport.resume_reading()
 
-    def _read(self) -> Request | None:
-        """Return the request that has come; None if its body is refused."""
-        body = b"".join(self._body)
-        self._body.clear()
-        if self._encoding:
-            try:
-                body = decoded(body, self._encoding, self._limits.body)
-            except TooLarge:
-                return self._refuse(413)
-            except BadEncoding:
-                return self._refuse(400)
-            self._headers = [header for header in self._headers if header[0] not in _FRAMING]
-        headers: Headers = tuple(self._headers)
-        return Request(self._parser.get_method().decode("ascii"), self._url.decode("latin-1"), headers, body)
-
-    # The answers
-
-    async def _answer(self, whole: _Whole | None) -> None:
-        """Answer a request and what has come behind it, in order, until nothing waits."""
-        while whole is not None and not self._transport.is_closing():
-            request, keeps_alive, in_chunks = whole
-            keeps_alive = keeps_alive and not self._leaving
-            exchange = Exchange(request, self._transport, keeps_alive=keeps_alive, in_chunks=in_chunks)
-            self._exchange = exchange
-            await self._handle(exchange)
-            self._exchange = None
-            if not exchange.ended or not exchange.keeps_alive or self._leaving:
-                self._transport.close()
-            whole = self._next()
-        self._task = None
-        self._go_on_reading()
-        self._watch()
-
-    def _next(self) -> _Whole | None:
-        if not self._waiting:
-            return None
-        whole = self._waiting.popleft()
-        self._waiting_size -= _size(whole[0])
-        if self._waiting_size <= _MOST_WAITING:
-            self._go_on_reading()
-        return whole
-
-    async def _handle(self, exchange: Exchange) -> None:
-        try:
-            await self._handler(exchange)
-        except Gone:
-            pass  # nobody is left to be told anything
-        except Exception as error:  # noqa: BLE001  whatever it was, the others go on
-            self._loop.call_exception_handler({"message": "a request could not be answered", "exception": error})
-            if not exchange.started:
-                exchange.keeps_alive = False
-                with suppress(Gone):
-                    await exchange.send(500, {"content-type": "text/plain"}, b"internal error\n")
+    async def _report(self, error: Exception, exchange: Exchange) -> None:
+        self._loop.call_exception_handler({"message": "a request could not be answered", "exception": error})
+        if not exchange.started:
+            exchange.keeps_alive = False
+            with suppress(Gone):
+                await exchange.send(500, {"content-type": "text/plain"}, b"internal error\n")
 
     def leave(self) -> None:
-        """Close at once if nothing is being answered, else when the answer is whole."""
+        """Close at once if nothing is being answered, else when the reply is whole."""
         self._leaving = True
-        if self._task is None and not self._transport.is_closing():
+        if self._exchange is not None:
+            self._exchange.keeps_alive = False
+        elif not self._transport.is_closing():
             self._transport.close()
 
     def kill(self) -> None:
-        """Break off whatever is being answered."""
+        """Cancel whatever is being answered and close."""
         if self._task is not None:
             self._task.cancel()
         self._transport.abort()
 
     def _refuse(self, status: int) -> None:
-        """Say why this is no request and hang up; behind an answer that is under way only hang up."""
+        """Send the reason why this is no valid request and close; behind a reply that is under way only close."""
         if self._refused:
             return
-        self._refused = True
-        self._leaving = True
+        self._refused = self._leaving = True
         self._body.clear()
-        if self._task is not None or self._transport.is_closing():
+        if self._exchange is not None:
+            self._exchange.keeps_alive = False
             return
-        self._stop_watching()
-        told, body = self._refusal(status, self._known()) if self._refusal is not None else ((), b"")
-        lines = "".join(f"{name}: {value}\r\n" for name, value in told).encode("latin-1", "replace")
-        if status == 415:
-            lines += f"accept-encoding: {ACCEPTED}\r\n".encode()
-        ending = f"connection: close\r\ncontent-length: {len(body)}\r\n\r\n".encode()
-        self._transport.write(status_line(status) + lines + ending + body)
+        if self._transport.is_closing():
+            return
+        known = Request("", self._url.decode("latin-1"), decode_headers(self._fields))
+        headers, body = self._refusal(status, known) if self._refusal is not None else ((), b"")
+        accepted = f"accept-encoding: {ACCEPTED}\r\n" if status == 415 else ""
+        ending = f"{accepted}connection: close\r\ncontent-length: {len(body)}\r\n\r\n"
+        self._transport.write(render_head(status, headers, ending) + body)
         self._transport.write_eof()
+        self._stop_timer()
         self._timer = self._loop.call_later(_LINGER, self._transport.abort)
 
-    def _known(self) -> Request:
-        return Request("", self._url.decode("latin-1"), tuple(self._headers or _decoded(self._lines)))
+    # Deadlines
 
-    def _watch(self) -> None:
-        """Hang up when what is waited for takes too long."""
-        if self._transport.is_closing() or self._refused:
-            return
-        self._since = self._loop.time()
-        due = self._since + self._patience()
-        # A timer that runs already looks again when it is over: making one for each request would cost more.
-        if self._timer is None or due < self._due:
-            self._stop_watching()
-            self._look_at(due)
+    def _check_deadline(self) -> None:
+        """Disconnect a client that takes too long.
 
-    def _look_at(self, due: float) -> None:
-        self._due = due
-        self._timer = self._loop.call_at(due, self._look)
+        The timer runs all the time, at least once in the shortest of the limits, so that whatever begins a deadline has
+        only to note the time. There is none while a reply is under way.
+        """
+        now = self._loop.time()
+        due = now + self._tick
+        if self._unread_size:
+            due = min(due, self._check_reading(now))
+        if self._exchange is None:
+            request_due = self._since + self._allowed_seconds()
+            if request_due > now + _CLOCK_STEP:
+                due = min(due, request_due)
+            elif self._stage == "body" and not self._transport.is_closing():
+                self._refuse(408)
+                return
+            else:
+                self._transport.close()
+        self._timer = self._loop.call_at(due, self._check_deadline)
 
-    def _patience(self) -> float:
+    def _check_reading(self, now: float) -> float:
+        """Disconnect a client that has read nothing for too long: it holds up whoever answers it.
+
+        Return when to check again.
+        """
+        if now + _CLOCK_STEP >= self._unread_since + self._limits.write_seconds:
+            size = self._transport.get_write_buffer_size()
+            if size >= self._unread_size:
+                self._transport.abort()
+            self._unread_size, self._unread_since = size, now
+        return self._unread_since + self._limits.write_seconds
+
+    def _allowed_seconds(self) -> float:
         match self._stage:
             case "quiet":
                 return self._limits.idle
@@ -366,28 +371,7 @@ class Connection(asyncio.Protocol):
             case _:
                 return self._limits.body_seconds + self._body_size / _SLOWEST
 
-    def _look(self) -> None:
-        self._timer = None
-        if self._task is not None:
-            return  # nothing is waited for while an answer is under way
-        due = self._since + self._patience()
-        if due > self._loop.time() + 0.001:  # bytes only grow the body's size, so that each costs nothing here
-            self._look_at(due)
-        elif self._stage == "body":
-            self._refuse(408)
-        else:
-            self._transport.close()
-
-    def _stop_watching(self) -> None:
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-def _decoded(lines: list[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
-    return [(name.decode("latin-1").lower(), value.rstrip(b" \t").decode("latin-1")) for name, value in lines]
-
-
-def _size(request: Request) -> int:
-    """Return the bytes that a request holds."""
-    return _REQUEST_COST + len(request.body) + sum(len(name) + len(value) for name, value in request.headers)

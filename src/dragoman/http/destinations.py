@@ -9,7 +9,8 @@ from ipaddress import IPv6Address
 
 from msgspec import Struct
 
-from dragoman.http.locations import PORTS, Location, Refused, host_of
+from dragoman.http.locations import Location, Refused, host_of
+from dragoman.http.origin import PORTS
 
 _ENTRY = re.compile(r"(\*\.)?(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/@\s*]+))(?::([0-9]{1,5}))?")
 _HIGHEST_PORT = 65535

@@ -87,11 +87,10 @@ class Inflater:
 
 def decoded(body: bytes, encoding: str, most: int) -> bytes:
     """Return a whole body as it was; `TooLarge` if that is more than `most` bytes."""
-    if is_plain(encoding):
-        return body
-    inflater = Inflater(encoding, most)
-    whole = inflater.feed(body)
-    inflater.close()
-    if len(whole) > most:
-        raise TooLarge("the body is too large when it is unpacked")
-    return whole
+    if not is_plain(encoding):
+        inflater = Inflater(encoding, most)
+        body = inflater.feed(body)
+        inflater.close()
+    if len(body) > most:
+        raise TooLarge("the body is too large")
+    return body

@@ -9,10 +9,11 @@ import socket
 import struct
 from collections.abc import Callable, Mapping
 
-from dragoman.http.message import Request, status_line
+from dragoman.http.message import Request, render_head
 
 _LAST_CHUNK = b"0\r\n\r\n"
 _NO_BODY = frozenset({204, 304})
+_GONE = "the client hung up"
 _LARGE = 64 << 10
 _RESET = struct.pack("ii", 1, 0)
 """SO_LINGER with no time left: closing such a socket resets it."""
@@ -25,24 +26,29 @@ class Gone(ConnectionError):  # noqa: N818  it says what the client is
 class Exchange:
     """A request, and the way to answer it."""
 
+    started = False
+    status = 0
+    ended = False
+    is_gone = False
+    """The client has hung up."""
+    is_behind = False
+    """The client reads too slowly: whoever writes should wait."""
+    _is_mute = False
+    """Nothing but the head of the reply is sent."""
+    _chunked = False
+    _waited: asyncio.Event | None = None
+    """Is set when a client that reads too slowly has caught up, or is gone."""
+    _gone: asyncio.Event | None = None
+    """Is set when the client hangs up, if somebody waits for that."""
+    _when_gone: Callable[[], object] | None = None
+
     def __init__(self, request: Request, transport: asyncio.Transport, *, keeps_alive: bool, in_chunks: bool) -> None:
         self.request = request
-        self.started = False
-        self.status = 0
-        self.ended = False
         self.keeps_alive = keeps_alive
-        self._is_mute = request.method == "HEAD"
-        """Nothing but the head of the answer is sent."""
+        """Whether the connection stays open for another request."""
         self._transport = transport
         self._in_chunks = in_chunks
-        self._chunked = False
-        self._waited: asyncio.Event | None = None
-        """Is set when a client that reads too slowly has caught up, or is gone."""
-        self._gone: asyncio.Event | None = None
-        """Is set when the client hangs up, if somebody waits for that."""
-        self.is_gone = False
-        """The client has hung up."""
-        self._when_gone: Callable[[], object] | None = None
+        """Whether the client understands chunks."""
 
     def when_gone(self, do: Callable[[], object]) -> None:
         """Do something as soon as the client hangs up before its answer is whole."""
@@ -55,42 +61,38 @@ class Exchange:
             await self._gone.wait()
 
     async def send(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
-        """Answer with a whole body."""
-        length = "" if status in _NO_BODY else f"content-length: {len(body)}"
+        """Send a reply with a whole body."""
+        head = self._head(status, headers, "" if status in _NO_BODY else f"content-length: {len(body)}\r\n")
         if self._is_mute:
             body = b""
-        head = self._head(status, headers, length)
-        # One write is one packet and one call of the system; a large body is not copied for that.
-        self._transport.write(head + body if len(body) < _LARGE else head)
-        if len(body) >= _LARGE:
+        if len(body) < _LARGE:
+            self._transport.write(head + body)  # one packet
+        else:
+            self._transport.write(head)
             self._transport.write(body)
         self.ended = True
         if self._waited is not None:
             await self._drained(self._waited)
 
     def start(self, status: int, headers: Mapping[str, str], length: int | None = None, first: bytes = b"") -> None:
-        """Begin an answer that comes piece by piece, in chunks unless its length is known; `first` goes at once."""
-        more = ""
+        """Begin a reply that comes piece by piece, in chunks unless its length is known; `first` goes at once."""
+        framing = ""
         if length is not None:
-            more = f"content-length: {length}"
+            framing = f"content-length: {length}\r\n"
         elif self._in_chunks:
             self._chunked = True
-            more = "transfer-encoding: chunked"
+            framing = "transfer-encoding: chunked\r\n"
         else:
             self.keeps_alive = False
-        self._transport.write(self._head(status, headers, more) + self._framed(first))
+        head = self._head(status, headers, framing)
+        self._transport.write(head + self._framed(first))
 
     async def write(self, data: bytes) -> None:
         """Send the next piece; raises `Gone` when nobody listens."""
-        self._heard()
+        self._check_gone()
         self.push(data)
         if self._waited is not None:
             await self._drained(self._waited)
-
-    @property
-    def is_behind(self) -> bool:
-        """The client reads too slowly: whoever writes should wait."""
-        return self._waited is not None
 
     def push(self, data: bytes) -> None:
         """Send a piece without waiting for a client that reads slowly, or is gone."""
@@ -99,7 +101,7 @@ class Exchange:
 
     async def end(self, last: bytes = b"") -> None:
         """The answer is whole with this `last` piece."""
-        self._heard()
+        self._check_gone()
         framed = self._framed(last)
         if self._chunked and not self._is_mute:
             framed += _LAST_CHUNK
@@ -121,7 +123,7 @@ class Exchange:
 
     def cut_within(self, data: bytes) -> None:
         """Hang up in the middle of a piece."""
-        self._heard()
+        self._check_gone()
         self._transport.write((b"%x\r\n" % len(data) if self._chunked else b"") + data[: len(data) // 2])
         self.cut()
 
@@ -136,16 +138,19 @@ class Exchange:
     def pause(self) -> None:
         """The client reads too slowly."""
         self._waited = asyncio.Event()
+        self.is_behind = True
 
     def resume(self) -> None:
         """The client has caught up."""
         if self._waited is not None:
             self._waited.set()
             self._waited = None
+            self.is_behind = False
 
     def hang_up(self) -> None:
         """The client is gone."""
         self.is_gone = True
+        self.keeps_alive = False
         if self._gone is not None:
             self._gone.set()
         self.resume()
@@ -156,22 +161,19 @@ class Exchange:
         self.ended = True
         self.keeps_alive = False
 
-    def _head(self, status: int, headers: Mapping[str, str], more: str) -> bytes:
-        self._heard()
+    def _head(self, status: int, headers: Mapping[str, str], framing: str) -> bytes:
+        if self.is_gone:
+            raise Gone(_GONE)
         self.started = True
         self.status = status
-        lines = [*map(": ".join, headers.items())]
-        if more:
-            lines.append(more)
-        if not self.keeps_alive:
-            lines.append("connection: close")
-        lines.append("\r\n")
-        return status_line(status) + "\r\n".join(lines).encode("latin-1", "replace")
+        self._is_mute = self.request.method == "HEAD"
+        ending = "\r\n" if self.keeps_alive else "connection: close\r\n\r\n"
+        return render_head(status, headers.items(), framing + ending)
 
     async def _drained(self, waited: asyncio.Event) -> None:
         await waited.wait()
-        self._heard()
+        self._check_gone()
 
-    def _heard(self) -> None:
+    def _check_gone(self) -> None:
         if self.is_gone:
-            raise Gone("the client hung up")
+            raise Gone(_GONE)

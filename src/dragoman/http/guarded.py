@@ -6,9 +6,11 @@ credentials, no connection that was used before. A proxy is not asked, for it wo
 """
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
-from functools import cached_property
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
 from ipaddress import ip_address
 from urllib.parse import urljoin
 
@@ -17,8 +19,8 @@ from msgspec import Struct
 from dragoman.http.addresses import Allowed, is_public
 from dragoman.http.encoding import BadEncoding, Inflater, TooLarge
 from dragoman.http.link import Broken, Failure, Link, NotReached
-from dragoman.http.locations import PORTS, Location, Refused, location_of
-from dragoman.http.names import resolved
+from dragoman.http.locations import Location, Refused, location_of
+from dragoman.http.origin import PORTS
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """Return the addresses of a host."""
@@ -28,6 +30,7 @@ _LONGEST_HEAD = 64 << 10
 _FRAMING = 2
 """Bytes on the wire for one of a body, at most: a body in very small chunks is mostly something else."""
 _GOOD = 200
+_LOOKUPS_AT_ONCE = 8
 _LONGEST_NUMBER = 20
 _FOREVER = 3600.0
 _MOST_TRIED = 3
@@ -98,12 +101,26 @@ class Guard:
         self, allow: tuple[str, ...] = (), *, resolve: Resolve | None = None, trust: ssl.SSLContext | None = None
     ) -> None:
         self._allowed = Allowed(allow)
-        self._resolve = resolve or resolved
+        self._resolve = resolve or self._look_up
         self._given = trust
 
     @cached_property
     def _trust(self) -> ssl.SSLContext:
         return self._given or ssl.create_default_context()
+
+    @cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        # The servers of strangers answer a lookup as slowly as they like, and it cannot be cancelled: it has threads of
+        # its own, so that no other work waits for them, and few.
+        return ThreadPoolExecutor(_LOOKUPS_AT_ONCE, "names")
+
+    async def _look_up(self, host: str, port: int) -> list[str]:
+        """Return the addresses of a host, each once; raises `OSError`."""
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(
+            self._threads, partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        )
+        return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
     async def fetch(self, url: str, room: Room, seconds: float, terms: Terms = _USUAL) -> Page:
         """Return what stands behind a link, if there is room for it and it comes within so many seconds."""
@@ -213,8 +230,8 @@ async def _asked(link: Link, place: Location, room: Room, terms: Terms) -> Page 
     lines += [f"{name}: {value}" for name, value in terms.headers]
     head = "\r\n".join([*lines, f"accept-encoding: {packing}", "connection: close", "", ""])
     # The one deadline is that of the whole fetch.
-    link.ask(head.encode("ascii"), b"", _FOREVER)
-    await link.answered(_FOREVER)
+    await link.send(head.encode("ascii"), b"", _FOREVER)
+    link.check_head(_FOREVER)
     headers = dict(reversed(link.headers))
     if link.status in _REDIRECTS and headers.get("location"):
         return _read_location(headers["location"])

@@ -8,9 +8,8 @@ import re
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import quote, urlsplit
 
-from msgspec import Struct
+from dragoman.http.origin import PORTS, Origin
 
-PORTS = {"http": 80, "https": 443}
 _LONGEST = 8192
 _LONGEST_HOST = 253
 _HIGHEST_PORT = 65535
@@ -26,19 +25,10 @@ class Refused(Exception):  # noqa: N818  it says what became of the link
     """A link is not fetched; the words say why, and nothing about our network."""
 
 
-class Location(Struct, frozen=True):
+class Location(Origin, frozen=True):
     """Where a link leads."""
 
-    scheme: str
-    host: str
-    port: int
     target: str
-
-    @property
-    def authority(self) -> str:
-        """The host as it stands in a link, with its port where that is not the usual one."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def url(self) -> str:

@@ -1,5 +1,6 @@
-"""A request as it came, and the words of a status line."""
+"""A request as it came, and the heads of messages."""
 
+from collections.abc import Iterable
 from functools import cache
 from http import HTTPStatus
 from urllib.parse import parse_qsl, unquote
@@ -49,11 +50,27 @@ def first_header(headers: Headers, name: str, default: str = "") -> str:
     return default
 
 
+def decode_headers(fields: list[bytes]) -> Headers:
+    """Return header fields, given as names and values in turn, as text.
+
+    All are decoded at once: a call for each would cost more. No field can contain a line feed, the parser rejects it.
+    """
+    if not fields:
+        return ()
+    text = b"\n".join(map(bytes.rstrip, fields)).decode("latin-1").split("\n")
+    return tuple(zip(map(str.lower, text[::2]), text[1::2], strict=True))
+
+
+def render_head(status: int, headers: Iterable[tuple[str, str]], ending: str) -> bytes:
+    """Return the head of a reply; `ending` is its last lines, also the empty one."""
+    return "\r\n".join([_status_line(status), *map(": ".join, headers), ending]).encode("latin-1", "replace")
+
+
 @cache
-def status_line(status: int) -> bytes:
+def _status_line(status: int) -> str:
     """Return the first line of a reply."""
     try:
-        words = HTTPStatus(status).phrase
+        phrase = HTTPStatus(status).phrase
     except ValueError:
-        words = ""
-    return f"HTTP/1.1 {status} {words}\r\n".encode()
+        phrase = ""
+    return f"HTTP/1.1 {status} {phrase}"

@@ -4,7 +4,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-_PORTS = {"http": 80, "https": 443}
+PORTS = {"http": 80, "https": 443}
+"""The usual port of each scheme."""
 
 
 class Origin(Struct, frozen=True):
@@ -23,7 +24,7 @@ class Origin(Struct, frozen=True):
     def authority(self) -> str:
         """The value of a `host` header: the port only where it is not the usual one."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def url(self) -> str:
@@ -37,9 +38,9 @@ def split(url: str) -> tuple[Origin, str]:
     Raises `ValueError` where that is no address of a server.
     """
     parts = urlsplit(url)
-    if parts.scheme not in _PORTS or not parts.hostname:
+    if parts.scheme not in PORTS or not parts.hostname:
         raise ValueError(f"{url!r} is no http(s) address")
     if parts.username or parts.password or parts.fragment:
         raise ValueError("an address must hold no user name, password or fragment")
     rest = f"{parts.path}?{parts.query}" if parts.query else parts.path.rstrip("/")
-    return Origin(parts.scheme, parts.hostname, parts.port or _PORTS[parts.scheme]), rest
+    return Origin(parts.scheme, parts.hostname, parts.port or PORTS[parts.scheme]), rest

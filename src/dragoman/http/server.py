@@ -52,53 +52,35 @@ def url_of(sock: Any) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-async def listen(  # noqa: PLR0913  half of them have defaults
+@asynccontextmanager
+async def listening(
     handler: Handler,
-    host: str,
-    port: int,
+    address: tuple[str, int] | socket.socket = ("127.0.0.1", 0),
     limits: Limits | None = None,
     *,
     refusal: Refusal | None = None,
-    sock: socket.socket | None = None,
-) -> Server:
-    """Listen on `host` and `port`, where port 0 is any that is free; or on a socket that listens already.
+    grace: float = 5.0,
+) -> AsyncGenerator[Server]:
+    """Listen as long as the block runs, on a host and port, where port 0 is any that is free, or on an open socket.
 
-    `refusal` says why something is no request.
+    `refusal` renders the reason why something is no valid request; replies have `grace` seconds when the block ends.
     """
-    if not 0 <= port <= _LAST_PORT:
-        # uvloop would take another port instead.
-        raise ValueError(f"a port is a number from 0 to {_LAST_PORT}, not {port}")
     connections: set[Connection] = set()
     loop = asyncio.get_running_loop()
 
-    def connected() -> Connection:
+    def connect() -> Connection:
         return Connection(handler, limits or Limits(), connections, refusal)
 
-    if sock is not None:
-        return Server(await loop.create_server(connected, sock=sock, backlog=_BACKLOG), connections)
-    server = await loop.create_server(
-        connected,
-        host,
-        port,
-        family=socket.AF_UNSPEC if ":" in host else socket.AF_INET,
-        backlog=_BACKLOG,
-    )
-    return Server(server, connections)
-
-
-@asynccontextmanager
-async def listening(  # noqa: PLR0913  all but one have defaults
-    handler: Handler,
-    host: str = "127.0.0.1",
-    port: int = 0,
-    limits: Limits | None = None,
-    *,
-    refusal: Refusal | None = None,
-    sock: socket.socket | None = None,
-    grace: float = 5.0,
-) -> AsyncGenerator[Server]:
-    """Listen as long as the block runs."""
-    server = await listen(handler, host, port, limits, refusal=refusal, sock=sock)
+    if isinstance(address, socket.socket):
+        listener = await loop.create_server(connect, sock=address, backlog=_BACKLOG)
+    else:
+        host, port = address
+        if not 0 <= port <= _LAST_PORT:
+            # uvloop would take another port instead.
+            raise ValueError(f"a port is a number from 0 to {_LAST_PORT}, not {port}")
+        family = socket.AF_UNSPEC if ":" in host else socket.AF_INET
+        listener = await loop.create_server(connect, host, port, family=family, backlog=_BACKLOG)
+    server = Server(listener, connections)
     try:
         yield server
     finally:

@@ -1,20 +1,217 @@
-"""Answer a caller: hand its prompt to the client, and tell it what the model says to that.
+"""Answer a caller: give its prompt to the client, and send it what the model says to that.
 
-One caller at a time has a session. One who lost the answer and asks the same again is told what there is of it.
+A caller's request may be in any dialect, with its whole history each time: what is new is behind the last thing that
+the model said. Tools stay until others are given. One caller at a time has a session; a caller that sends the same
+request again gets what there is of the answer. The client is started with what is configured for it and nothing else of
+ours; the prompt replaces `{prompt}` in its command, or is written to its standard input.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+import contextlib
+import os
+import tempfile
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
+from msgspec import Struct, structs
+
 from dragoman.core.events import Event
+from dragoman.core.losses import Loss
+from dragoman.core.parts import AnyPart, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
-from dragoman.core.request import Request
-from dragoman.intercept.asking import Wish, matched, result_parts
-from dragoman.intercept.captured import Group
-from dragoman.intercept.program import Program
+from dragoman.core.request import Message, Request
+from dragoman.intercept.captured import Captured, Group, digest_of
+from dragoman.intercept.document import Fields, items_of
+from dragoman.intercept.plan import Tools
+from dragoman.intercept.rules.history import result_of
 from dragoman.intercept.sessions import Session
+from dragoman.intercept.settings import PROMPT, URL, InterceptTable
 from dragoman.intercept.turns import CallerTurn
+from dragoman.interpreter.fitting import Undo
+from dragoman.interpreter.neutral import Wish as Wording
+from dragoman.interpreter.neutral import say_request
+from dragoman.wire import json
+
+_GEMINI = "gemini"
+_ANYTHING = Message(role="user", parts=(Text(text="go on"),))
+
+
+class Wish(Struct, frozen=True, kw_only=True):
+    """What a caller wishes."""
+
+    digest: bytes
+    prompt: str = ""
+    results: tuple[ToolResult, ...] = ()
+    tools: Tools | None = None
+    """None where it brings none: those before hold."""
+    undo: Undo | None = None
+    losses: tuple[Loss, ...] = ()
+
+
+def wish_of(request: Request, document: bytes, dialect: str, *, strict: bool = False) -> Wish:
+    """Read what a caller wishes of a request, and of the document it was read from."""
+    said = _new(request.messages)
+    prompt = "\n\n".join(part.text for part in said if isinstance(part, Text))
+    results = tuple(part for part in said if isinstance(part, ToolResult))
+    others = [part for part in said if not isinstance(part, Text | ToolResult)]
+    if others:
+        words = f"only text can be handed to the client, not {type(others[0]).__name__.lower()}"
+        raise Problem("unsupported", words, where=others[0].where)
+    if not prompt.strip() and not results:
+        raise Problem("invalid_request", "there is neither a prompt for the client nor a result")
+    wish = Wish(digest=digest_of(document), prompt=prompt, results=results)
+    if not request.tools and not _says_tools(document):
+        return wish
+    wording = Wording(source=dialect, document=document, strict=strict)
+    asked = Request(model=request.model, messages=(_ANYTHING,), tools=request.tools, tool_choice=request.tool_choice)
+    said_there = say_request(asked, _GEMINI, request.model, wording)
+    return structs.replace(wish, tools=_tools(said_there.call.body), undo=said_there.undo, losses=said_there.losses)
+
+
+def _new(messages: Sequence[Message]) -> list[AnyPart]:
+    last = max((at for at, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    return [part for message in messages[last + 1 :] if message.role == "user" for part in message.parts]
+
+
+def _says_tools(document: bytes) -> bool:
+    """Tell whether a request says that there are no tools, rather than nothing of them."""
+    return json.is_object(document) and "tools" in json.decode_object(document)
+
+
+def _tools(body: bytes) -> Tools:
+    fields = Fields(body)
+    raw, config = fields.get("tools"), fields.get("toolConfig")
+    objects = tuple(tool for tool in (items_of(raw) if raw is not None else ()) if not _is_empty(tool))
+    functions = [one for tool in objects for one in items_of(Fields(tool).get("functionDeclarations") or b"[]")]
+    names = frozenset(str(json.decode(function)["name"]) for function in functions)
+    return Tools(
+        objects=objects,
+        names=names,
+        config=Fields(config).get("functionCallingConfig") if config is not None else None,
+    )
+
+
+def _is_empty(tool: bytes) -> bool:
+    return all(bytes(raw) in {b"[]", b"null"} for raw in json.decode_object(tool).values())
+
+
+def matched(results: Sequence[ToolResult], group: Group) -> tuple[ToolResult, ...]:
+    """Return one result for each call of a group, in the order of the calls; a `Problem` names what does not fit."""
+    found: dict[str, ToolResult] = {}
+    for result in results:
+        call_id = result.call_id or _by_name(result, group, found)
+        if call_id not in {call.id for call in group.known}:
+            words = f"no call {result.call_id or result.name!r} waits for a result"
+            raise Problem("invalid_request", words, where=result.where, code="invalid_tool_call")
+        found[call_id] = structs.replace(result, call_id=call_id)
+    missing = [call.id for call in group.known if call.id not in found]
+    if missing:
+        words = f"no result was given for {', '.join(map(repr, missing))}: all calls of a turn are answered together"
+        raise Problem("invalid_request", words, code="invalid_tool_call")
+    return tuple(found[call.id] for call in group.known)
+
+
+def _by_name(result: ToolResult, group: Group, found: dict[str, ToolResult]) -> str:
+    named = (call.id for call in group.known if call.name == result.name and call.id not in found)
+    return next(named, "")
+
+
+def result_parts(results: Sequence[ToolResult], group: Group, request: Request, dialect: str) -> tuple[bytes, ...]:
+    """Return what stands for each result in a turn of Gemini's; media may stand beside a result, right behind it."""
+    said = Message(role="assistant", parts=tuple(_unsigned(call) for call in group.known))
+    asked = Request(
+        model=request.model,
+        messages=(_ANYTHING, said, Message(role="user", parts=tuple(results))),
+        tools=request.tools,
+    )
+    body = say_request(asked, _GEMINI, request.model, Wording(source=dialect)).call.body
+    last = items_of(Fields(body).get("contents") or b"[]")[-1]
+    gathered: list[list[bytes]] = []
+    for part in items_of(Fields(last).get("parts") or b"[]"):
+        if result_of(part) is not None:
+            gathered.append([_named(part, group.calls[len(gathered)])])
+        elif gathered:
+            gathered[-1].append(part)
+    return tuple(b",".join(parts) for parts in gathered)
+
+
+def _unsigned(call: ToolCall) -> ToolCall:
+    return structs.replace(call, signature=None, extras=None)
+
+
+def _named(part: bytes, call: Captured) -> bytes:
+    """Let a result name its call as the model knows it."""
+    fields = Fields(part)
+    result = Fields(fields.get("functionResponse") or b"{}")
+    result.set("name", json.encode(call.name))
+    if call.given:
+        result.set("id", json.encode(call.given))
+    else:
+        result.remove("id")
+    fields.set("functionResponse", result.raw)
+    return fields.raw
+
+
+_NEEDED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "SYSTEMROOT", "TEMP", "TERM", "TMP", "TMPDIR", "USER")
+_GRACE = 2.0
+
+
+class Program:
+    """One run of a client."""
+
+    def __init__(self, table: InterceptTable, url: str) -> None:
+        self._table = table
+        self._url = url
+        self._takes_input = not any(PROMPT in word for word in table.command)
+
+    async def run(self, prompt: str) -> int:
+        """Run the client to its end; return what it says of that. It is ended when nobody waits for it any more."""
+        with tempfile.TemporaryDirectory(prefix="dragoman-client-", ignore_cleanup_errors=True) as folder:
+            process = await self._start(prompt, self._table.cwd or folder)
+            try:
+                await process.communicate(prompt.encode() if self._takes_input else None)
+                return process.returncode or 0
+            finally:
+                await _ended(process)
+
+    async def _start(self, prompt: str, folder: str) -> Process:
+        words = [_word(word.replace(URL, self._url), prompt) for word in self._table.command]
+        given = {name: value.replace(URL, self._url) for name, value in self._table.env.items()}
+        try:
+            return await asyncio.create_subprocess_exec(
+                *words,
+                stdin=PIPE if self._takes_input else DEVNULL,
+                stdout=DEVNULL,
+                stderr=DEVNULL,
+                env={name: os.environ[name] for name in _NEEDED if name in os.environ} | given,
+                cwd=folder,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            told = f"the client {self._table.command[0]!r} cannot be started: {error}"
+            raise Problem("internal", told, status=502) from None
+
+
+def _word(word: str, prompt: str) -> str:
+    """Return a word with the prompt in it; a prompt that looks like an option must not be one for the client."""
+    is_option = word.startswith(PROMPT) and prompt.startswith("-")
+    return word.replace(PROMPT, f" {prompt}" if is_option else prompt)
+
+
+async def _ended(process: Process) -> None:
+    """End a client that still runs, with all that it has started."""
+    if process.returncode is not None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, 15)
+    try:
+        async with asyncio.timeout(_GRACE):
+            await process.wait()
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, 9)
+        await process.wait()
 
 
 class Caller:

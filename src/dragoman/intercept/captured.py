@@ -1,10 +1,16 @@
-"""Calls that were taken out of a reply, and what is known of them since."""
+"""Calls that were taken out of a reply, and what became of them; and digests to recognise what is not kept."""
 
+from hashlib import blake2b
 from time import monotonic
 
 from msgspec import Struct, field
 
 from dragoman.core.parts import ToolCall
+
+
+def digest_of(raw: bytes) -> bytes:
+    """Return what is the same for the same bytes."""
+    return blake2b(raw, digest_size=16).digest()
 
 
 class Captured(Struct, frozen=True, kw_only=True):

@@ -14,8 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
-from dragoman.intercept.passing import Passing
-from dragoman.intercept.saved import written
+from dragoman.intercept.exchange import Passing, written
 
 _MOST_WAITING = 64
 _MOST_BYTES = 256 << 20

@@ -1,15 +1,162 @@
-"""The three forms of a reply: one JSON object, server-sent events, and one JSON array that comes item by item.
+"""Replies of Google's upstreams: the paths that return them, their three forms, and calls taken out of them.
 
-What cannot be read is passed on as it came, and so is all that follows it.
+The forms are one JSON object, server-sent events, and one JSON array that arrives item by item. What cannot be parsed
+is passed on, and so is all that follows it. Of the calls of a caller's tools the first becomes a short text with the
+mark of the group, the others go. All else stays byte for byte; calls of the client's own tools pass to the client.
 """
 
+import re
 from typing import Protocol
+from uuid import uuid4
 
-from dragoman.intercept.capture import Capture
-from dragoman.intercept.paths import Turn
+from msgspec import Struct
+
+from dragoman.core.parts import ToolCall
+from dragoman.intercept.captured import Captured
+from dragoman.intercept.document import Fields, items_of, listed
+from dragoman.intercept.rules.history import call_of
+from dragoman.wire import json
 from dragoman.wire.json import Malformed
 from dragoman.wire.json_stream import JsonStreamReader
 from dragoman.wire.sse import SseReader, whole_frames
+
+_CALLS = (b"functionCall", b"function_call")
+
+
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+_NOTHING = b'{"text":""}'
+
+
+class Capture:
+    """Chunks of a reply in, what the client is told of them out."""
+
+    def __init__(self, names: frozenset[str], placeholder: str, taken: frozenset[str] = frozenset()) -> None:
+        self._names = names
+        self._placeholder = json.encode({"text": placeholder})
+        self._taken = set(taken)
+        """Ids that calls of the session have already."""
+        self.calls: list[Captured] = []
+        self.passes_calls = False
+        """Calls of the client's own tools were among them: it goes on by itself."""
+
+    def feed(self, chunk: bytes, *, is_whole: bool = False) -> bytes | None:
+        """Take a chunk, or a whole reply; return what the client is told of it, None for nothing."""
+        if not any(mark in chunk for mark in _CALLS):
+            return chunk
+        outer = Fields(chunk)
+        inner = outer.get("response")
+        reply = outer if inner is None else Fields(inner)
+        candidates = items_of(reply.get("candidates") or b"[]")
+        told = [self._candidate(candidate) for candidate in candidates]
+        if told == candidates:
+            return chunk
+        if told == [None] and not is_whole:
+            return None
+        reply.set("candidates", listed([one or other for one, other in zip(told, candidates, strict=True)]))
+        if inner is not None:
+            outer.set("response", reply.raw)
+        return outer.raw
+
+    def _candidate(self, raw: bytes) -> bytes | None:
+        """Return what is told of a candidate; None where that is nothing at all."""
+        candidate = Fields(raw)
+        content = candidate.get("content")
+        if content is None:
+            return raw
+        turn = Fields(content)
+        parts = items_of(turn.get("parts") or b"[]")
+        told = [one for part in parts for one in self._part(part)]
+        if told == parts:
+            return raw
+        if not told and candidate.get("finishReason") is None:
+            return None
+        turn.set("parts", listed(told or [_NOTHING]))
+        candidate.set("content", turn.raw)
+        return candidate.raw
+
+    def _part(self, part: bytes) -> list[bytes]:
+        call = call_of(part)
+        if call is None:
+            return [part]
+        if call.get("name") not in self._names:
+            self.passes_calls = True
+            return [part]
+        is_first = not self.calls
+        self.calls.append(self._captured(part, str(call["name"]), str(call.get("id") or "")))
+        return [self._placeholder] if is_first else []
+
+    def _captured(self, part: bytes, name: str, given: str) -> Captured:
+        is_usable = _PLAIN_ID.fullmatch(given) is not None and given not in self._taken
+        call_id = given if is_usable else f"call_{uuid4().hex}"
+        self._taken.add(call_id)
+        return Captured(id=call_id, name=name, part=part, given=given)
+
+
+def tool_call(captured: Captured) -> ToolCall:
+    """Return a captured call in the core's words."""
+    call = Fields(captured.part).get("functionCall") or b"{}"
+    arguments = Fields(call).get("args") or b"{}"
+    return ToolCall(id=captured.id, name=captured.name, arguments=arguments.decode())
+
+
+_TURN = re.compile(
+    r"(?P<before>[^?]*/(?P<room>models|tunedModels|endpoints)/)(?P<model>[^/?]+?)"
+    r"(?P<after>(?::|%3[Aa])(?P<verb>generateContent|streamGenerateContent)(?:\?(?P<query>.*))?)"
+)
+_WRAPPED = re.compile(r".*/v1internal:(?P<verb>generateContent|streamGenerateContent)(?:\?(?P<query>.*))?")
+_EVENTS = frozenset({"alt=sse", "$alt=sse", "%24alt=sse"})
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """A request for a turn of the model."""
+
+    wrapped: bool = False
+    """It stands in Code Assist's envelope."""
+    stream: bool = False
+    events: bool = False
+    """The stream comes as events, not as one array."""
+    model: str = ""
+    """As the path names it; in the envelope it stands in the body."""
+
+
+def turn_of(method: str, target: str) -> Turn | None:
+    """Return what is asked for; None for anything that is no turn of the model."""
+    if method != "POST":
+        return None
+    found = _TURN.fullmatch(target)
+    model = found["model"] if found is not None else ""
+    wrapped = found is None
+    found = found or _WRAPPED.fullmatch(target)
+    if found is None:
+        return None
+    stream = found["verb"].startswith("stream")
+    events = not _EVENTS.isdisjoint((found["query"] or "").split("&"))
+    return Turn(wrapped=wrapped, stream=stream, events=events, model=model)
+
+
+def renamed(target: str, model: str) -> str:
+    """Return a path that asks for another model; one that names none is as it was, or one of the user's own tuning."""
+    found = _TURN.fullmatch(target)
+    if found is None or found["room"] != "models":
+        return target
+    return f"{found['before']}{model}{found['after']}"
+
+
+_NO_USAGE = {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}
+
+
+def made_reply(text: str, turn: Turn, model: str) -> tuple[dict[str, str], bytes]:
+    """Return headers and body of a reply in which the model says nothing but `text`."""
+    candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}
+    name = model.removeprefix("models/")
+    reply = {"candidates": [candidate], "usageMetadata": _NO_USAGE, "modelVersion": name, "responseId": uuid4().hex}
+    body = json.encode({"response": reply} if turn.wrapped else reply)
+    if turn.stream and turn.events:
+        return {"content-type": "text/event-stream"}, b"data: " + body + b"\r\n\r\n"
+    return {"content-type": "application/json; charset=UTF-8"}, b"[" + body + b"]" if turn.stream else body
+
 
 _MOST_HELD = 64 << 20
 

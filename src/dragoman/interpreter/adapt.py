@@ -10,110 +10,104 @@ from msgspec import structs
 from dragoman.core.parts import Reasoning, Text, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, Request, Thinking, Tool, leading_systems
-from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.interpreter import carry
 from dragoman.interpreter.arrange import answered, arranged
 from dragoman.interpreter.cache_marks import fit_marks
 from dragoman.interpreter.fitting import Fitting, Undo
-from dragoman.interpreter.heeded import book_unsaid
-from dragoman.interpreter.history import fit_messages, is_plain
-from dragoman.interpreter.kin import shared_fields, shared_value
+from dragoman.interpreter.history import fit_messages
+from dragoman.interpreter.implied import book_unsaid
 from dragoman.interpreter.knobs import fit_identity, fit_output, fit_sampling, fit_thinking, most_tokens
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.links import Links
+from dragoman.interpreter.links import Unfetched
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
-from dragoman.interpreter.repair import paired
+from dragoman.interpreter.shared_fields import shared_fields, shared_value
 from dragoman.interpreter.text_calls.saying import in_words
 from dragoman.interpreter.tools import fit_tools
-from dragoman.interpreter.tools_cache import Arguments, ToolsCache, ToolSet
+from dragoman.interpreter.tools_cache import Arguments
+
+_NO_WORDS: frozenset[str] = frozenset()
 
 
-def adapt(  # noqa: PLR0913, PLR0917  a request, its target, and what is known beside both
-    request: Request,
-    source_issuer: str,
-    traits: Traits,
-    ledger: Ledger,
-    prefix_of: Callable[[Arguments], Prefix] | None = None,
-    links: Links | None = None,
-    tool_set: ToolSet | None = None,
-    tools_cache: ToolsCache | None = None,
+def adapt(
+    request: Request, fitting: Fitting, prefix_of: Callable[[Arguments], Prefix] | None = None
 ) -> tuple[Request, Undo]:
-    """Return `request` as `traits` can take it, and how to undo that in the reply.
+    """Return `request` as the target of `fitting` can take it, and how to undo that in the reply.
 
-    `prefix_of` returns the prefix of its history that is translated already; that is not adapted again.
+    `prefix_of` returns the prefix of its history that is translated already; that is not adapted again. Raise
+    `Unfetched` if media is missing.
     """
-    said = in_words(request, source_issuer, traits, ledger) if traits.text_calls else None
-    request = said.request if said is not None else request
-    most = most_tokens(request.sampling, traits)
-    fitting = Fitting(traits, ledger, source_issuer, most, links=links, tool_set=tool_set, tools_cache=tools_cache)
+    traits, ledger = fitting.traits, fitting.ledger
+    undo: Undo | None = None
+    if traits.text_calls and (said := in_words(request, fitting.source_issuer, traits, ledger)) is not None:
+        request, undo = said.request, said.undo
     if not traits.function_tools and any(isinstance(tool, Tool) for tool in request.tools):
         raise Problem("unsupported", "this model takes tools only on OpenAI's Responses", where=ledger.place("tools"))
-    identity = fit_identity(request, fitting)
-    thinking = fit_thinking(request, fitting)
+    changes = fit_identity(request, fitting)
+    thinking = None
+    if request.thinking is not None or traits.tools_need_no_effort:
+        fitting.max_tokens = most_tokens(request.sampling, traits)
+        thinking = fit_thinking(request, fitting)
     # Claude's manual thinking and a forced tool exclude each other.
-    fitting.forced = traits.forced_choice and not (thinking is not None and thinking.mode == "enabled")
+    fitting.forced = traits.forced_choice and (thinking is None or thinking.mode != "enabled")
     tools, choice = fit_tools(request, fitting)
-    output = fit_output(request, fitting)
-    prefix = prefix_of(fitting.retold) if prefix_of is not None else NO_PREFIX
-    turns = _adapt_history(request.messages, prefix, fitting)
+    output = fit_output(request, fitting) if request.output is not None else None
+    prefix, messages = NO_PREFIX, request.messages
+    if prefix_of is not None:
+        prefix = prefix_of(fitting.retold)
+        messages = _after_prefix(prefix, messages, fitting)
+    turns = fitted_turns(messages, fitting, begins=not prefix.messages)
+    if fitting.links is not None and fitting.links.missing:
+        raise Unfetched(fitting.links.missing)
     if output is not None and not traits.prefill_formatted:
         turns = tuple(answered(list(turns), ledger))
     if fitting.marked:
         turns = fit_marks(turns, traits, ledger)
-    thinking = thinking_in(turns, thinking, request, ledger)
-    adapted = Request(
-        model=request.model,
+    if thinking is not None and thinking.mode == "enabled":
+        thinking = thinking_in(turns, thinking, request, ledger)
+    adapted = structs.replace(
+        request,
+        model=fitting.model or request.model,
         messages=turns,
         tools=tools,
         tool_choice=choice,
         sampling=fit_sampling(request.sampling, fitting, thinking),
         thinking=thinking,
         output=output,
-        verbosity=request.verbosity,
-        stream=request.stream,
-        candidates=request.candidates,
-        continues=request.continues,
-        references=request.references,
-        user=request.user,
-        metadata=request.metadata,
         extras=_extras(request, tools, fitting),
+        spelling=_NO_WORDS,
         written=prefix.written,
         written_tools=fitting.written_tools,
+        **changes,
     )
-    undo = said.undo if said is not None else None
-    return structs.replace(adapted, **identity) if identity else adapted, undo or fitting.undo()
+    return adapted, undo or fitting.undo()
 
 
-def _adapt_history(messages: tuple[Message, ...], prefix: Prefix, fitting: Fitting) -> tuple[Message, ...]:
-    """Return the messages behind the prefix as the target's turns; raise `Unfetched` if media is missing."""
-    if prefix.messages:
-        fitting.ledger.go_on(prefix.once, prefix.losses)
-        fitting.names.update(prefix.names)
-        fitting.runs, fitting.unnamed = prefix.runs, prefix.unnamed
-        messages = (*messages[: leading_systems(messages)], *messages[prefix.end_in(messages) :])
-    turns = fitted_turns(messages, fitting, begins=not prefix.messages)
-    if fitting.links is not None:
-        fitting.links.require()
-    return turns
+def _after_prefix(prefix: Prefix, messages: tuple[Message, ...], fitting: Fitting) -> tuple[Message, ...]:
+    """Return instructions and what follows the prefix, and go on in `fitting` from where that ended."""
+    if not prefix.messages:
+        return messages
+    fitting.ledger.go_on(prefix.once, prefix.losses)
+    fitting.names.update(prefix.names)
+    fitting.runs, fitting.unnamed = prefix.runs, prefix.unnamed
+    return (*messages[: leading_systems(messages)], *messages[prefix.end_in(messages) :])
 
 
 def fitted_turns(messages: tuple[Message, ...], fitting: Fitting, *, begins: bool) -> tuple[Message, ...]:
     """Return messages as the target's turns; `begins` tells whether the conversation begins with them."""
-    traits, ledger = fitting.traits, fitting.ledger
     if carry.has_envelope(messages):
         messages = carry.restored(carry.rejoined(messages, fitting))
-    if all(map(is_plain, messages)):
-        return arranged(_instructed([*messages], fitting), traits, ledger, begins=begins)
-    fitted = paired(fit_messages(messages, fitting), traits, ledger, runs=fitting.runs, unnamed=fitting.unnamed)
-    return arranged(_instructed(fitted, fitting), traits, ledger, begins=begins)
+    fitted = fit_messages(messages, fitting)
+    if fitting.instructions:
+        # What the target has no field for is asked for in words, at the end of the system prompt.
+        words = Message(role="system", parts=(Text(text="\n".join(fitting.instructions)),))
+        fitted.insert(leading_systems(fitted), words)
+    return arranged(fitted, fitting.traits, fitting.ledger, begins=begins, repair=fitting.pair)
 
 
-def thinking_in(
-    turns: tuple[Message, ...], thinking: Thinking | None, request: Request, ledger: Ledger
-) -> Thinking | None:
+def thinking_in(turns: tuple[Message, ...], thinking: Thinking, request: Request, ledger: Ledger) -> Thinking:
     """Switch manual thinking off within a tool loop that another model began: Claude wants its own thoughts there."""
-    if thinking is None or thinking.mode != "enabled" or len(turns) < 2:
+    if len(turns) < 2:
         return thinking
     last, answer = turns[-2], turns[-1]
     begun_elsewhere = last.role == "assistant" and not isinstance(last.parts[0], Reasoning)
@@ -126,18 +120,11 @@ def thinking_in(
     return thinking
 
 
-def _instructed(messages: list[Message], fitting: Fitting) -> list[Message]:
-    """Say in words, at the end of the system prompt, what the target has no field for."""
-    if not fitting.instructions:
-        return messages
-    leading = leading_systems(messages)
-    words = Message(role="system", parts=(Text(text="\n".join(fitting.instructions)),))
-    return [*messages[:leading], words, *messages[leading:]]
-
-
 def _extras(request: Request, tools: tuple[Tool | NativeTool, ...], fitting: Fitting) -> Extras | None:
     """Drop what only the source understands, keep what the target understands too, add what it demands."""
     traits = fitting.traits
+    if request.extras is None and not (request.stream or traits.unkept or traits.native_mix):
+        return None
     kept: dict[str, bytes] = {}
     if request.extras is not None:
         shared = shared_fields(request.extras.dialect, traits.dialect)
@@ -148,6 +135,8 @@ def _extras(request: Request, tools: tuple[Tool | NativeTool, ...], fitting: Fit
                 kept[pointer] = taken
     if request.stream and traits.asks_usage:
         kept["/stream_options"] = b'{"include_usage":true}'
+    for pointer, raw in traits.unkept:
+        kept.setdefault(pointer, raw)
     for pointer, raw in traits.unkept:
         kept.setdefault(pointer, raw)
     if traits.native_mix and len({type(tool) for tool in tools}) > 1:

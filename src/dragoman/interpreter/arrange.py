@@ -4,9 +4,11 @@ Merging and splitting only; nothing in a part changes except ids, and the signat
 call of a step.
 """
 
-from itertools import groupby, takewhile
+from collections.abc import Callable
+from itertools import chain, groupby, takewhile
+from operator import attrgetter, eq
 
-from msgspec import structs
+from msgspec import Struct, field, structs
 
 from dragoman.core.parts import AnyPart, Reasoning, Signature, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Role, leading_systems
@@ -16,43 +18,136 @@ from dragoman.interpreter.ledger import Ledger
 
 SKIP_SIGNATURE = Signature("google", "skip_thought_signature_validator")
 _SKIPPED = "unsigned calls carry Google's documented skip value"
+_get_role, _get_parts = attrgetter("role"), attrgetter("parts")
+_CALLS = {ToolCall, ToolResult}
 CONTINUED = "(continued)"
 CONTINUE = "(continue)"
 EMPTY = "(empty)"
 
 
-def arranged(messages: list[Message], traits: Traits, ledger: Ledger, *, begins: bool = True) -> tuple[Message, ...]:
-    """Return the history in the target's turns; `begins` tells whether these messages are its first."""
-    if _is_settled(messages, traits):
-        return tuple(messages)
-    messages = _system_in_place(messages, traits, ledger)
+def arranged(
+    messages: list[Message],
+    traits: Traits,
+    ledger: Ledger,
+    *,
+    begins: bool = True,
+    repair: Callable[[list[Message]], list[Message]] | None = None,
+) -> tuple[Message, ...]:
+    """Return the history in the target's turns; `begins` tells whether these messages are its first.
+
+    `repair` pairs calls and results where they are not in pairs.
+    """
+    notes = _Notes()
+    if not _CALLS.isdisjoint(map(type, chain.from_iterable(map(_get_parts, messages)))):
+        named, notes = _name_calls(messages, traits)
+        if not notes.in_pairs and repair is not None:
+            named, notes = _name_calls(repair(messages), traits)
+        messages = named
+    if not _are_turns(messages):
+        messages = _in_turns(_system_in_place(messages, traits, ledger), traits, ledger, begins=begins)
+    if begins and traits.starts_with_user:
+        messages = _begun(messages, ledger)
+    if messages and messages[-1].role == "assistant":
+        messages = _ended(messages, traits, ledger)
+    for result in notes.renamed:
+        ledger.field_dropped("result.name", "the name of the call stands", result)
+    for call in notes.unsigned:
+        ledger.approximated_once(call.where, _SKIPPED)
+    return tuple(messages)
+
+
+def _are_turns(messages: list[Message]) -> bool:
+    """Tell whether messages of one part each take turns, after at most one of the system: that suits every target."""
+    roles = [*map(_get_role, messages)]
+    later = roles[1:]
+    return "system" not in later and not any(map(eq, roles, later)) and {*map(len, map(_get_parts, messages))} == {1}
+
+
+class _Notes(Struct):
+    """What a walk over the calls and results of a history found out."""
+
+    in_pairs: bool = True
+    """Each run of assistant messages is followed at once by its results, in order, and ids are unique."""
+    renamed: list[ToolResult] = field(default_factory=list[ToolResult])
+    """Results that had another name than their calls."""
+    unsigned: list[ToolCall] = field(default_factory=list[ToolCall])
+    """Calls that got the signature which the first of each step must have."""
+
+
+def _name_calls(messages: list[Message], traits: Traits) -> tuple[list[Message], _Notes]:
+    """Write ids the target takes, names on results, and the signature each step's first call must have."""
+    calls: dict[str, ToolCall] = {}
+    waiting: list[str] = []
+    """Ids of calls that no result has answered yet."""
+    named, notes = [*messages], _Notes()
+    starts_signed = not traits.signed_calls
+    before, is_signed = "", starts_signed
+    for at, message in enumerate(messages):
+        role = message.role
+        if role != before:
+            before, is_signed = role, starts_signed
+            if waiting and role == "assistant":
+                notes.in_pairs = False
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                call_id = part.id
+                if not call_id or call_id in calls or role != "assistant":
+                    notes.in_pairs = False
+                calls[call_id] = part
+                waiting.append(call_id)
+                now = _named_call(part, traits, None if is_signed else notes.unsigned)
+                is_signed = True
+            elif isinstance(part, ToolResult):
+                if not waiting or waiting.pop(0) != part.call_id or role == "assistant":
+                    notes.in_pairs = False
+                now = _named_result(part, calls.get(part.call_id), traits, notes.renamed)
+            else:
+                if waiting and role != "assistant":
+                    notes.in_pairs = False
+                continue
+            if now is not part:
+                parts = named[at].parts
+                parts = (now,) if len(parts) == 1 else tuple([now if one is part else one for one in parts])
+                named[at] = Message(role=role, parts=parts, name=message.name, where=message.where)
+    notes.in_pairs = notes.in_pairs and not waiting
+    return named, notes
+
+
+def _named_call(call: ToolCall, traits: Traits, unsigned: list[ToolCall] | None) -> ToolCall:
+    """Write a call with the id the target takes, and with a signature if `unsigned` lists those that have none."""
+    call_id = id_alias(call.id, traits) if traits.sends_ids else ""
+    if unsigned is not None and call.signature is None:
+        unsigned.append(call)
+        return structs.replace(call, id=call_id, signature=SKIP_SIGNATURE)
+    return structs.replace(call, id=call_id) if call_id != call.id else call
+
+
+def _named_result(result: ToolResult, call: ToolCall | None, traits: Traits, renamed: list[ToolResult]) -> ToolResult:
+    """Write a result as its call demands: the same id, name and form."""
+    call_id = id_alias(result.call_id, traits) if traits.sends_ids else ""
+    name, form = result.name, result.form
+    if call is not None:
+        if name and name != call.name:
+            renamed.append(result)
+        name, form = call.name, call.form
+    if not traits.result_names:
+        name = ""
+    if call_id == result.call_id and name == result.name and form == result.form:
+        return result
+    return structs.replace(result, call_id=call_id, name=name, form=form)
+
+
+def _in_turns(messages: list[Message], traits: Traits, ledger: Ledger, *, begins: bool) -> list[Message]:
     match traits.turns:
         case "alternating":
             messages = _filled(_merged(messages, traits, ledger, {"user", "assistant", "system"}), ledger)
-            messages = _split_results(messages, together=True) if traits.results_apart else messages
+            return _split_results(messages, together=True) if traits.results_apart else messages
         case "messages":
             messages = _opened(messages, ledger) if begins else messages
-            messages = _split_results(_spoken(_merged(messages, traits, ledger, {"assistant"})))
+            return _split_results(_spoken(_merged(messages, traits, ledger, {"assistant"})))
         case "items":
             messages = _opened(messages, ledger) if begins else messages
-            messages = _split_items(_one_instruction(_spoken(messages)))
-    if begins:
-        messages = _begun(messages, traits, ledger)
-    messages = _ended(messages, traits, ledger)
-    return tuple(_with_ids_and_names(messages, traits, ledger))
-
-
-def _is_settled(messages: list[Message], traits: Traits) -> bool:
-    """Tell whether plain texts stand in turns that every target takes: system, user, assistant, …, user."""
-    wanted = "user"
-    for index, message in enumerate(messages):
-        if len(message.parts) != 1 or message.parts[0].__class__ is not Text:
-            return False
-        if message.role == wanted:
-            wanted = "assistant" if wanted == "user" else "user"
-        elif index or message.role != "system":
-            return False
-    return wanted == "assistant" and traits.turns == "alternating"
+            return _split_items(_one_instruction(_spoken(messages)))
 
 
 def _system_in_place(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
@@ -60,7 +155,7 @@ def _system_in_place(messages: list[Message], traits: Traits, ledger: Ledger) ->
     if traits.later_system and not traits.system_before_answer:
         return messages
     leading = end = leading_systems(messages)
-    if not any(message.role == "system" for message in messages[leading:]):
+    if "system" not in [message.role for message in messages[leading:]]:
         return messages
     placed = messages[:leading]
     for is_system, run in groupby(messages[leading:], key=lambda message: message.role == "system"):
@@ -109,12 +204,12 @@ def _opened(messages: list[Message], ledger: Ledger) -> list[Message]:
 
 def _spoken(messages: list[Message]) -> list[Message]:
     """Leave out messages of which nothing could be said."""
-    return messages if all(message.parts for message in messages) else [m for m in messages if m.parts]
+    return [message for message in messages if message.parts]
 
 
 def _filled(messages: list[Message], ledger: Ledger) -> list[Message]:
     """Keep an empty turn between two others, so that these stay turns of their own."""
-    if all(message.parts for message in messages):
+    if all(map(_get_parts, messages)):
         return messages
     filled: list[Message] = []
     for index, message in enumerate(messages):
@@ -127,14 +222,14 @@ def _filled(messages: list[Message], ledger: Ledger) -> list[Message]:
     return filled
 
 
-def _begun(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
-    """Begin with the user where the target demands it."""
-    first = next((message for message in messages if message.role != "system"), None)
-    if traits.starts_with_user and (first is None or first.role == "assistant"):
-        at = messages.index(first) if first is not None else len(messages)
-        ledger.approximated(first.where if first is not None else "", f"the user begins, with {CONTINUED!r}")
-        return [*messages[:at], Message(role="user", parts=(Text(text=CONTINUED),)), *messages[at:]]
-    return messages
+def _begun(messages: list[Message], ledger: Ledger) -> list[Message]:
+    """Let the user begin."""
+    at = leading_systems(messages)
+    first = messages[at] if at < len(messages) else None
+    if first is not None and first.role == "user":
+        return messages
+    ledger.approximated(first.where if first is not None else "", f"the user begins, with {CONTINUED!r}")
+    return [*messages[:at], Message(role="user", parts=(Text(text=CONTINUED),)), *messages[at:]]
 
 
 def _ended(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
@@ -163,26 +258,18 @@ def answered(messages: list[Message], ledger: Ledger) -> list[Message]:
 def _merged(messages: list[Message], traits: Traits, ledger: Ledger, roles: set[Role]) -> list[Message]:
     """Merge neighbours of the same role; put results first and, where the target wants it, calls last."""
     merged: list[Message] = []
-    group: list[Message] = []
-    role = ""
-    for message in messages:
-        if message.role == role and role in roles:
-            group.append(message)
-            continue
-        if group:
-            merged.append(_one(group, traits, ledger) if len(group) > 1 or len(group[0].parts) > 1 else group[0])
-        group = [message]
-        role = message.role
-    if group:
-        merged.append(_one(group, traits, ledger))
+    for role, run in groupby(messages, key=_get_role):
+        group = list(run)
+        if len(group) > 1 and role in roles:
+            merged.append(_one(group, traits, ledger))
+        else:
+            merged.extend([_one([message], traits, ledger) if len(message.parts) > 1 else message for message in group])
     return merged
 
 
 def _one(group: list[Message], traits: Traits, ledger: Ledger) -> Message:
     first = group[0]
-    parts: tuple[AnyPart, ...] = (
-        first.parts if len(group) == 1 else tuple(part for message in group for part in message.parts)
-    )
+    parts = first.parts if len(group) == 1 else tuple([part for message in group for part in message.parts])
     if first.role == "assistant":
         parts = _without_blanks(parts)
     ordered = _ordered(parts, first.role, traits)
@@ -284,41 +371,6 @@ def _split_items(messages: list[Message]) -> list[Message]:
 _ITEM_PARTS = {ToolCall, ToolResult, Reasoning}
 
 
-def _with_ids_and_names(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:
-    """Write ids the target takes, names on results, and the signature each step's first call must have."""
-    calls: dict[str, ToolCall] = {}
-    finished: list[Message] = []
-    for message in messages:
-        parts = message.parts
-        if len(parts) == 1 and parts[0].__class__ is Text:
-            finished.append(message)
-            continue
-        changed: list[AnyPart] | None = None
-        signed = not traits.signed_calls
-        for index, part in enumerate(parts):
-            now = part
-            if isinstance(part, ToolCall):
-                calls[part.id] = part
-                signature = part.signature
-                if not signed and signature is None:
-                    signature = SKIP_SIGNATURE
-                    ledger.approximated_once(part.where, _SKIPPED)
-                signed = True
-                call_id = id_alias(part.id, traits) if traits.sends_ids else ""
-                if call_id != part.id or signature is not part.signature:
-                    now = structs.replace(part, id=call_id, signature=signature)
-            elif isinstance(part, ToolResult):
-                call = calls.get(part.call_id)
-                if call is not None and part.name and part.name != call.name:
-                    ledger.field_dropped("result.name", "the name of the call stands", part)
-                now = _result_of(part, call, traits)
-            if now is not part:
-                changed = list(parts) if changed is None else changed
-                changed[index] = now
-        finished.append(message if changed is None else _with_parts(message, tuple(changed)))
-    return finished
-
-
 def signed_steps(messages: tuple[Message, ...], traits: Traits, ledger: Ledger) -> tuple[Message, ...]:
     """Give the first call of each step that has no signature the value the target demands in its place."""
     if not traits.signed_calls:
@@ -341,13 +393,3 @@ def signed_steps(messages: tuple[Message, ...], traits: Traits, ledger: Ledger) 
 
 def _with_parts(message: Message, parts: tuple[AnyPart, ...]) -> Message:
     return Message(role=message.role, parts=parts, name=message.name, where=message.where)
-
-
-def _result_of(result: ToolResult, call: ToolCall | None, traits: Traits) -> ToolResult:
-    """Write a result as its call demands: the same id, name and form."""
-    call_id = id_alias(result.call_id, traits) if traits.sends_ids else ""
-    name, form = (call.name, call.form) if call is not None else (result.name, result.form)
-    wanted = name if traits.result_names else ""
-    if call_id == result.call_id and wanted == result.name and form == result.form:
-        return result
-    return structs.replace(result, call_id=call_id, name=wanted, form=form)

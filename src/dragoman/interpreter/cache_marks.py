@@ -12,8 +12,8 @@ from msgspec import structs
 from dragoman.core.parts import AnyPart, ToolResult
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
-from dragoman.interpreter.kin import BORROWED_MARK, borrowed_mark, seconds
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.shared_fields import BORROWED_MARK, borrowed_mark, seconds
 
 
 def marks_agree(messages: Sequence[Message], most: int) -> bool:

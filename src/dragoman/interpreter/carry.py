@@ -10,6 +10,8 @@ import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
+from itertools import chain
+from operator import attrgetter
 from typing import Literal
 
 from msgspec import structs
@@ -27,6 +29,7 @@ MARK = b64encode(_MAGIC.encode())
 UNSIGNED = Signature("", "")
 """In an envelope: reasoning that nobody signed, so that no vendor takes it for its own."""
 _PREFIX = MARK.decode()
+_get_parts, _get_signature = attrgetter("parts"), attrgetter("signature")
 _FOREIGN = "reasoning of another vendor's model cannot be replayed"
 Bearer = Literal["self", "call", "redacted"]
 Place = tuple[int, int]
@@ -149,12 +152,10 @@ def restored(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 def has_envelope(messages: tuple[Message, ...]) -> bool:
     """Tell whether anything came back in an envelope, which is rare and changes all that follows."""
-    for message in messages:
-        if message.role == "assistant":
-            for part in message.parts:
-                if part.signature is not None and part.signature.value.startswith(_PREFIX):
-                    return True
-    return False
+    if not any(map(_get_signature, chain.from_iterable(map(_get_parts, messages)))):
+        return False
+    spoken = [part for message in messages if message.role == "assistant" for part in message.parts]
+    return any(part.signature is not None and part.signature.value.startswith(_PREFIX) for part in spoken)
 
 
 def _restore_parts(

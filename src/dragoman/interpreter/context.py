@@ -4,12 +4,10 @@ from msgspec import Struct, structs
 
 from dragoman.core.request import Request
 from dragoman.dialects.record import Dialect
-from dragoman.interpreter.fitting import Undo
+from dragoman.interpreter.fitting import ENVELOPES, NO_UNDO, Undo
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.interpreter.text_calls.hearing import Hearing
-from dragoman.interpreter.text_calls.translation import ENVELOPES
-from dragoman.interpreter.translation import NO_UNDO
 
 
 class Context(Struct, frozen=True):
@@ -31,9 +29,9 @@ class Context(Struct, frozen=True):
         """Tell whether a reply in the client's own dialect can pass as it is."""
         return self.undo is NO_UNDO and not self.form
 
-    def fitter(self, here: Dialect, there: Dialect, ledger: Ledger, *, whole: bool = False) -> ReplyFitter:
-        """Return what adapts the events of a reply of `here` to a client of `there`."""
-        return ReplyFitter(there, ledger, whole=whole, salt=self.salt, single=self.undo.single, source=here)
+    def reply_options(self) -> ReplyOptions:
+        """Return how the reply is adapted to the client."""
+        return ReplyOptions(self.salt, self.undo.single)
 
     def hearing(self, there: Dialect, ledger: Ledger) -> Hearing | None:
         """Return what hears calls in the text of a model that has no others."""

@@ -2,16 +2,20 @@
 
 from msgspec import Struct, field
 
+from dragoman.core.request import Message
 from dragoman.core.traits import Traits
 from dragoman.core.value import Value
 from dragoman.interpreter.aliases import name_alias
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.links import Links
+from dragoman.interpreter.repair import paired
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.notes import Note
 from dragoman.interpreter.tools_cache import Arguments, ToolsCache, ToolSet
 
 NO_LIMIT = 1 << 30
+ENVELOPES = frozenset({"code_assist"})
+"""Forms of a dialect in which a client may speak through an envelope."""
 KEPT_ELSEWHERE = "only the server of its own vendor keeps what this refers to: send that itself"
 """Why a request is refused that is not whole without what it refers to."""
 
@@ -49,12 +53,17 @@ class Undo(Struct, frozen=True):
     """Calls stand in the target's text."""
 
 
+NO_UNDO = Undo()
+
+
 class Fitting(Struct):
     """One request on its way to one target."""
 
     traits: Traits
     ledger: Ledger
     source_issuer: str
+    model: str = ""
+    """The model at the target; empty for the one that the caller names."""
     max_tokens: int = NO_LIMIT
     """The most tokens the answer may have: the caller's limit, else the model's."""
     validated: bool = False
@@ -85,10 +94,15 @@ class Fitting(Struct):
 
     def name(self, name: str, namespace: str = "") -> str:
         """Return what the target calls the tool, and remember it for the way back."""
-        alias = name_alias(name if self.traits.namespaces else full_name(name, namespace), self.traits)
+        traits = self.traits
+        alias = name_alias(full_name(name, namespace) if namespace and not traits.namespaces else name, traits)
         if alias != name:
             self.names[alias] = (namespace, name)
         return alias
+
+    def pair(self, messages: list[Message]) -> list[Message]:
+        """Pair calls and results, and count on from the runs and calls that came before these messages."""
+        return paired(messages, self.traits, self.ledger, runs=self.runs, unnamed=self.unnamed)
 
     def book_notes(self, notes: tuple[Note, ...], field: str, owner: Value | None = None) -> None:
         """Book what converting the schema in `field` changed."""

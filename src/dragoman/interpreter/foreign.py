@@ -6,8 +6,8 @@ from dragoman.core.parts import Media, Part, Signature, ToolCall
 from dragoman.core.request import Role
 from dragoman.core.value import Extras, Value
 from dragoman.interpreter.fitting import Fitting
-from dragoman.interpreter.heeded import book_unsaid, is_echo, says_nothing
-from dragoman.interpreter.kin import borrowed_mark, nearest_lifetime, shared_in_images
+from dragoman.interpreter.implied import book_unsaid, is_echo, says_nothing
+from dragoman.interpreter.shared_fields import borrowed_mark, nearest_lifetime, shared_in_images
 
 
 def drop_extras(value: Value, fitting: Fitting) -> None:

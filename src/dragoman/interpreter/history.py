@@ -3,8 +3,8 @@
 A part that needs nothing is returned as it is, the same object: most of a long history is like that.
 """
 
-from collections.abc import Callable
-from operator import is_
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter, is_
 from typing import Any
 
 from msgspec import structs
@@ -25,63 +25,54 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.interpreter.fitting import KEPT_ELSEWHERE, Fitting, full_name
 from dragoman.interpreter.foreign import drop_extras, drop_signature, without_foreign
-from dragoman.interpreter.heeded import says_nothing
+from dragoman.interpreter.implied import says_nothing
 from dragoman.interpreter.media import fit_media, stands_in_result
 from dragoman.interpreter.schemas.retelling import retell
 from dragoman.wire import json
 
 _NOTHING_SAID = Text(text="")
+_get_marks = attrgetter("extras", "signature", "cache", "citations")
+_NO_MARKS = _get_marks(_NOTHING_SAID)
+_get_result_marks = attrgetter("extras", "cache", "failed", "name", "form")
+_NO_RESULT_MARKS = _get_result_marks(ToolResult(call_id=""))
 Fitted = AnyPart | tuple[AnyPart, ...] | None
 
 
-def fit_messages(messages: tuple[Message, ...], fitting: Fitting) -> list[Message]:
+def fit_messages(messages: Iterable[Message], fitting: Fitting) -> list[Message]:
     """Fit every message; one may be left without parts."""
-    return [message if is_plain(message) else _fit_message(message, fitting) for message in messages]
-
-
-def is_plain(message: Message) -> bool:
-    """Tell whether a message is one plain text, as most of a long history is: every target takes that."""
-    parts = message.parts
-    if len(parts) != 1 or message.extras is not None or message.name:
-        return False
-    part = parts[0]
-    return (
-        isinstance(part, Text)
-        and part.extras is None
-        and part.signature is None
-        and part.cache is None
-        and not part.citations
-        and part.text != ""
-        and not part.text.isspace()
-    )
-
-
-def _fit_message(message: Message, fitting: Fitting) -> Message:
-    parts = message.parts
-    changed: list[AnyPart] | None = None
-    for index, part in enumerate(parts):
-        now = _FITTERS[part.__class__](part, message, fitting)
-        if now is part:
-            if changed is not None:
-                changed.append(part)
-            continue
-        if changed is None:
-            changed = list(parts[:index])
-        if now is None:
-            continue
-        if isinstance(now, tuple):
-            changed.extend(now)
+    fitted: list[Message] = []
+    for message in messages:
+        parts = message.parts
+        if len(parts) == 1:
+            part = parts[0]
+            now = _FITTERS[part.__class__](part, message, fitting)
+            is_same = now is part
         else:
-            changed.append(now)
-    if changed is None and message.extras is None and not message.name:
-        return message
+            now = tuple(_flat([_FITTERS[part.__class__](part, message, fitting) for part in parts]))
+            is_same = len(now) == len(parts) and all(map(is_, now, parts))
+        if is_same and message.extras is None and not message.name:
+            fitted.append(message)
+        else:
+            fitted.append(_rebuilt(message, now, fitting))
+    return fitted
+
+
+def _rebuilt(message: Message, parts: Fitted, fitting: Fitting) -> Message:
     drop_extras(message, fitting)
     name = message.name
     if name and not fitting.traits.speaker_names:
         fitting.ledger.field_dropped("message.name", "the target has no speaker names", message)
         name = ""
-    kept = parts if changed is None else tuple(changed)
-    return Message(role=message.role, parts=kept, name=name, where=message.where)
+    return Message(role=message.role, parts=tuple(_flat([parts])), name=name, where=message.where)
+
+
+def _flat(fitted: Iterable[Fitted]) -> Iterator[AnyPart]:
+    """Iterate what became of parts: one part each, several, or none."""
+    for now in fitted:
+        if isinstance(now, tuple):
+            yield from now
+        elif now is not None:
+            yield now
 
 
 def _changed(part: AnyPart, changes: dict[str, Any]) -> AnyPart:
@@ -90,11 +81,11 @@ def _changed(part: AnyPart, changes: dict[str, Any]) -> AnyPart:
 
 def _fit_text(part: Text, message: Message, fitting: Fitting) -> Fitted:
     text = part.text
-    if not fitting.traits.empty_text and (not text or text.isspace()):
+    if (not text or text.isspace()) and not fitting.traits.empty_text:
         if text or part != _NOTHING_SAID:
             fitting.ledger.dropped(part.where, "the target refuses empty text")
         return None
-    if part.extras is None and part.signature is None and part.cache is None and not part.citations:
+    if _get_marks(part) == _NO_MARKS:
         return part
     changes = without_foreign(part, message.role, fitting)
     if part.citations:
@@ -123,8 +114,9 @@ def _fit_reasoning(part: Reasoning, message: Message, fitting: Fitting) -> Fitte
 
 def _fit_call(part: ToolCall, message: Message, fitting: Fitting) -> Fitted:
     traits = fitting.traits
-    marked = part.extras is not None or part.cache is not None
-    changes = without_foreign(part, message.role, fitting) if marked else {}
+    changes: dict[str, Any] = {}
+    if part.extras is not None or part.cache is not None:
+        changes = without_foreign(part, message.role, fitting)
     signature = part.signature
     if signature is not None and not (traits.call_signatures and signature.issuer == traits.issuer):
         drop_signature(part, signature, fitting)
@@ -173,9 +165,12 @@ def _object_text(arguments: str, call: ToolCall, fitting: Fitting) -> str:
 
 
 def _fit_result(part: ToolResult, message: Message, fitting: Fitting) -> Fitted:
+    if len(part.content) == 1 and _get_result_marks(part) == _NO_RESULT_MARKS:
+        # One text without marks, as most results are: every target takes that, be it empty.
+        text = part.content[0]
+        if isinstance(text, Text) and _get_marks(text) == _NO_MARKS and not text.text.isspace():
+            return part
     traits = fitting.traits
-    if _is_plain_result(part) and (part.form == "json" or traits.custom_tools):
-        return part
     changes = without_foreign(part, message.role, fitting)
     content: list[Content] = []
     moved: list[AnyPart] = []
@@ -203,14 +198,6 @@ def _fit_result(part: ToolResult, message: Message, fitting: Fitting) -> Fitted:
         changes["content"] = tuple(content)
     fitted = structs.replace(part, **changes) if changes else part
     return (fitted, *moved) if moved else fitted
-
-
-def _is_plain_result(part: ToolResult) -> bool:
-    content = part.content
-    if part.failed or part.name or part.extras is not None or part.cache is not None or len(content) != 1:
-        return False
-    only = content[0]
-    return isinstance(only, Text) and only.extras is None and only.cache is None and not only.text.isspace()
 
 
 def _same(left: list[Content], right: tuple[Content, ...]) -> bool:

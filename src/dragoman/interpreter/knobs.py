@@ -1,6 +1,7 @@
 """Fit what is not history and not tools: sampling, thinking, the answer's format, identity."""
 
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, cast
 
 from msgspec import structs
@@ -11,7 +12,7 @@ from dragoman.core.request import EFFORTS, Effort, OutputFormat, Request, Sampli
 from dragoman.core.traits import Traits
 from dragoman.interpreter.aliases import digest
 from dragoman.interpreter.fitting import KEPT_ELSEWHERE, NO_LIMIT, Fitting
-from dragoman.interpreter.heeded import NEUTRAL, USUAL_VERBOSITY
+from dragoman.interpreter.implied import NEUTRAL, USUAL_VERBOSITY
 from dragoman.interpreter.schemas.from_openapi import to_json_schema
 from dragoman.interpreter.schemas.gemini_json import fit_gemini
 from dragoman.interpreter.schemas.outcome import Converted
@@ -20,6 +21,8 @@ from dragoman.interpreter.schemas.strict_subset import is_openai_strict
 from dragoman.interpreter.schemas.structured import to_anthropic_output
 from dragoman.wire import json
 
+_get_identity = attrgetter("candidates", "continues", "references", "user", "metadata", "verbosity")
+_NO_IDENTITY = (None, None, (), None, None, None)
 _COMBINATORS = frozenset({"anyOf", "oneOf", "allOf", "not", "enum", "const", "$ref"})
 _EFFORT_OF_BUDGET: tuple[tuple[int, Effort], ...] = ((0, "none"), (1024, "low"), (8192, "medium"), (24_576, "high"))
 _BUDGET_OF_EFFORT: dict[str, int] = {
@@ -36,38 +39,41 @@ _BUDGET_OF_EFFORT: dict[str, int] = {
 def fit_sampling(sampling: Sampling, fitting: Fitting, thinking: Thinking | None = None) -> Sampling:
     """Keep what the model accepts, clamp what it bounds, add what it demands."""
     traits, ledger = fitting.traits, fitting.ledger
-    most = traits.max_tokens_max
     changes: dict[str, Any] = {}
-    for name in _refused(_sampling_with(thinking, traits)):
+    for name in _refused(traits.sampling if thinking is None else _sampling_with(thinking, traits)):
         value = getattr(sampling, name)
         if value is None or value == ():
             continue
         if value != NEUTRAL.get(name):
             ledger.field_dropped(f"sampling.{name}", "the model does not accept it")
         changes[name] = () if name == "stop" else None
-    temperature = sampling.temperature
-    if "temperature" not in changes and temperature is not None and temperature > traits.temperature_max:
+    temperature, limit, top_k = sampling.temperature, sampling.max_tokens, sampling.top_k
+    if temperature is not None and "temperature" not in changes and temperature > traits.temperature_max:
         ledger.field_approximated("sampling.temperature", f"the model's maximum is {traits.temperature_max:g}")
         changes["temperature"] = traits.temperature_max
-    if "stop" not in changes and sampling.stop:
+    if sampling.stop and "stop" not in changes:
         changes["stop"] = _fit_stops(sampling.stop, fitting)
-    top_k = sampling.top_k
-    if "top_k" not in changes and isinstance(top_k, float):
-        if not top_k.is_integer():
-            ledger.field_approximated("sampling.top_k", "the target takes whole numbers")
-        changes["top_k"] = round(top_k)
+    if isinstance(top_k, float) and "top_k" not in changes:
+        changes["top_k"] = _whole(top_k, fitting)
     if traits.temperature_or_top_p and temperature is not None and sampling.top_p is not None:
         ledger.field_dropped("sampling.top_p", "the model takes temperature or top_p, not both")
         changes["top_p"] = None
-    if sampling.max_tokens is not None and sampling.max_tokens < traits.max_tokens_min:
+    if limit is None:
+        if traits.max_tokens_default is not None:
+            changes["max_tokens"] = _default_limit(traits.max_tokens_default, thinking, fitting)
+    elif limit < traits.max_tokens_min:
         ledger.field_approximated("sampling.max_tokens", f"the target's minimum is {traits.max_tokens_min}")
         changes["max_tokens"] = traits.max_tokens_min
-    elif sampling.max_tokens is not None and most is not None and sampling.max_tokens > most:
+    elif limit > (most := traits.max_tokens_max or limit):
         ledger.field_approximated("sampling.max_tokens", f"the model's maximum is {most}")
         changes["max_tokens"] = most
-    if sampling.max_tokens is None and traits.max_tokens_default is not None:
-        changes["max_tokens"] = _default_limit(traits.max_tokens_default, thinking, fitting)
     return structs.replace(sampling, **changes) if changes else sampling
+
+
+def _whole(top_k: float, fitting: Fitting) -> int:
+    if not top_k.is_integer():
+        fitting.ledger.field_approximated("sampling.top_k", "the target takes whole numbers")
+    return round(top_k)
 
 
 def most_tokens(sampling: Sampling, traits: Traits) -> int:
@@ -99,10 +105,8 @@ def _fit_stops(stops: tuple[str, ...], fitting: Fitting) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _sampling_with(thinking: Thinking | None, traits: Traits) -> frozenset[str]:
+def _sampling_with(thinking: Thinking, traits: Traits) -> frozenset[str]:
     """Return the knobs a model accepts, which depends on whether it thinks."""
-    if thinking is None:
-        return traits.sampling
     if thinking.mode in ("adaptive", "enabled"):
         return traits.sampling - traits.thinks_without
     return traits.sampling | traits.unthinking_sampling if thinking.effort == "none" else traits.sampling
@@ -118,7 +122,7 @@ def fit_thinking(request: Request, fitting: Fitting) -> Thinking | None:
     traits, ledger = fitting.traits, fitting.ledger
     thinking = request.thinking
     if thinking is None:
-        return _forced_none(request, traits)
+        return Thinking(effort="none") if traits.tools_need_no_effort and request.tools else None
     visible = thinking.visible
     if visible is not None and not traits.shows_thinking:
         # A target that never shows its thinking heeds the wish not to see it.
@@ -134,12 +138,6 @@ def fit_thinking(request: Request, fitting: Fitting) -> Thinking | None:
         _drop_thinking(thinking, visible, fitting)
         return None
     return _STYLES[traits.thinking](thinking, wanted, visible, fitting)
-
-
-def _forced_none(request: Request, traits: Traits) -> Thinking | None:
-    if traits.tools_need_no_effort and request.tools:
-        return Thinking(effort="none")
-    return None
 
 
 def _wanted_effort(thinking: Thinking) -> Effort | None:
@@ -360,8 +358,10 @@ def _with_title(schema: bytes, output: OutputFormat, fitting: Fitting) -> bytes:
 
 def fit_identity(request: Request, fitting: Fitting) -> dict[str, Any]:
     """Return the changes to who asks and where the conversation stands."""
-    traits, ledger = fitting.traits, fitting.ledger
     changes: dict[str, Any] = {}
+    if _get_identity(request) == _NO_IDENTITY:
+        return changes
+    traits, ledger = fitting.traits, fitting.ledger
     if request.candidates is not None:
         if request.candidates > 1:
             raise Problem(
@@ -378,8 +378,6 @@ def fit_identity(request: Request, fitting: Fitting) -> dict[str, Any]:
         )
     for reference in request.references:
         raise Problem("unsupported", KEPT_ELSEWHERE, where=reference.where, code=reference.code)
-    if request.user is request.metadata is request.verbosity is None:
-        return changes
     for name in ("user", "metadata", "verbosity"):
         value = getattr(request, name)
         if value is not None and not getattr(traits, name):

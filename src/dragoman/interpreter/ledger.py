@@ -5,6 +5,8 @@ the ledger is read, so a translation without losses pays nothing. Whatever is dr
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import repeat
+from typing import Literal
 
 from msgspec import Struct
 
@@ -15,6 +17,8 @@ from dragoman.wire import json
 from dragoman.wire.lookup import Document
 
 _ROOT = ("",)
+_BRACKETS = (b"{", b"[")
+_DROPPED: Iterable[Literal["dropped"]] = repeat("dropped")
 
 
 class _Entry(Struct, frozen=True, gc=False):
@@ -31,6 +35,9 @@ Entries = tuple[_Entry, ...]
 class Ledger:
     """Book losses while a document is translated. `pointers` is the source dialect's table of field places."""
 
+    _document: Document | None = None
+    _before: tuple[Loss, ...] = ()
+
     def __init__(
         self,
         pointers: Mapping[str, tuple[str, ...]],
@@ -41,7 +48,6 @@ class Ledger:
     ) -> None:
         self.pointers = pointers
         self._text = document
-        self._document: Document | None = None
         self._exact = exact or not document
         """Places are booked as they stand in the document, or there is none: what is known need not be looked up."""
         self.once = once
@@ -49,7 +55,6 @@ class Ledger:
         self._entries: dict[_Entry, None] = {}
         self._leaves: dict[str, str] = {}
         """Leaves that are gone, each behind its exact pointer, and why."""
-        self._before: tuple[Loss, ...] = ()
 
     def __len__(self) -> int:
         return len(self._entries) + len(self._leaves) + len(self._before)
@@ -82,7 +87,12 @@ class Ledger:
 
     def value_dropped(self, where: str, raw: bytes, what: str) -> None:
         """The value `raw` at `where` is gone: told leaf by leaf even where there is no document to look into."""
-        self.leaves_dropped(json.leaves(raw, where) if self._exact else (where,), what)
+        if not self._exact:
+            self.dropped(where, what)
+        elif raw.startswith(_BRACKETS):
+            self.leaves_dropped(json.leaves(raw, where), what)
+        else:
+            self._leaves.setdefault(where, what)
 
     def leaves_dropped(self, places: Iterable[str], what: str) -> None:
         """What stands at these places is gone, and nothing stands below them."""
@@ -138,7 +148,8 @@ class Ledger:
         """Return all losses, each with an exact pointer, in the order of the pointers."""
         gone = self._leaves
         if not self._entries and not self._before:
-            return tuple([Loss(where, gone[where], "dropped") for where in sorted(gone)])
+            places = sorted(gone)
+            return tuple(map(Loss, places, map(gone.__getitem__, places), _DROPPED))
         gone = gone.copy()
         bent: dict[str, list[str]] = {}
         for entry in self._entries:

@@ -57,8 +57,3 @@ class Links:
         if found is None:
             self.missing.setdefault(source.url, Wanted(part.where, part.kind))
         return found
-
-    def require(self) -> None:
-        """Raise `Unfetched` if anything is missing."""
-        if self.missing:
-            raise Unfetched(self.missing)

@@ -1,46 +1,16 @@
-"""Vendors' own tools that have a counterpart elsewhere. Data: how each is recognised and how each vendor writes it."""
+"""Vendors' own tools and their counterparts at other vendors; each dialect has its own in `compat.py`."""
 
 from dragoman.core.request import NativeTool, ToolChoice
-from dragoman.core.value import Extras
+from dragoman.dialects.registry import DIALECTS
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
-
-_CONCEPTS: dict[str, str] = {
-    "web_search": "search",
-    "web_search_preview": "search",
-    "googleSearch": "search",
-    "google_search": "search",
-    "googleSearchRetrieval": "search",
-    "code_execution": "code",
-    "code_interpreter": "code",
-    "codeExecution": "code",
-    "web_fetch": "fetch",
-    "urlContext": "fetch",
-    "url_context": "fetch",
-}
-_FORMS: dict[tuple[str, str], bytes] = {
-    ("responses", "search"): b'{"type":"web_search"}',
-    ("messages", "search"): b'{"type":"web_search_20250305","name":"web_search"}',
-    ("gemini", "search"): b'{"googleSearch":{}}',
-    ("responses", "code"): b'{"type":"code_interpreter","container":{"type":"auto"}}',
-    ("messages", "code"): b'{"type":"code_execution_20250825","name":"code_execution"}',
-    ("gemini", "code"): b'{"codeExecution":{}}',
-    ("messages", "fetch"): b'{"type":"web_fetch_20250910","name":"web_fetch"}',
-    ("gemini", "fetch"): b'{"urlContext":{}}',
-}
-_CHOICES: dict[tuple[str, str], ToolChoice] = {
-    ("responses", "search"): ToolChoice(extras=Extras("responses", {"": b'{"type":"web_search"}'})),
-    ("responses", "code"): ToolChoice(extras=Extras("responses", {"": b'{"type":"code_interpreter"}'})),
-    ("messages", "search"): ToolChoice(mode="required", names=("web_search",)),
-    ("messages", "code"): ToolChoice(mode="required", names=("code_execution",)),
-    ("messages", "fetch"): ToolChoice(mode="required", names=("web_fetch",)),
-}
 
 
 def counterpart(tool: NativeTool, dialect: str) -> NativeTool | None:
     """Return the tool of `dialect` that does what `tool` does, or None."""
-    form = _FORMS.get((dialect, _concept(tool.raw)))
-    return NativeTool(dialect=dialect, raw=form, where=tool.where) if form is not None else None
+    there = DIALECTS.get(dialect)
+    found = there.vendor_tools.get(_purpose(tool.raw)) if there is not None else None
+    return NativeTool(dialect=dialect, raw=found.raw, where=tool.where) if found is not None else None
 
 
 def settings_of(tool: NativeTool) -> list[str]:
@@ -48,14 +18,17 @@ def settings_of(tool: NativeTool) -> list[str]:
     members = json.decode_object(tool.raw) if json.is_object(tool.raw) else {}
     if "type" in members:
         return [f"/{escape(name)}" for name in members if name != "type"]
-    inside = [(name, raw) for name, raw in members.items() if name in _CONCEPTS and json.is_object(raw)]
-    others = [f"/{escape(name)}" for name in members if name not in _CONCEPTS]
+    known = _purposes()
+    inside = [(name, raw) for name, raw in members.items() if name in known and json.is_object(raw)]
+    others = [f"/{escape(name)}" for name in members if name not in known]
     return [*(f"/{name}/{escape(inner)}" for name, raw in inside for inner in json.decode_object(raw)), *others]
 
 
 def choice_of(tool: NativeTool) -> ToolChoice | None:
     """Return how a vendor is made to use its own tool, or None."""
-    return _CHOICES.get((tool.dialect, _concept(tool.raw)))
+    dialect = DIALECTS.get(tool.dialect)
+    found = dialect.vendor_tools.get(_purpose(tool.raw)) if dialect is not None else None
+    return found.choice if found is not None else None
 
 
 def is_called(tool: NativeTool, name: str) -> bool:
@@ -64,8 +37,20 @@ def is_called(tool: NativeTool, name: str) -> bool:
     return "name" in members and json.peek(members["name"]) == name
 
 
-def _concept(raw: bytes) -> str:
+def _purpose(raw: bytes) -> str:
+    """Return what a vendor's tool is for; "" if no other vendor has its like."""
     members = json.decode_object(raw) if json.is_object(raw) else {}
     kind = json.peek(members["type"]) if "type" in members else ""
-    words = [kind, kind.rsplit("_", 1)[0]] if isinstance(kind, str) and kind else list(members)
-    return next((_CONCEPTS[word] for word in words if word in _CONCEPTS), "")
+    names = [kind, kind.rsplit("_", 1)[0]] if isinstance(kind, str) and kind else list(members)
+    known = _purposes()
+    return next((known[name] for name in names if name in known), "")
+
+
+def _purposes() -> dict[str, str]:
+    """Return what each vendor's tool is for, by its name."""
+    return {
+        name: purpose
+        for dialect in DIALECTS.values()
+        for purpose, tool in dialect.vendor_tools.items()
+        for name in tool.names
+    }

@@ -19,17 +19,15 @@ from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.adapt import adapt, fitted_turns
 from dragoman.interpreter.arrange import signed_steps
 from dragoman.interpreter.carry import has_envelope, native
-from dragoman.interpreter.fitting import Fitting, Undo
-from dragoman.interpreter.knobs import most_tokens
+from dragoman.interpreter.fitting import ENVELOPES, Fitting, Undo
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.links import Links
 from dragoman.interpreter.repair import paired
 from dragoman.interpreter.signing import Signer, sign_again, unsigned_calls
 from dragoman.interpreter.text_calls.saying import in_words
-from dragoman.interpreter.text_calls.translation import ENVELOPES
 from dragoman.interpreter.tools import fit_tools
 from dragoman.interpreter.traits import traits_for
-from dragoman.interpreter.translation import Translation, spoken, with_declared
+from dragoman.interpreter.translate import Translation, complete
 
 ADDED = "/dragoman"
 _OUR_OWN = {field: (f"/{field.replace('.', '/')}",) for dialect in DIALECTS.values() for field in dialect.pointers}
@@ -57,15 +55,14 @@ def say_request(request: Request, target: str, model: str, wish: Wish) -> Transl
     here = dialect_named(wish.source) if wish.source else None
     traits = traits_for(target, model, wish.text_calls)
     ledger = Ledger(here.pointers if here is not None else _OUR_OWN, wish.document)
-    asked = _signed(spoken(_placed(request), ledger), wish.signer)
+    asked = _signed(complete(_placed(request), here if here is not there else None, ledger), wish.signer)
     if here is there:
         said = in_words(asked, there.issuer, traits, ledger) if wish.text_calls else None
         adapted, undo = _at_home(asked if said is None else said.request, there, traits, ledger, wish.links)
         undo = undo if said is None or said.undo is None else said.undo
     else:
-        declared = asked if here is None else with_declared(asked, here)
         issuer = here.issuer if here is not None else ""
-        adapted, undo = adapt(declared, issuer, traits, ledger, links=wish.links)
+        adapted, undo = adapt(asked, Fitting(traits, ledger, issuer, links=wish.links))
     losses = ledger.losses() if len(ledger) else ()
     if wish.strict:
         # What a tool of ours brought is no wish of the client's.
@@ -112,7 +109,7 @@ def _at_home(
     request: Request, dialect: Dialect, traits: Traits, ledger: Ledger, links: Links | None
 ) -> tuple[Request, Undo]:
     """Fit what was added to a request that goes where its client's own words are understood."""
-    fitting = Fitting(traits, ledger, dialect.issuer, most_tokens(request.sampling, traits), links=links)
+    fitting = Fitting(traits, ledger, dialect.issuer, links=links)
     tools = _tools_at_home(request, fitting)
     messages: list[Message] = []
     for is_added, run in groupby(request.messages, key=_is_added):

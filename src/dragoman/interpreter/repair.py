@@ -1,4 +1,4 @@
-"""Pair every call with exactly one result, standing right behind it.
+"""Pair every call with exactly one result, standing right behind it; give calls without an id one.
 
 No vendor accepts a call without its result, a result without its call, or two results. A result belongs to the nearest
 call of its id before it (clients reuse ids); without an id, to the first unanswered call of its name. A history that
@@ -9,12 +9,18 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field, structs
 
+from dragoman.core.losses import Loss
 from dragoman.core.parts import AnyPart, Data, Media, Opaque, Text, ToolCall, ToolResult
-from dragoman.core.request import Message
+from dragoman.core.request import Message, Request
+from dragoman.core.response import Response
 from dragoman.core.traits import Traits
+from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.traits import traits_for
 
+CALL_PREFIX = "call_"
+NO_LOSSES: tuple[Loss, ...] = ()
 MISSING = "no result: the call was interrupted"
 
 
@@ -48,6 +54,55 @@ def with_ids(messages: tuple[Message, ...]) -> tuple[Message, ...]:
             parts.append(part if _id_of(part) or not call_id else _named(part, call_id))
         named.append(structs.replace(message, parts=tuple(parts)))
     return tuple(named)
+
+
+def named_request(request: Request) -> Request:
+    """Return a request in whose history every call has an id, and every result the id of its call."""
+    messages = with_ids(request.messages)
+    return request if messages is request.messages else structs.replace(request, messages=messages)
+
+
+def id_of(call: ToolCall, reply_id: str, number: int) -> str:
+    """Return the id of the call with that number in its reply: its own, or one made for it.
+
+    The same reply gives the same ids, streamed or whole. A call is told apart by its reply's id and its place among the
+    calls; in a reply that has no id either, by what it says.
+    """
+    return call.id or minted_id(CALL_PREFIX, reply_id or call.arguments, number, call.name)
+
+
+def named_parts(parts: tuple[AnyPart, ...], reply_id: str) -> tuple[AnyPart, ...]:
+    """Give every call of a reply an id."""
+    named: list[AnyPart] = []
+    calls = 0
+    for part in parts:
+        if isinstance(part, ToolCall):
+            calls += 1
+            named.append(part if part.id else structs.replace(part, id=id_of(part, reply_id, calls)))
+        else:
+            named.append(part)
+    return tuple(named)
+
+
+def named_reply(response: Response) -> Response:
+    """Return a whole reply in which every call has an id."""
+    return structs.replace(response, parts=named_parts(response.parts, response.id))
+
+
+def mended(call: Call, dialect: Dialect, model: str) -> tuple[Call, tuple[Loss, ...]]:
+    """Return a request in which every call has its result right behind it; the same one if that is so.
+
+    A client's own history passes to an upstream of its dialect as it is: its vendor judges it. One that was kept
+    elsewhere may have calls that nobody answered, or answered late, and no vendor takes those.
+    """
+    request = dialect.parse_request(call)
+    traits = traits_for(dialect.name, model)
+    ledger = Ledger(dialect.pointers, call.body)
+    messages = list(request.messages)
+    found = paired(messages, traits, ledger)
+    if found is messages:
+        return call, NO_LOSSES
+    return dialect.render_request(structs.replace(request, messages=tuple(found)), traits), ledger.losses()
 
 
 def _id_of(part: AnyPart) -> str:
@@ -152,9 +207,9 @@ class _Repair:
         own_id = call.id
         uses = self._uses[own_id] = self._uses.get(own_id, 0) + 1
         if not own_id:
-            call = structs.replace(call, id=minted_id("call_", run, uses, call.name))
+            call = structs.replace(call, id=minted_id(CALL_PREFIX, run, uses, call.name))
         elif uses > 1:
-            call = structs.replace(call, id=minted_id("call_", own_id, uses))
+            call = structs.replace(call, id=minted_id(CALL_PREFIX, own_id, uses))
             self._ledger.field_approximated("call.id", f"the id {own_id!r} was used before", call)
         slot = _Slot(call, run, bool(own_id))
         self.slots.append(slot)

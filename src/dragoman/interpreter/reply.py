@@ -1,7 +1,4 @@
-"""Fit a reply to the client's dialect: what it cannot hold is left out and booked, never bent.
-
-The path of streams, and of whole replies with parts that change or are left out (`reply_whole`).
-"""
+"""Adapt the events of a streamed reply to the client's dialect."""
 
 from msgspec import structs
 
@@ -19,76 +16,100 @@ from dragoman.core.events import (
     Started,
     UsageSeen,
 )
-from dragoman.core.parts import AnyPart, Media, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
-from dragoman.core.response import Finish
+from dragoman.core.response import Finish, Response
 from dragoman.dialects.record import Dialect
 from dragoman.interpreter.aliases import minted_id
-from dragoman.interpreter.carry import carried_item, sealed
 from dragoman.interpreter.faults import retold
 from dragoman.interpreter.history import wrap_free_text
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.reply_fields import (
-    UNKNOWN,
-    book_field,
-    book_source,
-    book_usage,
-    part_leaves,
-)
-from dragoman.interpreter.reply_part import ReplyPart
-from dragoman.interpreter.reply_steps import (
-    CallIds,
-    adapt_finish,
-    drop_signature,
-    held_signature,
-    is_carried,
-    report_order,
-    unsigned_mark,
+from dragoman.interpreter.reply_adapter import (
+    CUT_OFF,
+    NO_OBJECT,
+    ONE_CALL,
+    REFUSAL_AS_TEXT,
+    ReplyAdapter,
+    ReplyOptions,
 )
 from dragoman.wire import json
+from dragoman.wire.lookup import lookup
 
-_NO_SOURCE = "the client's dialect cannot name this source"
-_NOTHING: frozenset[str] = frozenset()
+_NO_OPTIONS = ReplyOptions()
 
 
-class ReplyFitter:
+class _Part:
+    """A part on its way: its index at the client, and for a call that must be seen whole, its events so far."""
+
+    __slots__ = (
+        "begins",
+        "carried",
+        "citations",
+        "fields",
+        "held",
+        "index",
+        "kind",
+        "lost",
+        "part",
+        "signature",
+        "signed",
+        "texts",
+    )
+
+    def __init__(self, index: int | None, part: AnyPart) -> None:
+        self.index = index
+        self.part = part
+        self.kind = part.__class__
+        self.held: list[Event] | None = None
+        self.begins: str | None = None
+        self.signed = False
+        self.signature: Signature | None = None
+        """The signature of a part that is left out."""
+        self.carried: Signature | None = None
+        """The signature that travels in an envelope."""
+        self.fields: dict[str, bytes] = {}
+        """What only its own dialect understands, until it is known what travels with the signature."""
+        self.citations = 0
+        self.lost = ""
+        """Why it is left out, if that is reported when it is whole."""
+        self.texts: list[str] | None = None
+        """For a client that parses arguments, what it has been told of them; of a part that is left out, its text."""
+
+    @property
+    def arguments(self) -> str:
+        """The arguments of a held call."""
+        return "".join(event.text for event in self.held or () if isinstance(event, PartDelta))
+
+    def set_arguments(self, arguments: str) -> None:
+        """Change the arguments of a held call."""
+        self.held = [event for event in self.held or () if not isinstance(event, PartDelta)]
+        self.held.append(PartDelta(-1, arguments))
+
+    def whole(self) -> AnyPart:
+        """Return a part that is left out as it has been told."""
+        signed = (event.signature for event in self.held or () if isinstance(event, PartSigned))
+        signature = next(signed, self.signature)
+        text = self.arguments if self.texts is None else "".join(self.texts)
+        match self.part:
+            case ToolCall():
+                return structs.replace(self.part, arguments=text or "{}", signature=signature)
+            case Reasoning() if text:
+                return structs.replace(self.part, texts=(text,), signature=signature)
+            case _:
+                return structs.replace(self.part, signature=signature)
+
+
+class ReplyFitter(ReplyAdapter):
     """Events in, events the client can be told out. Parts left out do not count: indexes close up."""
 
-    _reply_id = ""
     _unnamed: list[Event] | None = None
     """The events of a reply that has no id yet."""
-    _next = _calls = 0
-    _ids: CallIds | None = None
-    _lost_call = _sequence_field = False
-    _blocked = b""
+    _next = 0
 
-    def __init__(  # noqa: PLR0913  a client, a ledger, and what is known of the reply, by name
-        self,
-        client: Dialect,
-        ledger: Ledger,
-        *,
-        whole: bool,
-        salt: str = "",
-        source_issuer: str = "",
-        single: bool = False,
-        source: Dialect | None = None,
-    ) -> None:
-        self._source = source
-        self._source_issuer = source_issuer or (source.issuer if source is not None else "")
-        self._whole = whole
-        self._client = client
-        self._holds = client.holds
-        self._ledger = ledger
-        self._salt = salt
-        self._single = single
-        self._parts: list[ReplyPart] = []
-        self._said: dict[str, set[str]] = {}
-        self._whole_calls = client.holds.object_arguments and (whole or not client.holds.partial_calls)
-
-    def _field_place(self, where: str, field: str) -> str:
-        """Return where a field stands that the part at `where` carries."""
-        place = self._source.field_place if self._source is not None else None
-        return where + field if place is None else place(where, field)
+    def __init__(self, source: Dialect, client: Dialect, ledger: Ledger, options: ReplyOptions = _NO_OPTIONS) -> None:
+        super().__init__(source, client, ledger, options)
+        self._parts: list[_Part] = []
+        self._whole_calls = client.holds.object_arguments and (options.whole or not client.holds.partial_calls)
 
     def place_of(self, index: int) -> int | None:
         """Return the client's index of a part whose text passes as it is, None for one that needs more."""
@@ -111,18 +132,18 @@ class ReplyFitter:
             case PartSigned(index, signature):
                 return self._signed(self._parts[index], signature)
             case PartCited(index):
-                return self._cited(event, self._parts[index])
+                return self._part_cited(event, self._parts[index])
             case PartNative(index, _, field, raw):
-                self._ledger.value_dropped(self._field_place(self._parts[index].where, field), raw, UNKNOWN)
+                self.drop_fields(self._parts[index].part.where, {field: raw})
                 return []
             case Native(_, field, raw):
-                self._native(field, raw)
+                self.drop_reply_fields({field: raw})
                 return []
             case UsageSeen(usage):
-                book_usage(usage, self._holds, self._ledger)
-                return [UsageSeen(structs.replace(usage, extras=None)) if usage.extras is not None else event]
+                adapted = self.adapt_usage(usage)
+                return [event if adapted is usage else UsageSeen(adapted)]
             case Started(reply_id):
-                self._reply_id = reply_id
+                self.reply_id = reply_id
                 if reply_id:
                     return [event]
                 self._unnamed = [event]
@@ -131,9 +152,9 @@ class ReplyFitter:
                 return [self._finished(finish)]
             case Failed(problem):
                 for part in self._parts:
-                    self._book_fields(part)
-                    self._book_lost(part)
-                return [Failed(retold(problem, self._source_issuer, self._client.issuer))]
+                    self._drop_part_fields(part)
+                    self._report_lost(part)
+                return [Failed(retold(problem, self.source.issuer, self.client.issuer))]
 
     def _named(self, event: Event, waiting: list[Event]) -> list[Event]:
         """Hold a reply without an id until it says something: its id is made of that, so that no two are alike.
@@ -141,112 +162,85 @@ class ReplyFitter:
         A whole reply has said all there is, so its id is made of all.
         """
         waiting.append(event)
-        if isinstance(event, PartStarted | PartEnded) or (self._whole and not isinstance(event, Finished | Failed)):
+        if isinstance(event, PartStarted | PartEnded):
+            return []
+        if self.options.whole and not isinstance(event, Finished | Failed):
             return []
         self._unnamed = None
-        reply_id = minted_id(self._client.reply_prefix, self._salt, *map(repr, waiting))
+        reply_id = minted_id(self.client.reply_prefix, self.options.salt, *map(repr, waiting))
         named = [structs.replace(one, id=reply_id) if isinstance(one, Started) else one for one in waiting]
         return [told for one in named for told in self.feed(one)]
 
-    def _open(self, part: AnyPart) -> ReplyPart:
-        opened = ReplyPart(self._next, part)
-        self._parts.append(opened)
-        self._next += 1
-        return opened
-
     def _left_out(self, part: AnyPart, why: str, signature: Signature | None) -> list[Event]:
-        left_out = ReplyPart(None, part)
+        left_out = _Part(None, part)
         left_out.signature, left_out.lost, left_out.texts = signature, why, []
         self._parts.append(left_out)
         return []
 
-    def _book_lost(self, opened: ReplyPart) -> None:
-        """Book a part that is left out. Of a stream there is nothing to look into, so what it said is said again."""
+    def _report_lost(self, opened: _Part) -> None:
+        """Report a part that is left out. A stream cannot be looked into, so what it said is written again."""
         why, opened.lost = opened.lost, ""
-        if why and self._ledger.is_blind and self._source is not None:
-            for leaf in part_leaves(opened.whole(), self._source):
-                self._ledger.dropped(leaf, why)
-        elif why:
-            self._ledger.dropped(opened.where, why)
+        if why:
+            for leaf in _part_leaves(opened.whole(), self.source) if self.ledger.is_blind else (opened.part.where,):
+                self.ledger.dropped(leaf, why)
 
     def _started(self, part: AnyPart) -> list[Event]:
-        signature, fields, part = self._without_foreign(part)
-        match part:
-            case Opaque(dialect=dialect) if dialect != self._client.name:
-                return self._left_out(part, "a block only its own dialect understands", signature)
-            case Reasoning() if not self._holds.reasoning:
-                return self._left_out(part, "the client's dialect has no place for reasoning", signature)
-            case Media() if not self._holds.media:
-                return self._left_out(part, f"the client's dialect cannot hold {part.kind} in a reply", signature)
-            case Refusal() if not self._holds.refusal:
-                self._ledger.approximated(part.where, "a refusal is told as text")
-                part = Text(text=part.text, where=part.where)
-            case ToolCall():
-                return self._call_started(part, signature)
-            case _:
-                pass
-        if self._calls:
-            report_order(part, self._holds, self._ledger)
-        opened = self._open(part)
+        signature, extras = part.signature, part.extras
+        if extras is not None or signature is not None:
+            part = structs.replace(part, extras=None, signature=None)
+        fields = extras.fields if extras is not None else {}
+        if fields and not (isinstance(part, Reasoning) and self.holds.reasoning):
+            self.drop_fields(part.where, fields)
+            fields = {}
+        if isinstance(part, ToolCall):
+            return self._call_started(part, signature)
+        if why := self.reason_to_leave_out(part):
+            return self._left_out(part, why, signature)
+        if isinstance(part, Refusal) and not self.holds.refusal:
+            self.ledger.approximated(part.where, REFUSAL_AS_TEXT)
+            part = Text(text=part.text, where=part.where)
+        self.report_order(part)
+        opened = _Part(self._next, part)
+        self._parts.append(opened)
+        self._next += 1
         opened.fields = fields
         events: list[Event] = [PartStarted(self._index(opened), part)]
         return events if signature is None else [*events, *self._signed(opened, signature)]
 
-    def _without_foreign(self, part: AnyPart) -> tuple[Signature | None, dict[str, bytes], AnyPart]:
-        """Take extras and signature off a part; the signature goes its own way, and may take a field of a thought."""
-        signature, extras = part.signature, part.extras
-        if extras is None and signature is None:
-            return None, {}, part
-        bare = structs.replace(part, extras=None, signature=None)
-        if extras is None:
-            return signature, {}, bare
-        if isinstance(part, Reasoning) and self._holds.reasoning:
-            return signature, extras.fields, bare
-        for field, raw in extras.fields.items():
-            self._ledger.value_dropped(self._field_place(part.where, field), raw, UNKNOWN)
-        return signature, {}, bare
-
-    def _book_fields(self, opened: ReplyPart) -> None:
-        """Book the fields of a thought that do not travel with its signature."""
-        carried = json.encode(opened.item) if opened.item else b""
-        for field, raw in opened.fields.items():
-            if raw != carried:
-                self._ledger.value_dropped(self._field_place(opened.where, field), raw, UNKNOWN)
+    def _drop_part_fields(self, opened: _Part) -> None:
+        """Report the fields of a thought that do not travel with its signature."""
+        self.drop_fields(opened.part.where, opened.fields, opened.carried)
         opened.fields = {}
 
-    def _index(self, opened: ReplyPart) -> int:
+    def _index(self, opened: _Part) -> int:
         assert opened.index is not None  # noqa: S101  a part that is told has its place
         return opened.index
 
     def _call_started(self, call: ToolCall, signature: Signature | None) -> list[Event]:
-        self._calls += 1
-        if self._single and self._calls > 1:
-            return self._left_out(call, "the client wants one call at a time: only the first is told", signature)
-        if self._ids is None:
-            self._ids = CallIds(self._client, self._reply_id, self._salt, self._ledger)
-        call_id = self._ids.of(call, self._calls)
-        form = call.form if self._holds.custom_calls else "json"
-        opened = ReplyPart(None, call)
+        self.calls += 1
+        if self.options.single and self.calls > 1:
+            return self._left_out(call, ONE_CALL, signature)
+        form = call.form if self.holds.custom_calls else "json"
+        opened = _Part(None, call)
         self._parts.append(opened)
         # Held until its first argument: a signature that must stand before the call comes right after its start.
-        opened.held = [PartStarted(-1, structs.replace(call, id=call_id, form=form))]
-        if call.form == "text" and form == "json":
-            opened.where = call.where or "/"
+        opened.held = [PartStarted(-1, structs.replace(call, id=self.call_id(call), form=form))]
+        if form != call.form:
             opened.kind = Text
         return self._signed(opened, signature) if signature is not None else []
 
-    def _release(self, opened: ReplyPart) -> list[Event]:
+    def _release(self, opened: _Part) -> list[Event]:
         """Tell the events of a held call, which now takes its place."""
         held, opened.held = opened.held, None
         if held is None:
             return []
         opened.index = self._next
         self._next += 1
-        if self._holds.object_arguments:
+        if self.holds.object_arguments:
             opened.texts = [event.text for event in held if isinstance(event, PartDelta)]
         return [structs.replace(event, index=opened.index) for event in held]  # pyright: ignore[reportCallIssue]
 
-    def _grown(self, opened: ReplyPart, text: str, piece: int) -> list[Event]:
+    def _grown(self, opened: _Part, text: str, piece: int) -> list[Event]:
         if opened.held is not None:
             opened.held.append(PartDelta(-1, text, piece))
             return [] if opened.kind is Text or self._held_whole(opened, text) else self._release(opened)
@@ -254,127 +248,89 @@ class ReplyFitter:
             opened.texts.append(text)
         return [] if opened.index is None else [PartDelta(opened.index, text, piece)]
 
-    def _ended(self, opened: ReplyPart, complete: bool) -> list[Event]:
+    def _ended(self, opened: _Part, complete: bool) -> list[Event]:
         if opened.fields:
-            self._book_fields(opened)
+            self._drop_part_fields(opened)
         if opened.lost:
-            self._book_lost(opened)
+            self._report_lost(opened)
             return []
         if opened.held is not None:
             if opened.kind is Text:
-                self._wrap_held(opened)
-            elif self._holds.object_arguments and not self._sayable(opened, complete):
+                opened.set_arguments(wrap_free_text(opened.arguments))
+            elif self.holds.object_arguments and not self._is_sayable(opened, complete):
                 opened.held = None
                 return []
             return [*self._release(opened), PartEnded(self._index(opened), complete)]
         if opened.kind is Reasoning and not opened.signed and opened.index is not None:
-            mark = unsigned_mark(self._source_issuer, self._client)
+            mark = self.mark_unsigned()
             if mark is not None:
                 return [PartSigned(opened.index, mark), PartEnded(opened.index, complete)]
         if opened.texts is not None and complete and not json.is_object("".join(opened.texts)):
             # Some hosts say "tool_calls" of a call they cut off; the client must not run what it guesses from it.
-            self._lost_call = True
+            self.lost_call = True
         return [] if opened.index is None else [PartEnded(opened.index, complete)]
 
-    def _wrap_held(self, opened: ReplyPart) -> None:
-        """Say a free-form call as a function's, for a client that has no free-form tools."""
-        assert opened.held is not None  # noqa: S101  only held calls come here
-        text = opened.arguments
-        kept = [event for event in opened.held if not isinstance(event, PartDelta)]
-        opened.held = [*kept, PartDelta(-1, wrap_free_text(text))]
-
-    def _held_whole(self, opened: ReplyPart, text: str) -> bool:
+    def _held_whole(self, opened: _Part, text: str) -> bool:
         """A call that cannot be taken back once told is told only when it begins as an object does."""
-        if self._whole_calls or not self._holds.object_arguments:
+        if self._whole_calls or not self.holds.object_arguments:
             return self._whole_calls
         if opened.begins is None:
             opened.begins = text.lstrip()[:1] or None
         return opened.begins != "{"
 
-    def _sayable(self, opened: ReplyPart, complete: bool) -> bool:
-        arguments = opened.arguments
-        if complete and (not arguments or json.is_object(arguments)):
-            return True
-        if complete and arguments.strip() == "null":
-            # Groq's word for no arguments.
-            self._ledger.approximated(opened.where, "null arguments are told as none")
-            opened.held = [event for event in opened.held or () if not isinstance(event, PartDelta)]
-            opened.held.append(PartDelta(-1, "{}"))
-            return True
-        why = "the call's arguments are not a JSON object" if complete else "the call was cut off inside its arguments"
-        opened.lost = why
-        self._book_lost(opened)
-        self._lost_call = self._lost_call or complete
-        return False
+    def _is_sayable(self, opened: _Part, complete: bool) -> bool:
+        told = opened.arguments
+        arguments = self.object_arguments(told, opened.part.where, complete)
+        if arguments is None:
+            opened.lost = NO_OBJECT if complete else CUT_OFF
+            self._report_lost(opened)
+            return False
+        if arguments is not told:
+            opened.set_arguments(arguments)
+        return True
 
-    def _signed(self, opened: ReplyPart, signature: Signature) -> list[Event]:
+    def _signed(self, opened: _Part, signature: Signature) -> list[Event]:
         opened.signed = True
         if opened.index is None and opened.held is None:
             opened.signature = signature
             return []
-        redacted = isinstance(opened.part, Reasoning) and opened.part.redacted
-        held = held_signature(signature, opened.kind, self._client, redacted=redacted)
+        held = self.hold_signature(signature, opened.kind, opened.part)
         if held is not None:
-            opened.item = "" if held is signature else carried_item(signature)
+            opened.carried = None if held is signature else signature
             if opened.held is None:
                 return [PartSigned(self._index(opened), held)]
             opened.held.append(PartSigned(-1, held))
             return []
-        if opened.kind is not ToolCall or opened.held is None or not is_carried(self._holds):
-            drop_signature(signature, opened.part, self._ledger, redacted=redacted)
+        is_call = opened.kind is ToolCall and opened.held is not None
+        carrier = self.carry_signature(signature, opened.part, is_call=is_call)
+        if carrier is None:
             return []
         index = self._next
         self._next += 1
-        carrier = sealed(signature, "call", self._client.issuer)
         return [PartStarted(index, Reasoning()), PartSigned(index, carrier), PartEnded(index)]
 
-    def _cited(self, event: PartCited, opened: ReplyPart) -> list[Event]:
-        citation = event.citation
+    def _part_cited(self, event: PartCited, opened: _Part) -> list[Event]:
         number, opened.citations = opened.citations, opened.citations + 1
-        if opened.index is None:
+        if opened.index is None or not self.can_cite(event.citation, opened.part, number):
             return []
-        foreign = citation.dialect != self._client.name
-        listed = self._ledger.place("part.citations", opened.part)
-        places = citation.places or (f"{listed}/{number}" if listed != opened.where else listed,)
-        if not self._holds.citations or (foreign and not citation.url):
-            for place in places:
-                # Without JSON of its own it is told by its leaves.
-                self._ledger.value_dropped(place, citation.raw or b"0", _NO_SOURCE)
-            return []
-        if foreign:
-            book_source(citation, places[0], self._holds, self._ledger)
-        for place in citation.places:
-            self._note_cited(place)
-        return [PartCited(opened.index, citation)]
-
-    def _note_cited(self, place: str) -> None:
-        """Note under each pointer above a place that a citation has said what stands there."""
-        above = place
-        while above := above.rpartition("/")[0]:
-            self._said.setdefault(above, set()).add(place)
-
-    def _native(self, field: str, raw: bytes) -> None:
-        """Leave out what only the source understands."""
-        pointers = self._ledger.pointers
-        if field in pointers.get("finish.sequence", _NOTHING):
-            self._sequence_field = True
-        else:
-            if field in pointers.get("finish.blocked", _NOTHING):
-                self._blocked = raw
-            repeated = self._source.repeated if self._source is not None else _NOTHING
-            book_field(field, raw, repeated, self._said.get(field, _NOTHING), self._ledger)
+        return [PartCited(opened.index, event.citation)]
 
     def _finished(self, finish: Finish) -> Finished | Failed:
         try:
-            adapted = adapt_finish(
-                finish,
-                self._source,
-                self._client,
-                self._ledger,
-                lost_call=self._lost_call,
-                sequence=self._sequence_field,
-                blocked=self._blocked,
-            )
+            return Finished(self.adapt_finish(finish))
         except Problem as problem:
             return Failed(problem)
-        return Finished(adapted)
+
+
+def _part_leaves(part: AnyPart, source: Dialect) -> list[str]:
+    """Return the pointers of all that a part says in its own dialect, as far as its reply can be written again."""
+    if isinstance(part, Opaque):
+        return list(json.leaves(part.raw, part.where))
+    alone = Response(id="-", model="-", parts=(structs.replace(part, where=""),), finish=Finish("stop", ""))
+    try:
+        body = source.build_response(alone, None)
+        again = next((one for one in source.parse_response(body).parts if type(one) is type(part)), None)
+    except Problem:
+        return [part.where]
+    found = lookup(body, again.where) if again is not None else None
+    return [part.where + leaf for leaf in json.leaves(found[1], "")] if found is not None else [part.where]

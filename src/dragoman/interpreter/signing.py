@@ -151,7 +151,10 @@ class CallWatch:
 
 def calls_in(response: Response) -> list[SignedCall]:
     """Return the calls of a whole reply in which something is signed; none of any other."""
-    if all(part.signature is None for part in response.parts):
+    for part in response.parts:
+        if part.signature is not None:
+            break
+    else:
         return []
     watch = CallWatch()
     for part in response.parts:

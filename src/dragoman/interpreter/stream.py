@@ -13,6 +13,7 @@ from dragoman.core.stream import Sequencer
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.context import NO_CONTEXT, Context, is_wrapped_otherwise
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.reply import ReplyFitter
 from dragoman.interpreter.signing import CallWatch
 from dragoman.interpreter.undo import Restorer
 from dragoman.wire.sse import MAX_EVENT_BYTES, whole_frames
@@ -42,7 +43,7 @@ class StreamTranslator:
         self._restorer = Restorer(context.undo)
         self._sequencer = Sequencer()
         self._ledger = Ledger(here.reply_pointers)
-        self._fitter = None if here is there else context.fitter(here, there, self._ledger)
+        self._fitter = None if here is there else ReplyFitter(here, there, self._ledger, context.reply_options())
         self._hearing = context.hearing(there, self._ledger)
         self._encoder = there.encoder(context.client_request())
         self._open = -1

@@ -2,10 +2,10 @@
 
 from msgspec import structs
 
-from dragoman.core.request import NativeTool, Request, Tool, ToolChoice
+from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.core.value import Extras
 from dragoman.interpreter.fitting import Fitting
-from dragoman.interpreter.heeded import book_unsaid
+from dragoman.interpreter.implied import book_unsaid
 from dragoman.interpreter.native_tools import choice_of, is_called
 from dragoman.wire import json
 
@@ -13,15 +13,14 @@ AnyTool = Tool | NativeTool
 Tools = tuple[AnyTool, ...]
 
 
-def allowed(request: Request, fitting: Fitting) -> Tools:
+def allowed(tools: Tools, choice: ToolChoice, fitting: Fitting) -> Tools:
     """Leave out tools the choice does not allow, where the target has no list for that."""
-    choice = request.tool_choice
-    if choice is None or choice.mode == "none" or not (choice.names or choice.listed):
-        return request.tools
+    if not (choice.names or choice.listed) or choice.mode == "none":
+        return tools
     single = len(choice.names) == 1 and choice.mode == "required" and fitting.forced
     every_function = bool(choice.names) and (fitting.traits.allowed_subset or single)
     kept: list[AnyTool] = []
-    for tool in request.tools:
+    for tool in tools:
         native = isinstance(tool, NativeTool)
         if (not choice.listed or _is_listed(tool, choice)) if native else every_function or tool.name in choice.names:
             kept.append(tool)
@@ -44,26 +43,26 @@ def _names(entry: bytes, tool: NativeTool) -> bool:
     )
 
 
-def fit_choice(request: Request, tools: Tools, fitting: Fitting) -> ToolChoice | None:
-    """Return the choice as the target can say it of the tools that are sent."""
-    choice = request.tool_choice
-    if choice is None:
-        return None
+def fit_choice(choice: ToolChoice, asked: Tools, sent: Tools, fitting: Fitting) -> ToolChoice | None:
+    """Return the choice among the tools that were asked for as the target can say it of those that are sent."""
     traits, ledger = fitting.traits, fitting.ledger
-    _drop_unsaid(choice, request.tools, tools, fitting)
-    if not tools:
+    if choice.extras is not None:
+        _drop_unsaid(choice, choice.extras, asked, sent, fitting)
+    mode, names = choice.mode, ()
+    if not sent:
         # Where there is nothing to call, whatever leaves the model free or forbids calls is heeded.
-        if choice.mode == "required" or choice.names:
+        if mode == "required" or choice.names:
             ledger.field_dropped("tool_choice", "there are no tools to choose from")
         return None
-    if choice.mode == "none":
+    if mode == "none":
         return _no_calls(choice, fitting)
-    if (native := _native_choice(choice, request.tools, tools)) is not None and fitting.forced:
-        return structs.replace(native, parallel=_fit_parallel(choice, fitting), where=choice.where)
-    mode, names = choice.mode or ("auto" if choice.names else None), _choice_names(choice, tools, fitting)
-    if choice.names and not names:
-        ledger.field_dropped("tool_choice", "the chosen tool is not among the tools sent")
-        mode = "auto" if mode == "required" else mode
+    if choice.names:
+        if (native := _native_choice(choice, asked, sent)) is not None and fitting.forced:
+            return structs.replace(native, parallel=_fit_parallel(choice, fitting), where=choice.where)
+        mode, names = mode or "auto", _choice_names(choice, sent, fitting)
+        if not names:
+            ledger.field_dropped("tool_choice", "the chosen tool is not among the tools sent")
+            mode = "auto"
     if mode == "required" and not fitting.forced:
         ledger.field_approximated("tool_choice", "the model cannot be forced: asked for in words")
         wanted = " or ".join(names)
@@ -72,14 +71,14 @@ def fit_choice(request: Request, tools: Tools, fitting: Fitting) -> ToolChoice |
     if names and not traits.allowed_subset and not (mode == "required" and len(names) == 1):
         ledger.field_approximated("tool_choice", "said by sending only the allowed tools")
         names = ()
-    parallel = _fit_parallel(choice, fitting)
-    if mode is None and parallel is None and not names:
-        return None
-    if mode is None and traits.parallel_needs_mode:
-        mode = "auto"
+    parallel = _fit_parallel(choice, fitting) if choice.parallel is not None else None
+    if mode is None:
+        if parallel is None:
+            return None
+        mode = "auto" if traits.parallel_needs_mode else None
     if not names or not traits.allowed_natives or (mode == "required" and len(names) == 1):
         return ToolChoice(mode=mode, names=names, parallel=parallel, where=choice.where)
-    extras = _listed_natives(tools, len(names), traits.dialect)
+    extras = _listed_natives(sent, len(names), traits.dialect)
     return ToolChoice(mode=mode, names=names, listed=True, parallel=parallel, where=choice.where, extras=extras)
 
 
@@ -90,15 +89,13 @@ def _listed_natives(tools: Tools, place: int, dialect: str) -> Extras | None:
     return Extras(dialect, listed) if listed else None
 
 
-def _drop_unsaid(choice: ToolChoice, asked: Tools, sent: Tools, fitting: Fitting) -> None:
+def _drop_unsaid(choice: ToolChoice, extras: Extras, asked: Tools, sent: Tools, fitting: Fitting) -> None:
     """Book what only another dialect says of a choice, but for the vendor's own tools that it allows and are sent."""
-    if choice.extras is None:
-        return
     places = {tool.where for tool in sent}
     natives = [tool for tool in asked if isinstance(tool, NativeTool) and tool.where in places]
-    for pointer, raw in choice.extras.fields.items():
+    for pointer, raw in extras.fields.items():
         if not (choice.listed and any(_names(raw, tool) for tool in natives)):
-            book_unsaid(choice.where + pointer, raw, choice.extras.dialect, fitting.traits.dialect, fitting.ledger)
+            book_unsaid(choice.where + pointer, raw, extras.dialect, fitting.traits.dialect, fitting.ledger)
 
 
 def _no_calls(choice: ToolChoice, fitting: Fitting) -> ToolChoice:
@@ -132,8 +129,6 @@ def _fit_parallel(choice: ToolChoice, fitting: Fitting) -> bool | None:
 
 
 def _choice_names(choice: ToolChoice, tools: Tools, fitting: Fitting) -> tuple[str, ...]:
-    if not choice.names:
-        return ()
     sent = {tool.name for tool in tools if isinstance(tool, Tool)}
     aliases = {original: alias for alias, (_, original) in fitting.names.items()}
     names: list[str] = []
@@ -147,10 +142,8 @@ def _choice_names(choice: ToolChoice, tools: Tools, fitting: Fitting) -> tuple[s
     return tuple(names)
 
 
-def validated(choice: ToolChoice | None, fitting: Fitting) -> ToolChoice | None:
-    """Hold all calls to their schemas where some tool wants that and the target says it for all."""
-    if not fitting.validated:
-        return choice
+def validated(choice: ToolChoice | None) -> ToolChoice:
+    """Hold all calls to their schemas, as some tool wants and the target says for all."""
     if choice is None:
         return ToolChoice(mode="auto", validated=True)
     return structs.replace(choice, mode=choice.mode or "auto", validated=choice.mode in (None, "auto"))

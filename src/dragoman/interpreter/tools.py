@@ -6,10 +6,12 @@ from msgspec import structs
 
 from dragoman.core.parts import ToolCall
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
+from dragoman.core.traits import Traits
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.fitting import Fitting, full_name
+from dragoman.interpreter.fitting import NO_LIMIT, Fitting, full_name
 from dragoman.interpreter.foreign import drop_extras
 from dragoman.interpreter.native_tools import counterpart, settings_of
+from dragoman.interpreter.schemas.complexity import complexity
 from dragoman.interpreter.schemas.from_openapi import to_json_schema
 from dragoman.interpreter.schemas.gemini_json import fit_gemini
 from dragoman.interpreter.schemas.openapi import to_openapi
@@ -18,7 +20,6 @@ from dragoman.interpreter.schemas.plain import PlainProof
 from dragoman.interpreter.schemas.roots import fit_root
 from dragoman.interpreter.schemas.strict_subset import is_openai_strict
 from dragoman.interpreter.schemas.structured import to_anthropic_output, to_openai_strict
-from dragoman.interpreter.strict_room import StrictRoom
 from dragoman.interpreter.tool_choice import allowed, fit_choice, validated
 from dragoman.interpreter.tools_cache import AdaptedTools
 from dragoman.wire import json
@@ -32,14 +33,20 @@ _FREE_TEXT = b'{"type":"object","properties":{"input":{"type":"string"}},"requir
 
 def fit_tools(request: Request, fitting: Fitting) -> tuple[tuple[AnyTool, ...], ToolChoice | None]:
     """Return the tools and the choice as the target takes them."""
-    tools = _held_to_schemas(allowed(request, fitting), request.tool_choice, fitting)
+    tools, choice = request.tools, request.tool_choice
+    if choice is not None:
+        tools = _held_to_schemas(allowed(tools, choice, fitting), choice, fitting)
     adapted = _adapted(tools, fitting)
-    fitting.names = {**fitting.names, **adapted.names}
+    fitting.names.update(adapted.names)
     fitting.arguments, fitting.retold = adapted.arguments, adapted.retold
-    fitting.custom, fitting.validated = adapted.custom, adapted.validated
+    fitting.custom = adapted.custom
     if adapted.losses:
         fitting.ledger.add(adapted.losses)
-    choice = validated(fit_choice(request, adapted.tools, fitting), fitting)
+    if choice is not None:
+        choice = fit_choice(choice, request.tools, adapted.tools, fitting)
+    if adapted.validated:
+        fitting.validated = True
+        choice = validated(choice)
     if not adapted.tools and fitting.traits.stub_tools:
         stubs = tuple(_stubs(request.messages, fitting))
         return stubs, ToolChoice(mode="none") if stubs else None
@@ -49,15 +56,16 @@ def fit_tools(request: Request, fitting: Fitting) -> tuple[tuple[AnyTool, ...], 
 
 def _adapted(tools: tuple[AnyTool, ...], fitting: Fitting) -> AdaptedTools:
     """Return the tools as the target takes them: from the cache, if they are all the tools of the request."""
-    tool_set, cache = fitting.tool_set, fitting.tools_cache
+    tool_set, cache, traits = fitting.tool_set, fitting.tools_cache, fitting.traits
     if tool_set is None or cache is None or tools is not tool_set.tools:
         return adapt_tools(tools, fitting)
-    found = tool_set.find(fitting.traits)
-    if found is None:
-        found = adapt_tools(tools, fitting)
-        written = json.encode(dialect_named(fitting.traits.dialect).write_tools(found.tools)) if found.tools else b""
-        found = structs.replace(found, written=written)
-        cache.keep(tool_set, found)
+    for known in tool_set.adapted:
+        if known.traits is traits:
+            return known
+    found = adapt_tools(tools, fitting)
+    written = json.encode(dialect_named(traits.dialect).write_tools(found.tools)) if found.tools else b""
+    found = structs.replace(found, written=written)
+    cache.keep(tool_set, found)
     return found
 
 
@@ -78,7 +86,7 @@ def adapt_tools(tools: tuple[AnyTool, ...], fitting: Fitting) -> AdaptedTools:
 
 def _fit_each(tools: Iterable[AnyTool], fitting: Fitting) -> list[AnyTool]:
     fitted: list[AnyTool] = []
-    room: StrictRoom | None = None
+    room: _StrictRoom | None = None
     for tool in tools:
         if isinstance(tool, NativeTool):
             native = _fit_native(tool, fitting)
@@ -88,12 +96,39 @@ def _fit_each(tools: Iterable[AnyTool], fitting: Fitting) -> list[AnyTool]:
         if not tool.strict:
             fitted.append(_fit_tool(tool, fitting, strict_allowed=True))
             continue
-        room = room or StrictRoom(fitting.traits)
+        room = room or _StrictRoom(fitting.traits)
         now = _fit_tool(tool, fitting, strict_allowed=room.takes(tool))
         if now.strict is True:
             room.fill(tool)
         fitted.append(now)
     return fitted
+
+
+class _StrictRoom:
+    """How much more a target can compile: tools, and in them parameters that may be absent or of several types."""
+
+    def __init__(self, traits: Traits) -> None:
+        self._bounded = traits.strict_optional_max is not None or traits.strict_unions_max is not None
+        self._tools = traits.strict_max
+        self._optional = traits.strict_optional_max or NO_LIMIT
+        self._unions = traits.strict_unions_max or NO_LIMIT
+
+    def takes(self, tool: Tool) -> bool:
+        """Tell whether one more tool could be strict."""
+        if self._tools <= 0:
+            return False
+        if not self._bounded or not tool.strict:
+            return True
+        cost = complexity(tool.parameters)
+        return cost.optional <= self._optional and cost.unions <= self._unions
+
+    def fill(self, tool: Tool) -> None:
+        """Take the room that a strict tool needs."""
+        self._tools -= 1
+        if self._bounded:
+            cost = complexity(tool.parameters)
+            self._optional -= cost.optional
+            self._unions -= cost.unions
 
 
 def _is_held(tool: Tool) -> bool:
@@ -112,10 +147,10 @@ def _book_mode(tools: tuple[AnyTool, ...], fitting: Fitting) -> None:
             fitting.ledger.field_approximated("tool.strict", "held to its schema like all tools, by the mode", tool)
 
 
-def _held_to_schemas(tools: tuple[AnyTool, ...], choice: ToolChoice | None, fitting: Fitting) -> tuple[AnyTool, ...]:
+def _held_to_schemas(tools: tuple[AnyTool, ...], choice: ToolChoice, fitting: Fitting) -> tuple[AnyTool, ...]:
     """Say of each tool that its calls are held to its schema, where the choice says it of all (Gemini's VALIDATED)."""
     traits = fitting.traits
-    if choice is None or not choice.validated or traits.strict_by_mode:
+    if not choice.validated or traits.strict_by_mode:
         return tools
     held: list[AnyTool] = []
     strict_left = traits.strict_max if traits.strict_tools else 0
@@ -168,16 +203,14 @@ def _beside_native(tools: list[AnyTool], fitting: Fitting) -> list[AnyTool]:
 
 def _once_each(tools: Iterable[AnyTool], fitting: Fitting) -> list[AnyTool]:
     """Leave out what is declared a second time under the same name: most vendors refuse that."""
-    seen: set[tuple[str, str]] = set()
-    kept: list[AnyTool] = []
-    for tool in tools:
-        key = (tool.namespace, tool.name) if isinstance(tool, Tool) else None
-        if key is not None and key in seen:
+    kept = list(tools)
+    functions = [tool for tool in kept if isinstance(tool, Tool)]
+    first = {(tool.namespace, tool.name): tool for tool in reversed(functions)}
+    if len(first) < len(functions):
+        again = {id(tool): tool for tool in functions if first[tool.namespace, tool.name] is not tool}
+        for tool in again.values():
             fitting.ledger.dropped(tool.where, "a tool of this name is declared before")
-            continue
-        if key is not None:
-            seen.add(key)
-        kept.append(tool)
+        kept = [tool for tool in kept if id(tool) not in again]
     return kept
 
 

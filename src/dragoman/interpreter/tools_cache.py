@@ -65,13 +65,6 @@ class ToolSet(Struct, eq=False):
             self._proofs = {tool.where: prove_plain(tool.parameters or b"") for tool in functions}
         return self._proofs
 
-    def find(self, traits: Traits) -> AdaptedTools | None:
-        """Return the tools adapted to a row of traits, if they were before."""
-        for one in self.adapted:
-            if one.traits is traits:
-                return one
-        return None
-
 
 _Key = tuple[str, str, bytes]
 """The dialect's name, where the array stands in the document, and its bytes."""
@@ -85,13 +78,19 @@ class ToolsCache:
         self._size = 0
         self._sets: dict[_Key, ToolSet] = {}
         """What was not used for longest first."""
+        self._latest: tuple[_Key | None, ToolSet | None] = (None, None)
+        """What was read last: a large body is read twice, and to compare its bytes is cheaper than to hash them."""
 
     def find(self, dialect: Dialect, raw: bytes, where: str) -> ToolSet | None:
         """Return an array that was read before."""
         key = (dialect.name, where, raw)
+        latest, found = self._latest
+        if found is not None and found.is_kept and latest == key:
+            return found
         found = self._sets.pop(key, None)
         if found is not None:
             self._sets[key] = found
+            self._latest = (key, found)
         return found
 
     def read(self, dialect: Dialect, raw: bytes, where: str) -> ToolSet:
@@ -101,7 +100,9 @@ class ToolsCache:
             tools = dialect.read_tools(raw, where)
             found = ToolSet(tools, 2 * len(raw) + _TOOL_COST * (1 + len(tools)))
             if found.size <= self._most // 8:
-                self._sets[dialect.name, where, raw] = found
+                key = (dialect.name, where, raw)
+                self._sets[key] = found
+                self._latest = (key, found)
                 found.is_kept = True
                 self._resize(found, found.size)
         return found

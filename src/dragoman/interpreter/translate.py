@@ -8,34 +8,147 @@ from functools import partial
 
 from msgspec import Struct, structs
 
+from dragoman.core.losses import Loss
+from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
-from dragoman.core.traits import TextCalls
-from dragoman.dialects.record import Call, Dialect, ErrorReply
+from dragoman.core.request import Message, Request
+from dragoman.core.traits import TextCalls, Traits
+from dragoman.dialects.record import Call, Dialect, ErrorReply, Tools
 from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.adapt import adapt
+from dragoman.interpreter.arrange import CONTINUED
 from dragoman.interpreter.cleaned import cleaned
 from dragoman.interpreter.faults import as_fault, is_envelope, losses_of
+from dragoman.interpreter.fitting import ENVELOPES, NO_UNDO, Fitting, Undo
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.links import Links
-from dragoman.interpreter.prefix_cache import PrefixCache
-from dragoman.interpreter.signing import Signer
-from dragoman.interpreter.text_calls.translation import translated_in_words
-from dragoman.interpreter.tools_cache import ToolsCache
-from dragoman.interpreter.translation import Asked, Caches, ParsedRequest, Translation
+from dragoman.interpreter.prefix_cache import PrefixCache, Scope
+from dragoman.interpreter.request_history import RequestHistory
+from dragoman.interpreter.signing import Signer, UnsignedCall, sign_again, unknown_ids, unsigned_calls
+from dragoman.interpreter.text_calls.saying import in_words
+from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
+from dragoman.interpreter.traits import traits_for
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import spliced
+
+
+class Translation(Struct, frozen=True, kw_only=True):
+    """A translated request and what is needed to translate its reply back."""
+
+    call: Call
+    losses: tuple[Loss, ...] = ()
+    undo: Undo = NO_UNDO
+    request: Request | None = None
+    """The caller's request in the core; None when its bytes were passed on unread."""
+    tool_set: ToolSet | None = None
+    """Its tools as the cache has them; None for those that did not come as one array."""
+
+
+class Asked(Struct, frozen=True):
+    """A request, where it comes from and goes to, and what is wished for; see `translate_request`."""
+
+    call: Call
+    here: Dialect
+    there: Dialect
+    model: str = ""
+    form: str = ""
+    strict: bool = False
+    signer: Signer | None = None
+    links: Links | None = None
+    text_calls: TextCalls = ""
+
+
+class Caches(Struct, frozen=True):
+    """The two caches of request translation."""
+
+    tools: ToolsCache
+    prefixes: PrefixCache
+
 
 CACHES = Caches(ToolsCache(), PrefixCache())
 """What this process keeps of the requests that went through it."""
 
 
-class PendingRequest(Struct, frozen=True):
-    """A request that is parsed, and can be translated when media is fetched for it."""
+class ParsedRequest:
+    """A request on its way from one dialect to another, parsed but not yet translated."""
 
-    translate: Callable[[Links | None], Translation]
-    """Translate it, with the links that were fetched for it; raises `Unfetched` for those that must be fetched."""
+    tool_set: ToolSet | None = None
     unknown_ids: Sequence[str] = ()
     """Calls that it takes for unsigned, and that nobody has looked up; if one is signed, it must be parsed again."""
+    _history: RequestHistory | None = None
+    _known = 0
+    """How many messages stand before what is new in the request."""
+    _unsigned: Sequence[UnsignedCall] = ()
+    """Calls among the new messages that came without a signature."""
+
+    def __init__(self, asked: Asked, caches: Caches) -> None:
+        self._asked = asked
+        self._tools = caches.tools
+        call, here = asked.call, asked.here
+        signer = self._signer = asked.signer if here is not asked.there else None
+        if len(call.body) < 2 * caches.prefixes.least:
+            self._request = here.parse_request(call, read_tools=self._read_tools)
+        else:
+            history = RequestHistory(call, here, caches.prefixes, self._scope(), self._read_tools, signer)
+            self._history, self._request, self._known = history, history.request, history.known
+            self.unknown_ids = list(history.unconfirmed)
+        if signer is not None and (unsigned := unsigned_calls(self._new_messages())):
+            self._unsigned = unsigned
+            self.unknown_ids = [*self.unknown_ids, *unknown_ids(unsigned, signer)]
+
+    def _scope(self) -> Scope:
+        asked, signer = self._asked, self._signer
+        # Signatures are an owner's own; and where links are fetched, other parts are made of them.
+        owner = "" if signer is None else f"signed for {signer.scope}"
+        links = "" if asked.links is None else f"links taken: {asked.links.taken}"
+        return asked.here.name, asked.there.name, asked.model, owner, links
+
+    def _read_tools(self, raw: bytes, where: str) -> Tools:
+        self.tool_set = self._tools.read(self._asked.here, raw, where)
+        return self.tool_set.tools
+
+    def _new_messages(self) -> tuple[Message, ...]:
+        messages = self._request.messages
+        return messages[self._known :] if self._known else messages
+
+    def translate(self, links: Links | None) -> Translation:
+        """Translate the request, with the links that were fetched for it; `Unfetched` for those that must be."""
+        asked = self._asked
+        here, there = asked.here, asked.there
+        request = self._signed() if self._unsigned else self._request
+        traits = traits_for(there.name, asked.model or request.model)
+        ledger = Ledger(here.pointers, asked.call.body)
+        if here is there:
+            adapted, undo = structs.replace(request, model=asked.model or request.model), NO_UNDO
+        else:
+            whole = request
+            if not request.messages or here.declared is not None:
+                whole = complete(request, here, ledger)
+            known, tools = self.tool_set, self._tools
+            fitting = Fitting(traits, ledger, here.issuer, asked.model, links=links, tool_set=known, tools_cache=tools)
+            prefix_of = None
+            if self._history is not None:
+                prefix_of = partial(self._history.translate_prefix, whole.messages, there, traits, links=links)
+            adapted, undo = adapt(whole, fitting, prefix_of)
+        call, losses = _render(adapted, traits, ledger, asked)
+        return Translation(call=call, losses=losses, undo=undo, request=request, tool_set=self.tool_set)
+
+    def _signed(self) -> Request:
+        """Give new calls the signatures they came without; what the prefix cache knows has them already."""
+        request, signer = self._request, self._signer
+        new = self._new_messages()
+        signed = sign_again(new, self._unsigned, signer) if signer is not None else new
+        if signed is new:
+            return request
+        return structs.replace(request, messages=(*request.messages[: self._known], *signed))
+
+
+class PendingRequest(Struct, frozen=True):
+    """A request that is parsed only when it is translated; see `ParsedRequest`."""
+
+    translate: Callable[[Links | None], Translation]
+    unknown_ids: Sequence[str] = ()
 
 
 def translate_request(  # noqa: PLR0913  a call, two dialects, and independent options
@@ -62,29 +175,62 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     return parse_request(asked).translate(links)
 
 
-def parse_request(asked: Asked, caches: Caches | None = None) -> PendingRequest:
+def parse_request(asked: Asked, caches: Caches | None = None) -> ParsedRequest | PendingRequest:
     """Parse a request, so that it can be translated as soon as all it needs is known."""
     if asked.text_calls:
         return PendingRequest(partial(_translate_in_words, asked))
     if asked.here is asked.there and not asked.form:
         return PendingRequest(partial(_pass_on, asked))
-    parsed = ParsedRequest(asked, caches or CACHES)
-    return PendingRequest(parsed.translate, parsed.unknown_ids)
+    return ParsedRequest(asked, caches or CACHES)
+
+
+def complete(request: Request, here: Dialect | None, ledger: Ledger) -> Request:
+    """Add to a request what no target does without: a first message, and tools that its history declares on its way."""
+    if not request.messages:
+        ledger.approximated("", f"nobody says anything: the user begins, with {CONTINUED!r}")
+        request = structs.replace(request, messages=(Message(role="user", parts=(Text(text=CONTINUED),)),))
+    declared = here.declared(request.messages) if here is not None and here.declared is not None else ()
+    new = tuple(tool for tool in declared if tool not in request.tools)
+    return structs.replace(request, tools=(*request.tools, *new)) if new else request
+
+
+def _render(adapted: Request, traits: Traits, ledger: Ledger, asked: Asked) -> tuple[Call, tuple[Loss, ...]]:
+    """Render an adapted request; return it and the losses, or raise a `Problem` for those in strict mode."""
+    losses = ledger.losses() if len(ledger) else ()
+    if asked.strict:
+        refuse(losses)
+    if adapted.spelling or asked.form:
+        form = frozenset({asked.form}) if asked.form else frozenset[str]()
+        adapted = structs.replace(adapted, spelling=adapted.spelling - ENVELOPES | form)
+    return asked.there.render_request(adapted, traits), losses
 
 
 def _translate_in_words(asked: Asked, links: Links | None) -> Translation:
-    translation = translated_in_words(structs.replace(asked, links=links))
-    if translation is not None:
-        return translation
-    return parse_request(structs.replace(asked, text_calls="")).translate(links)
+    """Translate a request for a model without tools, be it in the caller's own dialect: they are told to it in words.
+
+    No cache is used: those hold what was made for models that have tools.
+    """
+    here, there = asked.here, asked.there
+    ledger = Ledger(here.pointers, asked.call.body)
+    call = cleaned(asked.call, here, asked.model, ledger) if here is there else asked.call
+    request = here.parse_request(call)
+    model = asked.model or request.model
+    traits = traits_for(there.name, model, asked.text_calls)
+    whole = complete(request, here, ledger)
+    if here is there:
+        said = in_words(whole, here.issuer, traits, ledger)
+        if said is None:
+            return parse_request(structs.replace(asked, text_calls="")).translate(links)
+        adapted, undo = structs.replace(said.request, model=model), said.undo or NO_UNDO
+    else:
+        adapted, undo = adapt(whole, Fitting(traits, ledger, here.issuer, model, links=links))
+    call, losses = _render(adapted, traits, ledger, asked)
+    return Translation(call=call, losses=losses, undo=undo, request=request)
 
 
 def _pass_on(asked: Asked, _links: Links | None) -> Translation:
-    return _passed(asked.call, asked.here, asked.model, strict=asked.strict)
-
-
-def _passed(call: Call, dialect: Dialect, model: str, *, strict: bool) -> Translation:
     """Pass a request on in its own dialect: the same bytes, but for another vendor's signatures and an envelope."""
+    call, dialect, model = asked.call, asked.here, asked.model
     ledger = Ledger(dialect.pointers, call.body)
     passed, request = cleaned(call, dialect, model, ledger), None
     unwrapped = dialect.unwrap(passed) if dialect.unwrap is not None else None
@@ -94,7 +240,7 @@ def _passed(call: Call, dialect: Dialect, model: str, *, strict: bool) -> Transl
         for where in left:
             ledger.dropped(where, "only the envelope has a place for it")
     losses = ledger.losses() if len(ledger) else ()
-    if strict:
+    if asked.strict:
         refuse(losses)
     return Translation(call=_with_model(passed, model, dialect) if model else passed, losses=losses, request=request)
 

@@ -3,9 +3,9 @@
 from msgspec import structs
 
 from dragoman.core.events import Event, PartDelta, PartEnded, PartStarted
-from dragoman.core.parts import AnyPart, ToolCall
+from dragoman.core.parts import ToolCall
 from dragoman.interpreter.fitting import Undo, full_name
-from dragoman.interpreter.schemas.arguments import changes, restore
+from dragoman.interpreter.schemas.arguments import restore
 from dragoman.wire import json
 
 
@@ -24,16 +24,16 @@ class Restorer:
             return [event]
         match event:
             case PartStarted(index, ToolCall() as call):
-                named = self._named(call)
+                named = _named(call, self._undo)
                 if named.name in self._undo.custom or _full_name(named) in self._undo.arguments:
-                    self._held[index] = (named, [])
+                    self._held[index] = (call, [])
                 return [PartStarted(index, named)]
             case PartDelta(index, text) if index in self._held:
                 self._held[index][1].append(text)
                 return []
             case PartEnded(index) if index in self._held:
                 call, pieces = self._held.pop(index)
-                text = self._restored(call, "".join(pieces))
+                text = restore_call(structs.replace(call, arguments="".join(pieces)), self._undo).arguments
                 return [PartDelta(index, text), event] if text else [event]
             case _:
                 return [event]
@@ -44,46 +44,29 @@ class Restorer:
 
     def whole(self, part: ToolCall) -> ToolCall:
         """Return a whole call in the caller's terms."""
-        undo = self._undo
-        named = self._named(part) if undo.names or undo.custom else part
-        if not undo.custom and named.name not in undo.arguments and not named.namespace:
-            return named
-        text = self._restored(named, named.arguments)
-        return named if text is named.arguments else structs.replace(named, arguments=text)
-
-    def _named(self, call: ToolCall) -> ToolCall:
-        namespace, name = self._undo.names.get(call.name, (call.namespace, call.name))
-        form = "text" if name in self._undo.custom else call.form
-        if (namespace, name, form) == (call.namespace, call.name, call.form):
-            return call
-        return structs.replace(call, namespace=namespace, name=name, form=form)
-
-    def _restored(self, call: ToolCall, arguments: str) -> str:
-        steps = self._undo.arguments.get(_full_name(call) if call.namespace else call.name)
-        if steps is not None:
-            for step in reversed(steps):
-                arguments = restore(arguments, step)
-        return _free_text(arguments) if call.name in self._undo.custom else arguments
+        return restore_call(part, self._undo)
 
 
-def restored(parts: tuple[AnyPart, ...], undo: Undo) -> tuple[AnyPart, ...]:
-    """Return the parts of a whole reply in the caller's terms; the same ones if nothing changes."""
-    if not (undo.names or undo.custom or undo.arguments):
-        return parts
-    restorer: Restorer | None = None
-    changed: list[AnyPart] | None = None
-    for index, part in enumerate(parts):
-        if type(part) is not ToolCall:
-            continue
-        # Most calls have their own names, and arguments without a number that would be written otherwise.
-        if not undo.names and not undo.custom and not part.namespace:
-            steps = undo.arguments.get(part.name)
-            if steps is None or not any(changes(part.arguments, step) for step in steps):
-                continue
-        restorer = restorer or Restorer(undo)
-        changed = changed or [*parts]
-        changed[index] = restorer.whole(part)
-    return parts if changed is None else tuple(changed)
+def restore_call(call: ToolCall, undo: Undo) -> ToolCall:
+    """Return a whole call in the caller's terms."""
+    if undo.names or undo.custom:
+        call = _named(call, undo)
+    arguments = call.arguments
+    steps = undo.arguments.get(_full_name(call) if call.namespace else call.name)
+    if steps is not None:
+        for step in reversed(steps):
+            arguments = restore(arguments, step)
+    if undo.custom and call.name in undo.custom:
+        arguments = _free_text(arguments)
+    return call if arguments is call.arguments else structs.replace(call, arguments=arguments)
+
+
+def _named(call: ToolCall, undo: Undo) -> ToolCall:
+    namespace, name = undo.names.get(call.name, (call.namespace, call.name))
+    form = "text" if name in undo.custom else call.form
+    if (namespace, name, form) == (call.namespace, call.name, call.form):
+        return call
+    return structs.replace(call, namespace=namespace, name=name, form=form)
 
 
 def _full_name(call: ToolCall) -> str:

@@ -14,6 +14,7 @@ from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
+from dragoman.interpreter.fitting import Fitting
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 from dragoman.wire import json
@@ -74,9 +75,8 @@ def _written(dialect: str, request: Request, fragment: Fragment, nothing: bytes)
     traits = traits_for(dialect, request.model)
     ledger = Ledger({})
     # A fragment may stand anywhere in a conversation, so nothing is demanded of how it begins and ends.
-    adapted, _ = adapt(
-        request, "", structs.replace(traits, starts_with_user=False, prefill=True, stub_tools=False), ledger
-    )
+    free = structs.replace(traits, starts_with_user=False, prefill=True, stub_tools=False)
+    adapted, _ = adapt(request, Fitting(free, ledger, ""))
     body = here.render_request(adapted, traits).body
     place = _place(here, fragment)
     found = lookup(body, place)

@@ -1,41 +1,41 @@
 """The server: every request comes in here and leaves answered, in the client's own dialect."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from msgspec import structs
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call, ErrorReply
-from dragoman.dialects.registry import dialect_named
-from dragoman.gateway import passage
-from dragoman.gateway.agents.crew import HEADER
-from dragoman.gateway.ask import Ask, named_in
-from dragoman.gateway.counting import unwrapped, wrapped_count
-from dragoman.gateway.distinct import DistinctKeys, require_distinct
-from dragoman.gateway.flatten import flattened
+from dragoman.dialects.registry import DIALECTS, dialect_named
+from dragoman.gateway.agents.toolset import HEADER
+from dragoman.gateway.client_request import CONVERSATION_HEADERS, ClientRequest, flattened, read_call
+from dragoman.gateway.context import RequestContext
+from dragoman.gateway.conversations.background import Background
+from dragoman.gateway.conversations.options import Wanted, native_call
+from dragoman.gateway.conversations.repeats import send_again
+from dragoman.gateway.duplicate_keys import DistinctKeys, require_distinct
+from dragoman.gateway.passthrough import without_key as without_query_key
 from dragoman.gateway.record import Record
-from dragoman.gateway.retries import client_may_retry
-from dragoman.gateway.sessions.again import send_again
-from dragoman.gateway.sessions.background import Background
-from dragoman.gateway.sessions.native import native_call
-from dragoman.gateway.sessions.opening import Opened
-from dragoman.gateway.sessions.wanted import Wanted
+from dragoman.gateway.retry import client_may_retry
 from dragoman.gateway.telling import headers_of, signed
+from dragoman.gateway.token_count import unwrapped, wrapped_count
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.message import JSON, Headers, Request
 from dragoman.interpreter.translate import CACHES
-from dragoman.server.access import Access, Key
-from dragoman.server.connected import Connected
-from dragoman.server.endpoints import code_assist, mcp, models, passing, stored_paths
-from dragoman.server.endpoints.other_paths import OtherPath
-from dragoman.server.intercepting import Interception, shown
-from dragoman.server.paths import Path, dialect_of, methods_of, path_of
-from dragoman.server.strictness import wants_strict
-from dragoman.server.watching.watch import Watch
+from dragoman.server.auth import Access, Key, wants_strict
+from dragoman.server.endpoints import code_assist, mcp, models, passing, stored
+from dragoman.server.exchanges import Watch
+from dragoman.server.interception import Interception, shown
+from dragoman.server.routes import Operation, Path, dialect_of, methods_of, path_of
+from dragoman.server.services import Connected
 
 _PASSED = frozenset({"anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "x-goog-request-params"})
 """Headers by which a vendor's clients choose how it behaves. Credentials are never among them."""
+
+
+Handler = Callable[[Exchange, Path, Key, Record], Awaitable[None]]
 
 
 class App:
@@ -51,15 +51,32 @@ class App:
         *,
         strict: bool = False,
     ) -> None:
-        self._relay = upstreams.relay
+        self._gateway = upstreams.gateway
         self._access = access
         self._desk = upstreams.desk
         self._door = door
         self.interception = interception
-        self._background = Background(self._desk.store, self._relay, watch.observers, upstreams.carrier)
+        self._background = Background(self._desk.store, self._gateway, watch.observers, upstreams.carrier)
         self._strict = strict
+        self._has_callers = interception.has_callers
+        self._stateful = frozenset(name for name, dialect in DIALECTS.items() if dialect.turns.keeps)
+        """Dialects whose requests say themselves which conversation they continue."""
         self._watch = watch
         self._distinct = DistinctKeys(CACHES)
+        self._handlers: dict[Operation, Handler] = {
+            "generate": self._generate,
+            "health": self._show_health,
+            "metrics": self._show_metrics,
+            "count": self._count,
+            "models": self._list_models,
+            "model": self._list_models,
+            "kept": self._answer_stored,
+            "assist": self._answer_code_assist,
+            "other": self._pass_on,
+            "mcp": self._answer_mcp,
+            "intercept": self._intercept,
+            "exchange": self._show_exchange,
+        }
 
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request."""
@@ -71,7 +88,10 @@ class App:
         try:
             key = self._admitted(request, path)
             record.owner = key.name
-            await self._answer(exchange, path, key, record)
+            if path is None or (request.method == "GET" and request.header("sec-websocket-key")):
+                await self._reject_path(exchange, path, record)
+            else:
+                await self._handlers[path.operation](exchange, path, key, record)
         except Problem as problem:
             record.problem = problem
             await self._tell(problem, exchange, record)
@@ -102,49 +122,46 @@ class App:
                 raise Problem(problem.kind, words) from None
         return self._access.admit(request, anybody=path is not None and path.operation == "health")
 
-    async def _answer(self, exchange: Exchange, path: Path | None, key: Key, record: Record) -> None:
+    async def _reject_path(self, exchange: Exchange, path: Path | None, record: Record) -> None:
+        """Reject a WebSocket, a method that a path does not have, and a path that does not exist."""
         request = exchange.request
-        if request.method == "GET" and request.header("sec-websocket-key"):
+        if path is not None or (request.method == "GET" and request.header("sec-websocket-key")):
             # With this status clients that prefer a WebSocket turn to HTTP at once.
             told = dialect_named(record.dialect).build_error(Problem("unsupported", "use HTTP here, not a WebSocket"))
             await exchange.send(426, told.headers, told.body)
             return
-        if path is None:
-            methods = methods_of(request.path, request.target.partition("?")[0])
-            if methods:
-                await self._tell_methods(exchange, methods, record)
-                return
+        methods = methods_of(request.path, request.target.partition("?")[0])
+        if not methods:
             raise Problem("not_found", f"there is no {request.method} {request.path} here", code="unknown_url")
-        match path.operation:
-            case "generate":
-                await self._generate(exchange, path, key, record)
-            case "health":
-                await exchange.send(200, JSON, self._door.health(known=self._access.knows(request)))
-            case "metrics":
-                kind, text = await asyncio.to_thread(self._watch.metrics.text)
-                await exchange.send(200, {"content-type": kind}, text)
-            case "count":
-                await self._count(exchange, path, key, record)
-            case "models" | "model":
-                told = await models.told(self._relay.catalogue, path.model, key.allows, record.dialect, request.query)
-                await exchange.send(200, headers_of(record, JSON), told)
-            case "kept":
-                require_distinct(request.body)
-                await stored_paths.answer(self._background, path, key.name, exchange)
-            case "assist":
-                require_distinct(request.body)
-                told = await code_assist.told(path.name, request.body, self._relay.catalogue, key.allows)
-                await exchange.send(200, headers_of(record, JSON), told)
-            case "other" if path.other is not None:
-                await self._pass_on(exchange, path.other, key, record)
-            case "mcp":
-                await self._enter(exchange, key, record)
-            case "intercept":
-                await self.interception.answer(exchange, path, key, record)
-            case "exchange":
-                await exchange.send(*await self._watch.exchanges.tell(path.name, key.name))
-            case _:
-                raise Problem("not_found", f"{request.path} is not served here")
+        await self._tell_methods(exchange, methods, record)
+
+    async def _show_health(self, exchange: Exchange, _path: Path, _key: Key, _record: Record) -> None:
+        await exchange.send(200, JSON, self._door.health(known=self._access.knows(exchange.request)))
+
+    async def _show_metrics(self, exchange: Exchange, _path: Path, _key: Key, _record: Record) -> None:
+        kind, text = await asyncio.to_thread(self._watch.metrics.text)
+        await exchange.send(200, {"content-type": kind}, text)
+
+    async def _show_exchange(self, exchange: Exchange, path: Path, key: Key, _record: Record) -> None:
+        await exchange.send(*await self._watch.exchanges.tell(path.name, key.name))
+
+    async def _list_models(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
+        query = exchange.request.query
+        told = await models.told(self._gateway.catalogue, path.model, key.allows, record.dialect, query)
+        await exchange.send(200, headers_of(record, JSON), told)
+
+    async def _answer_stored(self, exchange: Exchange, path: Path, key: Key, _record: Record) -> None:
+        require_distinct(exchange.request.body)
+        await stored.answer(self._background, path, key.name, exchange)
+
+    async def _answer_code_assist(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
+        body = exchange.request.body
+        require_distinct(body)
+        told = await code_assist.told(path.name, body, self._gateway.catalogue, key.allows)
+        await exchange.send(200, headers_of(record, JSON), told)
+
+    async def _intercept(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
+        await self.interception.answer(exchange, path, key, record)
 
     async def _tell_methods(self, exchange: Exchange, methods: tuple[str, ...], record: Record) -> None:
         allowed = ", ".join(methods)
@@ -155,43 +172,54 @@ class App:
 
     async def _generate(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
         ask, wanted = self._asked(exchange.request, path, key)
-        record.model, record.stream = ask.call.model, ask.call.stream
-        if not key.allows(ask.call.model):
-            raise Problem("permission", f"this key may not ask for the model {ask.call.model!r}")
+        call = ask.call
+        record.model, record.stream = call.model, call.stream
+        if not key.allows(call.model):
+            raise Problem("permission", f"this key may not ask for the model {call.model!r}")
         self._take_turn(exchange, key)
-        give_back = partial(self._watch.quotas.give_back, key)
+        context = RequestContext(ask, exchange, record)
         goes_on = False
         try:
-            if self.interception.has_callers:
+            if self._has_callers:
                 bound = await self.interception.bound(ask, exchange.request, wanted)
                 if bound is not None:
-                    await self.interception.answer_caller(bound, ask, exchange, record)
+                    await self.interception.answer_caller(bound, context)
                     return
-            wanted = wanted or self._desk.wanted(ask, exchange.request.headers)
-            opened = await self._desk.open(ask, wanted) if wanted is not None else None
-            if opened is not None and opened.question.is_background and opened.again is None:
-                turn = await self._background.begin(opened, give_back)
+            opened = None
+            if wanted or path.dialect in self._stateful or not CONVERSATION_HEADERS.isdisjoint(exchange.request.named):
+                wanted = wanted or self._desk.wanted(ask, exchange.request.named)
+                opened = await self._desk.open(ask, wanted) if wanted is not None else None
+            if opened is None:
+                await self._gateway.generate(context)
+            elif opened.again is not None:
+                await send_again(opened.again, ask, exchange, record)
+            elif opened.question.is_background:
+                turn = await self._background.begin(opened, partial(self._watch.quotas.give_back, key))
                 goes_on = True
-                await stored_paths.tell_begun(self._background, turn, exchange, record)
+                await stored.tell_begun(self._background, turn, exchange, record)
             else:
-                await self._answer_in(ask, opened, exchange, record)
+                context.request, context.keeper = opened.ask, self._desk.keeper(opened)
+                await self._gateway.generate(context)
+                await context.keeper.delivered()
         finally:
             if not goes_on:
-                give_back()
+                self._watch.quotas.give_back(key)
 
-    async def _enter(self, exchange: Exchange, key: Key, record: Record) -> None:
+    async def _answer_mcp(self, exchange: Exchange, _path: Path, key: Key, record: Record) -> None:
         self._watch.quotas.take(key)
         try:
             await self._door.answer(exchange, key, record)
         finally:
             self._watch.quotas.give_back(key)
 
-    async def _pass_on(self, exchange: Exchange, other: OtherPath, key: Key, record: Record) -> None:
-        going = passing.found(exchange.request, other, record.dialect, self._relay.routes, key)
+    async def _pass_on(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
+        if path.other is None:
+            raise Problem("not_found", f"{exchange.request.path} is not served here")
+        going = passing.found(exchange.request, path.other, record.dialect, self._gateway.routes, key)
         record.dialect, record.model = going.passage.target.upstream.dialect, going.model
         self._take_turn(exchange, key)
         try:
-            await self._relay.pass_on(going.passage, exchange, record)
+            await self._gateway.pass_on(going.passage, exchange, record)
         finally:
             self._watch.quotas.give_back(key)
 
@@ -202,22 +230,11 @@ class App:
         if task is not None:
             exchange.when_gone(task.cancel)
 
-    async def _answer_in(self, ask: Ask, opened: Opened | None, exchange: Exchange, record: Record) -> None:
-        """Answer a request, in its conversation if it has one."""
-        if opened is None:
-            await self._relay.answer(ask, exchange, record)
-        elif opened.again is not None:
-            await send_again(opened.again, ask, exchange, record)
-        else:
-            keeper = self._desk.keeper(opened)
-            await self._relay.answer(opened.ask, exchange, record, keeper)
-            await keeper.delivered()
-
     async def _count(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
         ask, _ = self._asked(exchange.request, path, key)
         if path.google and not path.wrapped:
             ask = structs.replace(ask, call=unwrapped(ask.call))
-        wanted = self._desk.wanted(ask, exchange.request.headers)
+        wanted = self._desk.wanted(ask, exchange.request.named)
         opened = await self._desk.open(ask, wanted) if wanted is not None else None
         ask = opened.ask if opened is not None else ask
         record.model = ask.call.model
@@ -225,14 +242,14 @@ class App:
             raise Problem("permission", f"this key may not ask for the model {ask.call.model!r}")
         self._take_turn(exchange, key)
         try:
-            body, estimated = await self._relay.count(ask, record)
+            body, estimated = await self._gateway.count(ask, record)
         finally:
             self._watch.quotas.give_back(key)
         record.status, record.outcome = 200, "answered"
         labelled = {**JSON, "x-dragoman-estimate": "true"} if estimated else JSON
         await exchange.send(200, headers_of(record, labelled), body)
 
-    def _asked(self, request: Request, path: Path, key: Key) -> tuple[Ask, Wanted | None]:
+    def _asked(self, request: Request, path: Path, key: Key) -> tuple[ClientRequest, Wanted | None]:
         wanted = None
         value = self._distinct.require(request.body, dialect_named(path.dialect))
         if path.in_session:
@@ -242,7 +259,7 @@ class App:
         elif path.wrapped and path.operation == "count":
             call = wrapped_count(request.body)
         else:
-            call = named_in(request.body, value)
+            call = read_call(request.body, value)
             if path.wrapped:
                 call = Call(request.body, call.model, path.stream)
             elif path.flat:
@@ -250,7 +267,7 @@ class App:
         in_items = path.google and path.stream and request.query.get("alt") != "sse"
         named = request.named
         said = named.get("x-dragoman-strict")
-        ask = Ask(
+        ask = ClientRequest(
             dialect=path.dialect,
             call=call,
             framing="array" if in_items else "sse",
@@ -258,7 +275,7 @@ class App:
             owner=key.name,
             headers=() if _PASSED.isdisjoint(named) else passed(request.headers),
             target=without_key(request.target) if path.queried and "?" in request.target else "",
-            tools=named.get(HEADER, "") if self._relay.runs_tools else "",
+            tools=named.get(HEADER, "") if self._gateway.runs_tools else "",
             allowed=key.tools,
         )
         return ask, wanted
@@ -286,7 +303,7 @@ class App:
 def without_key(target: str) -> str:
     """Return a path and query without the key that it may show."""
     path, _, query = target.partition("?")
-    kept = passage.without_key(query)
+    kept = without_query_key(query)
     return f"{path}?{kept}" if kept else ""
 
 

@@ -6,19 +6,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from msgspec import convert, to_builtins
 
 from dragoman.config import Config, ConfigError
-from dragoman.gateway.observe import Observer
+from dragoman.gateway.record import Observer
 from dragoman.http.connection import Limits
 from dragoman.http.server import Server, listening
-from dragoman.server.access import Access, Key, hashed, own_names
+from dragoman.server.agent_services import Bench
 from dragoman.server.app import App
-from dragoman.server.bench import Bench
-from dragoman.server.connected import CarriedBy, carrying, connected
+from dragoman.server.auth import Access, Key, hashed, own_names
 from dragoman.server.endpoints.mcp import Door
-from dragoman.server.intercepting import open_interception
-from dragoman.server.process.seat import Seat
-from dragoman.server.refusing import refusal
-from dragoman.server.toolbox import open_toolbox
-from dragoman.server.watching.watch import Watch
+from dragoman.server.exchanges import Watch
+from dragoman.server.interception import open_interception
+from dragoman.server.process.peers import Seat
+from dragoman.server.routes import refusal
+from dragoman.server.services import CarriedBy, carrying, connected, open_toolbox
 from dragoman.tools import Handler
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -59,18 +58,16 @@ async def running(  # noqa: PLR0913  a configuration, and what else may be given
         door = Door(Bench(config, upstreams, watch.observers, toolbox))
         stack.push_async_callback(door.close)
         between = await stack.enter_async_context(
-            open_interception(config, upstreams.relay.routes, upstreams.desk.store, alone=seat is None)
+            open_interception(config, upstreams.gateway.routes, upstreams.desk.store, alone=seat is None)
         )
         app = App(upstreams, _access(config, host), watch, door, between, strict=config.server.strict)
         held = convert(to_builtins(config.server.limits), Limits)
         server = await stack.enter_async_context(
             listening(
                 app.handle,
-                host,
-                configured if port is None else port,
+                (host, configured if port is None else port) if seat is None else seat.socket,
                 held,
                 refusal=refusal,
-                sock=None if seat is None else seat.socket,
                 grace=config.server.grace if grace is None else grace,
             )
         )

@@ -13,8 +13,7 @@ from dragoman.core.parts import ToolResult
 from dragoman.core.preserved import preserved, restored
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
-from dragoman.sessions.claims import Claims
-from dragoman.sessions.runs import Runs
+from dragoman.sessions.runs import Claims, Runs
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conflict, Conversation, Item, Turn, fresh_key
 

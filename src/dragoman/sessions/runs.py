@@ -1,6 +1,7 @@
-"""Runs: what was said in each, entry by entry as it happened, what others have to say to it, and whether it is over.
+"""Runs in the store: their entries as they happened, messages to them, their state; and claims on what is worked at.
 
-A run that is not over, and of which nothing was heard for a while, is one whose process is gone: it was interrupted.
+A run that is not over and has not sent a heartbeat for a while was interrupted: its process is gone. A claim holds as
+long as its holder renews it.
 """
 
 from time import time
@@ -199,3 +200,29 @@ def forget_runs(cursor: Cursor, limit: int) -> None:
     cursor.run(f"DELETE FROM run_entries WHERE EXISTS ({old})", limit)  # noqa: S608
     cursor.run("DELETE FROM runs WHERE created < ?", limit)
     cursor.run("DELETE FROM run_messages WHERE created < ?", limit)
+
+
+class Claims:
+    """Claims, by owner and name."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def take(self, owner: str, name: str, holder: str) -> bool:
+        """Claim something; False if somebody else has it."""
+        now = int(time())
+        statement = (
+            "INSERT INTO claims (owner, name, holder, alive) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (owner, name) DO UPDATE SET holder = excluded.holder, alive = excluded.alive "
+            "WHERE claims.alive < ? OR claims.holder = excluded.holder"
+        )
+
+        def change(cursor: Cursor) -> bool:
+            return cursor.run(statement, owner, name, holder, now, int(now - SILENT)) == 1
+
+        return await self._engine.write(change, lasting=False)
+
+    async def drop(self, owner: str, name: str, holder: str) -> None:
+        """Give a claim back."""
+        statement = "DELETE FROM claims WHERE owner = ? AND name = ? AND holder = ?"
+        await self._engine.write(lambda cursor: cursor.run(statement, owner, name, holder), lasting=False)

@@ -9,7 +9,6 @@ from time import time
 import msgspec
 from msgspec import structs
 
-from dragoman.sessions.claims import Claims
 from dragoman.sessions.engine import Cursor, Engine
 from dragoman.sessions.rows import (
     KEYS_OF_CHAIN,
@@ -23,7 +22,7 @@ from dragoman.sessions.rows import (
     read_history,
     read_turn,
 )
-from dragoman.sessions.runs import Runs, forget_runs
+from dragoman.sessions.runs import Claims, Runs, forget_runs
 from dragoman.sessions.values import Conversation, History, Turn
 
 _SIZES = (4, 64)

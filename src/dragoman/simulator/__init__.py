@@ -14,12 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dragoman.simulator.app import Seen, Simulator
+    from dragoman.simulator.app import Seen, Settings, Simulator
     from dragoman.simulator.faults import Fault, read_fault
     from dragoman.simulator.recordings import Recordings
     from dragoman.simulator.script import Received, TomlScript, Unmet, read_script
     from dragoman.simulator.serving import Running, in_thread, running
-    from dragoman.simulator.settings import Settings
     from dragoman.simulator.talk import Answer, Ask, Call
 
 _HOMES = {
@@ -31,7 +30,7 @@ _HOMES = {
     "Recordings": "recordings",
     "Running": "serving",
     "Seen": "app",
-    "Settings": "settings",
+    "Settings": "app",
     "Simulator": "app",
     "TomlScript": "script",
     "Unmet": "script",

@@ -18,21 +18,24 @@ from dragoman.http.message import JSON, Request
 from dragoman.simulator import model
 from dragoman.simulator.api import Accepted, Occasion, Pace, Refusal, Told
 from dragoman.simulator.apis import APIS
-from dragoman.simulator.faults import Fault, UnknownFault, read_fault, split_model
-from dragoman.simulator.recordings import SSE
-from dragoman.simulator.routes import Route
-from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.script import Received, Unmet
-from dragoman.simulator.sending import (
+from dragoman.simulator.faults import (
     Failure,
+    Fault,
     Flow,
+    UnknownFault,
     changed_frames,
     early_status,
     frames_of,
     go_wrong_early,
+    read_fault,
     send_frames,
     send_whole,
+    split_model,
 )
+from dragoman.simulator.recordings import SSE
+from dragoman.simulator.routes import Route
+from dragoman.simulator.rule import Situation, Violation
+from dragoman.simulator.script import Received, Unmet
 from dragoman.simulator.talk import Answer
 from dragoman.wire.json import Malformed
 from dragoman.wire.splice import spliced

@@ -1,5 +1,6 @@
 """The simulator: all APIs behind one address, and what it keeps from one request to the next."""
 
+import math
 from collections import Counter, deque
 from typing import Any
 
@@ -8,19 +9,54 @@ from msgspec import Struct, structs
 
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import Headers, Request
-from dragoman.simulator import auxiliary, keys
+from dragoman.simulator import endpoints
 from dragoman.simulator.answering import Answering, Refused, in_array, refused
 from dragoman.simulator.api import Memory, Refusal, Told
 from dragoman.simulator.apis import APIS
+from dragoman.simulator.faults import read_fault
 from dragoman.simulator.model.usage import PrefixMemory
+from dragoman.simulator.recordings import Recordings
 from dragoman.simulator.routes import Route, api_of, route_of
 from dragoman.simulator.rule import Violation
-from dragoman.simulator.settings import Settings
+from dragoman.simulator.script import Script
 from dragoman.simulator.signatures import Signer
 
 _MOST_KEPT = 10_000
 _MOST_BYTES = 256 << 20
 """Of bodies that are kept: who sends documents for days shall not fill the memory."""
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """How a simulator behaves. Without any of these it is a strict and quick stand-in."""
+
+    seed: int = 0
+    recorded: bool = False
+    """Signatures of the real vendors are let through where they are well formed."""
+    chunk: int = 24
+    """About how many characters a delta of a stream has; 0 for all at once."""
+    delay: float = 0.0
+    """Seconds between the frames of a stream."""
+    split: int = 0
+    """Frames leave in pieces of at most so many bytes; 0 for a frame at once."""
+    interleaved: bool = False
+    """Parallel calls grow in turns, where the API can say that."""
+    partial_args: bool = False
+    """Arguments come in pieces on Vertex."""
+    fault: str = ""
+    """How every request goes wrong."""
+    key: str = ""
+    """The one key that is accepted; any is if this is empty, but none that begins with `invalid`."""
+    script: Script | None = None
+    recordings: Recordings | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse at once what could only go wrong later; raises `ValueError`."""
+        for name in ("chunk", "delay", "split"):
+            value = getattr(self, name)
+            if not 0 <= value < math.inf:
+                raise ValueError(f"{name} must be a number from 0 on, not {value}")
+        if self.fault:
+            read_fault(self.fault)
 
 
 class Seen(Struct, frozen=True, kw_only=True):
@@ -66,7 +102,7 @@ class Simulator:
         """Answer one request."""
         request = exchange.request
         route = route_of(request.method, request.path) or self._recorded_route(request)
-        api = auxiliary.asked_api(request, route) if route is not None else api_of(request.path)
+        api = endpoints.asked_api(request, route) if route is not None else api_of(request.path)
         try:
             told = await self._told(exchange, route, api)
         except Refused as refused:
@@ -92,14 +128,14 @@ class Simulator:
         request = exchange.request
         if route is None:
             raise Refused(_nowhere(request))
-        unaccepted = keys.unaccepted(request, route, APIS[api], self.settings.key)
+        unaccepted = endpoints.refuse_key(request, route, APIS[api], self.settings.key)
         if unaccepted is not None:
             raise Refused(unaccepted)
         match route.operation:
             case "generate" | "count" | "compact":
                 return await Answering(self, exchange, route).told()
             case "requests":
-                return auxiliary.listed([structs.replace(seen, headers=()) for seen in self.requests])
+                return endpoints.list_requests([structs.replace(seen, headers=()) for seen in self.requests])
             case "stored" | "conversations":
                 memory = self.memory_of(route.api)
                 told = memory.told(request, route) if memory is not None else None
@@ -107,7 +143,7 @@ class Simulator:
                     raise Refused(told)
                 return told
             case _:
-                told = auxiliary.told(request, route)
+                told = endpoints.answer_endpoint(request, route)
                 if isinstance(told, Violation):
                     raise refused(told)
                 return told

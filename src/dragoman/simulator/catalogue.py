@@ -37,12 +37,10 @@ def openai_models() -> dict[str, Any]:
 
 def anthropic_model(name: str) -> dict[str, Any]:
     """Return a model as Anthropic lists it."""
-    # Only who asks pays for loading these.
-    from dragoman.simulator.apis.messages.capabilities import told_of  # noqa: PLC0415
-    from dragoman.simulator.apis.messages.models import model_of  # noqa: PLC0415
+    from dragoman.simulator.apis.messages.models import entry_of, model_of  # noqa: PLC0415  only who asks pays for it
 
     shown = ANTHROPIC.get(name, name)
-    return {"type": "model", "id": name, "display_name": shown, "created_at": _CREATED_AT, **told_of(model_of(name))}
+    return {"type": "model", "id": name, "display_name": shown, "created_at": _CREATED_AT, **entry_of(model_of(name))}
 
 
 def anthropic_models() -> dict[str, Any]:
@@ -53,7 +51,7 @@ def anthropic_models() -> dict[str, Any]:
 
 def gemini_model(name: str) -> dict[str, Any]:
     """Return a model as Google lists it."""
-    from dragoman.simulator.apis.gemini.generation import generation_of  # noqa: PLC0415  only who asks pays for it
+    from dragoman.simulator.apis.gemini.models import generation_of  # noqa: PLC0415  only who asks pays for it
 
     return {
         "name": f"models/{name}",

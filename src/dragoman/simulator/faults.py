@@ -1,15 +1,22 @@
-"""Ways to go wrong on purpose.
+"""Faults: ways in which a reply goes wrong on purpose, and how a reply is sent with or without one.
 
 A fault is written `NAME` or `NAME,option=value,…`: in the header `x-dragoman-fault`, behind a `~` at the end of the
 model's name, or as an option of the whole simulator. Names are a status (`429`) or one of `NAMES`. With `times=2` only
 the first two requests that name it go wrong, so that a retry can be seen to succeed.
 """
 
+import asyncio
 import math
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from random import Random
 from typing import Any, Literal
 
 from msgspec import Struct
+
+from dragoman.http.exchange import Exchange
+from dragoman.http.message import JSON
+from dragoman.simulator.api import Told
 
 FaultName = Literal[
     "status",
@@ -29,21 +36,21 @@ FaultName = Literal[
     "slow-headers",
 ]
 NAMES = {
-    "status": "a status from 400 to 599, written as its number; `retry-after=SECONDS` tells when to come back",
-    "reset": "the connection is reset behind `after=N` frames of a stream; at once with `after=0` or no stream",
-    "cut": "the connection ends in the middle of a chunk, behind `after=N` frames; of a whole reply, half way",
-    "eof": "the stream ends cleanly behind `after=N` frames, before its last event; of a whole reply half is missing",
-    "hang": "nothing is ever answered",
-    "stall": "the stream falls silent behind `after=N` frames, a whole reply half way",
-    "drip": "every byte comes by itself, `delay=SECONDS` apart",
-    "bad-json": "half a whole reply, or a frame of the stream behind `after=N` others that is not JSON",
+    "status": "a status from 400 to 599, written as its number; `retry-after=SECONDS` sets the header",
+    "reset": "the connection is reset after `after=N` events; at once with `after=0` or without a stream",
+    "cut": "the connection closes within a chunk after `after=N` events; without a stream, half way through the body",
+    "eof": "the stream ends cleanly after `after=N` events, before its last one; otherwise half of the body is missing",
+    "hang": "no answer, ever",
+    "stall": "the stream stops sending after `after=N` events; without a stream, half way through the body",
+    "drip": "every byte is sent on its own, `delay=SECONDS` apart",
+    "bad-json": "an event that is not JSON after `after=N` others; without a stream, half of the body",
     "html": "a proxy's error page, with status 502 or `status=N`",
-    "empty": "status 200 and nothing else",
-    "no-candidates": "an answer without an answer in it",
-    "blocked": "the prompt is refused by a filter",
-    "malformed-call": "the model calls a tool in a way that cannot be read",
-    "stream-error": "the stream breaks off with the vendor's error behind `after=N` frames; no stream: status 500",
-    "slow-headers": "the first byte comes `delay=SECONDS` late",
+    "empty": "status 200 with an empty body",
+    "no-candidates": "a reply without a candidate or choice",
+    "blocked": "a content filter blocks the prompt",
+    "malformed-call": "the model's tool call cannot be parsed",
+    "stream-error": "the stream ends with the vendor's error after `after=N` events; without a stream, status 500",
+    "slow-headers": "the first byte is `delay=SECONDS` late",
 }
 _OPTIONS = {
     "status": {"retry-after"},
@@ -59,6 +66,15 @@ _OPTIONS = {
 }
 _EVERYWHERE = {"times"}
 _WRITTEN = re.compile(r"(?P<name>\d{3}|[a-z-]+)(?P<options>(?:,[a-z-]+=[\w.]+)*)")
+
+_HTML = b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body><h1>Bad Gateway</h1></body></html>\n"
+_BROKEN = b'data: {"broken": \n\n'
+_ON_THE_WAY = frozenset({"reset", "cut", "eof", "stall", "stream-error", "drip", "bad-json"})
+"""Faults of an answer that has begun."""
+_BLANK_LINE = re.compile(rb"(?<=\n\n)|(?<=\r\n\r\n)")
+
+Failure = Callable[[int], bytes]
+"""Makes the last frames of a stream that breaks off in the vendor's own way, behind so many others."""
 
 
 class Fault(Struct, frozen=True, kw_only=True):
@@ -115,3 +131,149 @@ def split_model(model: str) -> tuple[str, str]:
     """Split a model's name from the fault behind its last `~`; "" for none."""
     name, mark, fault = model.rpartition("~")
     return (name, fault) if mark else (model, "")
+
+
+def frames_of(stream: bytes) -> list[bytes]:
+    """Cut a stream of events behind its blank lines."""
+    return [frame for frame in _BLANK_LINE.split(stream) if frame]
+
+
+class Flow(Struct, frozen=True, kw_only=True):
+    """How bytes leave: `delay` seconds between frames, in pieces of at most `split` bytes (0: a frame at once)."""
+
+    delay: float = 0.0
+    split: int = 0
+    seed: int = 0
+
+    def pieces(self, data: bytes) -> Iterator[bytes]:
+        """Cut bytes anywhere, also within a character."""
+        if not self.split:
+            yield data
+            return
+        chance = Random(self.seed + len(data))  # noqa: S311  it shall come out the same each time
+        at = 0
+        while at < len(data):
+            length = chance.randint(1, self.split)
+            yield data[at : at + length]
+            at += length
+
+
+def changed_frames(frames: Iterable[bytes], change: Callable[[bytes], bytes]) -> Iterator[bytes]:
+    """Change the data of every frame that holds an object; nothing left of one means that it is not sent."""
+    for frame in frames:
+        head, mark, data = frame.partition(b"data: ")
+        if not data.startswith(b"{"):
+            yield frame
+            continue
+        end = data[len(data.rstrip()) :]
+        changed = change(data.rstrip())
+        if changed:
+            yield head + mark + changed + end
+
+
+def early_status(fault: Fault) -> int | None:
+    """Return the status of a fault that answers before there is an answer, 0 for no answer; None for other faults."""
+    match fault.name:
+        case "reset" if fault.after == 0:
+            return 0
+        case "hang":
+            return 0
+        case "html":
+            return fault.status
+        case "empty":
+            return 200
+        case _:
+            return None
+
+
+async def go_wrong_early(exchange: Exchange, fault: Fault) -> None:
+    """Do what a fault does before there is an answer."""
+    match fault.name:
+        case "reset":
+            exchange.abort()
+        case "hang":
+            await exchange.wait_gone()
+        case "html":
+            await exchange.send(fault.status, {"content-type": "text/html"}, _HTML)
+        case _:
+            await exchange.send(200, JSON)
+
+
+async def send_whole(exchange: Exchange, told: Told, fault: Fault | None) -> None:
+    """Send a whole reply."""
+    body, half = told.body, told.body[: len(told.body) // 2]
+    match fault.name if fault is not None else "":
+        case "bad-json":
+            await exchange.send(told.status, told.headers, half)
+        case "reset":
+            exchange.abort()
+        case "drip":
+            exchange.start(told.status, told.headers, len(body))
+            await _send(exchange, (bytes([byte]) for byte in body), _drip(fault))
+            await exchange.end()
+        case "stall":
+            exchange.start(told.status, told.headers, len(body))
+            await exchange.write(half)
+            await exchange.wait_gone()
+        case "cut" | "eof":
+            exchange.start(told.status, told.headers, len(body))
+            await exchange.write(half)
+            exchange.cut()
+        case _:
+            await exchange.send(told.status, told.headers, body)
+
+
+def _drip(fault: Fault | None) -> Flow:
+    return Flow(delay=fault.delay if fault is not None else 0.0)
+
+
+async def send_frames(  # noqa: PLR0913, PLR0917  what, to whom, how, and how it goes wrong
+    exchange: Exchange,
+    headers: Mapping[str, str],
+    frames: Iterable[bytes],
+    flow: Flow,
+    fault: Fault | None,
+    failure: Failure,
+) -> None:
+    """Send a stream."""
+    exchange.start(200, headers)
+    waiting = iter(frames)
+    if fault is None or fault.name not in _ON_THE_WAY:
+        await _send(exchange, waiting, flow)
+        await exchange.end()
+        return
+    if fault.name == "drip":
+        await _send(exchange, (bytes([byte]) for frame in waiting for byte in frame), _drip(fault))
+        await exchange.end()
+        return
+    all_frames = list(waiting)
+    before = all_frames[: min(fault.after, len(all_frames) - 1)]
+    await _send(exchange, iter(before), flow)
+    following = b"".join(all_frames[len(before) : len(before) + 1])
+    match fault.name:
+        case "reset":
+            exchange.abort()
+        case "cut":
+            exchange.cut_within(following)
+        case "stall":
+            await exchange.wait_gone()
+        case "stream-error":
+            await exchange.write(failure(len(before)))
+            await exchange.end()
+        case "bad-json":
+            await exchange.write(_BROKEN)
+            await _send(exchange, iter(all_frames[len(before) :]), flow)
+            await exchange.end()
+        case _:
+            await exchange.end()
+
+
+async def _send(exchange: Exchange, frames: Iterator[bytes], flow: Flow) -> None:
+    for frame in frames:
+        for piece in flow.pieces(frame):
+            await exchange.write(piece)
+            if flow.split:
+                # Let each piece leave by itself: written together they would arrive together.
+                await asyncio.sleep(0)
+        if flow.delay:
+            await asyncio.sleep(flow.delay)

@@ -2,7 +2,8 @@
 
 A declaration is one of
 
-    str, int, float, bool, Any      a value of that type; an integer is also a float
+    str, int, float, bool, dict, Any
+                                    a value of that type; an integer is also a float
     Number(int, least=1)            a number within bounds
     Text(most=64)                   a string with so many characters
     Words("a", "b")                 one of these strings
@@ -57,14 +58,13 @@ class Kind:
 
     def __init__(self, *types: str) -> None:
         self.types = types
-
-    def takes(self, value: Any) -> bool:
-        """Tell whether a value is of the right JSON type."""
-        return not self.types or _NAMES[type(value)] in self.types or (type(value) is int and "float" in self.types)
+        names = (*types, "int") if "float" in types else types or _NAMES.values()
+        self.accepted = frozenset(kind for kind, name in _NAMES.items() if name in names)
+        """The Python types of such values."""
 
     def check(self, value: Any) -> None:
         """Raise `Mismatch` unless a value is as declared."""
-        if not self.takes(value):
+        if type(value) not in self.accepted:
             raise Mismatch("type", value, self)
 
 
@@ -111,6 +111,10 @@ class Words(Kind):
         super().check(value)
         if value not in self._taken:
             raise Mismatch("enum", value, self)
+
+
+class Tags(Words):
+    """The values of the member that tells objects apart."""
 
 
 class Array(Kind):
@@ -160,11 +164,15 @@ class Object(Kind):
         self.members = {name.removesuffix("?"): declared(kind) for name, kind in members.items()}
         self._required = tuple(name for name in members if not name.endswith("?"))
         self._is_open = is_open
+        self._simple = {name: kind.accepted for name, kind in self.members.items() if type(kind) is Kind}
+        """The types of members of which nothing else is declared: most are such, so these are looked at first."""
 
     def check(self, value: Any) -> None:
         """Raise `Mismatch` for the first member that is not as declared, then for the first that is missing."""
         super().check(value)
         for name, inner in cast("dict[str, Any]", value).items():
+            if type(inner) in self._simple.get(name, ()):
+                continue
             kind = self.members.get(name)
             if kind is None:
                 if self._is_open:
@@ -184,29 +192,31 @@ class Object(Kind):
 class Tagged(Kind):
     """Objects told apart by the value of one member, in the order in which the vendor lists those.
 
-    An object without that member has the form `default`, if there is one.
+    An object without that member has the form `default`, if there is one; `nullable` says that null means the same.
     """
 
-    def __init__(self, tag: str, forms: Mapping[str, Any], default: str = "") -> None:
+    def __init__(self, tag: str, forms: Mapping[str, Any], default: str = "", *, nullable: bool = False) -> None:
         super().__init__("object")
         self.tag = tag
         self.forms = {
             name: form if isinstance(form, Kind) else Object({f"{tag}?": str, **form}) for name, form in forms.items()
         }
-        self.words = Words(*forms)
+        self.words = Tags(*forms)
         self.default = default
+        self._nullable = nullable
 
     def check(self, value: Any) -> None:
         """Raise `Mismatch` unless an object has a known tag and that form's members."""
         super().check(value)
-        form = value.get(self.tag, self.default)
-        if form == "" and self.tag not in value:
+        tag: Any = value.get(self.tag, self.default)
+        if tag is None and self._nullable:
+            tag = self.default
+        form = self.forms.get(tag) if isinstance(tag, str) else None
+        if form is None and self.tag not in value:
             raise Mismatch("required", None, self, self.tag)
-        try:
-            self.words.check(form)
-        except Mismatch as found:
-            raise found.within(self.tag) from None
-        self.forms[form].check(value)
+        if form is None:
+            raise Mismatch("enum" if isinstance(tag, str) else "type", tag, self.words).within(self.tag)
+        form.check(value)
 
 
 class OneOf(Kind):
@@ -216,11 +226,12 @@ class OneOf(Kind):
         self.kinds = tuple(declared(kind) for kind in kinds)
         types = {name for kind in self.kinds for name in kind.types}
         super().__init__(*(name for name in _ORDER if name in types))
+        self._by_type = {accepted: kind for kind in reversed(self.kinds) for accepted in kind.accepted}
 
     def check(self, value: Any) -> None:
         """Raise `Mismatch` unless one of the kinds takes a value, and that finds nothing wrong."""
         super().check(value)
-        next(kind for kind in self.kinds if kind.takes(value)).check(value)
+        self._by_type[type(value)].check(value)
 
 
 def declared(declaration: Any) -> Kind:

@@ -1,24 +1,14 @@
-"""Which API a path belongs to, and what is asked of it there."""
+"""Route a path to an API and an operation."""
 
 import re
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 Operation = Literal[
-    "generate",
-    "count",
-    "compact",
-    "models",
-    "model",
-    "code_assist",
-    "token",
-    "rules",
-    "requests",
-    "health",
-    "stored",
+    "generate", "count", "compact", "models", "model", "code_assist", "token", "rules", "requests", "health", "stored",
     "conversations",
-]
+]  # fmt: skip
 
 
 class Route(Struct, frozen=True, kw_only=True):
@@ -40,115 +30,89 @@ class Route(Struct, frozen=True, kw_only=True):
     action: str = ""
 
 
-_GEMINI = r"/(?P<version>v1|v1beta|v1beta1|v1alpha)"
-_VERTEX = r"/(?P<version>v1|v1beta1|v1beta)(?:/projects/[^/]+/locations/[^/]+)?/publishers/google"
-"""In express mode, with a key, Vertex wants neither project nor location."""
-_CLAUDE = r"/(?:v1|v1beta1|v1beta)/projects/[^/]+/locations/[^/]+/publishers/anthropic"
-_VERBS = r"(?P<verb>generateContent|streamGenerateContent|countTokens)"
-_PATHS: tuple[tuple[str, re.Pattern[str], Route], ...] = (
-    ("POST", re.compile(r"/v1/chat/completions"), Route(api="chat", operation="generate")),
-    *(
-        (method, re.compile(f"/v1/chat/completions{path}"), Route(api="chat", operation="stored", action=action))
-        for method, path, action in (
-            ("GET", "", "list"),
-            ("GET", "/(?P<id>[^/]+)", "get"),
-            ("POST", "/(?P<id>[^/]+)", "update"),
-            ("DELETE", "/(?P<id>[^/]+)", "delete"),
-            ("GET", "/(?P<id>[^/]+)/messages", "messages"),
-        )
-    ),
-    ("POST", re.compile(r"/v1/responses"), Route(api="responses", operation="generate")),
-    ("POST", re.compile(r"/v1/responses/input_tokens"), Route(api="responses", operation="count")),
-    ("GET", re.compile(r"/v1/responses/(?P<id>[^/]+)"), Route(api="responses", operation="stored", action="get")),
-    ("DELETE", re.compile(r"/v1/responses/(?P<id>[^/]+)"), Route(api="responses", operation="stored", action="delete")),
+_GEMINI = "/(?P<version>v1|v1beta|v1beta1|v1alpha)"
+_GEMINI_ONLY = "/(?:v1beta|v1beta1|v1alpha)"
+_VERTEX = "/(?P<version>v1|v1beta1|v1beta)(?:/projects/[^/]+/locations/[^/]+)?/publishers/google"
+"""In express mode, with a key, Vertex needs neither project nor location."""
+_CLAUDE = "/(?:v1|v1beta1|v1beta)/projects/[^/]+/locations/[^/]+/publishers/anthropic"
+_VERBS = "(?P<verb>generateContent|streamGenerateContent|countTokens)"
+_RAW_VERBS = "(?P<verb>rawPredict|streamRawPredict)"
+_CODE_ASSIST = (
+    "(?P<action>loadCodeAssist|onboardUser|retrieveUserQuota|listExperiments|fetchAdminControls"
+    "|recordCodeAssistMetrics|setCodeAssistGlobalUserSetting)"
+)
+_ID, _ITEM, _MODEL = "(?P<id>[^/]+)", "(?P<item>[^/]+)", "(?P<model>[^/]+)"
+_COMPLETIONS, _RESPONSES, _CONVERSATIONS = "/v1/chat/completions", "/v1/responses", "/v1/conversations"
+_ACTIONS = (
+    ("GET", _COMPLETIONS, "list"),
+    ("GET", f"{_COMPLETIONS}/{_ID}", "get"),
+    ("POST", f"{_COMPLETIONS}/{_ID}", "update"),
+    ("DELETE", f"{_COMPLETIONS}/{_ID}", "delete"),
+    ("GET", f"{_COMPLETIONS}/{_ID}/messages", "messages"),
+    ("GET", f"{_RESPONSES}/{_ID}", "get"),
+    ("DELETE", f"{_RESPONSES}/{_ID}", "delete"),
+    ("GET", f"{_RESPONSES}/{_ID}/input_items", "input_items"),
+    ("POST", f"{_RESPONSES}/{_ID}/cancel", "cancel"),
+    ("POST", _CONVERSATIONS, "create"),
+    ("GET", f"{_CONVERSATIONS}/{_ID}", "get"),
+    ("POST", f"{_CONVERSATIONS}/{_ID}", "update"),
+    ("DELETE", f"{_CONVERSATIONS}/{_ID}", "delete"),
+    ("GET", f"{_CONVERSATIONS}/{_ID}/items", "items"),
+    ("POST", f"{_CONVERSATIONS}/{_ID}/items", "add"),
+    ("GET", f"{_CONVERSATIONS}/{_ID}/items/{_ITEM}", "item"),
+    ("DELETE", f"{_CONVERSATIONS}/{_ID}/items/{_ITEM}", "remove"),
+)
+"""What may be done with what the OpenAI APIs store."""
+_PLAIN: tuple[tuple[str, str, Route], ...] = (
+    ("POST", _COMPLETIONS, Route(api="chat", operation="generate")),
+    ("POST", _RESPONSES, Route(api="responses", operation="generate")),
+    ("POST", f"{_RESPONSES}/input_tokens", Route(api="responses", operation="count")),
+    ("POST", f"{_RESPONSES}/compact", Route(api="responses", operation="compact")),
+    ("POST", "/v1/messages", Route(api="messages", operation="generate")),
+    ("POST", "/v1/messages/count_tokens", Route(api="messages", operation="count")),
+    ("POST", f"{_GEMINI}/models/{_MODEL}:{_VERBS}", Route(api="gemini", operation="generate")),
+    ("POST", f"{_VERTEX}/models/{_MODEL}:{_VERBS}", Route(api="gemini", operation="generate", vertex=True)),
+    ("POST", f"{_CLAUDE}/models/count-tokens:rawPredict", Route(api="messages", operation="count", vertex=True)),
+    ("POST", f"{_CLAUDE}/models/{_MODEL}:{_RAW_VERBS}", Route(api="messages", operation="generate", vertex=True)),
+    ("POST", f"/v1internal:{_VERBS}", Route(api="gemini", operation="generate", wrapped=True)),
+    ("POST", f"/v1internal:{_CODE_ASSIST}", Route(api="gemini", operation="code_assist", wrapped=True)),
     (
         "GET",
-        re.compile(r"/v1/responses/(?P<id>[^/]+)/input_items"),
-        Route(api="responses", operation="stored", action="input_items"),
-    ),
-    ("POST", re.compile(r"/v1/responses/compact"), Route(api="responses", operation="compact")),
-    (
-        "POST",
-        re.compile(r"/v1/responses/(?P<id>[^/]+)/cancel"),
-        Route(api="responses", operation="stored", action="cancel"),
-    ),
-    *(
-        (
-            method,
-            re.compile(f"/v1/conversations{path}"),
-            Route(api="responses", operation="conversations", action=action),
-        )
-        for method, path, action in (
-            ("POST", "", "create"),
-            ("GET", "/(?P<id>[^/]+)", "get"),
-            ("POST", "/(?P<id>[^/]+)", "update"),
-            ("DELETE", "/(?P<id>[^/]+)", "delete"),
-            ("GET", "/(?P<id>[^/]+)/items", "items"),
-            ("POST", "/(?P<id>[^/]+)/items", "add"),
-            ("GET", "/(?P<id>[^/]+)/items/(?P<item>[^/]+)", "item"),
-            ("DELETE", "/(?P<id>[^/]+)/items/(?P<item>[^/]+)", "remove"),
-        )
-    ),
-    ("POST", re.compile(r"/v1/messages"), Route(api="messages", operation="generate")),
-    ("POST", re.compile(r"/v1/messages/count_tokens"), Route(api="messages", operation="count")),
-    ("POST", re.compile(rf"{_GEMINI}/models/(?P<model>[^/]+):{_VERBS}"), Route(api="gemini", operation="generate")),
-    (
-        "POST",
-        re.compile(rf"{_VERTEX}/models/(?P<model>[^/]+):{_VERBS}"),
-        Route(api="gemini", operation="generate", vertex=True),
-    ),
-    (
-        "POST",
-        re.compile(rf"{_CLAUDE}/models/count-tokens:rawPredict"),
-        Route(api="messages", operation="count", vertex=True),
-    ),
-    (
-        "POST",
-        re.compile(rf"{_CLAUDE}/models/(?P<model>[^/]+):(?P<verb>rawPredict|streamRawPredict)"),
-        Route(api="messages", operation="generate", vertex=True),
-    ),
-    ("POST", re.compile(rf"/v1internal:{_VERBS}"), Route(api="gemini", operation="generate", wrapped=True)),
-    (
-        "POST",
-        re.compile(
-            r"/v1internal:(?P<action>loadCodeAssist|onboardUser|retrieveUserQuota|listExperiments|fetchAdminControls"
-            r"|recordCodeAssistMetrics|setCodeAssistGlobalUserSetting)"
-        ),
+        "/v1internal:(?P<action>getCodeAssistGlobalUserSetting)",
         Route(api="gemini", operation="code_assist", wrapped=True),
     ),
     (
         "GET",
-        re.compile(r"/v1internal:(?P<action>getCodeAssistGlobalUserSetting)"),
-        Route(api="gemini", operation="code_assist", wrapped=True),
-    ),
-    (
-        "GET",
-        re.compile(r"/v1internal/(?P<id>operations/[^/]+)"),
+        "/v1internal/(?P<id>operations/[^/]+)",
         Route(api="gemini", operation="code_assist", wrapped=True, action="operation"),
     ),
-    ("GET", re.compile(r"/v1/models"), Route(operation="models")),
-    ("GET", re.compile(r"/v1/models/(?P<model>.+)"), Route(operation="model")),
-    ("GET", re.compile(r"/(?:v1beta|v1beta1|v1alpha)/models"), Route(api="gemini", operation="models", google=True)),
-    (
-        "GET",
-        re.compile(r"/(?:v1beta|v1beta1|v1alpha)/models/(?P<model>[^/]+)"),
-        Route(api="gemini", operation="model", google=True),
-    ),
-    ("GET", re.compile(rf"{_VERTEX}/models"), Route(api="gemini", operation="models", google=True, vertex=True)),
-    (
-        "GET",
-        re.compile(rf"{_VERTEX}/models/(?P<model>[^/]+)"),
-        Route(api="gemini", operation="model", google=True, vertex=True),
-    ),
-    ("POST", re.compile(r"/token|/oauth2/v4/token"), Route(operation="token")),
-    ("GET", re.compile(r"/rules"), Route(operation="rules")),
-    ("GET", re.compile(r"/requests"), Route(operation="requests")),
-    ("GET", re.compile(r"/health"), Route(operation="health")),
+    ("GET", "/v1/models", Route(operation="models")),
+    ("GET", "/v1/models/(?P<model>.+)", Route(operation="model")),
+    ("GET", f"{_GEMINI_ONLY}/models", Route(api="gemini", operation="models", google=True)),
+    ("GET", f"{_GEMINI_ONLY}/models/{_MODEL}", Route(api="gemini", operation="model", google=True)),
+    ("GET", f"{_VERTEX}/models", Route(api="gemini", operation="models", google=True, vertex=True)),
+    ("GET", f"{_VERTEX}/models/{_MODEL}", Route(api="gemini", operation="model", google=True, vertex=True)),
+    ("POST", "/token|/oauth2/v4/token", Route(operation="token")),
+    ("GET", "/rules", Route(operation="rules")),
+    ("GET", "/requests", Route(operation="requests")),
+    ("GET", "/health", Route(operation="health")),
 )
 
 
+def _stored(path: str, action: str) -> Route:
+    api = "chat" if path.startswith(_COMPLETIONS) else "responses"
+    operation: Operation = "conversations" if path.startswith(_CONVERSATIONS) else "stored"
+    return Route(api=api, operation=operation, action=action)
+
+
+_PATHS = [
+    *((method, re.compile(path), route) for method, path, route in _PLAIN),
+    *((method, re.compile(path), _stored(path, action)) for method, path, action in _ACTIONS),
+]
+
+
 def route_of(method: str, path: str) -> Route | None:
-    """Return what a path means; None for a path that no vendor has."""
+    """Return the route of a path; None if no vendor has it."""
     asked = "GET" if method == "HEAD" else method
     for known, pattern, route in _PATHS:
         found = pattern.fullmatch(path) if known == asked else None
@@ -158,24 +122,14 @@ def route_of(method: str, path: str) -> Route | None:
 
 
 def _filled(route: Route, found: dict[str, str | None]) -> Route:
-    verb = found.get("verb") or ""
-    return Route(
-        api=route.api,
-        operation="count" if verb == "countTokens" else route.operation,
-        model=found.get("model") or route.model,
-        stream=verb.startswith("stream"),
-        vertex=route.vertex,
-        wrapped=route.wrapped,
-        google=route.google,
-        version=found.get("version") or "",
-        id=found.get("id") or "",
-        item=found.get("item") or "",
-        action=found.get("action") or route.action,
-    )
+    verb = found.pop("verb", None) or ""
+    operation = "count" if verb == "countTokens" else route.operation
+    named = {name: value for name, value in found.items() if value is not None}
+    return structs.replace(route, operation=operation, stream=verb.startswith("stream"), **named)
 
 
 def api_of(path: str) -> str:
-    """Guess whose error a client wants for a path that nobody has."""
+    """Guess which API's error a client expects for a path that no API has."""
     if "generateContent" in path or "/v1beta" in path or "v1internal" in path or "/publishers/google" in path:
         return "gemini"
     if path.startswith("/v1/messages") or "/publishers/anthropic" in path:

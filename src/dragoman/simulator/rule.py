@@ -6,9 +6,10 @@ limits, requirements, exclusions and allowed values. A function is written only 
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from typing import Any, Generic, TypeVar, cast
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, field
 
 from dragoman.wire.pointer import escape
 
@@ -52,21 +53,36 @@ class Rule(Generic[Body]):
     """One rule, and where it is documented or recorded; one without checks is kept by the declaration of the body."""
 
     def __init__(
-        self, name: str, says: str, source: str, *checks: Callable[[Body, Situation], Iterable[Violation]]
+        self,
+        name: str,
+        says: str,
+        source: str,
+        *checks: Callable[[Body, Situation], Iterable[Violation]],
+        root: str = "",
     ) -> None:
         self.name = name
         self.says = says
         self.source = source
         self.checks = checks
+        self.root = root
+        """The member of the document without which the checks find nothing; "" if they always look."""
 
 
 def first_violation(rules: Iterable[Rule[Body]], request: Body, situation: Situation) -> Violation | None:
     """Return the first thing that is wrong; vendors tell one."""
-    for rule in rules:
-        for check in rule.checks:
-            for violation in check(request, situation):
-                return Violation(violation.message, violation.where, violation.status, rule.name)
+    document = getattr(request, "document", {})
+    for root, check, name in _checks_of(tuple(rules)):
+        if root and (root not in document or document[root] is None):
+            continue
+        for violation in check(request, situation):
+            return Violation(violation.message, violation.where, violation.status, name)
     return None
+
+
+@cache
+def _checks_of(rules: tuple[Rule[Any], ...]) -> list[tuple[str, Callable[[Any, Situation], Iterable[Violation]], str]]:
+    """Return all checks, each with the member it needs and the name of its rule."""
+    return [(getattr(check, "root", rule.root), check, rule.name) for rule in rules for check in rule.checks]
 
 
 class Request(Struct, frozen=True):
@@ -98,9 +114,25 @@ class Request(Struct, frozen=True):
         if found is None:
             above, _, step = path.rpartition("/")
             places = self.find(above) if above else [("", self.document)]
-            found = [inner for where, value in places for inner in _below(where, value, step)] if places else []
+            found = _step_into(places, step)
             self.computed[path] = found
         return found
+
+
+RequestT = TypeVar("RequestT", bound=Request)
+Item = TypeVar("Item")
+
+
+def computed_once(make: Callable[[RequestT], Iterable[Item]]) -> Callable[[RequestT], list[Item]]:
+    """Decorate a function that returns what several rules look at: it is computed once for each request."""
+    name = f"{make.__module__}.{make.__qualname__}"
+
+    def look_up(request: RequestT) -> list[Item]:
+        if name not in request.computed:
+            request.computed[name] = list(make(request))
+        return request.computed[name]
+
+    return look_up
 
 
 class Refuse(Struct, frozen=True):
@@ -113,18 +145,15 @@ class Refuse(Struct, frozen=True):
     steps: int | None = None
     """Report only so many steps of the pointer."""
     status: int = 400
-    member: str = ""
-    """The first step of the path; filled in."""
 
-    def __post_init__(self) -> None:
-        """Fill in the first step, since most requests have nothing there."""
-        structs.force_setattr(self, "member", self.path.split("/", 2)[1])
+    @property
+    def root(self) -> str:
+        """The member of the document that is looked into: if it is absent, this is not called."""
+        return self.path.split("/", 2)[1]
 
     def __call__(self, request: Request, _: Situation) -> Iterable[Violation]:
         """Return what is wrong."""
-        if request.document.get(self.member) is None or (self.when and not self.when(request)):
-            return ()
-        return self._violations(request)
+        return () if self.when and not self.when(request) else self._violations(request)
 
     def _violations(self, request: Request) -> Iterator[Violation]:
         for pointer, value in request.find(self.path):
@@ -147,23 +176,39 @@ def lacks(path: str) -> Callable[[Request], bool]:
 
 def find(document: Any, path: str) -> Found:
     """Return the pointers and values at a path; `*` is any item or member. Null is skipped: it means absent."""
-    found = [("", document)]
-    for step in path.split("/")[1:]:
-        found = [inner for where, value in found for inner in _below(where, value, step)]
+    found: Found = [("", document)]
+    for step in _steps(path):
+        found = _step_into(found, step)
+        if not found:
+            break
     return found
 
 
-def _below(where: str, value: Any, step: str) -> Iterable[tuple[str, Any]]:
-    if isinstance(value, list) and step == "*":
-        items = enumerate(cast("list[Any]", value))
-    elif not isinstance(value, dict):
-        return ()
-    elif step == "*":
-        items = cast("Json", value).items()
-    else:
-        inner = cast("Json", value).get(step)
-        return () if inner is None else ((f"{where}/{step}", inner),)
-    return [(f"{where}/{escape(str(name))}", inner) for name, inner in items if inner is not None]
+def _step_into(places: Found, step: str) -> Found:
+    """Return what is one step below these places."""
+    found: Found = []
+    for where, value in places:
+        if step == "*":
+            found += [(f"{where}/{name}", item) for name, item in _items(value) if item is not None]
+        elif isinstance(value, dict):
+            member = cast("Json", value).get(step)
+            if member is not None:
+                found.append((f"{where}/{step}", member))
+    return found
+
+
+def _items(value: Any) -> Iterable[tuple[str | int, Any]]:
+    if isinstance(value, list):
+        return enumerate(cast("list[Any]", value))
+    if isinstance(value, dict):
+        return [(escape(name), member) for name, member in cast("Json", value).items()]
+    return ()
+
+
+@cache
+def _steps(path: str) -> list[str]:
+    """Split a path; there are only those that rules have."""
+    return path.split("/")[1:]
 
 
 def cut(pointer: str, steps: int) -> str:

@@ -7,8 +7,7 @@ from typing import Any
 
 from dragoman.http.background import in_background
 from dragoman.http.server import Server, listening
-from dragoman.simulator.app import Seen, Simulator
-from dragoman.simulator.settings import Settings
+from dragoman.simulator.app import Seen, Settings, Simulator
 
 _GRACE = 0.5
 
@@ -39,9 +38,9 @@ async def running(
 ) -> AsyncGenerator[Running]:
     """Run a simulator, on a socket that listens already if one is given; `options` are the members of `Settings`."""
     if settings is not None and options:
-        raise TypeError(f"told twice how to behave: by settings, and by {', '.join(options)}")
+        raise TypeError(f"Pass either settings or keyword options ({', '.join(options)}), not both.")
     simulator = Simulator(settings or Settings(**options))
-    async with listening(simulator.handle, host, port, sock=sock, grace=_GRACE) as server:
+    async with listening(simulator.handle, sock or (host, port), grace=_GRACE) as server:
         yield Running(simulator, server)
 
 

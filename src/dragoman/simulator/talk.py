@@ -13,7 +13,7 @@ AnswerEnd = Literal["stop", "length", "calls", "filtered", "malformed_call"]
 
 
 class Tool(Struct, frozen=True, kw_only=True):
-    """A tool the model may use. `search` is run by the model itself, over the simulator's own documents."""
+    """A tool the model may use. `search` is run by the model itself."""
 
     name: str
     description: str = ""

@@ -20,13 +20,10 @@ from msgspec import structs
 
 from dragoman.core.parts import Content, Text, ToolCall, ToolResult
 from dragoman.tools.arguments import InvalidArgumentsError, read_arguments
-from dragoman.tools.crew import Crew, Ended, OverdueError, StuckError
-from dragoman.tools.execution import Execution, Outcome, answered, refused
 from dragoman.tools.handler import Handler, Invocation, ToolFailure, enter, invocation, joined
-from dragoman.tools.once import Once
-from dragoman.tools.record import Record
 from dragoman.tools.registry import LONGEST_NAME, Registry
-from dragoman.tools.results import returned, trimmed
+from dragoman.tools.results import Execution, Once, Outcome, answered, refused, returned, trimmed
+from dragoman.tools.workers import Crew, Ended, OverdueError, Record, StuckError
 
 TIMEOUT = 30.0
 CONCURRENCY = 16

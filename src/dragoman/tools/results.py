@@ -1,17 +1,22 @@
-"""What a tool returned as parts of a result, and how much of it a model is given.
+"""The result of a call: its parts, how much of it a model gets, and the results that are kept by idempotency key.
 
-Rules: a text stays a text, media stay media, everything else is a JSON value. Nothing is cut in silence: what is left
-out is told in words, at its place.
+A text stays a text, media stay media, everything else is a JSON value. Nothing is cut in silence: what is left out is
+said at its place. A tool with side effects runs once for each key: a second request waits for the running call. An
+interrupted call is remembered as such and not run again: whether it had its effect is not known. The memory is bounded
+in calls and bytes; the oldest is evicted first.
 """
 
+import asyncio
 import base64
-from collections.abc import Iterable
-from typing import Any, cast
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Literal, cast
 
 import msgspec
 from msgspec import Struct, structs
 
-from dragoman.core.parts import Content, Data, Inline, Media, MediaKind, Opaque, Plain, Text, ToolResult
+from dragoman.core.parts import Content, Data, Inline, Media, MediaKind, Opaque, Plain, Text, ToolCall, ToolResult
+from dragoman.tools.handler import Handler
 
 _PARTS = (Text, Data, Media, Opaque)
 _BYTES = (bytes, bytearray, memoryview)
@@ -145,3 +150,117 @@ def size_of(part: Content) -> int:
             return len(data)
         case _:
             return 0
+
+
+Outcome = Literal[
+    "succeeded",
+    "failed",
+    "unknown",
+    "invalid",
+    "timeout",
+    "error",
+    "oversized",
+    "stuck",
+    "conflict",
+    "denied",
+    "skipped",
+    "cancelled",
+]
+"""How a call ended. "failed" is the tool's own word; "error" is an exception it did not mean to raise.
+
+The last three are the words of whoever decides what is run: it may not be, it would lead nowhere, it was interrupted.
+"""
+
+
+class Execution(Struct, frozen=True, kw_only=True):
+    """One call that is over."""
+
+    result: ToolResult
+    outcome: Outcome
+    handler: Handler | None = None
+    """The tool that was called, with its flags; None for an unknown one."""
+    milliseconds: float = 0.0
+    size: int = 0
+    """Bytes the tool returned, before anything was cut."""
+    repeated: bool = False
+    """It was not run: this is what came of the call that had the same key before."""
+
+    @property
+    def ran(self) -> bool:
+        """Tell whether the tool was begun, so that it may have changed something."""
+        return self.outcome not in ("unknown", "invalid", "stuck", "conflict", "denied", "skipped")
+
+
+def answered(call: ToolCall, content: tuple[Content, ...], *, failed: bool) -> ToolResult:
+    """Return the result of a call."""
+    return ToolResult(call_id=call.id, name=call.name, content=content, failed=failed, form=call.form)
+
+
+def refused(call: ToolCall, handler: Handler | None, outcome: Outcome, words: str) -> Execution:
+    """Return a failed result that tells the model why, and what it can do."""
+    result = answered(call, (Text(text=encodable(words)),), failed=True)
+    return Execution(result=result, outcome=outcome, handler=handler)
+
+
+def repeated_for(call: ToolCall, execution: Execution) -> Execution:
+    """Return what came of an earlier call as the answer to this one."""
+    result = structs.replace(execution.result, call_id=call.id, name=call.name)
+    return structs.replace(execution, result=result, repeated=True)
+
+
+Said = tuple[str, str]
+
+
+class Once:
+    """The memory of one executor."""
+
+    def __init__(self, most: int, most_bytes: int) -> None:
+        self._most = most
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._known: OrderedDict[str, tuple[Said, Execution]] = OrderedDict()
+        self._under_way: dict[str, tuple[Said, asyncio.Future[Execution]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    async def run(
+        self, key: str, call: ToolCall, handler: Handler, work: Callable[[], Awaitable[Execution]]
+    ) -> Execution:
+        """Return what came of the call with this key; run it if there was none."""
+        said = (handler.name, call.arguments)
+        earlier = self._known.get(key) or self._under_way.get(key)
+        if earlier is None:
+            return await self._first(key, said, call, handler, work)
+        if earlier[0] != said:
+            words = f"the idempotency key of this call was used before for another call of {earlier[0][0]!r}"
+            return refused(call, handler, "conflict", words)
+        ended = earlier[1]
+        return repeated_for(call, ended if isinstance(ended, Execution) else await asyncio.shield(ended))
+
+    async def _first(
+        self, key: str, said: Said, call: ToolCall, handler: Handler, work: Callable[[], Awaitable[Execution]]
+    ) -> Execution:
+        future: asyncio.Future[Execution] = asyncio.get_running_loop().create_future()
+        self._under_way[key] = (said, future)
+        words = "this call was interrupted; whether it had its effect is not known. Look before you try again."
+        execution = refused(call, handler, "error", words)
+        try:
+            execution = await work()
+        finally:
+            del self._under_way[key]
+            future.set_result(execution)
+            if execution.ran:
+                self._remember(key, said, execution)
+        return execution
+
+    def _remember(self, key: str, said: Said, execution: Execution) -> None:
+        self._known[key] = (said, execution)
+        self._bytes += _weight(said, execution)
+        while self._known and (len(self._known) > self._most or self._bytes > self._most_bytes):
+            _, forgotten = self._known.popitem(last=False)
+            self._bytes -= _weight(*forgotten)
+
+
+def _weight(said: Said, execution: Execution) -> int:
+    return len(said[1]) + sum(map(size_of, execution.result.content))

@@ -15,9 +15,8 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from dragoman.core.request import Tool
-from dragoman.tools.annotations import Annotations, allows_none
+from dragoman.tools.annotations import Annotations, allows_none, described
 from dragoman.tools.arguments import InvalidArgumentsError, fault, listed
-from dragoman.tools.docstrings import described
 from dragoman.tools.handler import Flags, Handler, ToolDefinitionError, is_async
 
 P = ParamSpec("P")

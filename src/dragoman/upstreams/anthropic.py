@@ -3,8 +3,7 @@
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
-from dragoman.upstreams.listing import Listing, anthropic_rows
-from dragoman.upstreams.place import Site, only
+from dragoman.upstreams.upstream import Listing, Site, anthropic_rows, only
 
 BASE_URL = "https://api.anthropic.com"
 _VERSION = ("anthropic-version", "2023-06-01")

@@ -13,8 +13,7 @@ from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.google_tokens import Tokens
-from dragoman.upstreams.listing import Listing
-from dragoman.upstreams.place import Site, generating
+from dragoman.upstreams.upstream import Listing, Site, generating
 from dragoman.wire import json
 from dragoman.wire.splice import spliced
 

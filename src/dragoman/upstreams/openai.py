@@ -3,8 +3,7 @@
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
-from dragoman.upstreams.listing import Listing, openai_rows
-from dragoman.upstreams.place import Site, only
+from dragoman.upstreams.upstream import Listing, Site, only, openai_rows
 
 BASE_URL = "https://api.openai.com/v1"
 _COUNTED = frozenset(

@@ -205,30 +205,28 @@ def _place(token: str) -> int:
 
 def leaves(raw: bytes | Raw, where: str) -> dict[str, Any]:
     """Return the values of all leaves below `where` by pointer, in order; an empty container is a leaf."""
+    found: dict[str, Any] = {}
     try:
-        value = _ANY_NUMBER.decode(raw)
-        if not value or type(value) not in _CONTAINERS:
-            return {where: value}
-        found: dict[str, Any] = {}
-        _add_leaves(value, where, found)
+        _add_leaves(_ANY_NUMBER.decode(raw), where, found)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         # An integer of thousands of digits, or a nest deeper than Python goes: legal JSON, and told as one.
         return {where: raw}
     return found
 
 
-def _add_leaves(container: dict[str, Any] | list[Any], where: str, found: dict[str, Any]) -> None:
-    if isinstance(container, dict):
-        for name, member in container.items():
-            below = f"{where}/{pointers.escape(name) if '/' in name or '~' in name else name}"
-            if member and type(member) in _CONTAINERS:
-                _add_leaves(member, below, found)
-            else:
-                found[below] = member
-    else:
-        for index, member in enumerate(container):
-            below = f"{where}/{index}"
-            if member and type(member) in _CONTAINERS:
-                _add_leaves(member, below, found)
-            else:
-                found[below] = member
+def _add_leaves(value: Any, where: str, found: dict[str, Any]) -> None:
+    if not value or value.__class__ not in _CONTAINERS:
+        found[where] = value
+        return
+    where += "/"
+    if value.__class__ is list:
+        for index, item in enumerate(value):
+            _add_leaves(item, f"{where}{index}", found)
+        return
+    for name, member in value.items():
+        # An identifier has nothing to escape.
+        below = where + (name if name.isidentifier() else pointers.escape(name))
+        if member.__class__ in _CONTAINERS:
+            _add_leaves(member, below, found)
+        else:
+            found[below] = member

@@ -33,7 +33,7 @@ class Wire(Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """Base of wire shapes: the fields we read and those that are only carried, in the vendor's names."""
 
 
-_CarriedMembers = tuple[Callable[[Any], Any], Any, tuple[str, ...]]
+_CarriedMembers = tuple[Callable[[Any], tuple[Raw, ...]], tuple[Raw, ...], tuple[str, ...]]
 """How to get the carried members of a struct, what that returns when none was sent, and their pointers."""
 _CARRIED: dict[type[Struct], _CarriedMembers] = {}
 
@@ -47,18 +47,17 @@ def carried(value: Struct, where: str = "") -> dict[str, bytes] | None:
     found = get(value)
     if found == none:
         return None
-    raws: tuple[Raw, ...] = found if len(pointers) > 1 else (found,)
-    sent = dict(zip(compress(pointers, raws), map(bytes, filter(None, raws)), strict=True))
-    return {where + name: raw for name, raw in sent.items()} if where else sent
+    places = compress(map(where.__add__, pointers), found)
+    return dict(zip(places, map(bytes, filter(None, found)), strict=True))
 
 
 def _find_carried(struct: type[Struct]) -> _CarriedMembers:
     fields = [field for field in structs.fields(struct) if field.type == Carried]
+    names = [field.name for field in fields]
     pointers = tuple(f"/{escape(field.encode_name)}" for field in fields)
-    if not fields:
-        return (lambda _: None), None, pointers
-    none = ABSENT if len(fields) == 1 else (ABSENT,) * len(fields)
-    return attrgetter(*[field.name for field in fields]), none, pointers
+    if len(fields) > 1:
+        return attrgetter(*names), (ABSENT,) * len(fields), pointers
+    return (lambda value: tuple(getattr(value, name) for name in names)), (ABSENT,) * len(fields), pointers
 
 
 UNKNOWN = f"dragoman:unknown:{hash('dragoman') & 0xFFFFFFFFFFFFFFFF:x}"

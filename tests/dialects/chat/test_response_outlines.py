@@ -12,6 +12,7 @@ from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.value import Extras
 from dragoman.dialects.chat import DIALECT
 from dragoman.dialects.chat.finish import finish_word, read_finish, read_usage, write_usage
+from dragoman.wire.json import encode
 
 
 def reply(*choices: Any, **fields: Any) -> dict[str, Any]:
@@ -304,18 +305,18 @@ def test_usage_is_read_whole_and_written_again(given: Any, read: str):
     usage = read_usage(json.dumps(given).encode())
     assert outline(usage) == f"{read}\n"
     assert usage is not None
-    again = json.loads(write_usage(usage))
+    again = json.loads(encode(write_usage(usage)))
     assert again.items() >= {name: count for name, count in given.items() if count is not None}.items()
     if "/total_tokens" not in read and "/completion_tokens" not in read:
         assert again["total_tokens"] == again["prompt_tokens"] + again["completion_tokens"]
-    assert outline(read_usage(json.dumps(again).encode())) == outline(read_usage(write_usage(usage)))
+    assert outline(read_usage(json.dumps(again).encode())) == outline(read_usage(encode(write_usage(usage))))
 
 
 def test_odd_usage_is_none():
     assert (read_usage(None), read_usage(b'{"prompt_tokens":"x"}')) == (None, None)
-    assert json.loads(write_usage(Usage())) == {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    assert json.loads(encode(write_usage(Usage()))) == {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
     foreign = Usage(input=1, extras=Extras("gemini", {"/a": b"1"}))
-    assert json.loads(write_usage(foreign)) == {"prompt_tokens": 1, "completion_tokens": 0, "total_tokens": 1}
+    assert json.loads(encode(write_usage(foreign))) == {"prompt_tokens": 1, "completion_tokens": 0, "total_tokens": 1}
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,11 @@
 """How mutators get at a body: names in either spelling, one value where a list may stand, tokens to sign with."""
 
 import copy
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.simulator.apis.gemini.proto import camel, items_of
-from dragoman.simulator.apis.gemini.shape import FunctionCall, Part
-from dragoman.simulator.apis.gemini.signing import sign
+from dragoman.simulator.apis.gemini.signatures import sign
 from dragoman.simulator.rule import Json
 from dragoman.simulator.signatures import Signer
 
@@ -14,6 +13,11 @@ SIGNER = Signer()
 MODEL = "gemini-3.8-flash"
 """Mutators sign with the default seed, as this model does."""
 WEATHER: Json = {"name": "look_up_weather", "description": "Tells the weather.", "parameters": {"type": "OBJECT"}}
+
+
+def camel(name: str) -> str:
+    """Write a snake_case name in camelCase."""
+    return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)
 
 
 def copied(body: Json) -> Json:
@@ -51,11 +55,10 @@ def listed(holder: Json, name: str) -> list[Any]:
     value = get(holder, name)
     if value is None:
         return []
-    items = items_of(value)
-    if items is None:
-        items = [value]
-        put(holder, name, items)
-    return items
+    if not isinstance(value, list):
+        value = [value]
+        put(holder, name, value)
+    return value
 
 
 def nested(holder: Json, *names: str) -> Json:
@@ -141,8 +144,7 @@ def responses(body: Json) -> list[Json]:
 def token_for(part: Json, occasion: str, model: str = MODEL) -> str:
     """Sign a part."""
     call = get(part, "function_call")
-    shaped = Part(function_call=FunctionCall(name=call["name"], args=call.get("args")) if call is not None else None)
-    return sign(shaped, model, SIGNER, occasion)
+    return sign({} if call is None else {"functionCall": call}, model, SIGNER, occasion)
 
 
 def signed(body: Json) -> Json:

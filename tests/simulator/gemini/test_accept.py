@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from msgspec import structs
 
 import shelf
 from dragoman.simulator.api import Accepted
@@ -31,6 +32,10 @@ NOT_IN_THE_BODY = {
     "gemini/pydantic-ai-0170": "a URL that forbids robots",
 }
 """Recorded refusals that nobody can foresee who sees the body alone."""
+ONLY_AS_RECORDINGS = {
+    "gemini.signature-foreign": "Google issued the signature, and nobody else can check it",
+}
+"""Rules that refuse requests which Google answered, unless they are sent as recordings, and why they stay."""
 
 
 def accept(body, given):
@@ -84,6 +89,12 @@ def test_every_recorded_request_that_google_answered_is_accepted():
     assert len(found) > 500
     wrong = {one["id"]: judged(one["request"], recorded(one)) for one in found}
     assert not {name: verdict for name, verdict in wrong.items() if isinstance(verdict, Violation)}
+
+
+@shelf.needs_shelf
+def test_recorded_requests_that_come_as_new_ones_are_refused_for_the_listed_reasons_only():
+    verdicts = (judged(one["request"], structs.replace(recorded(one), recorded=False)) for one in recordings())
+    assert {found.rule for found in verdicts if isinstance(found, Violation)} == ONLY_AS_RECORDINGS.keys()
 
 
 @shelf.needs_shelf

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from dragoman.simulator.apis.gemini import API, unwrapped
-from dragoman.simulator.apis.gemini.shape import read_request
+from dragoman.simulator.apis.gemini.request import read_request
 from dragoman.simulator.rule import Violation
 from simulator.gemini.asking import SIGNER, situation, user
 
@@ -28,10 +28,10 @@ def test_names_are_known_in_either_case_and_even_mixed():
     }
     found = read(body)
     assert not isinstance(found, Violation)
-    assert found.contents[0].parts[0].inline_data.mime_type == "image/png"
-    assert found.tools[0].function_declarations[0].parameters_json_schema == {"snake_case": {"keptAs": 1}}
-    assert found.tool_config.function_calling_config.allowed_function_names == ["f"]
-    assert found.generation_config.thinking_config.thinking_level == "LOW"
+    assert found["contents"][0]["parts"][0]["inlineData"]["mimeType"] == "image/png"
+    assert found["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"] == {"snake_case": {"keptAs": 1}}
+    assert found["toolConfig"]["functionCallingConfig"]["allowedFunctionNames"] == ["f"]
+    assert found["generationConfig"]["thinkingConfig"]["thinkingLevel"] == "LOW"
 
 
 def test_protobufs_json_is_lenient_where_google_is():
@@ -44,12 +44,11 @@ def test_protobufs_json_is_lenient_where_google_is():
     }
     found = read(body)
     assert not isinstance(found, Violation)
-    assert found.contents[0].parts[0].text == "one for a list"
-    config = found.generation_config
-    assert (config.max_output_tokens, config.temperature, config.seed) == (5, 0.5, 7)
-    assert config.stop_sequences == ["x"]
-    assert found.tool_config is None
-    assert found.tools[0].function_declarations[0].parameters.type == "OBJECT"
+    assert found["contents"][0]["parts"][0]["text"] == "one for a list"
+    config = {"maxOutputTokens": 5, "temperature": 0.5, "seed": 7, "stopSequences": ["x"]}
+    assert found["generationConfig"] == config
+    assert "toolConfig" not in found
+    assert found["tools"][0]["functionDeclarations"][0]["parameters"]["type"] == "OBJECT"
 
 
 @pytest.mark.parametrize(
@@ -159,6 +158,12 @@ def test_what_does_not_fit_is_told_in_googles_words(body, fault, where, words):
 )
 def test_wrong_types_are_refused(body):
     assert told(body).rule in {"gemini.type", "gemini.enum"}
+
+
+def test_what_no_rule_is_about_is_an_object_and_not_looked_at():
+    speech = {"voiceConfig": {"anything": None}}
+    assert read({"generationConfig": {"speechConfig": speech}}) == {"generationConfig": {"speechConfig": speech}}
+    assert told({"generationConfig": {"speechConfig": "loud"}}).rule == "gemini.type"
 
 
 @pytest.mark.parametrize("number", [10**400, "1" * 5000, "1e999"], ids=["digits", "text", "power"])

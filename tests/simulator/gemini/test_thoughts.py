@@ -4,7 +4,7 @@ from base64 import b64encode, urlsafe_b64encode
 import pytest
 
 from dragoman.simulator.apis.gemini import API
-from dragoman.simulator.apis.gemini.rules_signatures import SKIPS
+from dragoman.simulator.apis.gemini.signatures import SKIPS
 from dragoman.simulator.signatures import Signer
 from simulator.gemini.asking import (
     ANSWERS,
@@ -123,6 +123,15 @@ def test_a_signature_comes_back_once():
     found = refused(following(said, said, results(said)))
     assert found.rule == "gemini.signature-twice"
     accepted(following(said, said, results(said)), situation(OLD))
+
+
+def test_a_result_may_repeat_the_signature_of_a_call():
+    said = content("call")
+    answered = results(said)
+    answered["parts"][0]["thoughtSignature"] = said["parts"][0]["thoughtSignature"]
+    accepted(asking(user("Hi."), said, answered))
+    answered["parts"][0]["thoughtSignature"] = content("text")["parts"][0]["thoughtSignature"][:-8]
+    assert refused(asking(user("Hi."), said, answered)).rule == "gemini.signature-altered"
 
 
 def test_a_foreign_signature_passes_only_in_a_recording():

@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.simulator.api import Accepted
 from dragoman.simulator.apis.messages import API
+from dragoman.simulator.apis.messages.errors import betas_of
 from dragoman.simulator.rule import Situation, Violation
 from dragoman.simulator.signatures import Signer
 from shelf import ROOT, exchanges, samples
@@ -117,10 +118,20 @@ def model_of(exchange: dict[str, Any]) -> str:
 def recorded(*statuses: int) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
     """Recorded requests that got one of these statuses, each with its situation."""
     return {
-        exchange["id"]: (
-            exchange["request"],
-            {"model": model_of(exchange), "counting": exchange["op"] == "count_tokens", "recorded": True},
-        )
+        exchange["id"]: (exchange["request"], situation_of(exchange))
         for exchange in exchanges("messages")
         if exchange["request"] and exchange["status"] in statuses
+    }
+
+
+def situation_of(exchange: dict[str, Any]) -> dict[str, Any]:
+    """The situation of a recorded request; betas are known if its headers were recorded."""
+    headers = exchange["request_headers"] or {}
+    version = headers.get("anthropic-version", "")
+    return {
+        "model": model_of(exchange),
+        "counting": exchange["op"] == "count_tokens",
+        "recorded": True,
+        "version": version,
+        "betas": betas_of(headers) if version else None,
     }

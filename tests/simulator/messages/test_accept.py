@@ -1,5 +1,7 @@
 """What the vendor took is accepted; what it refused is refused, in its own words."""
 
+from collections import Counter
+
 import pytest
 
 from dragoman.simulator.api import Accepted
@@ -9,6 +11,8 @@ from simulator.messages.bodies import client_requests, judge, recorded, sample_r
 
 NOT_TO_BE_JUDGED = {"anthropic/ruby-llm-0027": "the prompt that was too long is cut out of the recording"}
 OTHER_WORDS = {"anthropic/braintrust-sdk-ruby-0001": "two things are wrong, and the vendor tells the other one first"}
+SIGNED_BY_THE_VENDOR = {"messages.thinking-signature": 22, "messages.search-sealed": 6}
+"""How many recorded requests these rules refuse unless `recorded` is set: only the vendor can verify what it signed."""
 REFUSED_CLIENTS = {
     "sdk-anthropic/04": "the stand-in it was captured on let it think and answered without a thought, as no vendor does",
     "sdk-anthropic/07": "threads are not kept; the tool runner then sends everything",
@@ -38,6 +42,12 @@ def test_what_the_vendor_took_is_accepted():
     assert len(requests) > 600
     found = {name: judge(body, **situation) for name, (body, situation) in requests.items()}
     assert not {name: one for name, one in found.items() if isinstance(one, Violation)}
+
+
+@needs_shelf
+def test_without_the_setting_only_the_vendors_own_signatures_are_refused():
+    found = [judge(body, **{**situation, "recorded": False}) for body, situation in recorded(200).values()]
+    assert Counter(one.rule for one in found if isinstance(one, Violation)) == SIGNED_BY_THE_VENDOR
 
 
 @needs_shelf

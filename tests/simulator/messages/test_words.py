@@ -39,7 +39,7 @@ from simulator.messages.bodies import WEATHER, asks, assistant, call, on_vertex,
         (asks(tools=[WEATHER, {**WEATHER, "x": 1}]), "tools.1.custom.x: Extra inputs are not permitted", "/tools/1"),
         (
             asks(tools=[{"type": "web_search_20250305", "name": "search"}]),
-            "tools.0.web_search_20250305.name: Input is not permitted",
+            "tools.0.web_search_20250305.name: Input should be 'web_search'",
             "/tools/0/name",
         ),
         (asks(thinking={"type": "enabled"}), "thinking.enabled.budget_tokens: Field required", "/thinking"),

@@ -22,16 +22,13 @@ def test_results_are_quoted():
 @pytest.mark.parametrize(
     ("result", "told"),
     [
-        ('{"temperature": 18, "sky": "clear"}', "temperature: 18, sky: clear"),
-        ('{"output": "18 degrees"}', "18 degrees"),
-        ('{"result": {"place": {"city": "Paris", "is_capital": true}}}', "place.city: Paris, place.is_capital: true"),
-        ("[1, 2.5, null]", "1, 2.5, null"),
-        ("{}", "{}"),
-        ("{not json", "{not json"),
+        ('{"temperature": 18, "sky": "clear"}', '{"temperature": 18, "sky": "clear"}'),
+        ("18 degrees\n", "18 degrees"),
+        ("", "(nothing)"),
         ("x" * 5000, "x" * 600 + " …"),
     ],
 )
-def test_a_result_is_told_by_its_words_or_its_values(result, told):
+def test_a_result_is_quoted_as_it_is(result, told):
     asked = ask("weather in Paris", WEATHER)
     assert answer(after(asked, answer(asked), result)).text == f"{MARK}get_weather says: {told}"
 
@@ -40,11 +37,7 @@ def test_a_result_is_told_by_its_words_or_its_values(result, told):
     ("result", "failed", "told"),
     [
         ("no such city", True, "get_weather failed: no such city"),
-        ("", True, "get_weather failed and did not say why."),
-        ('{"error": "no such city"}', False, "get_weather failed: no such city"),
-        ('{"error": {"message": "no such city", "code": 5}}', True, "get_weather failed: no such city"),
-        ("Error: no such city", False, "get_weather failed: Error: no such city"),
-        ("", False, "get_weather answered with nothing."),
+        ("", True, "get_weather failed: (nothing)"),
     ],
 )
 def test_a_failure_is_told_with_its_words(result, failed, told):

@@ -136,7 +136,21 @@ def test_what_is_not_json_is_survived():
         assert answer(asked, 0, PrefixMemory()).calls
 
 
-@pytest.mark.parametrize("number", ["1e999", "-1e999", "1" * 400, "1" * 5000, "0.1e-320", "²³", "٣", "1" + "0" * 300])
+@pytest.mark.parametrize(
+    "number",
+    [
+        "1e999",
+        "-1e999",
+        "1" * 200,
+        "9,999" + ",999" * 80 + ".5",
+        "1" * 400,
+        "1" * 5000,
+        "0.1e-320",
+        "²³",
+        "٣",
+        "1" + "0" * 300,
+    ],
+)
 @pytest.mark.parametrize(
     "limits",
     [

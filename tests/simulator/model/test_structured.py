@@ -25,7 +25,7 @@ PERSON = {
 
 def test_the_answer_is_filled_from_the_prompt():
     said = answer(
-        ask("Ada Lovelace is 36, lives in London and wants the enterprise plan. Demo requested.", output_schema=PERSON)
+        ask("The customer Ada Lovelace, age 36, lives in London and wants the enterprise plan.", output_schema=PERSON)
     )
     assert said.end == "stop"
     assert json.loads(said.text) == {
@@ -33,7 +33,7 @@ def test_the_answer_is_filled_from_the_prompt():
         "age": 36,
         "city": "London",
         "plan": "enterprise",
-        "demo_requested": True,
+        "demo_requested": False,
         "tags": [],
     }
 

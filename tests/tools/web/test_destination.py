@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 
 from agent.scripted import Scripted, agent, asked, call, results_of
 from dragoman.agent import Limits
-from dragoman.agent.egress import host_of
+from dragoman.agent.admission import host_of
 from dragoman.core.parts import Text
 from dragoman.http.addresses import Allowed
 from dragoman.http.locations import Refused, location_of
 from dragoman.tools import tool
 from dragoman.tools.web import Settings, Web, web_fetch
-from dragoman.tools.web.domains import Domains
-from dragoman.tools.web.journey import Journey
+from dragoman.tools.web.fetching import Domains, Journey
 from tools.web.asking import Names, listening, moved, reply, words
 
 CANARY = "canary-51c0"

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from dragoman.tools.web.converter import Converter, Markdown
-from dragoman.tools.web.unseen import marked
+from dragoman.tools.web.converting import marked
 
 
 @pytest.fixture(scope="module")

@@ -1,23 +1,83 @@
-"""What the user says to the program and not to the model: lines that begin with a slash and a word.
+"""Commands of the user: lines that begin with a slash and a word; and a conversation as a file.
 
-What a command lists or shows is what was asked for, and stands where answers stand; that something was done is told
-beside.
+What a command lists is written where answers are; messages go beside it. A conversation is saved as Markdown for people
+or as JSON in the form of Chat Completions for programs.
 """
 
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from dragoman.cli.chat import calls, saving
-from dragoman.cli.chat.calls import Calls
-from dragoman.cli.chat.screen import Screen
-from dragoman.cli.chat.stage import Stage
-from dragoman.cli.chat.talk import Talk
+from dragoman.cli.chat.format import Calls, readable, unfolded, whole
+from dragoman.cli.chat.session import Talk
+from dragoman.cli.chat.terminal import Screen, Stage
+from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
+from dragoman.core.request import Message, Tool
+from dragoman.interpreter.vocabulary import messages_to, tools_to
 from dragoman.tools import Handler
+from dragoman.wire import json
+
+_TITLES = {"system": "Instructions", "user": "You", "assistant": "Model"}
+_FENCES = re.compile(r"`{3,}")
+
+
+def save(path: Path, history: Sequence[Message], tools: Sequence[Tool], model: str, *, anew: bool) -> int:
+    """Write a conversation, to a file that must not be there unless `anew`; return what could not be said in it."""
+    text, losses = _json(history, tools, model) if path.suffix == ".json" else (_markdown(history, model), 0)
+    with path.open("w" if anew else "x", encoding="utf-8") as file:
+        file.write(text)
+    return losses
+
+
+def _json(history: Sequence[Message], tools: Sequence[Tool], model: str) -> tuple[str, int]:
+    messages, losses = messages_to("chat", history)
+    told, more = tools_to("chat", tools)
+    members = [b'"model":' + json.encode(model), b'"messages":' + messages]
+    members += [b'"tools":' + told] if tools else []
+    body = (b"{" + b",".join(members) + b"}").decode()
+    return readable(body) + "\n", len(losses) + len(more)
+
+
+def _markdown(history: Sequence[Message], model: str) -> str:
+    blocks = [f"# A conversation with {model}"]
+    title = ""
+    for message in history:
+        results = all(isinstance(part, ToolResult) for part in message.parts)
+        if not results and title != _TITLES[message.role]:
+            title = _TITLES[message.role]
+            blocks.append(f"## {title}")
+        blocks += [block for part in message.parts for block in _told(part)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _told(part: AnyPart) -> Iterator[str]:
+    match part:
+        case Text(unread=True, text=text):
+            yield "A call that nobody could read:"
+            yield _fenced(text.strip())
+        case Text(text=text) | Refusal(text=text):
+            yield text
+        case Reasoning(texts=texts):
+            yield from (f"> {text}".replace("\n", "\n> ") for text in texts if text)
+        case ToolCall(name=name, arguments=arguments):
+            yield f"Call of `{name}`:"
+            yield _fenced(readable(arguments), "json")
+        case ToolResult(name=name, content=content, failed=failed):
+            yield f"{'Failed result' if failed else 'Result'} of `{name}`:"
+            yield _fenced(whole(content))
+        case Data() | Media() | Opaque():
+            yield whole((part,))
+
+
+def _fenced(text: str, language: str = "") -> str:
+    """Return a block that what stands in it cannot end."""
+    fence = "`" * (max((len(found) for found in _FENCES.findall(text)), default=2) + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
 
 _COMMAND = re.compile(r"/([a-z]+)(?:\s+(.*))?", re.DOTALL)
 
@@ -113,7 +173,7 @@ class Commands:
         elif number and (not number.isdecimal() or not 0 < int(number) <= len(shown)):
             self._error(f"calls are numbered from 1 to {len(shown)}")
         else:
-            self._screen.reply(calls.unfolded(shown[int(number) - 1 if number else -1]))
+            self._screen.reply(unfolded(shown[int(number) - 1 if number else -1]))
 
     def _save(self, name: str) -> None:
         if not name:
@@ -122,7 +182,7 @@ class Commands:
         path = Path(name).expanduser()
         talk, anew = self._talk, path.resolve() in self._saved
         try:
-            lost = saving.save(path, talk.history, talk.registry.definitions, talk.role.model, anew=anew)
+            lost = save(path, talk.history, talk.registry.definitions, talk.role.model, anew=anew)
         except FileExistsError:
             self._error(f"{name} is there already: name another file")
             return

@@ -10,11 +10,8 @@ from io import TextIOWrapper
 from msgspec import structs
 
 from dragoman.cli.chat.commands import Commands, Done, warn_of_simulator
-from dragoman.cli.chat.interrupts import Interrupts
-from dragoman.cli.chat.lines import Keyboard, Lines, Pipe
-from dragoman.cli.chat.screen import Screen
-from dragoman.cli.chat.stage import Stage
-from dragoman.cli.chat.talk import Talk, Wants, open_talk
+from dragoman.cli.chat.session import Talk, Wants, open_talk
+from dragoman.cli.chat.terminal import Interrupts, Keyboard, Lines, Pipe, Screen, Stage
 from dragoman.cli.chat.turns import Turns
 from dragoman.config import Config, load
 from dragoman.core.problems import Problem

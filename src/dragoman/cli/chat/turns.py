@@ -14,13 +14,11 @@ from dragoman.agent import (
     Step,
     TurnEnded,
 )
-from dragoman.cli.chat import calls, remedies
-from dragoman.cli.chat.calls import Calls
-from dragoman.cli.chat.interrupts import Interrupts
-from dragoman.cli.chat.lines import Lines
-from dragoman.cli.chat.screen import Screen
-from dragoman.cli.chat.stage import Stage
-from dragoman.cli.chat.talk import Talk
+from dragoman.cli.chat import format as calls
+from dragoman.cli.chat.format import Calls, succeeded, worth_saying
+from dragoman.cli.chat.format import remedy as remedy_of
+from dragoman.cli.chat.session import Talk
+from dragoman.cli.chat.terminal import Interrupts, Lines, Screen, Stage
 from dragoman.core.events import PartDelta, PartStarted, Started
 from dragoman.core.parts import AnyPart, Reasoning, Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
@@ -88,7 +86,7 @@ class Turns:
 
     def _fail(self, problem: Problem) -> None:
         self._screen.note(f"error: {problem.message}", "red")
-        if remedy := remedies.remedy(problem):
+        if remedy := remedy_of(problem):
             self._screen.note(f"what to do: {remedy}")
 
     def _over(self, ended: RunEnded | None) -> bool:
@@ -100,14 +98,14 @@ class Turns:
             return False
         if not self._aloud and ended.text:
             self._screen.answer(ended.text.removesuffix("\n") + "\n")
-        if words := remedies.worth_saying(ended):
+        if words := worth_saying(ended):
             self._screen.note(words, "yellow")
         statistics = ended.statistics
         if self._screen.pretty:
             turns, made = _counted(statistics.turns, "turn"), _counted(statistics.calls, "call")
             counted = f"{turns}, {made}, " if statistics.calls else ""
             self._screen.note(f"{counted}{statistics.tokens:,} tokens, {statistics.seconds:.1f} s")
-        return remedies.succeeded(ended)
+        return succeeded(ended)
 
     def _show(self, step: Step) -> None:
         match step:

@@ -1,7 +1,7 @@
-"""`dragoman intercept`: stand between a program and the Gemini API it asks.
+"""`dragoman intercept`: intercept the requests of a program to the Gemini API.
 
-With a command behind `--`, its requests to the listed hosts go through the gateway's rewriting surface; with
-`--print-env`, `--log` or `replay` something less is done.
+With a command behind `--`, its requests to the listed hosts go through the gateway; `--print-env`, `--log` and `replay`
+do parts of that. An error is one line, with exit code 2.
 """
 
 import argparse
@@ -53,17 +53,17 @@ _USAGE = """dragoman intercept [options] -- COMMAND [ARGUMENT ...]
 
 def run(options: argparse.Namespace) -> int:
     """Do what the options say."""
-    from dragoman.cli.intercept.failing import told  # noqa: PLC0415  only for this verb
+    from dragoman.cli.intercept.command import told  # noqa: PLC0415  only for this verb
 
     return told(lambda: _run(options))
 
 
 def _run(options: argparse.Namespace) -> int:
     if options.log and not options.command:
-        from dragoman.cli.intercept.following import follow  # noqa: PLC0415  only for this
+        from dragoman.cli.intercept.show import follow  # noqa: PLC0415  only for this
 
         return follow(options.name, options.save)
-    from dragoman.cli.intercept.entries import variables  # noqa: PLC0415
+    from dragoman.cli.intercept.hosts import variables  # noqa: PLC0415
     from dragoman.config import load  # noqa: PLC0415
 
     if options.install and not options.command:
@@ -86,9 +86,9 @@ def _command(options: argparse.Namespace, config: "Config") -> int:
 
     from msgspec.structs import replace  # noqa: PLC0415
 
-    from dragoman.cli.intercept.between import Plan, stand_between  # noqa: PLC0415
-    from dragoman.cli.intercept.entries import routes  # noqa: PLC0415
-    from dragoman.cli.intercept.following import followed  # noqa: PLC0415
+    from dragoman.cli.intercept.command import Plan, stand_between  # noqa: PLC0415
+    from dragoman.cli.intercept.hosts import routes  # noqa: PLC0415
+    from dragoman.cli.intercept.show import followed  # noqa: PLC0415
     from dragoman.cli.loop import runner  # noqa: PLC0415
 
     if options.listen:
@@ -105,8 +105,8 @@ def _command(options: argparse.Namespace, config: "Config") -> int:
 
 
 def _program(options: argparse.Namespace) -> Path:
-    from dragoman.cli.chat.lines import forget_typed  # noqa: PLC0415  only for this
-    from dragoman.cli.intercept.finding import mitmdump  # noqa: PLC0415
+    from dragoman.cli.chat.terminal import forget_typed  # noqa: PLC0415  only for this
+    from dragoman.cli.intercept.mitmproxy import mitmdump  # noqa: PLC0415
 
     def agreed(question: str) -> bool:
         if options.install:
@@ -123,7 +123,7 @@ def _program(options: argparse.Namespace) -> Path:
 
 def replay(options: argparse.Namespace) -> int:
     """Send a saved exchange again."""
-    from dragoman.cli.intercept.failing import told  # noqa: PLC0415  only for this verb
+    from dragoman.cli.intercept.command import told  # noqa: PLC0415  only for this verb
 
     return told(lambda: _replay(options))
 

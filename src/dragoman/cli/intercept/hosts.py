@@ -1,8 +1,17 @@
-"""Which hosts are intercepted: names and patterns, and what mitmproxy calls them."""
+"""Which hosts are intercepted for which entry of the configuration, and the variables that need no proxy.
+
+The hosts of an entry are those by which clients reach its upstream. One host belongs to one entry.
+"""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
+from urllib.parse import quote, urlsplit
+
+from dragoman.config import Config, ConfigError, UpstreamTable
+from dragoman.intercept.settings import KINDS, InterceptTable
+from dragoman.upstreams import code_assist, gemini
+from dragoman.upstreams.vertex import base_url_of
 
 _NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9*]([a-z0-9*-]*[a-z0-9*])?(\.[a-z0-9*]([a-z0-9*-]*[a-z0-9*])?)+")
 
@@ -27,3 +36,74 @@ def without(bypass: str, patterns: Iterable[str]) -> tuple[str, list[str]]:
         covers = any(host == name or host.endswith(f".{name}") or not name for host in listed)
         (taken if covers or any(fnmatchcase(host, entry.lower()) for host in listed) else kept).append(entry)
     return ",".join(kept), taken
+
+
+_VARIABLES = {
+    "gemini": ("GOOGLE_GEMINI_BASE_URL",),
+    "vertex-gemini": ("GOOGLE_VERTEX_BASE_URL",),
+    "code-assist": ("CODE_ASSIST_ENDPOINT",),
+    "simulator": ("GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "CODE_ASSIST_ENDPOINT"),
+}
+"""What Google's own SDKs and Gemini CLI read, by the kind of the upstream."""
+
+
+def entries(config: Config, name: str = "") -> dict[str, InterceptTable]:
+    """Return the entries that are meant: the one that is named, or all; without any, the upstreams of Google's."""
+    upstreams = {
+        named: InterceptTable(upstream=named) for named, table in config.upstreams.items() if table.kind in KINDS
+    }
+    known = {**upstreams, **config.intercept}
+    if name:
+        if name not in known:
+            raise ConfigError(config.source, "intercept", f"there is no {name!r}: it may be {_listed(known)}")
+        return {name: known[name]}
+    found = dict(config.intercept) or upstreams
+    if not found:
+        raise ConfigError(config.source, "intercept", "there is no upstream of Google's to stand before")
+    return found
+
+
+def routes(config: Config, name: str = "", session: str = "") -> dict[str, str]:
+    """Return the path of the surface for each pattern of hosts."""
+    found: dict[str, str] = {}
+    for entry, table in entries(config, name).items():
+        for host in table.hosts or _hosts(config.upstreams[table.upstream]):
+            if not is_host(host):
+                raise ConfigError(config.source, f"intercept.{entry}.hosts", f"{host!r} is no name of a host")
+            _place(config, found, host, path_of(entry, session))
+    return found
+
+
+def variables(config: Config, base_url: str, name: str = "", session: str = "") -> dict[str, str]:
+    """Return the variables by which clients that can be told ask the surface themselves."""
+    found: dict[str, str] = {}
+    for entry, table in entries(config, name).items():
+        for variable in _VARIABLES[config.upstreams[table.upstream].kind]:
+            _place(config, found, variable, base_url + path_of(entry, session))
+    return found
+
+
+def path_of(entry: str, session: str) -> str:
+    """Return the path of the surface for an entry."""
+    return f"/intercept/{entry}@{quote(session, safe='')}" if session else f"/intercept/{entry}"
+
+
+def _place(config: Config, found: dict[str, str], what: str, where: str) -> None:
+    if what in found:
+        raise ConfigError(config.source, "intercept", f"{what} belongs to several entries: choose one with --name")
+    found[what] = where
+
+
+def _hosts(upstream: UpstreamTable) -> list[str]:
+    """Return the hosts by which clients reach such an upstream, wherever it is configured to be."""
+    served: Mapping[str, list[str]] = {
+        "gemini": [gemini.BASE_URL],
+        "code-assist": [code_assist.BASE_URL],
+        "vertex-gemini": [base_url_of(upstream.location)],
+    }
+    usual = [gemini.BASE_URL, code_assist.BASE_URL, base_url_of("global"), base_url_of("*")]
+    return [urlsplit(url).hostname or "" for url in served.get(upstream.kind, usual)]
+
+
+def _listed(names: Mapping[str, object]) -> str:
+    return ", ".join(names) or "nothing yet"

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dragoman.cli.chat.screen import Screen
-from dragoman.cli.intercept.entries import entries, path_of
-from dragoman.cli.intercept.showing import shown
+from dragoman.cli.chat.terminal import Screen
+from dragoman.cli.intercept.hosts import entries, path_of
+from dragoman.cli.intercept.show import shown
 from dragoman.config import Config, ConfigError, ServerTable
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.origin import split
-from dragoman.intercept.saved import Saved, content, read
+from dragoman.intercept.exchange import Saved, content, read
 from dragoman.intercept.settings import InterceptTable
 from dragoman.server.serving import running
 

@@ -1,5 +1,6 @@
 """OpenAI Chat Completions, as OpenAI and the many compatible servers speak it."""
 
+from dragoman.dialects.chat.compat import IMPLIED, SHARED_FIELDS
 from dragoman.dialects.chat.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.chat.request import parse_request, render_request
 from dragoman.dialects.chat.response import build_response, parse_response
@@ -90,4 +91,7 @@ DIALECT = Dialect(
     build_error=build_error,
     error_words=ERROR_WORDS,
     id_header="x-request-id",
+    implied=IMPLIED,
+    shared_fields=SHARED_FIELDS,
+    image_detail="/image_url/detail",
 )

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import Raw
+
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, FinishReason, Usage
 from dragoman.core.value import own_extras
@@ -98,7 +100,7 @@ def read_usage(raw: bytes | None) -> Usage | None:
     )
 
 
-def write_usage(usage: Usage) -> bytes:
+def write_usage(usage: Usage) -> dict[str, Any] | Raw:
     """Write token counts."""
     fields = (own_extras(usage, NAME) if usage.extras is not None else None) or {}
     given, output = usage.input or 0, usage.output or 0
@@ -112,7 +114,7 @@ def write_usage(usage: Usage) -> bytes:
         value["prompt_tokens_details"] = {name: count for name, count in prompt.items() if count is not None}
     if usage.reasoning is not None:
         value["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning}
-    return graft(encode(value), fields) if fields else encode(value)
+    return Raw(graft(encode(value), fields)) if fields else value
 
 
 def finish_word(finish: Finish, *, refusal: bool, legacy: bool) -> str:

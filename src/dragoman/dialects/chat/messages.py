@@ -6,6 +6,7 @@ content given as nothing, "blank" for empty text beside calls (it says nothing, 
 name) or "function" (the legacy role).
 """
 
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Raw
@@ -29,11 +30,25 @@ from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled, words_of
 from dragoman.wire.json import decode_object, encode
 from dragoman.wire.pointer import Numbered
-from dragoman.wire.shape import ABSENT, Unread
+from dragoman.wire.shape import Unread
 
 Written = dict[str, Any] | Raw
 _MESSAGES = Numbered("/messages/")
 _CONTENTS = Numbered("/messages/", "/content")
+_PLAIN = (wire.UserMessage, wire.SystemMessage)
+_PLAIN_ROLES: dict[type, Role] = {wire.UserMessage: "user", wire.SystemMessage: "system"}
+_get_rest = attrgetter(
+    "name",
+    "reasoning_content",
+    "reasoning",
+    "refusal",
+    "function_call",
+    "annotations",
+    "reasoning_details",
+    "prefix",
+)
+"""What a message of the model has beside text and calls."""
+_NO_REST = _get_rest(wire.AssistantMessage())
 REASONING_WORDS = ("reasoning_content", "reasoning")
 
 
@@ -47,47 +62,29 @@ def read_messages(messages: list[wire.Message], unread: Unread | None, known: in
     keep = read.append
     for message, where, place in zip(messages, _MESSAGES.some(known, count), _CONTENTS.some(known, count), strict=True):
         # The forms that most histories are made of come first, without a detour.
-        if isinstance(message, wire.AssistantMessage):
-            keep(_read_known_assistant(message, where, place))
-        elif isinstance(message, wire.UserMessage) and isinstance(message.content, str) and message.name is None:
-            keep(Message(role="user", parts=(Text(text=message.content, where=place),), where=where))
-        elif isinstance(message, wire.ToolMessage) and message.name is None and _is_answer(message):
-            content = (Text(text=message.content, where=place),)  # pyright: ignore[reportArgumentType]
-            result = ToolResult(call_id=message.tool_call_id, content=content, where=where)  # pyright: ignore[reportArgumentType]
-            keep(Message(role="user", parts=(result,), where=where))
-        elif isinstance(message, wire.SystemMessage) and isinstance(message.content, str) and message.name is None:
-            keep(Message(role="system", parts=(Text(text=message.content, where=place),), where=where))
+        if isinstance(message, _PLAIN) and isinstance(message.content, str) and message.name is None:
+            parts = (Text(text=message.content, where=place),)
+            keep(Message(role=_PLAIN_ROLES[message.__class__], parts=parts, where=where))
+        elif isinstance(message, wire.AssistantMessage):
+            keep(_read_bare_assistant(message, where, place) or _read_assistant(message, where, None))
+        elif isinstance(message, wire.ToolMessage):
+            keep(Message(role="user", parts=(_read_result(message, where, None),), where=where))
         else:
             keep(read_message(message, where, None))
     return tuple(read)
 
 
-def _is_answer(message: wire.ToolMessage) -> bool:
-    return isinstance(message.content, str) and message.content != "" and message.tool_call_id is not None
-
-
-def _read_known_assistant(message: wire.AssistantMessage, where: str, place: str) -> Message:
+def _read_bare_assistant(message: wire.AssistantMessage, where: str, place: str) -> Message | None:
+    """Read a message that is one text or calls, and None of any other."""
+    if _get_rest(message) != _NO_REST:
+        return None
     calls, content = message.tool_calls, message.content
-    if _is_bare(message):
-        if calls is None and content and isinstance(content, str):
-            return Message(role="assistant", parts=(Text(text=content, where=place),), where=where)
-        if content is None and calls:
-            parts = tuple([read_call(call, f"{where}/tool_calls/{i}", None) for i, call in enumerate(calls)])
-            return Message(role="assistant", parts=parts, where=where, spelling=words.NULL)
-    return _read_assistant(message, where, None)
-
-
-def _is_bare(message: wire.AssistantMessage) -> bool:
-    return (
-        message.name is None
-        and message.reasoning_content is None
-        and message.reasoning is None
-        and message.refusal is None
-        and message.function_call is None
-        and message.annotations is ABSENT
-        and message.reasoning_details is ABSENT
-        and message.prefix is ABSENT
-    )
+    if content is None and calls:
+        parts = tuple([read_call(call, f"{where}/tool_calls/{i}", None) for i, call in enumerate(calls)])
+        return Message(role="assistant", parts=parts, where=where, spelling=words.NULL)
+    if calls is None and content and isinstance(content, str):
+        return Message(role="assistant", parts=(Text(text=content, where=place),), where=where)
+    return None
 
 
 def read_message(message: wire.Message, where: str, unread: Unread | None) -> Message:
@@ -185,6 +182,8 @@ def _read_result(message: wire.ToolMessage | wire.FunctionMessage, where: str, u
     content: tuple[Content, ...] = ()
     if isinstance(message.content, str) and message.content:
         content = (Text(text=message.content, where=f"{where}/content"),)
+        if unread is None and isinstance(message, wire.ToolMessage) and message.name is None and message.tool_call_id:
+            return ToolResult(call_id=message.tool_call_id, content=content, where=where)
     elif message.content:
         parts = read_content(message.content, where, unread)
         content = tuple([_as_content(part) for part in parts])

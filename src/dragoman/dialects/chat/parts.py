@@ -7,6 +7,7 @@ type, "object" for arguments that were no text.
 """
 
 from base64 import b64encode
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -41,6 +42,10 @@ from dragoman.wire.shape import ABSENT, Unknown, Unread, Wire, carried
 ISSUER = "openai"
 GOOGLE = "google"
 _NULL = b"null"
+_get_call_rest = attrgetter("type", "custom", "extra_content")
+_get_sent_rest = attrgetter("type", "custom", "extra_content", "index")
+"""What a call has beside a function."""
+_NO_REST = (("function", None, None), ("function", None, None, ABSENT))
 _MARK = "/prompt_cache_breakpoint"
 _AUDIO_TYPES = {"mp3": "audio/mpeg"}
 _AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
@@ -190,10 +195,8 @@ def _read_thinking(part: wire.ThinkingPart, where: str, extras: Extras | None) -
 def read_call(call: wire.Call, where: str, unread: Unread | None) -> ToolCall | Opaque:
     """Read one call; a kind of call nobody knows stays whole."""
     function = call.function
-    simple = unread is None and call.custom is None and call.extra_content is None
-    if simple and type(call) is wire.SentCall:
-        simple = call.index is ABSENT
-    if simple and function is not None and call.type == "function":
+    rest = _get_sent_rest if type(call) is wire.SentCall else _get_call_rest
+    if unread is None and function is not None and rest(call) in _NO_REST:
         arguments = function.arguments
         if isinstance(arguments, str):
             return ToolCall(id=call.id or "", name=function.name or "", arguments=arguments, where=where)
@@ -353,13 +356,13 @@ def _write_url(part: Media) -> str:
             return name
 
 
-def write_call(call: ToolCall, *, reply: bool = False) -> dict[str, Any] | Raw:
-    """Write one call; in a reply clients insist on an id, even an empty one, and on the usual form."""
-    value: dict[str, Any] = {"id": call.id} if call.id or reply else {}
+def write_call(call: ToolCall) -> dict[str, Any] | Raw:
+    """Write one call of a history."""
+    value: dict[str, Any] = {"id": call.id} if call.id else {}
     if call.form == "text":
         value["type"] = "custom"
         value["custom"] = {"name": call.name, "input": call.arguments}
-    elif reply or not call.spelling:
+    elif not call.spelling:
         value["type"] = "function"
         value["function"] = {"name": call.name, "arguments": call.arguments}
     else:
@@ -369,6 +372,11 @@ def write_call(call: ToolCall, *, reply: bool = False) -> dict[str, Any] | Raw:
         as_object = "object" in spelling and call.arguments.startswith("{")
         arguments = Raw(call.arguments.encode()) if as_object else call.arguments
         value["function"] = {"name": call.name, "arguments": arguments}
+    return with_call_fields(value, call)
+
+
+def with_call_fields(value: dict[str, Any], call: ToolCall) -> dict[str, Any] | Raw:
+    """Put Google's signature and the unread fields of a call back."""
     if call.signature is not None and call.signature.issuer == GOOGLE:
         value["extra_content"] = {GOOGLE: {"thought_signature": call.signature.value}}
     return value if call.extras is None else with_extras(value, call)

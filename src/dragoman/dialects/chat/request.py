@@ -19,7 +19,7 @@ from dragoman.dialects.chat.messages import Written, read_messages, write_messag
 from dragoman.dialects.chat.parts import extras_at, known_extras, whole_again
 from dragoman.dialects.chat.tools import (
     read_choice,
-    read_legacy_function,
+    read_legacy_functions,
     read_tools,
     write_choice,
     write_tools,
@@ -48,17 +48,18 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
     spelling: set[str] = set()
     extras: dict[str, bytes] = {}
     messages = read_messages(body.messages, unread, first)
-    legacy = [read_legacy_function(one, f"/functions/{i}", unread) for i, one in enumerate(body.functions or ())]
     if body.model is None:
         spelling.add(MODEL_IN_URL)
     if raw_tools is not None and not tools:
         spelling.add("tools []")
-    if body.functions == []:
-        spelling.add("functions []")
+    if body.functions is not None:
+        tools = (*tools, *read_legacy_functions(body.functions, unread))
+        if not body.functions:
+            spelling.add("functions []")
     choice = read_choice(body, unread, extras)
     sampling = _read_sampling(body, spelling, extras)
-    thinking = _read_thinking(body.reasoning_effort, extras) if body.reasoning_effort is not None else None
     form = body.response_format
+    thinking = _read_thinking(body.reasoning_effort, extras) if body.reasoning_effort is not None else None
     output = _read_output(form, unread, spelling, extras) if form is not None else None
     user = _read_user(body, spelling, extras)
     metadata = _read_metadata(body.metadata, extras) if body.metadata else None
@@ -71,7 +72,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
     return Request(
         model=body.model or call.model,
         messages=messages,
-        tools=(*tools, *legacy) if legacy else tools,
+        tools=tools,
         tool_choice=choice,
         sampling=sampling,
         thinking=thinking,
@@ -167,27 +168,29 @@ def _read_metadata(given: Raw, extras: dict[str, bytes]) -> dict[str, str] | Non
 
 def render_request(request: Request, traits: Traits) -> Call:
     """Write a request."""
+    words = request.spelling
+    sampling, thinking = request.sampling, request.thinking
     body: dict[str, Any] = {"messages": _write_messages(request)}
-    if request.model and MODEL_IN_URL not in request.spelling:
+    if request.model and MODEL_IN_URL not in words:
         body["model"] = request.model
     _write_tools(request, body)
     if request.tool_choice is not None:
         write_choice(request.tool_choice, request, body)
-    _write_sampling(request, traits, body)
-    if request.thinking is not None and request.thinking.effort is not None:
-        body["reasoning_effort"] = request.thinking.effort
-    if request.output is not None:
-        body["response_format"] = _write_output(request.output, request.spelling)
-    if request.verbosity is not None:
-        body["verbosity"] = request.verbosity
-    if request.candidates is not None:
-        body["n"] = request.candidates
-    if request.user is not None:
-        body[_USER_WORDS["user" in request.spelling]] = request.user
-    if request.metadata is not None:
-        body["metadata"] = request.metadata
-    if request.stream or "stream false" in request.spelling:
-        body["stream"] = request.stream
+    limit = next((word for word in _LIMIT_WORDS if word in words), traits.max_tokens_word)
+    stop = sampling.stop[0] if "stop text" in words else sampling.stop
+    settings = {
+        **{name: getattr(sampling, name) for name in _SAMPLING},
+        limit: sampling.max_tokens,
+        "stop": stop if sampling.stop or "stop []" in words else None,
+        "reasoning_effort": thinking.effort if thinking is not None else None,
+        "response_format": _write_output(request.output, words) if request.output is not None else None,
+        "verbosity": request.verbosity,
+        "n": request.candidates,
+        _USER_WORDS["user" in words]: request.user,
+        "metadata": request.metadata,
+        "stream": request.stream if request.stream or "stream false" in words else None,
+    }
+    body.update({name: value for name, value in settings.items() if value is not None})
     fields = own_extras(request, wire.NAME)
     encoded = graft(encode(body), fields) if fields else encode(body)
     return Call(encoded, request.model, request.stream)
@@ -212,19 +215,6 @@ def _write_tools(request: Request, body: dict[str, Any]) -> None:
         written = write_tools(request.tools, legacy=legacy)
         if written or f"{word} []" in request.spelling:
             body[word] = written
-
-
-def _write_sampling(request: Request, traits: Traits, body: dict[str, Any]) -> None:
-    sampling = request.sampling
-    for name in _SAMPLING:
-        value = getattr(sampling, name)
-        if value is not None:
-            body[name] = value
-    if sampling.max_tokens is not None:
-        words = [word for word in _LIMIT_WORDS if word in request.spelling]
-        body[words[0] if words else traits.max_tokens_word] = sampling.max_tokens
-    if sampling.stop or "stop []" in request.spelling:
-        body["stop"] = sampling.stop[0] if "stop text" in request.spelling else sampling.stop
 
 
 def _write_output(output: OutputFormat, spelling: frozenset[str]) -> dict[str, Any]:

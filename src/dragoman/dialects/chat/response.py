@@ -24,8 +24,8 @@ from dragoman.dialects.chat.parts import (
     read_call,
     read_citation,
     read_legacy_call,
+    with_call_fields,
     with_extras,
-    write_call,
     write_citation,
     write_part,
 )
@@ -182,28 +182,26 @@ def build_response(response: Response, _request: Request | None) -> bytes:
         "choices": [choice],
     }
     if response.usage is not None:
-        body["usage"] = Raw(write_usage(response.usage))
+        body["usage"] = write_usage(response.usage)
     return graft(encode(body), fields) if fields else encode(body)
 
 
 def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": None, "refusal": None}
-    reasoning: dict[str, list[str]] = {}
     said: list[AnyPart] = []
     calls: list[dict[str, Any] | Raw] = []
-    citations: list[dict[str, Any] | Raw | None] = []
-    size = 0
+    reasoning: dict[str, list[str]] = {}
+    is_cited = False
     for part in parts:
         if type(part) is Text:
             said.append(part)
             if part.citations:
-                citations.extend([write_citation(one, size, len(part.text)) for one in part.citations])
-            size += len(part.text)
+                is_cited = True
         elif type(part) is ToolCall:
             if part.spelling and is_legacy(part):
                 message["function_call"] = with_extras({"name": part.name, "arguments": part.arguments}, part)
             else:
-                calls.append(write_call(part, reply=True))
+                calls.append(_write_call(part))
         elif part.spelling in _IN_CONTENT:
             said.append(part)
         elif type(part) is Reasoning:
@@ -224,9 +222,32 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
             message[word] = "\n\n".join(texts)
     if calls:
         message["tool_calls"] = calls
-    if citations and (written := [value for value in citations if value is not None]):
-        message["annotations"] = written
+    if is_cited and (annotations := _write_citations(parts)):
+        message["annotations"] = annotations
     return message
+
+
+def _write_call(call: ToolCall) -> dict[str, Any] | Raw:
+    """Write one call; clients insist on an id, even an empty one, and on the usual form."""
+    value: dict[str, Any] = {"id": call.id}
+    if call.form == "text":
+        value["type"] = "custom"
+        value["custom"] = {"name": call.name, "input": call.arguments}
+    else:
+        value["type"] = "function"
+        value["function"] = {"name": call.name, "arguments": call.arguments}
+    return with_call_fields(value, call) if call.signature is not None or call.extras is not None else value
+
+
+def _write_citations(parts: tuple[AnyPart, ...]) -> list[dict[str, Any] | Raw]:
+    """Write the annotations of all texts, which are told as one."""
+    written: list[dict[str, Any] | Raw | None] = []
+    size = 0
+    for part in parts:
+        if type(part) is Text:
+            written += [write_citation(citation, size, len(part.text)) for citation in part.citations]
+            size += len(part.text)
+    return [value for value in written if value is not None]
 
 
 def _write_said(said: list[AnyPart]) -> str | list[Any]:

@@ -277,7 +277,7 @@ class ChatEncoder(Encoder):
     def _usage_chunk(self) -> bytes:
         if not self._usage_wanted or self._usage is None:
             return b""
-        return self._prefix + b'],"usage":' + one_line(write_usage(self._usage)) + b"}\n\n"
+        return self._prefix + b'],"usage":' + one_line(encode(write_usage(self._usage))) + b"}\n\n"
 
 
 def _as_delta(raw: bytes) -> bytes:

@@ -42,9 +42,13 @@ def _read_tool(tool: wire.Tool, index: int, above: str, unread: Unread | None) -
     return NativeTool(dialect=NAME, raw=whole_again(tool, extras), where=where)
 
 
-def read_legacy_function(function: wire.Function, where: str, unread: Unread | None) -> Tool:
-    """Read one function of the legacy field."""
-    return _read_function(function, where, "functions", extras_at(unread, where))
+def read_legacy_functions(functions: list[wire.Function], unread: Unread | None) -> list[Tool]:
+    """Read the functions of the legacy field."""
+    places = [f"/functions/{index}" for index in range(len(functions))]
+    return [
+        _read_function(function, where, "functions", extras_at(unread, where))
+        for function, where in zip(functions, places, strict=True)
+    ]
 
 
 def _read_function(function: wire.Function, where: str, spelling: str, extras: Any) -> Tool:
@@ -135,9 +139,9 @@ def _read_tool_choice(
     where = "/tool_choice"
     match choice:
         case str():
-            spelling = "any" if choice == "any" else ""
             mode: Any = _MODES.get(choice)
-            return ToolChoice(mode=mode, parallel=parallel, where=where, spelling=spelled(spelling)) if mode else None
+            spelling = words.ANY if choice == "any" else ""
+            return ToolChoice(mode=mode, parallel=parallel, where=where, spelling=spelling) if mode else None
         case wire.Choice(type="allowed_tools", allowed_tools=wire.AllowedTools(mode="auto" | "required") as allowed):
             names = [tool.function or tool.custom for tool in allowed.tools]
             mode = allowed.mode

@@ -15,6 +15,7 @@ THINKING = f"{NAME} thinking"
 NULL = f"{NAME} null"
 FUNCTION = f"{NAME} function"
 FUNCTION_CALL = f"{NAME} function_call"
+ANY = f"{NAME} any"
 ALLOWED_TOOLS = f"{NAME} allowed_tools"
 REASONING = {f"{NAME} {word}": word for word in ("reasoning_content", "reasoning")}
 

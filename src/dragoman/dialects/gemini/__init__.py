@@ -1,6 +1,7 @@
 """Gemini's generateContent, with Vertex's and Code Assist's variants of it."""
 
 from dragoman.dialects.gemini.code_assist import is_wrapped, unwrap_request
+from dragoman.dialects.gemini.compat import IMPLIED, VENDOR_TOOLS
 from dragoman.dialects.gemini.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.gemini.request import parse_request, render_request
 from dragoman.dialects.gemini.response import build_response, parse_response
@@ -92,4 +93,6 @@ DIALECT = Dialect(
     is_wrapped=is_wrapped,
     unwrap=unwrap_request,
     count=Count("totalTokens"),
+    implied=IMPLIED,
+    vendor_tools=VENDOR_TOOLS,
 )

@@ -52,7 +52,7 @@ TOOL_USE = "/toolUsePromptTokenCount"
 
 def read_finish(word: str | int | None, *, called: bool) -> Finish:
     """Return why the reply ended; `called` says that it holds a complete call."""
-    raw = _NUMBERS.get(word, str(word)) if isinstance(word, int) else word or ""
+    raw = word if isinstance(word, str) else _NUMBERS.get(word, str(word)) if word is not None else ""
     reason = FINISHES.get(raw) or _reason(raw)
     return Finish("tool_calls" if called and reason in _FINAL else reason, raw)
 
@@ -90,16 +90,19 @@ def usage_of(wire: UsageMetadata, unread: dict[str, bytes] | None = None) -> Usa
     fields = carried(wire) or {}
     if unread:
         fields = {**unread, **fields}
-    prompt, tool_use = wire.prompt_token_count, wire.tool_use_prompt_token_count
-    candidates, thoughts = wire.candidates_token_count, wire.thoughts_token_count
+    given, tool_use = wire.prompt_token_count, wire.tool_use_prompt_token_count
+    output, thoughts = wire.candidates_token_count, wire.thoughts_token_count
     if tool_use is not None:
         fields[TOOL_USE] = b"%d" % tool_use
+        given = (given or 0) + tool_use
+    if thoughts is not None:
+        output = (output or 0) + thoughts
     total = wire.total_token_count
-    if total is not None and total != (prompt or 0) + (tool_use or 0) + (candidates or 0) + (thoughts or 0):
+    if total is not None and total != (given or 0) + (output or 0):
         fields[TOTAL] = b"%d" % total
     return Usage(
-        input=prompt if tool_use is None else (prompt or 0) + tool_use,
-        output=candidates if thoughts is None else (candidates or 0) + thoughts,
+        input=given,
+        output=output,
         cached=wire.cached_content_token_count,
         reasoning=thoughts,
         extras=Extras(NAME, fields) if fields else None,

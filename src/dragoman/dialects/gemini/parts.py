@@ -6,6 +6,7 @@ result that did not come from Gemini is written under `output`, or under `error`
 """
 
 import base64
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Raw
@@ -30,14 +31,12 @@ from dragoman.core.parts import (
 )
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini.wire import (
-    ABSENT,
     ISSUER,
     NAME,
     Blob,
     FileData,
     FunctionCall,
     FunctionResponse,
-    FunctionResponsePart,
     Part,
     given,
 )
@@ -53,7 +52,7 @@ DISPLAY_NAME = "display_name"
 _REFERENCE = b'"$ref"'
 """Gemini resolves {"$ref": displayName} inside a response, so data that happens to hold one goes as text."""
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
-Written = Part | Raw | dict[str, Any]
+Written = Raw | dict[str, Any]
 
 
 def read_part(part: Part, where: str, fields: Fields) -> AnyPart:
@@ -186,96 +185,82 @@ def _kind(mime_type: str, source: Inline | Link | Stored) -> MediaKind:
     return _KINDS.get(mime_type.partition("/")[0].lower(), "document")
 
 
+def write_parts(parts: Iterable[AnyPart]) -> list[Written]:
+    """Return what stands for parts on the wire, without those that cannot be said."""
+    written = [*map(write_part, parts)]
+    return [one for one in written if one is not None] if None in written else written  # pyright: ignore[reportReturnType]
+
+
 def write_part(part: AnyPart) -> Written | None:
     """Return what stands for `part` on the wire, or None for what cannot be said."""
-    if part.extras is None and not part.spelling and (written := _write_common(part)) is not None:
-        return written
-    if isinstance(part, Opaque):
-        return Raw(part.raw) if part.dialect == NAME else None
     written = _write_content(part)
     if written is None:
-        return None
+        return Raw(part.raw) if isinstance(part, Opaque) and part.dialect == NAME else None
+    if part.spelling and NOT_A_THOUGHT in part.spelling and "thought" not in written:
+        written["thought"] = False
     if part.signature is not None:
-        written.thought_signature = part.signature.value
-    if part.spelling and NOT_A_THOUGHT in part.spelling and written.thought is None:
-        written.thought = False
+        written["thoughtSignature"] = part.signature.value
+    if part.extras is None:
+        return written
     fields = own_extras(part, NAME)
     return Raw(json.graft(json.encode(written), fields)) if fields else written
 
 
-def _write_common(part: AnyPart) -> dict[str, Any] | None:
-    """Write the forms that make up a long history: text, calls, results that are one text; None for any other."""
-    signature = part.signature
+def _write_content(part: AnyPart) -> dict[str, Any] | None:
+    # What makes up a long history is tested first.
     if isinstance(part, Text):
-        return {"text": part.text} if signature is None else None
-    if isinstance(part, ToolCall) and part.arguments:
-        call: dict[str, Any] = {"id": part.id} if part.id else {}
-        call["name"], call["args"] = part.name, Raw(part.arguments.encode())
-        return {"functionCall": call, **({} if signature is None else {"thoughtSignature": signature.value})}
-    if isinstance(part, ToolResult) and len(part.content) == 1 and signature is None:
-        only = part.content[0]
-        if isinstance(only, Text):
-            result: dict[str, Any] = {"id": part.call_id} if part.call_id else {}
-            result["name"] = part.name
-            result["response"] = {"error" if part.failed else "output": _structured(only.text)}
-            return {"functionResponse": result}
-    return None
-
-
-def _write_content(part: AnyPart) -> Part | None:
+        return {} if not part.text and part.signature and part.spelling == NO_TEXT else {"text": part.text}
+    if isinstance(part, ToolResult):
+        return {"functionResponse": _write_result(part)}
+    if isinstance(part, ToolCall):
+        call: dict[str, Any] = {"id": part.id, "name": part.name} if part.id else {"name": part.name}
+        if part.arguments:
+            call["args"] = Raw(part.arguments.encode())
+        return {"functionCall": call}
     match part:
-        case Text(text=text):
-            return Part() if not text and part.signature and part.spelling == NO_TEXT else Part(text=text)
-        case ToolCall(id=call_id, name=name, arguments=arguments):
-            args = Raw(arguments.encode()) if arguments else ABSENT
-            return Part(function_call=FunctionCall(id=call_id or None, name=name, args=args))
-        case ToolResult():
-            return Part(function_response=_write_result(part))
         case Reasoning(texts=texts):
-            return Part(text="\n\n".join(texts), thought=True) if texts or part.signature else None
+            return {"text": "\n\n".join(texts), "thought": True} if texts or part.signature else None
         case Media():
-            blob, file = _write_media(part)
-            return Part(inline_data=blob, file_data=file)
+            return _write_media(part)
         case Refusal(text=text):
-            return Part(text=text)
+            return {"text": text}
         case Data(json=raw):
-            return Part(text=raw.decode())
+            return {"text": raw.decode()}
         case Opaque():
             return None
 
 
-def _write_media(media: Media) -> tuple[Blob | None, FileData | None]:
+def _write_media(media: Media) -> dict[str, Any]:
     # Only Vertex takes displayName on plain parts, so the name of a foreign file is not sent.
     name = media.name if DISPLAY_NAME in media.spelling.split() else ""
     match media.source:
         case Inline(data):
-            return Blob(mime_type=media.media_type, data=data, display_name=name), None
+            return {"inlineData": Blob(mime_type=media.media_type, data=data, display_name=name)}
         case Plain(text):
             data = base64.b64encode(text.encode()).decode()
-            return Blob(mime_type=media.media_type or "text/plain", data=data, display_name=name), None
+            return {"inlineData": Blob(mime_type=media.media_type or "text/plain", data=data, display_name=name)}
         case Link(uri) | Stored(_, uri):
-            return None, FileData(mime_type=media.media_type, file_uri=uri, display_name=name)
+            return {"fileData": FileData(mime_type=media.media_type, file_uri=uri, display_name=name)}
 
 
-def _write_result(result: ToolResult) -> FunctionResponse:
-    words = result.spelling.split()
-    content = result.content
-    first = content[0] if content else None
-    if RESPONSE in words and isinstance(first, Data):
-        response = Raw(first.json)
+def _write_result(result: ToolResult) -> dict[str, Any]:
+    written: dict[str, Any] = {"id": result.call_id} if result.call_id else {}
+    written["name"] = result.name
+    content, words = result.content, result.spelling
+    if words and words.startswith(RESPONSE) and content and isinstance(content[0], Data):
+        written["response"] = Raw(content[0].json)
         content = content[1:]
-    elif NO_RESPONSE in words:
-        response = ABSENT
-    else:
-        key = "error" if result.failed else "output"
-        response = Raw(json.encode({key: _answer(content)}))
-    parts = [written for item in content if (written := _write_result_part(item)) is not None]
-    written = FunctionResponse(id=result.call_id or None, name=result.name, response=response)
-    written.parts = parts or None  # pyright: ignore[reportAttributeAccessIssue]
+    elif not words or not words.startswith(NO_RESPONSE):
+        written["response"] = {"error" if result.failed else "output": _answer(content)}
+    parts = [part for item in content if type(item) is not Text and (part := _write_result_part(item)) is not None]
+    if parts:
+        written["parts"] = parts
     return written
 
 
 def _answer(content: tuple[Content, ...]) -> Any:
+    if len(content) == 1 and isinstance(content[0], Text):
+        return _structured(content[0].text)
     said = [item for item in content if isinstance(item, Text | Data)]
     if len(said) == 1:
         only = said[0]
@@ -294,13 +279,12 @@ def _structured(text: str) -> Raw | str:
     return Raw(raw) if _REFERENCE not in raw and json.is_object(raw) else text
 
 
-def _write_result_part(item: Content) -> FunctionResponsePart | Raw | None:
+def _write_result_part(item: Content) -> dict[str, Any] | Raw | None:
     match item:
         case Opaque(dialect=dialect, raw=raw):
             return Raw(raw) if dialect == NAME else None
         case Media():
-            blob, file = _write_media(item)
-            part = FunctionResponsePart(inline_data=blob, file_data=file)
+            part = _write_media(item)
             fields = own_extras(item, NAME)
             return Raw(json.graft(json.encode(part), fields)) if fields else part
         case _:

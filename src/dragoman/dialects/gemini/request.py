@@ -16,7 +16,7 @@ from dragoman.core.request import Message, Reference, Request, Role, leading_sys
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import code_assist, settings, wire
-from dragoman.dialects.gemini.parts import read_part, write_part
+from dragoman.dialects.gemini.parts import read_part, write_parts
 from dragoman.dialects.gemini.tools import read_choice, read_tools, write_choice, write_tools
 from dragoman.dialects.gemini.wire import NAME, REQUEST, GenerateContentRequest, Leftovers, Part, given
 from dragoman.dialects.record import Call, ReadTools
@@ -215,32 +215,28 @@ def _tools_word(raw: bytes) -> str:
 
 def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - what a model accepts was settled before
     """Write a request, in Code Assist's envelope if it came in one."""
-    words = request.spelling
-    body = _write_messages(request.messages)
-    contents = body["contents"]
+    words, messages = request.spelling, request.messages
+    start = leading_systems(messages)
+    contents = [_write_message(message) for message in messages[start:]]
     if request.written:
         contents.insert(0, Raw(request.written))
-    if ONE_CONTENT in words and len(contents) == 1:
-        body["contents"] = contents[0]
-    tools = write_tools(request.tools) if not request.written_tools else ()
+    body = GenerateContentRequest(
+        contents=contents[0] if ONE_CONTENT in words and len(contents) == 1 else contents,
+        system_instruction=_write_system(messages[:start]) if start else None,
+        tool_config=_write_tool_config(request),
+        generation_config=settings.write_config(request),
+        labels=request.metadata,
+    )
     if request.written_tools:
-        body["tools"] = Raw(request.written_tools)
-    elif tools or NO_TOOLS in words:
-        body["tools"] = tools[0] if ONE_TOOL in words and len(tools) == 1 else tools
-    calling = write_choice(request.tool_choice) if request.tool_choice is not None else None
-    if calling is not None or CALLING_CONFIG in words:
-        body["toolConfig"] = {"functionCallingConfig": calling or {}}
-    elif CONFIG in words:
-        body["toolConfig"] = {}
-    config = settings.write_config(request)
-    if config is not None:
-        body["generationConfig"] = config
-    if request.metadata is not None:
-        body["labels"] = request.metadata
+        body.tools = Raw(request.written_tools)
+    elif request.tools or NO_TOOLS in words:
+        tools = write_tools(request.tools)
+        if tools or NO_TOOLS in words:
+            body.tools = Raw(json.encode(tools[0] if ONE_TOOL in words and len(tools) == 1 else tools))
     encoded = json.encode(body)
     fields = own_extras(request, NAME)
     # Pointers are those of the document that was read: only a request that came in the envelope has them outside.
-    came_wrapped = fields and all(message.where.startswith(code_assist.INNER + "/") for message in request.messages)
+    came_wrapped = fields and all(message.where.startswith(code_assist.INNER + "/") for message in messages)
     if fields and not came_wrapped:
         encoded = json.graft(encoded, fields)
     if code_assist.WORD in words:
@@ -250,25 +246,21 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
     return Call(body=encoded, model=request.model, stream=request.stream)
 
 
-def _write_messages(messages: tuple[Message, ...]) -> dict[str, Any]:
-    start = leading_systems(messages)
-    if not start:
-        return {"contents": [_write_message(message) for message in messages]}
-    contents = [_write_message(message) for message in messages[start:]]
-    return {"contents": contents, "systemInstruction": _write_system(messages[:start])}
+def _write_tool_config(request: Request) -> wire.ToolConfig | None:
+    calling = write_choice(request.tool_choice) if request.tool_choice is not None else None
+    words = request.spelling
+    if calling is None and CALLING_CONFIG in words:
+        calling = wire.FunctionCallingConfig()
+    return wire.ToolConfig(calling) if calling is not None or CONFIG in words else None
 
 
 def _write_message(message: Message) -> Any:
+    # The role first, in every request: a turn is the same bytes then, or no prompt cache knows it again.
     if not message.spelling and message.extras is None:
-        role = "model" if message.role == "assistant" else "user"
-        parts = message.parts
-        if len(parts) == 1 and (only := write_part(parts[0])) is not None:
-            return {"role": role, "parts": [only]}
-        return {"role": role, "parts": [item for part in parts if (item := write_part(part)) is not None]}
-    words = message.spelling.split() if message.spelling else ()
-    content = _write_parts(message.parts, words)
+        return {"role": "model" if message.role == "assistant" else "user", "parts": write_parts(message.parts)}
+    words = message.spelling.split()
+    content = _spelled_parts(message.parts, words)
     if NO_ROLE not in words:
-        # The role first, as above: a turn is the same bytes in every request, or no prompt cache knows it again.
         role = "model" if message.role == "assistant" or f"{ROLE}model" in words else "user"
         content = {"role": role, **content}
     return _with_extras(content, message)
@@ -276,19 +268,21 @@ def _write_message(message: Message) -> Any:
 
 def _write_system(messages: tuple[Message, ...]) -> Any:
     first = messages[0]
-    words = first.spelling.split() if first.spelling else ()
-    parts = first.parts if len(messages) == 1 else tuple(part for message in messages for part in message.parts)
+    parts = first.parts if len(messages) == 1 else tuple([part for message in messages for part in message.parts])
+    if not first.spelling and first.extras is None:
+        return {"parts": write_parts(parts)}
+    words = first.spelling.split()
     if STRING in words and len(parts) == 1 and isinstance(parts[0], Text):
         return parts[0].text
-    content = _write_parts(parts, words)
+    content = _spelled_parts(parts, words)
     for word in words:
         if word.startswith(ROLE):
             content["role"] = word[len(ROLE) :]
     return _with_extras(content, first)
 
 
-def _write_parts(parts: tuple[AnyPart, ...], words: Iterable[str]) -> dict[str, Any]:
-    written = [item for part in parts if (item := write_part(part)) is not None]
+def _spelled_parts(parts: tuple[AnyPart, ...], words: Iterable[str]) -> dict[str, Any]:
+    written = write_parts(parts)
     if not written and NO_PARTS in words:
         return {}
     return {"parts": written[0] if ONE_PART in words and len(written) == 1 else written}

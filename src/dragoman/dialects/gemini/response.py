@@ -6,10 +6,10 @@ that for streams anyway. A call cut off inside its arguments cannot be written (
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import structs
+from msgspec import Meta, Raw, structs
 from msgspec.json import Decoder
 
 from dragoman.core.parts import AnyPart, Reasoning, Signature, Text, ToolCall
@@ -22,20 +22,64 @@ from dragoman.dialects.gemini import code_assist
 from dragoman.dialects.gemini.chunks import ChunkReader
 from dragoman.dialects.gemini.finish import read_block_reason, read_finish, usage_of, write_finish, write_usage
 from dragoman.dialects.gemini.grounding import is_cited, joined, write_grounding
-from dragoman.dialects.gemini.parts import Written, read_part, write_part
-from dragoman.dialects.gemini.wire import (
-    ISSUER,
-    NAME,
-    Content,
-    Part,
-    WholeResponse,
-)
+from dragoman.dialects.gemini.parts import Written, write_part
+from dragoman.dialects.gemini.wire import ISSUER, NAME, Camel, UsageMetadata
 from dragoman.wire import json
-from dragoman.wire.shape import carried
+from dragoman.wire.shape import ABSENT, Carried, carried
 
 PROMPT_FEEDBACK_FIELD = "/promptFeedback"
 AS_CHUNK = "chunk"
 """The spelling of a reply that may have other names than its pointers: snake_case, or those of an envelope."""
+_NULL = Raw(b"null")
+
+
+class WholeCall(Camel):
+    """A call that does not come in pieces."""
+
+    name: Annotated[str, Meta(min_length=1)]
+    args: Raw = Raw(b"{}")
+    id: str | None = None
+
+
+class WholePart(Camel):
+    """A text, a thought or a call."""
+
+    text: Annotated[str, Meta(min_length=1)] | None = None
+    thought: bool | None = None
+    function_call: WholeCall | None = None
+    thought_signature: str | None = None
+
+
+class WholeContent(Camel):
+    """A turn of such parts."""
+
+    parts: tuple[WholePart, ...] = ()
+    role: str | None = None
+
+
+class WholeCandidate(Camel):
+    """An answer that names no sources."""
+
+    content: WholeContent
+    finish_reason: str | int | None = None
+    index: Literal[0] = 0
+    avg_logprobs: Carried = ABSENT
+    safety_ratings: Carried = ABSENT
+    finish_message: Carried = ABSENT
+    url_context_metadata: Carried = ABSENT
+
+
+class WholeResponse(Camel):
+    """A whole reply of one answer, as most are: its type says that it holds nothing else."""
+
+    candidates: tuple[WholeCandidate]
+    usage_metadata: UsageMetadata | None = None
+    model_version: str = ""
+    response_id: str = ""
+    create_time: Carried = ABSENT
+    turn_token: Carried = ABSENT
+
+
 _WHOLE: Decoder[WholeResponse] = Decoder(WholeResponse)
 
 
@@ -60,22 +104,17 @@ def _read_directly(body: bytes) -> Response | None:
         reply = _WHOLE.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
-    candidates = reply.candidates or ()
-    if len(candidates) != 1 or reply.error or reply.response or reply.prompt_feedback:
-        return None
-    candidate = candidates[0]
-    if candidate.index or candidate.grounding_metadata or candidate.citation_metadata:
-        return None
     json.require_utf8(body)
-    parts = _read_parts(candidate.content)
+    candidate = reply.candidates[0]
+    parts = _read_parts(candidate.content.parts)
     if parts is None:
         return None
     fields = carried(candidate, "/candidates/0") or {}
     if reply.create_time or reply.turn_token:
         fields.update(carried(reply) or {})
     return Response(
-        id=reply.response_id or "",
-        model=reply.model_version or "",
+        id=reply.response_id,
+        model=reply.model_version,
         parts=tuple(parts),
         finish=read_finish(candidate.finish_reason, called=ToolCall in map(type, parts)),
         usage=None if reply.usage_metadata is None else usage_of(reply.usage_metadata),
@@ -83,32 +122,29 @@ def _read_directly(body: bytes) -> Response | None:
     )
 
 
-def _read_parts(content: Content | None) -> list[AnyPart] | None:
-    """Read the parts of an answer; None if a text or a call comes in pieces."""
-    given = (content.parts if content is not None else None) or ()
+def _read_parts(given: tuple[WholePart, ...]) -> list[AnyPart] | None:
+    """Read the parts of an answer; None if a text comes in pieces."""
     parts: list[AnyPart] = []
     before: type[AnyPart] | None = None
-    for index, part in enumerate((given,) if isinstance(given, Part) else given):
+    for index, part in enumerate(given):
         where = f"/candidates/0/content/parts/{index}"
-        call, text, signed = part.function_call, part.text, part.thought_signature
+        text, call, signed = part.text, part.function_call, part.thought_signature
         signature = Signature(ISSUER, signed) if signed else None
-        if part.function_response is not None or part.inline_data is not None or part.file_data is not None:
-            read = read_part(part, where, None)
-        elif call is not None:
-            if text is not None or not call.name or call.partial_args or call.will_continue:
+        if call is not None:
+            if text is not None:
                 return None
-            arguments = bytes(call.args).decode()
-            if not arguments or arguments == "null":
-                arguments = "{}"
+            before = ToolCall
+            arguments = "{}" if call.args == _NULL else str(call.args, "utf-8")
             read = ToolCall(id=call.id or "", name=call.name, arguments=arguments, where=where, signature=signature)
-        elif not text or before is (Reasoning if part.thought else Text):
+        elif text is None or before is (kind := Reasoning if part.thought else Text):
             return None
-        elif part.thought:
-            read = Reasoning(texts=(text,), where=where, signature=signature)
         else:
-            read = Text(text=text, where=where, signature=signature)
+            before = kind
+            if part.thought:
+                read = Reasoning(texts=(text,), where=where, signature=signature)
+            else:
+                read = Text(text=text, where=where, signature=signature)
         parts.append(read)
-        before = type(read)
     return parts
 
 

@@ -7,8 +7,6 @@ may be a text, and a whole one may have a fraction of zero: proto JSON takes bot
 
 import re
 from math import isfinite
-from operator import attrgetter
-from typing import Any
 
 from msgspec import Raw
 
@@ -25,17 +23,8 @@ UNSPECIFIED = "THINKING_LEVEL_UNSPECIFIED"
 JSON = "application/json"
 PLAIN = "text/plain"
 NOTHING = Sampling()
-_SAMPLING = (
-    ("temperature", "temperature"),
-    ("top_p", "topP"),
-    ("top_k", "topK"),
-    ("max_tokens", "maxOutputTokens"),
-    ("seed", "seed"),
-    ("presence_penalty", "presencePenalty"),
-    ("frequency_penalty", "frequencyPenalty"),
-)
-_SAMPLING_NAMES = tuple(wire_name for _, wire_name in _SAMPLING)
-_get_sampling = attrgetter(*[name for name, _ in _SAMPLING])
+_NO_CONFIG = GenerationConfig()
+_NO_THINKING = ThinkingConfig()
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _LEVELS: dict[str, str] = {
     "none": "MINIMAL",
@@ -125,47 +114,42 @@ def read_output(config: GenerationConfig, where: str, leftovers: Leftovers) -> O
     return None
 
 
-def write_config(request: Request) -> dict[str, Any] | None:
+def write_config(request: Request) -> GenerationConfig | None:
     """Return generationConfig, None when there is nothing to say."""
-    sampling = request.sampling
-    config: dict[str, Any] = {}
-    if sampling is not NOTHING:
-        values = _get_sampling(sampling)
-        config = {name: value for name, value in zip(_SAMPLING_NAMES, values, strict=True) if value is not None}
-    if sampling.stop or NO_STOPS in request.spelling:
-        config["stopSequences"] = sampling.stop
-    if request.candidates is not None:
-        config["candidateCount"] = request.candidates
+    sampling, words = request.sampling, request.spelling
+    config = GenerationConfig(
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+        top_k=sampling.top_k,
+        max_output_tokens=sampling.max_tokens,
+        seed=sampling.seed,
+        presence_penalty=sampling.presence_penalty,
+        frequency_penalty=sampling.frequency_penalty,
+        candidate_count=request.candidates,
+    )
+    if sampling.stop or NO_STOPS in words:
+        config.stop_sequences = [*sampling.stop]
     if request.output is not None:
-        config.update(_write_output(request.output))
-    thinking = _write_thinking(request.thinking, request.spelling)
-    if thinking is not None:
-        config["thinkingConfig"] = thinking
-    return config if config or PRESENT in request.spelling else None
+        _write_output(request.output, config)
+    if request.thinking is not None or words:
+        config.thinking_config = _write_thinking(request.thinking or Thinking(), words)
+    return config if config != _NO_CONFIG or PRESENT in words else None
 
 
-def _write_output(output: OutputFormat) -> dict[str, Any]:
-    if output.kind == "text":
-        return {"responseMimeType": PLAIN}
-    written: dict[str, Any] = {"responseMimeType": JSON}
+def _write_output(output: OutputFormat, config: GenerationConfig) -> None:
+    config.response_mime_type = PLAIN if output.kind == "text" else JSON
     if output.kind == "json_schema" and output.schema is not None:
-        written["responseSchema" if output.openapi else "responseJsonSchema"] = Raw(output.schema)
-    return written
+        if output.openapi:
+            config.response_schema = Raw(output.schema)
+        else:
+            config.response_json_schema = Raw(output.schema)
 
 
-def _write_thinking(thinking: Thinking | None, words: frozenset[str]) -> dict[str, Any] | None:
-    written: dict[str, Any] = {}
-    spelled = next((word[len(LEVEL) :] for word in words if word.startswith(LEVEL)), "") if words else ""
-    if thinking is None:
-        if spelled == UNSPECIFIED:
-            written["thinkingLevel"] = spelled
-        return written if written or THINKING_PRESENT in words else None
-    if thinking.visible is not None:
-        written["includeThoughts"] = thinking.visible
+def _write_thinking(thinking: Thinking, words: frozenset[str]) -> ThinkingConfig | None:
+    written = ThinkingConfig(include_thoughts=thinking.visible, thinking_budget=thinking.budget)
+    spelled = next((word[len(LEVEL) :] for word in words if word.startswith(LEVEL)), "")
     if thinking.effort is not None:
-        written["thinkingLevel"] = spelled if spelled.lower() == thinking.effort else _LEVELS[thinking.effort]
+        written.thinking_level = spelled if spelled.lower() == thinking.effort else _LEVELS[thinking.effort]
     elif spelled == UNSPECIFIED:
-        written["thinkingLevel"] = spelled
-    if thinking.budget is not None:
-        written["thinkingBudget"] = thinking.budget
-    return written if written or THINKING_PRESENT in words else None
+        written.thinking_level = spelled
+    return written if written != _NO_THINKING or THINKING_PRESENT in words else None

@@ -131,16 +131,15 @@ def _write_tool(tool: Tool) -> dict[str, Any] | Raw:
     return Raw(json.graft(json.encode(written), fields)) if fields else written
 
 
-def write_choice(choice: ToolChoice) -> dict[str, Any] | None:
+def write_choice(choice: ToolChoice) -> FunctionCallingConfig | None:
     """Return functionCallingConfig, None when the choice says nothing Gemini has a word for."""
-    words = choice.spelling.split()
-    written: dict[str, Any] = {}
+    words = choice.spelling.split() if choice.spelling else ()
+    mode = None
     if choice.mode is not None:
-        mode = _WIRE_MODES[choice.mode]
         # AUTO with allowed names is a 400; VALIDATED is the optional mode that takes them.
-        if choice.mode == "auto" and (choice.validated or choice.names):
-            mode = "VALIDATED"
-        written["mode"] = next((word for word in words if word.upper() == mode), mode)
-    if choice.names or NO_NAMES in words:
-        written["allowedFunctionNames"] = choice.names
-    return written or None
+        restricted = choice.mode == "auto" and (choice.validated or choice.names)
+        mode = "VALIDATED" if restricted else _WIRE_MODES[choice.mode]
+        if words:
+            mode = next((word for word in words if word.upper() == mode), mode)
+    names = [*choice.names] if choice.names or NO_NAMES in words else None
+    return FunctionCallingConfig(mode, names) if mode is not None or names is not None else None

@@ -132,12 +132,12 @@ class GenerationConfig(Camel):
     temperature: AnyNumber | None = None
     top_p: AnyNumber | None = None
     top_k: AnyNumber | None = None
-    candidate_count: AnyNumber | None = None
     max_output_tokens: AnyNumber | None = None
-    stop_sequences: list[str] | None = None
     seed: AnyNumber | None = None
     presence_penalty: AnyNumber | None = None
     frequency_penalty: AnyNumber | None = None
+    stop_sequences: list[str] | None = None
+    candidate_count: AnyNumber | None = None
     response_mime_type: str | None = None
     response_schema: Raw = ABSENT
     response_json_schema: Raw = ABSENT
@@ -230,8 +230,11 @@ class Candidate(Camel):
     citation_metadata: Raw = ABSENT
 
 
-class _AnyResponse(Camel):
+class GenerateContentResponse(Camel):
+    """A reply, or one chunk of it; `response` is there only in Code Assist's envelope."""
+
     candidates: list[Candidate] | None = None
+    usage_metadata: Raw = ABSENT
     model_version: str | None = None
     response_id: str | None = None
     prompt_feedback: Raw = ABSENT
@@ -240,12 +243,6 @@ class _AnyResponse(Camel):
     response: Raw = ABSENT
     trace_id: Raw = ABSENT
     error: Raw = ABSENT
-
-
-class GenerateContentResponse(_AnyResponse):
-    """A reply, or one chunk of it; `response` is there only in Code Assist's envelope."""
-
-    usage_metadata: Raw = ABSENT
 
 
 class TextPart(Camel):
@@ -293,12 +290,6 @@ class UsageMetadata(Camel):
     tool_use_prompt_tokens_details: Carried = ABSENT
     traffic_type: Carried = ABSENT
     service_tier: Carried = ABSENT
-
-
-class WholeResponse(_AnyResponse):
-    """A whole reply, its usage included."""
-
-    usage_metadata: UsageMetadata | None = None
 
 
 class PromptFeedback(Camel):

@@ -1,5 +1,6 @@
 """Anthropic Messages."""
 
+from dragoman.dialects.messages.compat import IMPLIED, VENDOR_TOOLS
 from dragoman.dialects.messages.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.messages.remote import REMOTE
 from dragoman.dialects.messages.request import parse_request, render_request
@@ -85,4 +86,6 @@ DIALECT = Dialect(
     count=Count("input_tokens"),
     id_header="request-id",
     id_member="request_id",
+    implied=IMPLIED,
+    vendor_tools=VENDOR_TOOLS,
 )

@@ -61,16 +61,6 @@ def extras_of(fields: Fields) -> Extras | None:
     return Extras(NAME, fields) if fields else None
 
 
-def carried(value: Wire, names: Iterable[str]) -> dict[str, bytes]:
-    """Collect the fields of `value` that are only carried, by pointer."""
-    found: dict[str, bytes] = {}
-    for name in names:
-        raw: Raw = getattr(value, name)
-        if raw is not ABSENT:
-            found["/" + name] = bytes(raw)
-    return found
-
-
 def cache_mark(control: CacheControl | None) -> str | None:
     """Return the lifetime of a cache mark, "" when it was not said."""
     return None if control is None else control.ttl or ""

@@ -13,18 +13,16 @@ from dragoman.core.request import Request
 from dragoman.core.response import Finish, FinishReason, Response, Usage
 from dragoman.core.value import own_extras
 from dragoman.dialects.messages.errors import problem_of_event
-from dragoman.dialects.messages.parts import carried, extras_of, is_whole_call, read_part, write_parts
+from dragoman.dialects.messages.parts import extras_of, is_whole_call, read_part, write_parts
 from dragoman.dialects.messages.wire import (
     NAME,
-    REPLY_CARRIED,
-    USAGE_CARRIED,
     Block,
     OutputDetails,
     ReplyShape,
     UsageShape,
 )
 from dragoman.wire.json import Malformed, decode_object, encode, graft
-from dragoman.wire.shape import Shape, Unread
+from dragoman.wire.shape import Shape, Unread, carried
 
 _REPLY: Shape[ReplyShape] = Shape(ReplyShape)
 
@@ -70,7 +68,7 @@ def _read_reply(shape: ReplyShape, content: list[Block], unread: Unread | None) 
     usage = None
     if shape.usage is not None:
         usage = read_usage(shape.usage, unread.take("/usage") if unread is not None else None)
-    fields = carried(shape, REPLY_CARRIED)
+    fields = carried(shape) or {}
     if unread is not None:
         fields.update(unread.rest())
     return Response(
@@ -127,13 +125,8 @@ def finish_word(finish: Finish) -> str:
 
 def read_usage(shape: UsageShape, unread: dict[str, bytes] | None) -> Usage:
     """Count the prompt whole: Anthropic counts only what no cache has seen."""
-    fields = carried(shape, USAGE_CARRIED)
-    fields.update(unread or {})
-    given, written, cached = (
-        shape.input_tokens,
-        shape.cache_creation_input_tokens,
-        shape.cache_read_input_tokens,
-    )
+    fields = {**(carried(shape) or {}), **(unread or {})}
+    given, written, cached = shape.input_tokens, shape.cache_creation_input_tokens, shape.cache_read_input_tokens
     return Usage(
         input=None if given is None else given + (written or 0) + (cached or 0),
         output=shape.output_tokens,

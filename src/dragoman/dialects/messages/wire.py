@@ -1,7 +1,7 @@
 """Shapes of Anthropic Messages: exactly the fields that reach the core, in the vendor's names.
 
 Fields of the type `Carried` are not read: they are named here so that everyday traffic is decoded in one pass, and end
-up in extras like any field that is not named. The `..._CARRIED` tuples name such fields of replies.
+up in extras like any field that is not named.
 """
 
 from typing import Literal
@@ -223,15 +223,12 @@ class UsageShape(Wire):
     cache_creation_input_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     output_tokens_details: OutputDetails | None = None
-    cache_creation: Raw = ABSENT
-    service_tier: Raw = ABSENT
-    inference_geo: Raw = ABSENT
-    server_tool_use: Raw = ABSENT
-    iterations: Raw = ABSENT
-    speed: Raw = ABSENT
-
-
-USAGE_CARRIED = ("cache_creation", "service_tier", "inference_geo", "server_tool_use", "iterations", "speed")
+    cache_creation: Carried = ABSENT
+    service_tier: Carried = ABSENT
+    inference_geo: Carried = ABSENT
+    server_tool_use: Carried = ABSENT
+    iterations: Carried = ABSENT
+    speed: Carried = ABSENT
 
 
 class ReplyShape(Wire):
@@ -245,13 +242,10 @@ class ReplyShape(Wire):
     stop_reason: str | None = None
     stop_sequence: str | None = None
     usage: UsageShape | None = None
-    stop_details: Raw = ABSENT
-    container: Raw = ABSENT
-    context_management: Raw = ABSENT
-    diagnostics: Raw = ABSENT
-
-
-REPLY_CARRIED = ("stop_details", "container", "context_management", "diagnostics")
+    stop_details: Carried = ABSENT
+    container: Carried = ABSENT
+    context_management: Carried = ABSENT
+    diagnostics: Carried = ABSENT
 
 
 class TextDelta(Wire, tag_field="type", tag="text_delta"):
@@ -318,11 +312,8 @@ class FinalDelta(Wire):
 
     stop_reason: str | None = None
     stop_sequence: str | None = None
-    stop_details: Raw = ABSENT
-    container: Raw = ABSENT
-
-
-FINAL_CARRIED = ("stop_details", "container")
+    stop_details: Carried = ABSENT
+    container: Carried = ABSENT
 
 
 class MessageDelta(Wire, tag_field="type", tag="message_delta"):
@@ -330,7 +321,7 @@ class MessageDelta(Wire, tag_field="type", tag="message_delta"):
 
     delta: FinalDelta
     usage: UsageShape | None = None
-    context_management: Raw = ABSENT
+    context_management: Carried = ABSENT
 
 
 class MessageStop(Wire, tag_field="type", tag="message_stop"):

@@ -1,6 +1,7 @@
 """OpenAI Responses."""
 
 from dragoman.dialects.record import Count, Dialect, Holds
+from dragoman.dialects.responses.compat import IMPLIED, SHARED_FIELDS, VENDOR_TOOLS
 from dragoman.dialects.responses.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.responses.parts import field_place
 from dragoman.dialects.responses.remote import REMOTE
@@ -59,4 +60,8 @@ DIALECT = Dialect(
     error_words=ERROR_WORDS,
     count=Count("input_tokens", {"object": "response.input_tokens"}),
     id_header="x-request-id",
+    implied=IMPLIED,
+    vendor_tools=VENDOR_TOOLS,
+    shared_fields=SHARED_FIELDS,
+    image_detail="/detail",
 )

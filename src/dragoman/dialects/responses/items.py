@@ -6,7 +6,8 @@ which is written in the plainest form. Fields of an item that holds one part (ca
 part's extras; those of a message item are the message's.
 """
 
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, is_not
 from typing import Any
 
 from msgspec import Raw, structs
@@ -20,7 +21,7 @@ from dragoman.dialects.responses.parts import PART, extras_of, read_contents, wr
 from dragoman.dialects.responses.wire import ISSUER, NAME, ContentPart, Item, ReasoningText, decode_known
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
-from dragoman.wire.shape import ABSENT, Shape, Unknown, Unread
+from dragoman.wire.shape import Shape, Unknown, Unread
 
 INSTRUCTIONS = "instructions"
 CONTENT = "content"
@@ -55,13 +56,14 @@ _USED = {
     "custom_tool_call_output": {"call_id", "name", "output"},
     "reasoning": {"summary", "content", "encrypted_content"},
 }
-_UNUSED = {
+_UNUSED_NAMES = {
     kind: tuple(name for name in Item.__struct_fields__ if name != "type" and name not in used)
     for kind, used in _USED.items()
 }
-_GET_UNUSED = {kind: attrgetter(*names) for kind, names in _UNUSED.items()}
+_UNUSED = {kind: tuple(f"/{name}" for name in names) for kind, names in _UNUSED_NAMES.items()}
+_GET_UNUSED = {kind: attrgetter(*names) for kind, names in _UNUSED_NAMES.items()}
 _DEFAULTS = {field.name: field.default for field in structs.fields(Item)}
-_NOTHING = {kind: tuple(_DEFAULTS[name] for name in names) for kind, names in _UNUSED.items()}
+_NOTHING = {kind: tuple(_DEFAULTS[name] for name in names) for kind, names in _UNUSED_NAMES.items()}
 
 
 def read_items(raw: Raw, known: int = 0) -> list[Message]:
@@ -107,12 +109,9 @@ def decode_item(raw: Raw | bytes) -> tuple[Item | None, Unread | None]:
 
 def item_fields(item: Item, kind: str, unread: Unread | None) -> dict[str, bytes]:
     """Collect the members of an item that its reader does not use."""
-    fields: dict[str, bytes] = {}
     values = _GET_UNUSED[kind](item)
-    if values != _NOTHING[kind]:
-        for name, value in zip(_UNUSED[kind], values, strict=True):
-            if value is not None and value is not ABSENT:
-                fields["/" + name] = json.encode(value)
+    given = [*map(is_not, values, _NOTHING[kind])]
+    fields = dict(zip(compress(_UNUSED[kind], given), map(json.encode, compress(values, given)), strict=True))
     if unread is not None:
         fields.update(unread.rest())
     return fields

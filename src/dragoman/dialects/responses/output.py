@@ -124,7 +124,9 @@ class Ids:
         own = (fields.get("/item/id") or fields.get("/id")) if fields else None
         if own is not None and own.startswith(b'"'):
             return json.decode(own)
-        prefix = _PREFIXES.get(type(part), "msg_") if not isinstance(part, ToolCall) or part.form == "json" else "ctc_"
+        prefix = _PREFIXES.get(type(part), "msg_")
+        if type(part) is ToolCall and part.form == "text":
+            prefix = "ctc_"
         return f"{prefix}{self._stem}{output_index:04x}"
 
 

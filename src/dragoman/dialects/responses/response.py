@@ -193,9 +193,9 @@ def read_head(members: dict[str, Raw]) -> Head:
     if status not in ("", "completed", "incomplete") and status not in _STATUSES:
         fields["/status"] = json.encode(status)
     for name, raw in members.items():
-        value = bytes(raw)
-        if value != b"null":
-            fields["/" + pointer.escape(name)] = value
+        if raw != _NULL:
+            # An identifier has nothing to escape.
+            fields[f"/{name if name.isidentifier() else pointer.escape(name)}"] = bytes(raw)
     return head
 
 

@@ -1,16 +1,11 @@
-"""The rules, one a file, and the order they are applied in: `RULES`.
+"""The rules in the order in which they are applied: tools first, then the history, then the model and its instructions.
 
-Tools first, then the history, then what the model is and is told. Each is given the request as those before left it.
+Each rule gets the request as the one before left it.
 """
 
 from dragoman.intercept.plan import Rule
-from dragoman.intercept.rules.answered import answered
-from dragoman.intercept.rules.injected import injected
-from dragoman.intercept.rules.instructed import instructed
-from dragoman.intercept.rules.remodelled import remodelled
-from dragoman.intercept.rules.restored import restored
-from dragoman.intercept.rules.stripped import stripped
-from dragoman.intercept.rules.unprompted import unprompted
+from dragoman.intercept.rules.history import answered, restored, unprompted
+from dragoman.intercept.rules.request import injected, instructed, remodelled, stripped
 
 RULES: tuple[tuple[str, Rule], ...] = (
     ("the client's tools taken out", stripped),

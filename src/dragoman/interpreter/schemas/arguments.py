@@ -81,14 +81,9 @@ class Choice(Struct, frozen=True, kw_only=True):
 _KINDS = {b'"': "string", b"{": "object", b"[": "array", b"t": "boolean", b"f": "boolean", b"n": "null"}
 
 
-def changes(arguments: str, undo: ArgumentUndo) -> bool:
-    """Tell whether an undo may change arguments: integers only where a number has a fraction or an exponent."""
-    return not undo.only_integers or _FRACTION.search(arguments) is not None
-
-
 def restore(arguments: str, undo: ArgumentUndo) -> str:
     """Return `arguments` as the caller's schema wants them."""
-    if not changes(arguments, undo):
+    if undo.only_integers and _FRACTION.search(arguments) is None:
         return arguments
     text = arguments.encode("utf-8", "surrogatepass")
     try:

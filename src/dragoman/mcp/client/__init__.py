@@ -4,8 +4,7 @@ Rules: a server may hang, lie, die or change at any time, and that is a failed r
 Nothing here is loaded, and nothing started, where no server is configured.
 """
 
-from dragoman.mcp.client.abilities import Abilities
 from dragoman.mcp.client.servers import Servers, open_servers
-from dragoman.mcp.client.status import Blocked, Status
+from dragoman.mcp.client.status import Abilities, Blocked, Status
 
 __all__ = ["Abilities", "Blocked", "Servers", "Status", "open_servers"]

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from dragoman.mcp.client.abilities import NO_ABILITIES, Abilities
-from dragoman.mcp.client.status import Status
+from dragoman.mcp.client.status import NO_ABILITIES, Abilities, Status
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools import Handler, Registry
 
 if TYPE_CHECKING:
-    from dragoman.mcp.client.link import Link
-    from dragoman.mcp.client.listing import Listed
+    from dragoman.mcp.client.connection import Link
+    from dragoman.mcp.client.tool_list import Listed
     from dragoman.mcp.client.toolset import Toolset
 
 PATIENCE = 10.0
@@ -44,7 +43,7 @@ class Servers:
         self._members = {name: self._member(name, settings) for name, settings in configured.items()}
 
     def _member(self, name: str, settings: ToolServer) -> _Member:
-        from dragoman.mcp.client.link import Link  # noqa: PLC0415  the SDK is slow to load, and may be missing
+        from dragoman.mcp.client.connection import Link  # noqa: PLC0415  the SDK is slow to load, and may be missing
         from dragoman.mcp.client.toolset import Toolset  # noqa: PLC0415
 
         link = Link(name, settings, partial(self._listed, name), self._abilities.get(name, NO_ABILITIES))

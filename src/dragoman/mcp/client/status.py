@@ -1,6 +1,23 @@
-"""What is known of an external server, for whoever runs the gateway."""
+"""What is known of an external server, and what a program can do for it: sign in, and answer its questions."""
+
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    from dragoman.mcp.sdk import ElicitationFnT, httpx2
+
+
+class Abilities(Struct, frozen=True, kw_only=True):
+    """What a program does for one server."""
+
+    auth: "httpx2.Auth | None" = None
+    """Signs requests over HTTP; the SDK has providers for OAuth."""
+    elicit: "ElicitationFnT | None" = None
+    """Answers when a tool asks the user."""
+
+
+NO_ABILITIES = Abilities()
 
 
 class Blocked(Struct, frozen=True, kw_only=True):

@@ -16,11 +16,9 @@ from msgspec import structs
 from dragoman.core.parts import Text, ToolResult
 from dragoman.core.request import Tool
 from dragoman.mcp.bridge import result_from
-from dragoman.mcp.client.link import UnavailableError
-from dragoman.mcp.client.listing import Listed
-from dragoman.mcp.client.names import tool_name
-from dragoman.mcp.client.pins import Pins, fingerprint
+from dragoman.mcp.client.connection import UnavailableError
 from dragoman.mcp.client.status import Blocked
+from dragoman.mcp.client.tool_list import Listed, Pins, fingerprint, tool_name
 from dragoman.mcp.sdk import MCPError, ProgressFnT, ValidationError, types
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools import Handler, Registry, ToolDefinitionError, ToolFailure, reporter

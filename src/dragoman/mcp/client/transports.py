@@ -1,7 +1,9 @@
-"""The ways to a server: a process of ours, or an address.
+"""Transports to a server: a process of ours, or an address, with OAuth where that is configured.
 
-Rules: a process gets few variables and a directory of its own, and what it says on standard error goes into the log,
-a little at a time and without secrets. Whoever opens a way is told at once when it is at its end.
+A process gets few variables and a directory of its own; its standard error is logged, bounded and without secrets. A
+connection that cannot be made is the end at once. A stream that is cut may be a bad line: then the server is pinged,
+and the SDK goes on if it responds. Bodies are bounded. Credentials (OAuth 2.1, client credentials) are sent to the
+configured issuer only. Tokens are kept as long as the process runs; their scopes are those that the server asks for.
 """
 
 import asyncio
@@ -13,9 +15,123 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
-from dragoman.mcp.client.watchful import LARGEST, Ends, WatchfulClient
+from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from msgspec import Struct
+
 from dragoman.mcp.sdk import StdioServerParameters, anyio, httpx2, stdio_client, streamable_http_client
-from dragoman.mcp.settings import ToolServer
+from dragoman.mcp.settings import OAuth, ToolServer
+
+LARGEST = 64 << 20
+"""Bytes of one message: an image is far more than the SDK's own bound, but there has to be one."""
+_SIGN_OF_LIFE = 2.0
+
+
+class Ends(Struct, frozen=True):
+    """Whom to tell of the end of a way."""
+
+    over: Callable[[], None]
+    """Nothing more can come from the server."""
+    forgotten: Callable[[], None]
+    """It does not know us any more."""
+
+
+class WatchfulClient(httpx2.AsyncClient):
+    """A client for one server."""
+
+    def __init__(self, settings: ToolServer, ends: Ends, auth: httpx2.Auth | None) -> None:
+        # Each request ends by its own time; a stream of news may be silent for days.
+        super().__init__(headers=settings.headers, timeout=httpx2.Timeout(settings.connect, read=None), auth=auth)
+        self._address = settings.url
+        self._ends = ends
+        self._probe: asyncio.Task[None] | None = None
+
+    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
+        """Send a request, and look at what becomes of it."""
+        try:
+            response = await super().send(request, **how)
+        except httpx2.ConnectError:
+            self._ends.over()
+            raise
+        if response.status_code == 404 and request.method == "POST" and "mcp-session-id" in request.headers:
+            self._ends.forgotten()
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            endless = response.headers.get("content-type", "").startswith("text/event-stream")
+            response.stream = _WatchedStream(response.stream, self._cut, None if endless else LARGEST)
+        return response
+
+    def _cut(self) -> None:
+        if self._probe is None or self._probe.done():
+            self._probe = asyncio.create_task(self._ask_for_life())
+
+    async def _ask_for_life(self) -> None:
+        try:
+            async with asyncio.timeout(_SIGN_OF_LIFE):
+                await super().send(self.build_request("HEAD", self._address))
+        except (TimeoutError, httpx2.TransportError):
+            self._ends.over()
+
+    async def aclose(self) -> None:
+        """Close, and ask nobody any more."""
+        if self._probe is not None:
+            self._probe.cancel()
+        await super().aclose()
+
+
+class _WatchedStream(httpx2.AsyncByteStream):
+    """The body of an answer."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, cut: Callable[[], None], most: int | None) -> None:
+        self._inner = inner
+        self._cut = cut
+        self._most = most
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        size = 0
+        try:
+            async for chunk in self._inner:
+                size += len(chunk)
+                if self._most is not None and size > self._most:
+                    raise httpx2.StreamError(f"the answer has more than {self._most} bytes")
+                yield chunk
+        except httpx2.TransportError:
+            self._cut()
+            raise
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Memory:
+    """Keeps what signing in brings."""
+
+    def __init__(self) -> None:
+        self._tokens: OAuthToken | None = None
+        self._client: OAuthClientInformationFull | None = None
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return self._tokens
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self._tokens = tokens
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return self._client
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        self._client = client_info
+
+
+def signer(settings: ToolServer, said: OAuth) -> httpx2.Auth:
+    """Return what signs the requests to a server."""
+    return ClientCredentialsOAuthProvider(
+        server_url=settings.url,
+        storage=_Memory(),
+        client_id=said.client_id,
+        client_secret=said.client_secret,
+        issuer=said.issuer,
+    )
+
 
 _LOG = logging.getLogger("dragoman.mcp")
 # What is no message comes to us as well; a traceback for each line that a server writes wrongly helps nobody.

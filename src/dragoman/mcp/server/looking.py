@@ -18,8 +18,7 @@ from dragoman.core.request import Message, Request
 from dragoman.core.response import Response
 from dragoman.core.stream import Collector
 from dragoman.http.locations import Refused
-from dragoman.mcp.server.caller import caller_of
-from dragoman.mcp.server.service import Service
+from dragoman.mcp.server.service import Service, caller_of
 
 AnyContext = Context[Any, Any]
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=True)

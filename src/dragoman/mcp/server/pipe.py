@@ -31,7 +31,7 @@ from mcp.types import (
 from mcp.types.version import LATEST_HANDSHAKE_VERSION
 from pydantic import ValidationError
 
-from dragoman.mcp.server.wellformed import NO_ID, NOTIFICATIONS
+from dragoman.mcp.server.http import NO_ID, NOTIFICATIONS
 
 _ENDLESS = frozenset({"subscriptions/listen"})
 """Requests that are answered only when the client hangs up."""

@@ -22,16 +22,11 @@ from dragoman.core.parts import Media, Text
 from dragoman.core.preserved import preserved, restored
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, Thinking
-from dragoman.gateway.sessions.unfinished import begun, in_conversation, kept, packed, unpacked, written
+from dragoman.gateway.conversations.runs import begun, in_conversation, kept, packed, unpacked, written
 from dragoman.mcp.bridge import content_to
-from dragoman.mcp.server.approving import WAIT
-from dragoman.mcp.server.asking import Effort, Part, question
-from dragoman.mcp.server.caller import Caller, caller_of
-from dragoman.mcp.server.hosts import Behind, Host, Waiting, elicits
-from dragoman.mcp.server.job import Job
-from dragoman.mcp.server.progress import progress_of
-from dragoman.mcp.server.service import Service
-from dragoman.mcp.server.tasks import Task, current_desk
+from dragoman.mcp.server.host import WAIT, Behind, Effort, Host, Part, Waiting, elicits, progress_of, question
+from dragoman.mcp.server.service import Caller, Service, caller_of
+from dragoman.mcp.server.tasks import Job, Task, current_desk
 from dragoman.sessions.values import Unavailable
 
 NAME = "query"

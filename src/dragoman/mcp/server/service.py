@@ -1,7 +1,9 @@
-"""What the tools of the server stand on: models, tools, pages and conversations, handed in by whoever starts it."""
+"""What the tools of the server need: models, tools, pages and conversations; and who calls them with which key."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
+from mcp.server.context import ServerRequestContext
 from msgspec import Struct
 
 from dragoman.agent import Carrier, Model
@@ -9,6 +11,30 @@ from dragoman.core.request import NativeTool
 from dragoman.sessions.conversations import Conversations
 from dragoman.tools import Executor
 from dragoman.tools.web.documents import Document
+
+STATE = "dragoman.caller"
+"""Where the bridge leaves the caller, in the scope of a request."""
+
+
+def _anything(_model: str) -> bool:
+    return True
+
+
+class Caller(Struct, frozen=True, kw_only=True):
+    """Whose call it is."""
+
+    owner: str = "local"
+    allows: Callable[[str], bool] = _anything
+    """Tells whether the caller may ask for a model."""
+
+
+LOCAL = Caller()
+"""Who started the process speaks for itself."""
+
+
+def caller_of(ctx: ServerRequestContext[Any, Any]) -> Caller:
+    """Return whose call a request is; on a pipe it is whoever started the process."""
+    return LOCAL if ctx.request is None else ctx.request.scope.get(STATE, LOCAL)
 
 
 class Settings(Struct, frozen=True, kw_only=True):

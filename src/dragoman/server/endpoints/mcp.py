@@ -5,7 +5,8 @@ Who may come in is decided before, as for every path. What goes wrong before the
 
 import asyncio
 import importlib
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from dragoman import __version__
 from dragoman.core.problems import Problem
@@ -14,16 +15,18 @@ from dragoman.dialects.record import ErrorReply
 from dragoman.gateway.record import Record
 from dragoman.http.exchange import Exchange
 from dragoman.interpreter.native_tools import counterpart
-from dragoman.server.access import Key
-from dragoman.server.bench import Bench
-from dragoman.server.health import health
+from dragoman.mcp.client import Status
+from dragoman.server.agent_services import Bench
+from dragoman.server.auth import Key
+from dragoman.server.services import trouble_of
 from dragoman.wire import json
 
 if TYPE_CHECKING:
-    from dragoman.mcp.server.serving import Serving
+    from dragoman.mcp.server.server import Serving
+
 
 _SEARCH = NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}')
-_SERVING = "dragoman.mcp.server.serving"
+_SERVING = "dragoman.mcp.server.server"
 _REFUSED = -32000
 """JSON-RPC leaves this number to servers."""
 _WHO = "mcp"
@@ -69,8 +72,8 @@ class Door:
             await self._serving.close()
 
     def _made(self) -> "Serving":
+        from dragoman.mcp.server.server import Serving  # noqa: PLC0415
         from dragoman.mcp.server.service import Service, Settings  # noqa: PLC0415  the SDK is an extra
-        from dragoman.mcp.server.serving import Serving  # noqa: PLC0415
 
         bench = self._bench
         table = bench.config.mcp
@@ -102,7 +105,7 @@ class Door:
 
     def _search_tool(self, model: str) -> NativeTool | None:
         """Return what makes a model search, in the words of the upstream that answers for it."""
-        return counterpart(_SEARCH, self._bench.connected.relay.routes.of(model)[0].upstream.dialect)
+        return counterpart(_SEARCH, self._bench.connected.gateway.routes.of(model)[0].upstream.dialect)
 
 
 def refusal(problem: Problem) -> ErrorReply:
@@ -112,3 +115,28 @@ def refusal(problem: Problem) -> ErrorReply:
     if problem.status == 401:
         headers["www-authenticate"] = "Bearer"
     return ErrorReply(problem.status, headers, json.encode(error))
+
+
+_HEALTHY = b'{"status":"ok"}'
+
+
+def health(statuses: Sequence[Status], *, known: bool) -> bytes:
+    """Return the answer to who asks; `known` if it may hear of the servers by name."""
+    if not statuses:
+        return _HEALTHY
+    connected = sum(status.connected for status in statuses)
+    servers: dict[str, Any] = {"configured": len(statuses), "connected": connected}
+    if known:
+        servers["servers"] = [_server(status, statuses) for status in statuses]
+    return json.encode({"status": "ok", "tool_servers": servers})
+
+
+def _server(status: Status, statuses: Sequence[Status]) -> dict[str, Any]:
+    told = {
+        "name": status.name,
+        "connected": status.connected,
+        "tools": len(status.tools),
+        "blocked": [each.tool for each in status.blocked],
+        "unusable": sorted(status.unusable),
+    }
+    return told if status.connected else {**told, "error": trouble_of(status.name, statuses)}

@@ -9,13 +9,12 @@ from msgspec import Struct
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.named_model import Form, form_of, renamed_within
-from dragoman.gateway.passage import Passage
-from dragoman.gateway.route import Routes, Target
+from dragoman.gateway.passthrough import Form, Passage, form_of, renamed_within
+from dragoman.gateway.router import Routes, Target
 from dragoman.http.message import Request
-from dragoman.server.access import Key
-from dragoman.server.endpoints.other_paths import OtherPath
-from dragoman.upstreams.place import Upstream
+from dragoman.server.auth import Key
+from dragoman.server.routes import OtherPath
+from dragoman.upstreams.upstream import Upstream
 
 _PREFIX = "models/"
 """Google's clients write it before a model's name, or do not."""

@@ -1,15 +1,19 @@
-"""Serve until told to stop: what each process of the gateway does."""
+"""Serve until told to stop, on a port or, for MCP, on standard input and output."""
 
 import asyncio
 import gc
+import os
 import signal
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from dragoman.config import Config
-from dragoman.server.process.seat import Seat
+from dragoman.server import log
+from dragoman.server.agent_services import open_bench
+from dragoman.server.endpoints.mcp import Door
+from dragoman.server.exchanges import Watch
+from dragoman.server.process.peers import Seat
 from dragoman.server.serving import Running, running
-from dragoman.server.watching import log
 
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 _SELDOM = (10_000, 20, 20)
@@ -56,3 +60,22 @@ def _settle() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_SELDOM)
+
+
+async def serve_mcp(config: Config) -> None:
+    """Serve until the input ends and all is answered, or a signal comes."""
+    with log.opened(config, None) as lines:
+        asyncio.get_running_loop().set_exception_handler(lines.loop_failed)
+        async with open_bench(config, Watch(config, [lines.ended]).observers) as bench:
+            door = Door(bench)
+            serving = asyncio.create_task((await door.opened()).pipe())
+            stopped = asyncio.create_task(told_to_stop().wait())
+            try:
+                await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                await door.close()
+        if not serving.done():
+            # A thread of the SDK waits for a line that may never come, and nothing can wake it.
+            os._exit(0)
+        stopped.cancel()
+        await serving

@@ -1,7 +1,7 @@
 """Several processes serve one port: each has a listening socket of its own, and the system spreads clients over them.
 
 The parent holds the sockets, so that none is lost with the worker that listens on it: clients wait in it for the next
-worker. The workers share memory for what they count, and ask each other for exchanges.
+worker.
 """
 
 import gc
@@ -19,11 +19,9 @@ from msgspec.structs import replace
 
 from dragoman.config import Config, ConfigError
 from dragoman.http.server import url_of
-from dragoman.server.process.board import Board
+from dragoman.server.metrics import Board, shared
+from dragoman.server.process.peers import Seat, Siblings
 from dragoman.server.process.run import serve, told_to_stop
-from dragoman.server.process.seat import Seat
-from dragoman.server.process.sheet import shared
-from dragoman.server.process.siblings import Siblings
 from dragoman.server.process.supervisor import UNUSABLE, Job, Supervisor
 from dragoman.server.serving import listen_address
 

@@ -1,19 +1,17 @@
-"""The model behind the four APIs: a small, honest one that needs no weights. Loaded when it is first asked."""
+"""The program that answers behind the four APIs; it is no model. Loaded with the first request."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from dragoman.simulator.model.answering import answer
-    from dragoman.simulator.model.usage import PrefixMemory, ask_tokens, usage_of
+from dragoman.simulator.model.usage import PrefixMemory, ask_tokens, usage_of
 
-_HOMES = {"PrefixMemory": "usage", "answer": "answering", "ask_tokens": "usage", "usage_of": "usage"}
+if TYPE_CHECKING:
+    from dragoman.simulator.model.responder import answer
 
 __all__ = ["PrefixMemory", "answer", "ask_tokens", "usage_of"]
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
+    if name != "answer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    return import_module(f"{__name__}.responder").answer

@@ -5,7 +5,6 @@ the guard has not vetted, nothing is read without a limit, and all that is told 
 forge.
 """
 
-from dragoman.tools.web.fetching import Web, web_fetch
-from dragoman.tools.web.settings import Settings
+from dragoman.tools.web.fetching import Settings, Web, web_fetch
 
 __all__ = ["Settings", "Web", "web_fetch"]

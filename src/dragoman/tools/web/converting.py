@@ -1,8 +1,8 @@
-"""Runs in a process of its own: HTML comes in, Markdown goes out, until nothing more comes in.
+"""Convert HTML to Markdown in a process of its own, until its input ends.
 
-It is started as a script, without our package, without the environment and without the standard paths of Python. What a
-page can do to a parser it does here, where there is a limit on memory, no file can be written, and the clock ends what
-hangs, also when nobody is left who would.
+It is started as a script, without our package, without the environment and without Python's standard paths. What a page
+can do to a parser happens here, with a limit on memory, no file to write, and a clock that ends what hangs. Parts that
+the tags mark as hidden are left out; that is no defence, for style sheets hide as well.
 """
 
 import re
@@ -10,7 +10,87 @@ import signal
 import struct
 import sys
 from html import unescape
-from typing import TYPE_CHECKING
+
+_TAG = re.compile(r"<([a-zA-Z][a-zA-Z0-9-]*+)([\s/][^<>]*+)>")
+_STYLE = re.compile(r"""(?<![\w-])style\s*=\s*("[^"]*"|'[^']*'|[^\s"'>]+)""", re.IGNORECASE)
+_ARIA = re.compile(r"""(?<![\w-])aria-hidden\s*=\s*["']?true\b""", re.IGNORECASE)
+_NUMBER = re.compile(r"([+-]?[0-9]*\.?[0-9]+)([a-z%]*)")
+_BODIES = frozenset({"html", "body", "main", "article"})
+"""What is hidden from one reader while a notice stands before it is the page itself."""
+_OUTSIDE = -500
+"""So far left of a page, or above it, stands nothing that anybody sees."""
+_FAINT = 0.02
+_WORDS = {
+    "display": {"none"},
+    "visibility": {"hidden", "collapse"},
+    "content-visibility": {"hidden"},
+    "color": {"transparent"},
+}
+_BEGINNINGS = {
+    "clip": ("rect(0", "rect(1px"),
+    "clip-path": ("inset(50%", "inset(100%", "circle(0", "polygon(0 0, 0 0", "polygon(0px 0px, 0px 0px"),
+    "transform": ("scale(0)", "scale(0,", "scalex(0)", "scaley(0)"),
+}
+_PLACES = frozenset({"left", "top", "right", "bottom", "text-indent", "margin-left", "margin-top"})
+_SIZES = frozenset({"height", "max-height", "width", "max-width"})
+
+
+def marked(html: str) -> str:
+    """Return a page in which every tag that hides itself says so."""
+    return _TAG.sub(_tag, html)
+
+
+def _tag(found: "re.Match[str]") -> str:
+    name, rest = found.groups()
+    is_hidden = name.lower() not in _BODIES and bool(_ARIA.search(rest))
+    if not is_hidden:
+        style = _STYLE.search(rest)
+        is_hidden = style is not None and hides(unescape(style[1].strip("\"'")))
+    return f"<{name} hidden{rest}>" if is_hidden else found[0]
+
+
+def hides(style: str) -> bool:
+    """Tell whether nobody sees what has this style."""
+    said: dict[str, str] = {}
+    for declaration in _uncommented(style).lower().split(";"):
+        name, _, value = declaration.partition(":")
+        said[name.strip()] = value.replace("!important", "").strip()
+    if any(_is_unseen(name, value) for name, value in said.items()):
+        return True
+    clipped = said.get("overflow", "").startswith(("hidden", "clip"))
+    return clipped and any(_number(said.get(name, "")) == 0 for name in _SIZES)
+
+
+def _uncommented(style: str) -> str:
+    """Return a style without comments; it is walked once, for a page may have written it to take long."""
+    kept: list[str] = []
+    at = 0
+    while (begin := style.find("/*", at)) >= 0:
+        kept.append(style[at:begin])
+        end = style.find("*/", begin + 2)
+        if end < 0:
+            return "".join(kept)
+        at = end + 2
+    return "".join((*kept, style[at:]))
+
+
+def _is_unseen(name: str, value: str) -> bool:
+    if value in _WORDS.get(name, ()) or (value and value.startswith(_BEGINNINGS.get(name, ("\0",)))):
+        return True
+    number = _number(value)
+    if number is None:
+        return False
+    if name in _PLACES:
+        return number <= _OUTSIDE
+    if name == "opacity":
+        return number < _FAINT
+    return name == "font-size" and (number == 0 or (number <= 1 and value.endswith(("px", "pt"))))
+
+
+def _number(value: str) -> float | None:
+    found = _NUMBER.fullmatch(value)
+    return float(found[1]) if found else None
+
 
 REQUEST = struct.Struct("<III")
 """Seconds, and the sizes of the page's address and of its HTML."""
@@ -39,10 +119,6 @@ def main() -> None:
     sys.path += sys.argv[1:]
     from html_to_markdown import ConversionOptions, convert  # noqa: PLC0415  the path is known only now
 
-    if TYPE_CHECKING:
-        from dragoman.tools.web.unseen import marked  # noqa: PLC0415
-    else:
-        from unseen import marked  # noqa: PLC0415  stands beside this script, which is in no package here
     confine()
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     sink.write(READY)

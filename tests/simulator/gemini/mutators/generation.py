@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from random import Random
 from typing import Any
 
-from dragoman.simulator.apis.gemini.proto import camel
 from dragoman.simulator.rule import Json
 from simulator.gemini import changes
 from simulator.mutation import Mutate
@@ -29,7 +28,9 @@ def _out_of_range(body: Json, _: Random) -> Iterable[Json]:
 def _plain(body: Json, **members: Any) -> Json:
     """Return a copy that says nothing but this of how to write."""
     changed = changes.copied(body)
-    changes.put(changes.request_in(changed), "generation_config", {camel(name): members[name] for name in members})
+    changes.put(
+        changes.request_in(changed), "generation_config", {changes.camel(name): members[name] for name in members}
+    )
     return changed
 
 

@@ -4,10 +4,7 @@ from collections.abc import Iterator
 from random import Random
 
 from dragoman.simulator.apis.messages.models import Model, model_of
-from dragoman.simulator.apis.messages.signing import (
-    seal,
-    sign,
-)
+from dragoman.simulator.apis.messages.signing import sign
 from dragoman.simulator.rule import Json
 from dragoman.simulator.signatures import Signer
 from simulator.messages.changes import changed, ends_with, onto, with_exchange
@@ -73,7 +70,7 @@ def _bound(body: Json, _: Random) -> Iterator[Json]:
 def _resealed(body: Json, _: Random) -> Iterator[Json]:
     search: Json = {"type": "server_tool_use", "id": "srvtoolu_01Extra", "name": "web_search", "input": {"query": "a"}}
     page = {"type": "web_search_result", "title": "A", "url": "https://example.com/a", "page_age": None}
-    found = {**page, "encrypted_content": seal("https://example.com/b", Signer(), "mutation")}
+    found = {**page, "encrypted_content": Signer().issue("https://example.com/b", "mutation")}
     result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_01Extra", "content": [found]}
     yield from _with_answer(body, search, result, _WORDS)
 

@@ -28,13 +28,11 @@ from dragoman.core.problems import Problem
 from dragoman.core.stream import replay_part
 from dragoman.core.value import Extras
 from dragoman.dialects.messages.errors import problem_of_event
-from dragoman.dialects.messages.parts import carried, read_citation, read_part
+from dragoman.dialects.messages.parts import read_citation, read_part
 from dragoman.dialects.messages.response import named, read_finish, read_usage, replied, said
 from dragoman.dialects.messages.wire import (
-    FINAL_CARRIED,
     ISSUER,
     NAME,
-    REPLY_CARRIED,
     BlockDelta,
     BlockStart,
     BlockStop,
@@ -55,7 +53,7 @@ from dragoman.dialects.messages.wire import (
 from dragoman.dialects.record import FrameDecoder
 from dragoman.wire.json import Malformed, decode, decode_object, encode, is_json, with_members
 from dragoman.wire.pointer import escape, unescape
-from dragoman.wire.shape import Shape, Unknown, Unread
+from dragoman.wire.shape import Shape, Unknown, Unread, carried
 from dragoman.wire.sse import Frame
 
 _EVENT: Shape[StreamEvent] = Shape(StreamEvent)
@@ -155,7 +153,7 @@ class MessagesDecoder(FrameDecoder):
             yield self._count_up(message.usage, unread, "/message/usage")
         self._stop_reason = message.stop_reason
         self._stop_sequence = message.stop_sequence
-        yield from _natives(carried(message, REPLY_CARRIED))
+        yield from _natives(carried(message))
         if unread is not None:
             yield from _natives(unread.take("/message"))
             yield from _natives(unread.rest())
@@ -242,8 +240,8 @@ class MessagesDecoder(FrameDecoder):
             self._stop_reason = event.delta.stop_reason
         if event.delta.stop_sequence is not None:
             self._stop_sequence = event.delta.stop_sequence
-        yield from _natives(carried(event.delta, FINAL_CARRIED))
-        yield from _natives(carried(event, ("context_management",)))
+        yield from _natives(carried(event.delta))
+        yield from _natives(carried(event))
         if event.usage is not None:
             yield self._count_up(event.usage, unread, "/usage")
         if unread is not None:

@@ -5,15 +5,14 @@ on board takes no time, but for a project that begins with `new-slow`: there the
 """
 
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Raw, Struct
 
-from dragoman.simulator.apis.gemini.proto import Fields, Message, Reader, members_of
-from dragoman.simulator.apis.gemini.shape import RULES, not_json
+from dragoman.simulator.apis.gemini.proto import NOT_MESSAGE, STRUCT, Message, not_json
 from dragoman.simulator.catalogue import GEMINI
-from dragoman.simulator.rule import Violation
+from dragoman.simulator.rule import Json, Violation
 
 _PROJECT = "simulated-project"
 _TIER = {"id": "standard-tier", "name": "Gemini Code Assist", "description": "A simulator, not a subscription"}
@@ -24,17 +23,20 @@ _OPERATION = "operations/onboard."
 _RESET = "2030-01-01T00:00:00Z"
 
 
-class Envelope(Message):
-    """What stands around a request; the last four are Antigravity's."""
-
-    model: str | None = None
-    project: str | None = None
-    user_prompt_id: str | None = None
-    request: Fields | None = None
-    enabled_credit_types: list[str] | None = None
-    request_id: str | None = None
-    request_type: str | None = None
-    user_agent: str | None = None
+_ENVELOPE = Message(
+    "Envelope",
+    {
+        "model": str,
+        "project": str,
+        "userPromptId": str,
+        "request": STRUCT,
+        "enabledCreditTypes": [str],
+        "requestId": str,
+        "requestType": str,
+        "userAgent": str,
+    },
+)
+"""What stands around a request; the last four are Antigravity's."""
 
 
 class _Reply(Struct):
@@ -50,43 +52,40 @@ class _Count(Struct):
     totalTokens: int  # noqa: N815  Google's name
 
 
-_READER = Reader(Envelope, "vertex")
-
-
 def unwrapped(body: bytes) -> tuple[str, bytes] | Violation:
     """Take a request out of its envelope: the model's name, and the request itself.
 
     Only a request to count tokens names its model within.
     """
     try:
-        return _opened(body)
+        return _open(body)
     except RecursionError as error:
         return not_json(error)
 
 
-def _opened(body: bytes) -> tuple[str, bytes] | Violation:
-    envelope = _READER.read(body, RULES)
+def _open(body: bytes) -> tuple[str, bytes] | Violation:
+    envelope = _ENVELOPE.read(body, "vertex")
     if isinstance(envelope, Violation):
         return envelope
-    if envelope.request is None:
-        return Violation("Request contains an invalid argument.", "/request", rule=f"{RULES}.envelope")
-    request = dict(envelope.request)
+    if "request" not in envelope:
+        return Violation("Request contains an invalid argument.", "/request", rule="gemini.envelope")
+    request: Json = dict(envelope["request"])
     for name in ("session_id", "sessionId"):
         session: Any = request.pop(name, None)
         if session is not None and not isinstance(session, str):
             words = f"Invalid value at 'request.session_id' (TYPE_STRING), {msgspec.json.encode(session).decode()}"
-            return Violation(words, f"/request/{name}", rule=f"{RULES}.type")
+            return Violation(words, f"/request/{name}", rule="gemini.type")
     for name in ("tool_config", "toolConfig"):
         # Known here, but not heeded (wire/gemini.md section 11); Vertex, whose request it is else, does not know it.
-        config = members_of(request.get(name))
-        if config is not None:
-            request[name] = {key: config[key] for key in config if key not in _UNHEEDED}
-    inner = request.pop("model", None)
-    if inner is not None and envelope.model is not None:
+        config = request.get(name)
+        if isinstance(config, dict):
+            request[name] = {key: value for key, value in cast("Json", config).items() if key not in _UNHEEDED}
+    model, inner = envelope.get("model"), request.pop("model", None)
+    if inner is not None and model is not None:
         words = "Invalid JSON payload received. Unknown name \"model\" at 'request': Cannot find field."
-        return Violation(words, "/request/model", rule=f"{RULES}.unknown-field")
-    model = envelope.model or (inner if isinstance(inner, str) else "")
-    return model.removeprefix("models/"), msgspec.json.encode(request)
+        return Violation(words, "/request/model", rule="gemini.unknown-field")
+    named = model or (inner if isinstance(inner, str) else "")
+    return named.removeprefix("models/"), msgspec.json.encode(request)
 
 
 def wrapped(reply: bytes) -> bytes:
@@ -153,10 +152,9 @@ def _asked(body: bytes) -> _Asked | Violation:
         document = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return not_json(error)
-    if members_of(document) is None:
-        words = 'Invalid JSON payload received. Unknown name "": Root element must be a message.'
-        return Violation(words, rule=f"{RULES}.type")
+    if not isinstance(document, dict):
+        return NOT_MESSAGE
     try:
         return msgspec.convert(document, _Asked)
     except msgspec.ValidationError as error:
-        return Violation(f"Invalid value: {error}", rule=f"{RULES}.type")
+        return Violation(f"Invalid value: {error}", rule="gemini.type")

@@ -1,195 +1,244 @@
-"""What contents must be: given, of a known role, made of parts with one thing in each, of media Google can see."""
+"""Rules about contents: roles, parts with one thing in each, media Google can see, and how turns follow each other."""
 
 import re
 from collections.abc import Iterator
 
-from dragoman.simulator.apis.gemini.heard import Heard, HeardRule, field, unable
-from dragoman.simulator.apis.gemini.read import asked
-from dragoman.simulator.apis.gemini.shape import Blob, Content, FileData
-from dragoman.simulator.apis.gemini.turns import Placed
+from dragoman.simulator.apis.gemini.body import PART_DATA
+from dragoman.simulator.apis.gemini.read import read
+from dragoman.simulator.apis.gemini.request import GeminiRequest, Placed, Turn, field, refuse, unable
 from dragoman.simulator.model.usage import ask_tokens
-from dragoman.simulator.rule import Rule, Situation, Violation
+from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation
 
 _ROLES = frozenset({"user", "model"})
 _RESULT_ROLES = frozenset({"user", "model", "function", "tool"})
-_IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
-_PDF = "application/pdf"
-_APPLICATIONS = frozenset(
-    {
-        "application/json",
-        "application/rtf",
-        "application/xml",
-        "application/x-javascript",
-        "application/x-typescript",
-        "application/x-python-code",
-        "application/x-ipynb+json",
-    }
-)
+_VISIBLE = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "application/pdf"})
+_VISIBLE_ON_STUDIO = _VISIBLE | {
+    "application/json",
+    "application/rtf",
+    "application/xml",
+    "application/x-javascript",
+    "application/x-typescript",
+    "application/x-python-code",
+    "application/x-ipynb+json",
+}
+_VISIBLE_KINDS = ("audio/", "video/", "text/")
 _RESULT_TYPES = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
 _UPLOADED = re.compile(r"https://generativelanguage\.googleapis\.com/|files/")
 _SMALL = 100_000
 """So few bytes cannot be too many tokens, whatever they say."""
-_KINDS = ("audio/", "video/", "text/")
-_FUNCTION_DOCS = "Learn more: https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling"
+_HOLDING = frozenset({*PART_DATA, "thoughtSignature"})
+_RESULT_PARTS = (
+    "Unable to submit request because `function_response.parts` is not supported for this model. "
+    "Learn more: https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling"
+)
+_CACHED = (
+    "CachedContent can not be used with GenerateContent request setting system_instruction, tools or "
+    "tool_config.\n\nProposed fix: move those values to CachedContent from GenerateContent request."
+)
+_CACHED_ON_VERTEX = (
+    "Tool config, tools and system instruction should not be set in the request when using cached content."
+)
+_ENDS = "Requests ending with a model turn are not supported unless the last part is a function response."
+_COUNT = (
+    "Please ensure that the number of function response parts is equal to the number of function call parts of the "
+    "function call turn."
+)
+_CALL = "Please ensure that function call turn comes immediately after a user turn or after a function response turn."
+_RESULT = "Please ensure that function response turn comes immediately after a function call turn."
+_MATCH = "Please ensure that every function response has the id and the name of its function call, in the same order."
+_FIRST = "Please ensure that multiturn requests begin with a user turn."
 
 
-def _parts(heard: Heard) -> Iterator[Placed]:
-    for turn in heard.turns:
-        yield from turn.parts
+def _given(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    if not request.get("contents"):
+        studio = field("/contents", "contents is not specified")
+        yield Violation(unable("at least one contents field is required.") if request.vertex else studio, "/contents")
 
 
-def _files(heard: Heard) -> Iterator[tuple[str, str, FileData]]:
-    """Yield the files that are shown, also by results: where each stands, the path of its part, itself."""
-    for placed in _parts(heard):
-        path = f"contents[{placed.content}].parts[{placed.index}]"
-        if placed.part.file_data is not None:
-            yield f"{placed.where}/fileData", path, placed.part.file_data
-        result = placed.part.function_response
-        for index, one in enumerate(result.parts or [] if result is not None else []):
-            if one.file_data is not None:
-                where = f"{placed.where}/functionResponse/parts/{index}/fileData"
-                yield where, f"{path}.function_response.parts[{index}]", one.file_data
-
-
-def _contents(heard: Heard) -> Iterator[tuple[int, Content]]:
-    yield from enumerate(heard.request.contents or [])
-
-
-def _given(heard: Heard, _: Situation) -> Iterator[Violation]:
-    if not heard.request.contents:
-        studio = field("contents", "contents is not specified")
-        yield Violation(unable("at least one contents field is required.") if heard.vertex else studio, "/contents")
-
-
-def _role(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for number, content in _contents(heard):
-        results = any(part.function_response is not None for part in content.parts or [])
-        known = _RESULT_ROLES if results else _ROLES
-        if content.role not in known and (heard.vertex or content.role):
+def _role(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for number, content in enumerate(request.list("contents")):
+        role = content.get("role")
+        has_results = any("functionResponse" in part for part in content.get("parts", ()))
+        if role not in (_RESULT_ROLES if has_results else _ROLES) and (request.vertex or role):
             yield Violation("Please use a valid role: user, model.", f"/contents/{number}/role")
 
 
-def _has_parts(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for number, content in _contents(heard):
+def _has_parts(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for number, content in enumerate(request.list("contents")):
         # A reply cut off while the model was thinking has no parts, and is taken back as it is (gemini/lingua-0064).
-        if not content.parts and content.role != "model":
-            studio = field(f"contents[{number}].parts", "contents.parts must not be empty.")
+        if not content.get("parts") and content.get("role") != "model":
+            where = f"/contents/{number}/parts"
             vertex = unable("it must include at least one parts field, which describes the prompt input.")
-            yield Violation(vertex if heard.vertex else studio, f"/contents/{number}/parts")
+            yield Violation(vertex if request.vertex else field(where, "contents.parts must not be empty."), where)
 
 
-def _has_data(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for placed in _parts(heard):
-        if not placed.part.has_data and placed.part.thought_signature is None:
-            path = f"contents[{placed.content}].parts[{placed.index}].data"
-            yield Violation(field(path, "required oneof field 'data' must have one initialized field"), placed.where)
+def _has_data(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for placed in (placed for turn in request.turns for placed in turn.parts):
+        if _HOLDING.isdisjoint(placed.part):
+            words = "required oneof field 'data' must have one initialized field"
+            yield Violation(field(f"{placed.where}/data", words), placed.where)
 
 
-def _text(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for placed in _parts(heard):
-        if heard.vertex and placed.part.text == "" and placed.part.thought_signature is None:
+def _empty_text(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for placed in request.parts.get("text", ()) if request.vertex else ():
+        if placed.part["text"] == "" and "thoughtSignature" not in placed.part:
             words = "it has an empty text parameter. Add a value to the parameter and try again."
             yield Violation(unable(words), f"{placed.where}/text")
 
 
-def _seen(heard: Heard, media_type: str) -> bool:
+def _hidden(request: GeminiRequest, media_type: str, where: str) -> Iterator[Violation]:
+    """Refuse a media type that Google cannot see."""
     bare = media_type.partition(";")[0].strip().lower()
-    other = bare in _APPLICATIONS and not heard.vertex
-    return bare in _IMAGES or bare == _PDF or other or bare.startswith(_KINDS)
+    if bare not in (_VISIBLE if request.vertex else _VISIBLE_ON_STUDIO) and not bare.startswith(_VISIBLE_KINDS):
+        yield Violation(_media_words(request, media_type), where)
 
 
-def _media_words(heard: Heard, media_type: str) -> str:
+def _media_words(request: GeminiRequest, media_type: str) -> str:
     vertex = (
         f"it has a mimeType parameter with value {media_type}, which is not supported. "
         "Update the mimeType and try again."
     )
-    return unable(vertex) if heard.vertex else f"Unsupported MIME type: {media_type}"
+    return unable(vertex) if request.vertex else f"Unsupported MIME type: {media_type}"
 
 
-def _media(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for placed in _parts(heard):
-        blob: Blob | None = placed.part.inline_data
-        if blob is not None and not _seen(heard, blob.mime_type):
-            yield Violation(_media_words(heard, blob.mime_type), f"{placed.where}/inlineData/mimeType")
+def _media(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for placed in request.parts.get("inlineData", ()):
+        yield from _hidden(request, placed.part["inlineData"]["mimeType"], f"{placed.where}/inlineData/mimeType")
 
 
-def _file(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for where, path, file in _files(heard):
-        if not file.file_uri:
-            yield Violation(field(f"{path}.file_data.file_uri", "file_uri must not be empty."), f"{where}/fileUri")
-        elif file.file_uri.startswith("gs://") and not heard.vertex:
-            yield Violation(f"Unsupported file uri: {file.file_uri}", f"{where}/fileUri")
-        elif file.mime_type is not None and not _seen(heard, file.mime_type):
-            yield Violation(_media_words(heard, file.mime_type), f"{where}/mimeType")
+def _shown(request: GeminiRequest) -> Iterator[tuple[str, Json]]:
+    """Yield the parts of results, which show media, with their pointers."""
+    for placed in request.parts.get("functionResponse", ()):
+        for index, part in enumerate(placed.part["functionResponse"].get("parts", ())):
+            yield f"{placed.where}/functionResponse/parts/{index}", part
 
 
-def _system(heard: Heard, _: Situation) -> Iterator[Violation]:
-    instruction = heard.request.system_instruction
-    for index, part in enumerate(instruction.parts or [] if instruction is not None else []):
-        if part.has_data and part.text is None:
-            yield Violation("System instruction only supports text parts.", f"/systemInstruction/parts/{index}")
+def _files(request: GeminiRequest) -> Iterator[tuple[str, Json]]:
+    """Yield the files that are shown, also by results, with their pointers."""
+    parts = ((placed.where, placed.part) for placed in request.parts.get("fileData", ()))
+    for where, part in (*parts, *_shown(request)):
+        if "fileData" in part:
+            yield f"{where}/fileData", part["fileData"]
 
 
-def _names(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for placed in _parts(heard):
-        for member in ("function_call", "function_response"):
-            named = getattr(placed.part, member)
-            if named is not None and not named.name:
-                path = f"contents[{placed.content}].parts[{placed.index}].{member}.name"
-                yield Violation(field(path, "Name cannot be empty."), placed.where)
+def _file(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for where, file in _files(request):
+        uri: str = file["fileUri"]
+        if not uri:
+            yield Violation(field(f"{where}/fileUri", "file_uri must not be empty."), f"{where}/fileUri")
+        elif uri.startswith("gs://") and not request.vertex:
+            yield Violation(f"Unsupported file uri: {uri}", f"{where}/fileUri")
+        elif "mimeType" in file:
+            yield from _hidden(request, file["mimeType"], f"{where}/mimeType")
 
 
-def _result_parts(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for placed in _parts(heard):
-        result = placed.part.function_response
-        shown = result.parts or [] if result is not None else []
-        where = f"{placed.where}/functionResponse/parts"
-        if shown and not heard.generation.combines:
-            words = "Unable to submit request because `function_response.parts` is not supported for this model."
-            yield Violation(f"{words} {_FUNCTION_DOCS}", where)
-        for index, one in enumerate(shown):
-            media = one.inline_data or one.file_data
-            kind = media.mime_type if media is not None else ""
-            if kind is not None and kind not in _RESULT_TYPES:
-                yield Violation(_media_words(heard, kind), f"{where}/{index}")
+def _uploaded(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for where, file in _files(request) if request.vertex else ():
+        if _UPLOADED.match(file["fileUri"]):
+            yield Violation(unable(f"it has an unsupported file uri: {file['fileUri']}."), where)
 
 
-def _cached(heard: Heard, _: Situation) -> Iterator[Violation]:
-    request = heard.request
-    if request.cached_content and (request.system_instruction or request.tools or request.tool_config):
-        studio = (
-            "CachedContent can not be used with GenerateContent request setting system_instruction, tools or "
-            "tool_config.\n\nProposed fix: move those values to CachedContent from GenerateContent request."
-        )
-        vertex = "Tool config, tools and system instruction should not be set in the request when using cached content."
-        yield Violation(vertex if heard.vertex else studio, "/cachedContent")
+def _result_parts(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for where, part in _shown(request):
+        if not request.generation.combines:
+            yield Violation(_RESULT_PARTS, where.rpartition("/")[0])
+        media_type = part.get("inlineData", part.get("fileData", {"mimeType": ""})).get("mimeType")
+        if media_type is not None and media_type not in _RESULT_TYPES:
+            yield Violation(_media_words(request, media_type), where)
 
 
-def _uploaded(heard: Heard, _: Situation) -> Iterator[Violation]:
-    for where, _path, file in _files(heard) if heard.vertex else ():
-        if _UPLOADED.match(file.file_uri):
-            yield Violation(unable(f"it has an unsupported file uri: {file.file_uri}."), where)
+def _names(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for member in ("functionCall", "functionResponse"):
+        for placed in request.parts.get(member, ()):
+            if not placed.part[member]["name"]:
+                yield Violation(field(f"{placed.where}/{member}/name", "Name cannot be empty."), placed.where)
 
 
-def _length(heard: Heard, situation: Situation) -> Iterator[Violation]:
-    if heard.size < _SMALL or situation.counting:
+def _has_own(request: GeminiRequest) -> bool:
+    document = request.document
+    return bool(document.get("tools")) or "systemInstruction" in document or "toolConfig" in document
+
+
+def _length(request: GeminiRequest, situation: Situation) -> Iterator[Violation]:
+    if request.size < _SMALL or situation.counting:
         return
-    tokens, most = ask_tokens(asked(heard)), heard.generation.most_input
+    tokens, most = ask_tokens(read(request)), request.generation.most_input
     if tokens > most:
         words = f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({most})."
         yield Violation(words, "/contents")
 
 
-def _safety(heard: Heard, _: Situation) -> Iterator[Violation]:
+def _safety(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
     known: set[str] = set()
-    for index, setting in enumerate(heard.request.safety_settings or []):
-        if setting.category is not None and setting.category in known:
-            words = field(f"safety_settings[{index}].category", f"duplicate setting for {setting.category}")
-            yield Violation(words, f"/safetySettings/{index}/category")
-        known.add(setting.category or "")
+    for index, setting in enumerate(request.list("safetySettings")):
+        category = setting.get("category")
+        where = f"/safetySettings/{index}/category"
+        if category in known:
+            yield Violation(field(where, f"duplicate setting for {category}"), where)
+        if category is not None:
+            known.add(category)
 
 
-RULES: tuple[HeardRule, ...] = (
+def _calls(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for number, turn in enumerate(request.turns):
+        if turn.calls and (number == 0 or turn.side == "user"):
+            yield Violation(_CALL, turn.calls[0].where)
+
+
+def _first(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    if request.generation.signs and request.turns and request.turns[0].side == "model":
+        yield Violation(_FIRST, "/contents/0")
+
+
+def _results(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for number, turn in enumerate(request.turns):
+        if turn.results and (number == 0 or not request.turns[number - 1].calls):
+            yield Violation(_RESULT, turn.results[0].where)
+
+
+def _ends(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    if request.generation.exact and request.turns and request.turns[-1].side == "model":
+        yield Violation(_ENDS, f"/contents/{len(request.list('contents')) - 1}")
+
+
+def _results_last(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    contents = request.list("contents")
+    parts: list[Json] = contents[-1].get("parts", []) if contents else []
+    results = ["functionResponse" in part for part in parts]
+    if request.generation.exact and any(results) and not results[-1]:
+        yield Violation(_ENDS, f"/contents/{len(contents) - 1}/parts/{len(parts) - 1}")
+
+
+def _pairs(request: GeminiRequest) -> Iterator[tuple[Turn, list[Placed]]]:
+    """Yield every turn with calls, and the results of the turn behind it."""
+    for number, turn in enumerate(request.turns):
+        if turn.calls:
+            yield turn, request.turns[number + 1].results if number + 1 < len(request.turns) else []
+
+
+def _count(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for turn, results in _pairs(request):
+        if len(results) != len(turn.calls):
+            yield Violation(_COUNT, turn.calls[0].where)
+
+
+def _together(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for _turn, results in _pairs(request) if request.generation.signs else ():
+        apart = next((placed for placed in results if placed.content != results[0].content), None)
+        if apart is not None:
+            yield Violation(_COUNT, apart.where)
+
+
+def _match(request: GeminiRequest, _: Situation) -> Iterator[Violation]:
+    for turn, results in _pairs(request) if request.generation.exact else ():
+        for called, placed in zip(turn.calls, results, strict=False):
+            call, result = called.part["functionCall"], placed.part["functionResponse"]
+            # google-genai's automatic function calling leaves the id out, so a missing one is no mismatch.
+            if call["name"] != result["name"] or (result.get("id") and result["id"] != call.get("id")):
+                yield Violation(_MATCH, placed.where)
+
+
+RULES: tuple[Rule[GeminiRequest], ...] = (
     Rule(
         "gemini.contents-given",
         "A request has contents.",
@@ -218,7 +267,7 @@ RULES: tuple[HeardRule, ...] = (
         "gemini.empty-text",
         "On Vertex a text is not empty, unless it is signed.",
         "wire/mapping.md section 1; Google's words from public threads; AI Studio takes it: gemini/pydantic-ai-0036",
-        _text,
+        _empty_text,
     ),
     Rule(
         "gemini.inline-data",
@@ -248,7 +297,11 @@ RULES: tuple[HeardRule, ...] = (
         "gemini.system-text",
         "A system instruction is made of text.",
         "wire/gemini.md section 2; the words are ours",
-        _system,
+        Refuse(
+            "/systemInstruction/parts/*",
+            "System instruction only supports text parts.",
+            lambda part: "text" not in part and not part.keys().isdisjoint(PART_DATA),
+        ),
     ),
     Rule(
         "gemini.call-name",
@@ -266,12 +319,64 @@ RULES: tuple[HeardRule, ...] = (
         "gemini.cached-content",
         "With cached content the request brings no system instruction, tools or tool config of its own.",
         "wire/gemini.md section 2; Google's words from github.com/BerriAI/litellm/issues/17304",
-        _cached,
+        refuse("/cachedContent", _CACHED, _CACHED_ON_VERTEX, bool, _has_own),
     ),
     Rule(
         "gemini.safety-once",
         "There is one safety setting for a category.",
         "no source but the comment in the protos (at most one setting for each category); the words are ours",
         _safety,
+    ),
+)
+TURN_RULES: tuple[Rule[GeminiRequest], ...] = (
+    Rule(
+        "gemini.call-turn",
+        "A turn of calls is the model's, and comes after the user's.",
+        "wire/gemini.md section 5",
+        _calls,
+    ),
+    Rule(
+        "gemini.first-turn",
+        "From Gemini 3 on the user speaks first.",
+        "wire/mapping.md section 1; the words are ours",
+        _first,
+    ),
+    Rule(
+        "gemini.result-turn",
+        "Results come immediately after the calls they answer.",
+        "wire/gemini.md section 5; Google's words from public threads",
+        _results,
+    ),
+    Rule(
+        "gemini.last-turn",
+        "From Gemini 3.6 on, and for 3.5 Flash-Lite, the last turn is not the model's.",
+        "wire/gemini.md section 0; Google's words from github.com/LibreChat-AI/agents/pull/323; "
+        "older ones take it: gemini/mastra-0027",
+        _ends,
+    ),
+    Rule(
+        "gemini.result-last",
+        "From Gemini 3.6 on, and for 3.5 Flash-Lite, nothing stands behind a result in the last content.",
+        "github.com/agentgateway/agentgateway/issues/2811; wire/gemini.md section 5; "
+        "older ones take it: gemini/ruby-llm-0068",
+        _results_last,
+    ),
+    Rule(
+        "gemini.result-count",
+        "There are as many results as there were calls.",
+        "wire/gemini.md section 5",
+        _count,
+    ),
+    Rule(
+        "gemini.results-together",
+        "From Gemini 3 on the results of one turn's calls stand in one content.",
+        "wire/gemini.md section 5; older ones take them apart: gemini/crewai-0007",
+        _together,
+    ),
+    Rule(
+        "gemini.result-match",
+        "From Gemini 3.6 on a result has the name and the place of its call, and its id if it has one.",
+        "wire/gemini.md sections 0 and 5; the words are ours; without an id: clients/captures/sdk-google",
+        _match,
     ),
 )

@@ -1,37 +1,69 @@
 """Anthropic Messages, in its direct form and in that of Vertex."""
 
-from typing import Any
-
-from msgspec.json import decode, encode
-
 from dragoman.simulator.api import Accepted, Api
+from dragoman.simulator.apis.messages import rules_history, rules_messages, rules_schemas, rules_settings, rules_tools
+from dragoman.simulator.apis.messages.body import COUNT, REQUEST, VERTEX_COUNT, VERTEX_REQUEST
 from dragoman.simulator.apis.messages.errors import BAD_KEY, BAD_TOKEN, NO_KEY, fail, headers, missing_headers, refuse
 from dragoman.simulator.apis.messages.read import read_ask
-from dragoman.simulator.apis.messages.reading import read_body
-from dragoman.simulator.apis.messages.rules import notes, rules_for
-from dragoman.simulator.apis.messages.stream import stream
-from dragoman.simulator.apis.messages.write import whole
-from dragoman.simulator.rule import Situation, Violation, first_violation
+from dragoman.simulator.apis.messages.request import MessagesRequest, request_of
+from dragoman.simulator.apis.messages.words import describe
+from dragoman.simulator.apis.messages.write import silenced, stream, whole
+from dragoman.simulator.members import Object, first_mismatch
+from dragoman.simulator.rule import Rule, Situation, Violation, first_violation
 from dragoman.simulator.signatures import Signer
+from dragoman.wire.json import Malformed, decode, encode
+
+_TYPES = "wire/anthropic_messages.md sections 2 to 6 (the vendor's typed parameters)"
+MEMBER_RULES: tuple[Rule[MessagesRequest], ...] = (
+    Rule(
+        "messages.unknown-field",
+        "There are no members that nobody knows.",
+        "wire/anthropic_messages.md section 0",
+    ),
+    Rule("messages.type", "Members are of their type.", "recorded: anthropic/rig-0108"),
+    Rule("messages.enum", "Words are from their list.", _TYPES),
+    Rule("messages.required", "What is required is there.", "recorded: anthropic/braintrust-sdk-ruby-0001"),
+    Rule("messages.bounds", "Numbers are within their bounds.", _TYPES),
+    Rule("messages.json", "A body is JSON.", "no source: not documented"),
+    Rule("messages.authentication", "A request has a key or a token.", "wire/anthropic_messages.md section 1"),
+    Rule(
+        "messages.version-header",
+        "A direct request names a version there is.",
+        "platform.claude.com api/versioning",
+    ),
+)
+"""What the declaration of the body and the headers keep by themselves."""
+RULES: tuple[Rule[MessagesRequest], ...] = (
+    *rules_settings.RULES,
+    *rules_tools.RULES,
+    *rules_schemas.RULES,
+    *rules_messages.RULES,
+    *rules_history.RULES,
+)
+"""In the order in which they are looked at; the vendor tells one fault."""
 
 
 def accept(body: bytes, situation: Situation, signer: Signer) -> Accepted | Violation:
     """Accept a request, or tell what is wrong with it."""
     try:
-        return _judged(body, situation, signer)
-    except RecursionError:
-        return Violation("The request body is nested too deeply", "", 400, "messages.json")
+        document = decode(body)
+        found = first_mismatch(_declaration(situation), document)
+        if found is not None:
+            return Violation(describe(found, document), found.where, rule=f"messages.{found.fault}")
+        request = request_of(document, len(body), situation, signer)
+        violation = first_violation(RULES, request, situation)
+        if violation is not None:
+            return violation
+        return Accepted(ask=read_ask(request), body=request, stream=bool(request.get("stream")))
+    except (Malformed, RecursionError) as error:
+        words = error.message if isinstance(error, Malformed) else "nested too deeply"
+        return Violation(f"The request body is not valid JSON: {words}", rule="messages.json")
 
 
-def _judged(body: bytes, situation: Situation, signer: Signer) -> Accepted | Violation:
-    reading = read_body(body, situation)
-    if isinstance(reading, Violation):
-        return reading
-    wrong = first_violation(rules_for(signer), reading, situation)
-    if wrong is not None:
-        return wrong
-    streams = bool(reading.generating is not None and reading.generating.stream)
-    return Accepted(ask=read_ask(reading), body=reading, stream=streams)
+def _declaration(situation: Situation) -> Object:
+    if situation.counting:
+        return VERTEX_COUNT if situation.vertex else COUNT
+    return VERTEX_REQUEST if situation.vertex else REQUEST
 
 
 def count(_: Accepted, tokens: int) -> bytes:
@@ -39,17 +71,9 @@ def count(_: Accepted, tokens: int) -> bytes:
     return encode({"input_tokens": tokens})
 
 
-def silenced(data: bytes) -> bytes:
-    """Take the blocks out of a reply, or a frame out of a stream when it is about one."""
-    reply: dict[str, Any] = decode(data)
-    if str(reply["type"]).startswith("content_block"):
-        return b""
-    return encode({**reply, "content": []}) if reply["type"] == "message" else data
-
-
 API = Api(
     name="messages",
-    rules=notes(),
+    rules=(*MEMBER_RULES, *RULES),
     accept=accept,
     whole=whole,
     stream=stream,

@@ -3,33 +3,9 @@
 import json
 from typing import Any
 
-from dragoman.simulator.apis.messages.blocks import (
-    Base64Document,
-    Base64Image,
-    Document,
-    Image,
-    PlainDocument,
-    SearchResult,
-    Text,
-    ToolReference,
-    ToolResult,
-    ToolUse,
-)
-from dragoman.simulator.apis.messages.reading import AnyBlock, Reading
-from dragoman.simulator.apis.messages.reading import Turn as SaidTurn
-from dragoman.simulator.apis.messages.server_blocks import NamedTool, ToolAddition, ToolRemoval
-from dragoman.simulator.apis.messages.shape import ChoiceAny, ChoiceNone, ChoiceTool, OutputFormat
-from dragoman.simulator.apis.messages.tools import (
-    Bash,
-    ClientTool,
-    Custom,
-    OldBash,
-    Screen,
-    WebSearch,
-    kind_of,
-    name_of,
-)
-from dragoman.simulator.apis.messages.tools import Tool as Declared
+from dragoman.simulator.apis.messages.request import Block, MessagesRequest, formats, kind_of
+from dragoman.simulator.apis.messages.request import Turn as SaidTurn
+from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Ask, Call, Choice, Result, Tool, Turn
 
 _STRING = {"type": "string"}
@@ -41,116 +17,104 @@ _FILES = {
 }
 
 
-def read_ask(reading: Reading) -> Ask:
+def read_ask(request: MessagesRequest) -> Ask:
     """Tell the model what it is asked."""
-    generating = reading.generating
-    names = {placed.block.id: placed.block.name for _, placed in reading.blocks() if isinstance(placed.block, ToolUse)}
-    system = reading.request.system
-    instructions = system if isinstance(system, str) else "\n\n".join(block.text for block in system or ())
+    names = {use.members["id"]: use.members["name"] for use in request.blocks("tool_use")}
+    system: Any = request.get("system") or ""
+    instructions = system if isinstance(system, str) else "\n\n".join(block["text"] for block in system)
     first = (Turn(role="system", text=instructions),) if instructions else ()
-    output = _format(reading)
     return Ask(
-        model=reading.model.name,
-        turns=(*first, *(_turn(turn, names) for turn in reading.turns)),
-        tools=tuple(_tool(tool) for tool in _offered(reading)),
-        choice=_choice(reading),
-        max_tokens=generating.max_tokens if generating is not None else None,
-        stop=tuple(generating.stop_sequences or ()) if generating is not None else (),
-        output_schema=output.schema if output is not None else None,
-        thinks=reading.thinks,
+        model=request.model.name,
+        turns=(*first, *(_turn(turn, names) for turn in request.turns)),
+        tools=tuple(_tool(tool) for tool in _offered(request)),
+        choice=_choice(request.get("tool_choice") or {"type": "auto"}),
+        max_tokens=request.get("max_tokens"),
+        stop=tuple(request.list("stop_sequences")),
+        output_schema=next((schema for _, schema in formats(request)), None),
+        thinks=request.thinks,
     )
-
-
-def _format(reading: Reading) -> OutputFormat | None:
-    config = reading.request.output_config
-    return (config.format if config is not None else None) or reading.request.output_format
 
 
 def _turn(turn: SaidTurn, names: dict[str, str]) -> Turn:
-    blocks = [placed.block for placed in turn.blocks]
+    calls = (use.members for use in turn.of("tool_use"))
     return Turn(
         role=turn.role,
-        text="\n\n".join(block.text for block in blocks if isinstance(block, Text)),
-        calls=tuple(Call(id=use.id, name=use.name, arguments=use.input) for use in blocks if isinstance(use, ToolUse)),
-        results=tuple(_result(block, names) for block in blocks if isinstance(block, ToolResult)),
-        media=tuple(_media(block) for block in blocks if isinstance(block, Image | Document)),
+        text="\n\n".join(block.members["text"] for block in turn.of("text")),
+        calls=tuple(Call(id=use["id"], name=use["name"], arguments=use["input"]) for use in calls),
+        results=tuple(_result(block, names) for block in turn.of("tool_result")),
+        media=tuple(_media(block.members) for block in turn.of("image", "document")),
     )
 
 
-def _result(block: ToolResult, names: dict[str, str]) -> Result:
-    content = block.content
+def _result(block: Block, names: dict[str, str]) -> Result:
+    content, call = block.get("content"), block.members["tool_use_id"]
     text = content if isinstance(content, str) else "\n".join(filter(None, map(_shown, content or ())))
-    name = names.get(block.tool_use_id, "")
-    return Result(call_id=block.tool_use_id, name=name, text=text, failed=bool(block.is_error))
+    return Result(call_id=call, name=names.get(call, ""), text=text, failed=bool(block.get("is_error")))
 
 
-def _shown(part: AnyBlock | Any) -> str:
-    match part:
-        case Text(text=text):
-            return text
-        case SearchResult(content=content):
-            return "\n".join(text.text for text in content)
-        case ToolReference(tool_name=name):
-            return f"The tool {name} is available now."
-        case Image() | Document():
+def _shown(part: Json) -> str:
+    match part["type"]:
+        case "text":
+            return part["text"]
+        case "search_result":
+            return "\n".join(text["text"] for text in part["content"])
+        case "tool_reference":
+            return f"The tool {part['tool_name']} is available now."
+        case "image" | "document":
             return f"[{_media(part)}]"
         case _:
             return ""
 
 
-def _media(block: Image | Document) -> str:
-    source = block.source
-    if isinstance(source, Base64Image | Base64Document | PlainDocument):
-        return source.media_type
-    return "image/*" if isinstance(block, Image) else "application/pdf"
+def _media(block: Json) -> str:
+    return block["source"].get("media_type") or ("image/*" if block["type"] == "image" else "application/pdf")
 
 
-def _offered(reading: Reading) -> list[Declared]:
+def _offered(request: MessagesRequest) -> list[Json]:
     """Return the tools the model sees: not those that wait to be found, nor those that were withdrawn."""
     found: set[str] = set()
     gone: set[str] = set()
-    for _, placed in reading.blocks():
-        match placed.block:
-            case ToolResult(content=list() as content):
-                found.update(part.tool_name for part in content if isinstance(part, ToolReference))
-            case ToolAddition(tool=NamedTool(name=name)):
+    for block in request.blocks("tool_result", "tool_addition", "tool_removal"):
+        if block.kind == "tool_result":
+            found.update(part["tool_name"] for part in block.list("content") if part["type"] == "tool_reference")
+        elif block.members["tool"]["type"] == "tool_reference":
+            name = block.members["tool"]["name"]
+            if block.kind == "tool_addition":
                 found.add(name)
                 gone.discard(name)
-            case ToolRemoval(tool=NamedTool(name=name)):
+            else:
                 gone.add(name)
-            case _:
-                pass
     return [
         tool
-        for tool in reading.tools
-        if name_of(tool) not in gone and (name_of(tool) in found or not getattr(tool, "defer_loading", None))
+        for tool in request.list("tools")
+        if tool.get("name") not in gone and (tool.get("name") in found or not tool.get("defer_loading"))
     ]
 
 
-def _tool(tool: Declared) -> Tool:
-    match tool:
-        case Custom(name=name, description=description, input_schema=schema):
-            return Tool(name=name, description=description or "", schema=schema)
-        case WebSearch():
-            return Tool(name="web_search", description="Search the web.", kind="search")
-        case Bash() | OldBash():
-            return Tool(name="bash", description="Run a command in a shell.", schema=_BASH)
-        case ClientTool() if not isinstance(tool, Screen):
-            return Tool(name=name_of(tool), description="View a file.", schema=_FILES)
+def _tool(tool: Json) -> Tool:
+    kind, name = kind_of(tool), tool.get("name", "")
+    match kind.split("_")[0]:
+        case "custom":
+            return Tool(name=name, description=tool.get("description") or "", schema=tool["input_schema"])
+        case "web" if name == "web_search":
+            return Tool(name=name, description="Search the web.", kind="search")
+        case "bash":
+            return Tool(name=name, description="Run a command in a shell.", schema=_BASH)
+        case "text" | "memory":
+            return Tool(name=name, description="View a file.", schema=_FILES)
         case _:
-            return Tool(name=name_of(tool) or kind_of(tool), kind="other")
+            return Tool(name=name or kind, kind="other")
 
 
-def _choice(reading: Reading) -> Choice:
-    choice = reading.request.tool_choice
-    parallel = not getattr(choice, "disable_parallel_tool_use", None)
-    match choice:
-        case ChoiceNone():
+def _choice(choice: Json) -> Choice:
+    parallel = not choice.get("disable_parallel_tool_use")
+    match choice["type"]:
+        case "none":
             return Choice(mode="none")
-        case ChoiceAny():
+        case "any":
             return Choice(mode="required", parallel=parallel)
-        case ChoiceTool(name=name):
-            return Choice(mode="required", names=(name,), parallel=parallel)
+        case "tool":
+            return Choice(mode="required", names=(choice["name"],), parallel=parallel)
         case _:
             return Choice(parallel=parallel)
 

@@ -1,180 +1,265 @@
-"""Rules about the declaration of tools."""
+"""Rules about tools: the choice among them, what runs at the vendor, how they are declared."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.simulator.apis.messages.blocks import ToolResult
-from dragoman.simulator.apis.messages.json_schema import is_schema, is_valid
-from dragoman.simulator.apis.messages.reading import Reading
-from dragoman.simulator.apis.messages.ruling import rule
-from dragoman.simulator.apis.messages.tools import (
-    Custom,
-    Known,
-    Screen,
-    Tool,
-    ToolSearch,
-    Web,
-    kind_of,
-    name_of,
-)
-from dragoman.simulator.rule import Situation, Violation
+from dragoman.simulator.apis.messages.request import MessagesRequest, kind_of, media, rule
+from dragoman.simulator.apis.messages.rules_schemas import is_schema, is_valid
+from dragoman.simulator.apis.messages.rules_settings import is_forced, thinks_as
+from dragoman.simulator.apis.messages.words import custom, dotted, extra
+from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, find, lacks
 
+_NOT_ON_VERTEX = ("web_fetch_", "code_execution_", "advisor_", "mcp_toolset")
 _NAME = r"^[a-zA-Z0-9_-]{1,128}$"
 _KEY = r"^[a-zA-Z0-9_.-]{1,64}$"
 _NAMED = re.compile(_NAME)
 _KEYED = re.compile(_KEY)
 _COMBINATORS = ("oneOf", "allOf", "anyOf")
+_SECTION = "wire/anthropic_messages.md section"
 _SCHEMA_INVALID = (
     "JSON schema is invalid. It must match JSON Schema draft 2020-12 (https://json-schema.org/draft/2020-12). Learn "
     "more about tool use at https://docs.claude.com/en/docs/tool-use."
 )
 
 
-def _own(reading: Reading) -> Iterator[tuple[int, Custom]]:
-    for number, tool in enumerate(reading.tools):
-        if isinstance(tool, Custom):
-            yield number, tool
+def _is_on_vertex(request: MessagesRequest) -> bool:
+    return request.vertex
 
 
-@rule("tool-name", "wire/anthropic_messages.md section 4")
-def tool_name(reading: Reading, _: Situation) -> Iterator[Violation]:
-    """A tool's name has letters, digits, _ and -, and at most 128 of them."""
-    for number, tool in _own(reading):
-        if not _NAMED.fullmatch(tool.name):
-            words = f"tools.{number}.custom.name: String should match pattern '{_NAME}'"
-            yield Violation(words, f"/tools/{number}/name")
+def _vertex_blocks(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+    if not request.vertex:
+        return
+    for where, path, shown in media(request):
+        if shown["source"]["type"] in {"url", "file"}:
+            words = "URL and file sources are not supported on this platform"
+            yield Violation(f"{path}.source: {words}", f"{where}/source")
+    for block in request.blocks("container_upload"):
+        yield Violation(f"{block.path}: `container_upload` is not supported on this platform", block.where)
 
 
-@rule("tool-names-unique", "wire/anthropic_messages.md section 4; claude-code#10687")
-def tool_names(reading: Reading, _: Situation) -> Iterator[Violation]:
+def _mcp_names(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+    names: set[str] = set()
+    for where, name in find(request.document, "/mcp_servers/*/name"):
+        if name in names:
+            yield Violation("mcp_servers: MCP server names must be unique", where)
+        names.add(name)
+    for where, name in find(request.document, "/tools/*/mcp_server_name"):
+        if name not in names:
+            path = dotted(where).replace(".mcp_server_name", ".mcp_toolset.mcp_server_name")
+            yield Violation(f"{path}: MCP server '{name}' is not defined in mcp_servers", where)
+
+
+def _runs_no_code(request: MessagesRequest) -> bool:
+    return not any(kind.startswith("code_execution_") for _, kind in find(request.document, "/tools/*/type"))
+
+
+@rule("tool-names-unique", f"{_SECTION} 4; claude-code#10687", root="tools")
+def _unique_names(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """No two tools have one name."""
     names: set[str] = set()
-    for number, tool in enumerate(reading.tools):
-        name = name_of(tool)
-        if name and name in names:
-            yield Violation("tools: Tool names must be unique.", f"/tools/{number}/name")
+    for where, name in find(request.document, "/tools/*/name"):
+        if name in names and name:
+            yield Violation("tools: Tool names must be unique.", where)
         names.add(name)
 
 
-@rule("tool-schema-object", "wire/anthropic_messages.md section 4; wire/gemini_schema.md section 4.3")
-def tool_schema_object(reading: Reading, _: Situation) -> Iterator[Violation]:
+@rule("tool-schema-object", f"{_SECTION} 4; wire/gemini_schema.md section 4.3", root="tools")
+def _schema_object(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """The root of a tool's schema is an object."""
-    for number, tool in _own(reading):
-        where = f"/tools/{number}/input_schema/type"
-        if "type" not in tool.input_schema:
-            yield Violation(f"tools.{number}.custom.input_schema.type: Field required", where)
-        elif tool.input_schema["type"] != "object":
-            yield Violation(f"tools.{number}.custom.input_schema.type: Input should be 'object'", where)
+    for where, schema in find(request.document, "/tools/*/input_schema"):
+        if schema.get("type") != "object":
+            words = "Input should be 'object'" if "type" in schema else "Field required"
+            yield Violation(custom(words)(f"{where}/type", schema), f"{where}/type")
 
 
-@rule("tool-schema-root", "wire/anthropic_messages.md section 4; claude-code#40075")
-def tool_schema_root(reading: Reading, _: Situation) -> Iterator[Violation]:
-    """The root of a tool's schema has no combinator."""
-    for number, tool in _own(reading):
-        if any(word in tool.input_schema for word in _COMBINATORS):
-            words = "input_schema does not support oneOf, allOf, or anyOf at the top level"
-            yield Violation(f"tools.{number}.custom.input_schema: {words}", f"/tools/{number}/input_schema")
+def _has_odd_key(properties: Any) -> bool:
+    return isinstance(properties, dict) and not all(map(_KEYED.fullmatch, properties))  # pyright: ignore[reportUnknownArgumentType]
 
 
-@rule("tool-schema-keys", "wire/anthropic_messages.md section 4; claude-code#79418, composio#3500")
-def tool_schema_keys(reading: Reading, _: Situation) -> Iterator[Violation]:
-    """A parameter's name has letters, digits, _, . and -, and at most 64 of them."""
-    for number, tool in _own(reading):
-        properties: Any = tool.input_schema.get("properties")
-        names: list[str] = list(properties) if isinstance(properties, dict) else []  # pyright: ignore[reportUnknownArgumentType]
-        if any(not _KEYED.fullmatch(name) for name in names):
-            words = f"Property keys should match pattern '{_KEY}'"
-            where = f"/tools/{number}/input_schema/properties"
-            yield Violation(f"tools.{number}.custom.input_schema.properties: {words}", where)
-
-
-@rule("tool-schema-valid", "wire/anthropic_messages.md section 4: any JSON Schema 2020-12")
-def tool_schema_valid(reading: Reading, _: Situation) -> Iterator[Violation]:
-    """A tool's schema is a valid JSON Schema of draft 2020-12."""
-    for number, tool in _own(reading):
-        if not is_schema(tool.input_schema):
-            yield Violation(f"tools.{number}.custom.input_schema: {_SCHEMA_INVALID}", f"/tools/{number}/input_schema")
-
-
-@rule("tool-examples", "platform.claude.com define-tools, Providing tool use examples")
-def tool_examples(reading: Reading, _: Situation) -> Iterator[Violation]:
+@rule("tool-examples", "platform.claude.com define-tools, Providing tool use examples", root="tools")
+def _examples(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """The examples of a tool are valid by its schema."""
-    for number, tool in _own(reading):
-        for place, example in enumerate(tool.input_examples or ()):
-            if not is_valid(example, tool.input_schema):
-                words = "Input example does not match the tool's input_schema"
+    for number, tool in enumerate(request.list("tools")):
+        for place, example in enumerate((tool.get("input_examples") or ()) if kind_of(tool) == "custom" else ()):
+            if not is_valid(example, tool["input_schema"]):
                 where = f"/tools/{number}/input_examples/{place}"
-                yield Violation(f"tools.{number}.custom.input_examples.{place}: {words}", where)
+                yield Violation(custom("Input example does not match the tool's input_schema")(where, example), where)
 
 
-@rule("tools-deferred", "platform.claude.com troubleshooting-tool-use; tool-search-tool")
-def tools_deferred(reading: Reading, _: Situation) -> Iterator[Violation]:
-    """At least one tool is there from the start, and the search for tools always is."""
-    for number, tool in enumerate(reading.tools):
-        if isinstance(tool, ToolSearch) and tool.defer_loading:
-            words = f"tools.{number}.{kind_of(tool)}.defer_loading: The tool search tool must not be deferred"
-            yield Violation(words, f"/tools/{number}/defer_loading")
-    if reading.tools and all(_deferred(tool) for tool in reading.tools):
-        words = "All tools have defer_loading: true. At least one tool must be immediately loaded."
-        yield Violation(words, "/tools")
+def _is_deferred(tool: Json) -> bool:
+    return bool(tool.get("defer_loading"))
 
 
-def _deferred(tool: Tool) -> bool:
-    return isinstance(tool, Custom | Known) and bool(tool.defer_loading)
-
-
-@rule("tool-deferred-cache", "platform.claude.com tool-search-tool, Prompt caching")
-def tool_deferred_cache(reading: Reading, _: Situation) -> Iterator[Violation]:
+@rule("tool-deferred-cache", "platform.claude.com tool-search-tool, Prompt caching", root="tools")
+def _deferred_cache(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """A deferred tool carries no breakpoint of the cache."""
-    for number, tool in enumerate(reading.tools):
-        if _deferred(tool) and tool.cache_control is not None:
+    for number, tool in enumerate(request.list("tools")):
+        if _is_deferred(tool) and tool.get("cache_control") is not None:
             words = "cache_control cannot be set on a tool with defer_loading: true"
             yield Violation(f"tools.{number}.{kind_of(tool)}.cache_control: {words}", f"/tools/{number}/cache_control")
 
 
+@rule("tools-deferred", "platform.claude.com troubleshooting-tool-use; tool-search-tool", root="tools")
+def _all_deferred(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+    """At least one tool is there from the start, and the search for tools always is."""
+    tools = request.list("tools")
+    for number, tool in enumerate(tools):
+        if kind_of(tool).startswith("tool_search_tool_") and _is_deferred(tool):
+            words = f"tools.{number}.{kind_of(tool)}.defer_loading: The tool search tool must not be deferred"
+            yield Violation(words, f"/tools/{number}/defer_loading")
+    if tools and all(map(_is_deferred, tools)):
+        words = "All tools have defer_loading: true. At least one tool must be immediately loaded."
+        yield Violation(words, "/tools")
+
+
 @rule("tool-reference", "platform.claude.com tool-search-tool, 400 error: missing tool definition")
-def tool_reference(reading: Reading, _: Situation) -> Iterator[Violation]:
+def _references(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """A tool that a search found is declared."""
-    names = {name_of(tool) for tool in reading.tools}
-    for _turn, placed in reading.blocks():
-        if not isinstance(placed.block, ToolResult) or not isinstance(placed.block.content, list):
-            continue
-        for part in placed.block.content:
-            name = getattr(part, "tool_name", None)
-            if name is not None and name not in names:
-                yield Violation(f"Tool reference '{name}' not found in available tools", placed.where)
+    for block in request.blocks("tool_result"):
+        for part in block.list("content"):
+            name = part.get("tool_name")
+            if name is not None and name not in request.tool_names:
+                yield Violation(f"Tool reference '{name}' not found in available tools", block.where)
 
 
-@rule("web-domains", "platform.claude.com web-search-tool, Domain filtering")
-def web_domains(reading: Reading, _: Situation) -> Iterator[Violation]:
-    """A tool for the web allows domains or blocks them, not both."""
-    for number, tool in enumerate(reading.tools):
-        if isinstance(tool, Web) and tool.allowed_domains and tool.blocked_domains:
-            words = "Only one of allowed_domains and blocked_domains may be specified"
-            yield Violation(f"tools.{number}.{kind_of(tool)}: {words}", f"/tools/{number}")
-
-
-@rule("computer-tool", "wire/anthropic_messages.md section 4")
-def computer_tool(reading: Reading, _: Situation) -> Iterator[Violation]:
+@rule("computer-tool", f"{_SECTION} 4", root="tools")
+def _computer_tool(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
     """The newest models take the computer as a toolset."""
-    for number, tool in enumerate(reading.tools):
-        if isinstance(tool, Screen) and not reading.model.takes_computer_tool:
-            words = f"'{reading.model.name}' does not support tool types: {kind_of(tool)}."
-            yield Violation(words, f"/tools/{number}/type")
+    for where, kind in find(request.document, "/tools/*/type"):
+        if kind.startswith("computer_20") and not request.model.takes_computer_tool:
+            yield Violation(f"'{request.model.name}' does not support tool types: {kind}.", where)
 
 
-RULES = (
-    tool_name,
-    tool_names,
-    tool_schema_object,
-    tool_schema_root,
-    tool_schema_keys,
-    tool_schema_valid,
-    tool_examples,
-    tool_deferred_cache,
-    tools_deferred,
-    tool_reference,
-    web_domains,
-    computer_tool,
+RULES: tuple[Rule[MessagesRequest], ...] = (
+    Rule(
+        "messages.tool-choice-tools",
+        "A choice of tools needs tools.",
+        "no source: not documented",
+        Refuse("/tool_choice", "tool_choice may only be specified while providing tools", when=lacks("/tools")),
+    ),
+    Rule(
+        "messages.tool-choice-forced",
+        "The newest models cannot be forced to call.",
+        f"{_SECTION}s 0 and 5",
+        Refuse(
+            "/tool_choice/type",
+            'tool_choice: type "tool" and "any" are not supported for this model.',
+            is_forced,
+            lambda request: not request.model.can_be_forced,
+        ),
+    ),
+    Rule(
+        "messages.tool-choice-thinking",
+        "With a budget of thoughts the model cannot be forced to call.",
+        f"{_SECTION} 5; mastra#7507",
+        Refuse(
+            "/tool_choice/type",
+            "Thinking may not be enabled when tool_choice forces tool use.",
+            is_forced,
+            thinks_as("enabled"),
+        ),
+    ),
+    Rule(
+        "messages.tool-choice-name",
+        "The chosen tool must be declared.",
+        "no source: not documented",
+        Refuse(
+            "/tool_choice/name",
+            lambda _, name: f"Tool '{name}' not found in provided tools",
+            when=lambda request: request.at("/tool_choice/name") not in request.tool_names,
+        ),
+    ),
+    Rule(
+        "messages.vertex-features",
+        "Vertex has no links, no uploaded files, no programs, no fetches, no advisor, no MCP connector, no fallbacks.",
+        f"{_SECTION} 13",
+        Refuse(
+            "/tools/*/type",
+            lambda where, kind: (
+                f"{dotted(where).removesuffix('.type')}: tool type '{kind}' is not supported on this platform"
+            ),
+            lambda kind: kind.startswith(_NOT_ON_VERTEX),
+            _is_on_vertex,
+        ),
+        *(Refuse(f"/{member}", extra, when=_is_on_vertex) for member in ("mcp_servers", "fallbacks", "container")),
+        _vertex_blocks,
+    ),
+    Rule(
+        "messages.mcp-servers",
+        "MCP servers have names of their own and HTTPS, and a toolset names one of them.",
+        f"{_SECTION} 4; no source for the words",
+        Refuse(
+            "/mcp_servers/*/url",
+            lambda where, _: f"{dotted(where)}: URL must use https",
+            lambda url: not url.startswith("https://"),
+        ),
+        _mcp_names,
+    ),
+    Rule(
+        "messages.container-skills",
+        "Skills need a container in which programs run.",
+        "platform.claude.com skills-guide: skills need the code execution tool",
+        Refuse(
+            "/container/skills",
+            "container: skills can only be used when a code execution tool is enabled",
+            bool,
+            _runs_no_code,
+        ),
+    ),
+    Rule(
+        "messages.tool-name",
+        "A tool's name has letters, digits, _ and -, and at most 128 of them.",
+        f"{_SECTION} 4",
+        Refuse(
+            "/tools/*/name",
+            custom(f"String should match pattern '{_NAME}'"),
+            lambda name: not _NAMED.fullmatch(name),
+        ),
+    ),
+    _unique_names,
+    _schema_object,
+    Rule(
+        "messages.tool-schema-root",
+        "The root of a tool's schema has no combinator.",
+        f"{_SECTION} 4; claude-code#40075",
+        Refuse(
+            "/tools/*/input_schema",
+            custom("input_schema does not support oneOf, allOf, or anyOf at the top level"),
+            lambda schema: any(word in schema for word in _COMBINATORS),
+        ),
+    ),
+    Rule(
+        "messages.tool-schema-keys",
+        "A parameter's name has letters, digits, _, . and -, and at most 64 of them.",
+        f"{_SECTION} 4; claude-code#79418, composio#3500",
+        Refuse(
+            "/tools/*/input_schema/properties",
+            custom(f"Property keys should match pattern '{_KEY}'"),
+            _has_odd_key,
+        ),
+    ),
+    Rule(
+        "messages.tool-schema-valid",
+        "A tool's schema is a valid JSON Schema of draft 2020-12.",
+        f"{_SECTION} 4: any JSON Schema 2020-12",
+        Refuse("/tools/*/input_schema", custom(_SCHEMA_INVALID), lambda schema: not is_schema(schema)),
+    ),
+    _examples,
+    _deferred_cache,
+    _all_deferred,
+    _references,
+    Rule(
+        "messages.web-domains",
+        "A tool for the web allows domains or blocks them, not both.",
+        "platform.claude.com web-search-tool, Domain filtering",
+        Refuse(
+            "/tools/*",
+            lambda where, tool: (
+                f"{dotted(where)}.{tool['type']}: Only one of allowed_domains and blocked_domains may be specified"
+            ),
+            lambda tool: bool(tool.get("allowed_domains") and tool.get("blocked_domains")),
+        ),
+    ),
+    _computer_tool,
 )

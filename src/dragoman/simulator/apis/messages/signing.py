@@ -10,20 +10,17 @@ ones leave it out.
 import hashlib
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
-import msgspec
-
-from dragoman.simulator.apis.messages.blocks import RedactedThinking, Thinking
 from dragoman.simulator.apis.messages.models import Model
-from dragoman.simulator.apis.messages.reading import Placed, Reading
+from dragoman.simulator.apis.messages.request import Block, MessagesRequest
+from dragoman.simulator.rule import computed_once
 from dragoman.simulator.signatures import Signer, Verdict
 
 _TOKEN = 72
 """Characters of one token."""
 REDACTED = "redacted"
-BINDING = "thinking-binding-controls-"
-"""The beta in which a reply tells of the thoughts that were left out."""
+THOUGHTS = ("thinking", "redacted_thinking")
 _BILLING = "x-anthropic-billing-header:"
 
 
@@ -51,78 +48,60 @@ def _tokens(signature: str) -> list[str]:
     return [signature[at : at + _TOKEN] for at in range(0, len(signature), _TOKEN)] or [""]
 
 
-def thoughts(reading: Reading) -> Iterator[tuple[int, Placed, str, str]]:
-    """Return every thought: its turn, itself, its signature and the words that are signed."""
-    for number, turn in enumerate(reading.turns):
-        for placed in turn.blocks:
-            match placed.block:
-                case Thinking(thinking=words, signature=signature):
-                    yield number, placed, signature, words
-                case RedactedThinking(data=data):
-                    yield number, placed, data, REDACTED
-                case _:
-                    pass
+@computed_once
+def thoughts(request: MessagesRequest) -> Iterator[tuple[Block, str, str]]:
+    """Return every thought: itself, its signature and the words that are signed."""
+    for block in request.blocks(*THOUGHTS):
+        is_open = block.kind == "thinking"
+        yield block, block.members["signature" if is_open else "data"], block.get("thinking") if is_open else REDACTED
 
 
-def drops_thoughts(reading: Reading) -> bool:
-    """Whether thoughts of another conversation shall be left out rather than refused."""
-    binding = getattr(reading.request.thinking, "block_binding", None)
-    return binding is not None and binding.prefix_mismatch_behavior == "drop_block"
-
-
-def bound_elsewhere(reading: Reading, signer: Signer) -> Iterator[Placed]:
+def bound_elsewhere(request: MessagesRequest) -> Iterator[Block]:
     """Return the thoughts of ours that belong to another conversation; only the newest models look at that."""
-    found = list(thoughts(reading)) if reading.model.newest else []
-    before = prefixes(reading) if found else []
-    for number, placed, signature, _words in found:
-        if _is_own(signature, reading, signer) and signer.judge(_tokens(signature)[1], before[number]) == "moved":
-            yield placed
+    found = thoughts(request) if request.model.newest else []
+    before = prefixes(request) if found else []
+    for block, signature, _words in found:
+        if _is_own(signature, request) and request.signer.judge(_tokens(signature)[1], before[block.turn]) == "moved":
+            yield block
 
 
-def thought_elsewhere(reading: Reading, signer: Signer) -> Iterator[Placed]:
+def thought_elsewhere(request: MessagesRequest) -> Iterator[Block]:
     """Return the thoughts of ours that another model had: the newest models leave them out."""
-    for _number, placed, signature, words in thoughts(reading) if reading.model.newest else ():
-        if not _is_own(signature, reading, signer) and judge_words(signature, words, signer) == "genuine":
-            yield placed
+    for block, signature, words in thoughts(request) if request.model.newest else ():
+        if not _is_own(signature, request) and judge_words(signature, words, request.signer) == "genuine":
+            yield block
 
 
-def _is_own(signature: str, reading: Reading, signer: Signer) -> bool:
-    return signer.judge(signature[2 * _TOKEN :], reading.model.line) == "genuine"
+def _is_own(signature: str, request: MessagesRequest) -> bool:
+    return request.signer.judge(signature[2 * _TOKEN :], request.model.line) == "genuine"
 
 
-def prefixes(reading: Reading) -> list[str]:
+def prefixes(request: MessagesRequest) -> list[str]:
     """Digest what stands before each turn, and at last before the answer."""
     running = hashlib.sha256()
-    system = reading.request.system
-    said = [system] if isinstance(system, str) else [block.text for block in system or ()]
+    system: Any = request.get("system")
+    said: list[str] = [system] if isinstance(system, str) else [block["text"] for block in system or ()]
     _add(running, [text for text in said if not text.startswith(_BILLING)])
-    _add(running, [tool for tool in reading.tools if not getattr(tool, "defer_loading", None)])
+    _add(running, [tool for tool in request.list("tools") if not tool.get("defer_loading")])
     found: list[str] = []
-    for turn in reading.turns:
+    for turn in request.turns:
         found.append(running.hexdigest())
-        blocks = [placed.block for placed in turn.blocks]
-        _add(running, [turn.role, *(block for block in blocks if not isinstance(block, Thinking | RedactedThinking))])
+        _add(running, [turn.role, *(block.members for block in turn.blocks if block.kind not in THOUGHTS)])
     return [*found, running.hexdigest()]
 
 
 def _add(running: Any, values: list[Any]) -> None:
-    plain = _plain(msgspec.to_builtins(values))
-    running.update(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode())
+    running.update(json.dumps(_plain(values), sort_keys=True, separators=(",", ":")).encode())
 
 
 def _plain(value: Any) -> Any:
-    """Leave out breakpoints, and write a result's words in one way."""
+    """Leave out breakpoints and what is null, and write a result's words in one way."""
     if isinstance(value, list):
-        return [_plain(part) for part in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_plain(part) for part in cast("list[Any]", value)]
     if not isinstance(value, dict):
         return value
-    members: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
-    plain = {name: _plain(part) for name, part in members.items() if name != "cache_control"}
+    members = cast("dict[str, Any]", value).items()
+    plain = {name: _plain(part) for name, part in members if name != "cache_control" and part is not None}
     if plain.get("type") == "tool_result" and isinstance(plain.get("content"), str):
         plain["content"] = [{"type": "text", "text": plain["content"]}]
     return plain
-
-
-def seal(content: str, signer: Signer, occasion: str) -> str:
-    """Make what the vendor encrypts: only it can read that, and only it can tell that it was changed."""
-    return signer.issue(content, occasion)

@@ -1,21 +1,17 @@
-"""How the vendor words what is wrong with a body's shape, and how it writes where.
+"""How the vendor says what is wrong with a body, and where.
 
 Its paths are dotted and name the type of what they pass: `messages.0.content.1.tool_result.tool_use_id`. Where only one
 type is possible (blocks of `system`, the output format) it is not named.
 """
 
-import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from dragoman.simulator.apis.messages.server_blocks import Block
-from dragoman.simulator.apis.messages.tools import KnownTool
-from dragoman.simulator.rule import Violation
-from dragoman.simulator.shape import Misshapen
+from dragoman.simulator.members import Mismatch, Number, Tags, Words
 from dragoman.wire.pointer import split
 
 _UNTAGGED = frozenset({"system", "format", "output_format", "mcp_servers", "task_budget", "compaction", "skills", ""})
-_EXPECTED = re.compile(r"Expected `(?P<type>[^`]*)`(?P<rest>.*)")
-_TYPES = {
+_EXPECTED = {
     "str": "a valid string",
     "int": "a valid integer",
     "float": "a valid number",
@@ -23,104 +19,77 @@ _TYPES = {
     "array": "a valid list",
     "object": "an object",
 }
-_BOUNDS = {">=": "greater than or equal to", "<=": "less than or equal to", ">": "greater than", "<": "less than"}
-_ALLOWED = {
-    "media_type": ("image/jpeg", "image/png", "image/gif", "image/webp"),
-    "ttl": ("5m", "1h"),
-    "effort": ("low", "medium", "high", "xhigh", "max"),
-    "service_tier": ("auto", "standard_only"),
-    "display": ("summarized", "omitted", "updates"),
-    "speed": ("standard", "fast"),
-    "anthropic_version": ("vertex-2023-10-16", "2026-10-21"),
-    "type": ("json_schema",),
-}
+NOT_PERMITTED = "Extra inputs are not permitted"
 
 
-def _tags(union: Any) -> tuple[str, ...]:
-    return tuple(str(member.__struct_config__.tag) for member in union.__args__)
+def dotted(where: str) -> str:
+    """Write a pointer with dots."""
+    return where[1:].replace("/", ".")
 
 
-_TAGS = {
-    "content": _tags(Block),
-    "tools": ("custom", *_tags(KnownTool)),
-    "tool_choice": ("auto", "any", "tool", "none"),
-    "thinking": ("enabled", "adaptive", "disabled", "between_tools"),
-    "source": ("base64", "content", "file", "text", "url"),
-    "cache_control": ("ephemeral",),
-    "edits": ("clear_tool_uses_20250919", "clear_thinking_20251015", "compact_20260112"),
-}
+def extra(where: str, _: Any = None) -> str:
+    """A member nobody knows."""
+    return f"{dotted(where)}: {NOT_PERMITTED}"
 
 
-def listed(words: tuple[str, ...]) -> str:
-    """Write words as the vendor does: 'a', 'b' or 'c'."""
-    quoted = [f"'{word}'" for word in words]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+def custom(words: str) -> Callable[[str, Any], str]:
+    """Return words about a place within a tool of the caller's own."""
+
+    def say(where: str, _: Any) -> str:
+        tools, number, *rest = dotted(where).split(".")
+        return f"{'.'.join((tools, number, 'custom', *rest))}: {words}"
+
+    return say
 
 
-def say(wrong: Misshapen) -> str:
-    """Word a fault of shape, with the member's name before it; the path comes in front."""
-    member = wrong.where.rpartition("/")[2]
-    match wrong.fault:
-        case "json":
-            return ": The request body is not valid JSON: " + wrong.words
+def unknown_tag(value: Any, known: Iterable[str] = ()) -> str:
+    """A type that is not listed."""
+    tags = ", ".join(f"'{tag}'" for tag in known)
+    return f"Input tag '{value}' found using 'type' does not match any of the expected tags{': ' if tags else ''}{tags}"
+
+
+def describe(found: Mismatch, document: Any) -> str:
+    """Say how a document departs from its declaration."""
+    tokens = split(found.where)
+    match found.fault:
         case "unknown-field":
-            return f".{wrong.name}: Extra inputs are not permitted"
+            return f"{_path([*tokens, found.name], document)}: {NOT_PERMITTED}"
         case "required":
-            return f".{wrong.name}: Field required"
-        case "enum" if wrong.words.startswith("Invalid value"):
-            return f": Input tag {wrong.name} found using 'type' does not match any of the expected tags"
-        case "enum":
-            return f": Input should be {listed(_ALLOWED[member])}" if member in _ALLOWED else ": Input is not permitted"
-        case "type" if member == "input_schema":
-            return ": Input does not match the expected shape."
+            return f"{_path([*tokens, found.name], document)}: Field required"
+        case "enum" if isinstance(found.kind, Tags) and tokens[-1] == "role":
+            return f'messages: Unexpected role "{found.value}". Allowed roles are "user", "assistant" or "system"'
+        case "enum" if isinstance(found.kind, Tags):
+            return f"{_path(tokens[:-1], document)}: {unknown_tag(found.value, found.kind.words)}"
+        case "type" if tokens[-1:] == ["input_schema"]:
+            return f"{_path(tokens, document)}: Input does not match the expected shape."
         case _:
-            return ": " + _expected(wrong.words)
+            return f"{_path(tokens, document)}: Input should be {_expected(found)}"
 
 
-def _expected(words: str) -> str:
-    found = _EXPECTED.match(words)
-    if found is None:
-        return words
-    kinds = [_TYPES[kind] for kind in found["type"].split(" | ") if kind in _TYPES]
-    bound, _, limit = found["rest"].strip().partition(" ")
-    if bound in _BOUNDS:
-        return f"Input should be {_BOUNDS[bound]} {limit}"
-    return f"Input should be {kinds[0]}" if kinds else words
+def _expected(found: Mismatch) -> str:
+    kind = found.kind
+    if found.fault == "enum" and isinstance(kind, Words):
+        quoted = [f"'{word}'" for word in kind.words]
+        return " or ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))
+    if found.fault == "bounds" and isinstance(kind, Number):
+        is_low = kind.least is not None and found.value < kind.least
+        relation, bound = ("greater", kind.least) if is_low else ("less", kind.most)
+        return f"{relation} than or equal to {float(bound or 0) if kind.types == ('float',) else bound}"
+    return _EXPECTED[kind.types[0]]
 
 
-def placed(violation: Violation, body: Any, base: str = "") -> Violation:
-    """Put the vendor's path before what `say` worded about a body, or about its part at `base`."""
-    where = base + violation.where
-    if violation.rule.endswith(".json"):
-        return Violation(violation.message.removeprefix(": "), where, violation.status, violation.rule)
-    tokens = split(where)
-    message = violation.message
-    if ": Input tag" in message:
-        container = next((token for token in reversed(tokens[:-1]) if not token.isdecimal()), "")
-        if container == "messages":
-            role = message.partition("'")[2].partition("'")[0]
-            words = f'messages: Unexpected role "{role}". Allowed roles are "user", "assistant" or "system"'
-            return Violation(words, where, violation.status, violation.rule)
-        tokens.pop()
-        tags = ", ".join(f"'{tag}'" for tag in _TAGS.get(container, ()))
-        message += f": {tags}" if tags else ""
-    inside = not message.startswith(": ")
-    words = (path(tokens, body, inside=inside) + message).removeprefix(".")
-    return Violation(words, where, violation.status, violation.rule)
-
-
-def path(tokens: list[str], body: Any, *, inside: bool = False) -> str:
-    """Write where as the vendor does; `inside` says that a member of what stands there comes next."""
+def _path(tokens: list[str], document: Any) -> str:
+    """Write where as the vendor does: before each member stands the type of the object that it is a member of."""
     written: list[str] = []
-    value, container = body, ""
-    for number, token in enumerate(tokens):
-        written.append(token)
-        container = container if token.isdecimal() else token
-        value = _step(value, token)
-        if (number + 1 < len(tokens) or inside) and isinstance(value, dict) and container not in _UNTAGGED:
-            tag: Any = value.get("type", "custom" if container == "tools" else None)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    value, member = document, ""
+    for token in tokens:
+        if isinstance(value, dict) and member not in _UNTAGGED:
+            tag: Any = value.get("type", "custom" if member == "tools" else None)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
             written += [tag] if isinstance(tag, str) else []
-    return ".".join(written) or ("" if inside else "body")
+        written.append(token)
+        member = member if token.isdecimal() else token
+        value = _step(value, token)
+    return ".".join(written) or "body"
 
 
 def _step(value: Any, token: str) -> Any:

@@ -1,0 +1,298 @@
+"""mitmproxy: found or installed into an environment of its own, started on loopback for one child process.
+
+It has a password that only the child knows, and ends with it. The child's environment differs in its proxy and in whom
+it trusts, and in nothing else. Files are in the user's own data directory, readable by nobody else.
+"""
+
+import asyncio
+import fcntl
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+import subprocess
+import sys
+import venv
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
+
+from dragoman.cli.intercept.addon import READY, REFUSED, ROUTES, RUN
+from dragoman.cli.intercept.hosts import expression, without
+
+
+class FolderError(Exception):
+    """A folder cannot be used for secrets; the words say why."""
+
+
+def home() -> Path:
+    """Return the folder of what stays between runs."""
+    data = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(data) / "dragoman" / "intercept"
+
+
+def private(folder: Path) -> Path:
+    """Make a folder that only its owner can look into, also if it was there before."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise FolderError(f"{folder} is not a folder of yours: keys must not lie there")
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        folder.chmod(0o700)
+    return folder
+
+
+_HERE = ("localhost", "127.0.0.1", "::1")
+_BYPASS = ("NO_PROXY", "no_proxy")
+_PROXY = ("HTTPS_PROXY", "https_proxy")
+
+
+class ProxyError(Exception):
+    """The proxy that the user already has cannot be gone through."""
+
+
+class Before(Struct, frozen=True):
+    """The proxy that a user already has on the way to the internet."""
+
+    mode: str = ""
+    credentials: str = ""
+
+
+def proxy_before(environment: Mapping[str, str]) -> Before:
+    """Return the proxy behind ours, if the user has one."""
+    names = (*reversed(_PROXY), "all_proxy", "ALL_PROXY")
+    said = next((environment[name] for name in names if environment.get(name)), "")
+    if not said:
+        return Before()
+    parts = urlsplit(said if "://" in said else f"http://{said}")
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ProxyError(f"mitmproxy cannot go through your proxy: it is of the kind {parts.scheme}, not http or https")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
+    return Before(f"upstream:{parts.scheme}://{host}:{port}", credentials)
+
+
+def proxied(url: str, environment: Mapping[str, str], hosts: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the variables by which a child finds our proxy, and what had to leave its list of exceptions."""
+    listed = list(hosts)
+    said = next((environment[name] for name in _BYPASS if environment.get(name)), "")
+    kept, taken = without(said, listed)
+    bypass = ",".join(dict.fromkeys([*filter(None, kept.split(",")), *_HERE]))
+    # Node's own fetch looks at these variables only if it is told to.
+    return {**dict.fromkeys(_PROXY, url), **dict.fromkeys(_BYPASS, bypass), "NODE_USE_ENV_PROXY": "1"}, taken
+
+
+REQUIREMENT = "mitmproxy>=11.0.2,<13"
+_PROGRAM = "mitmdump"
+_READY = "ready"
+_REMEDY = "dragoman intercept --install"
+_LAST_WORDS = 2000
+
+
+class MissingError(Exception):
+    """There is no mitmproxy; the words say what to do."""
+
+
+def mitmdump(agreed: Callable[[str], bool]) -> Path:
+    """Return the program; `agreed` is asked, with a question, before anything is installed."""
+    found = _found()
+    if found is not None:
+        return found
+    folder = home() / "mitmproxy"
+    if not agreed(f"mitmproxy is needed and not here. Install it ({REQUIREMENT}) with pip into {folder}?"):
+        raise MissingError(f"mitmproxy is not installed: `{_REMEDY}` installs it, or put mitmdump on the PATH")
+    return _installed(folder)
+
+
+def _found() -> Path | None:
+    on_path = shutil.which(_PROGRAM)
+    if on_path is not None:
+        return Path(on_path)
+    own = home() / "mitmproxy"
+    return own / "bin" / _PROGRAM if (own / _READY).is_file() else None
+
+
+def _installed(folder: Path) -> Path:
+    private(home())
+    sys.stderr.write(f"dragoman: installing {REQUIREMENT} into {folder}\n")
+    venv.create(folder, clear=True, with_pip=True)
+    words = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    done = subprocess.run([*words, REQUIREMENT], capture_output=True, text=True, check=False)  # noqa: S603  # no shell
+    if done.returncode:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise MissingError(f"pip could not install {REQUIREMENT}:\n{done.stderr.strip()[-_LAST_WORDS:]}")
+    (folder / _READY).touch()
+    return folder / "bin" / _PROGRAM
+
+
+_ADDON = Path(__file__).with_name("addon.py")
+_KEY_FILES = ("mitmproxy-ca.pem", "mitmproxy-ca.p12")
+_CERTIFICATE = "mitmproxy-ca-cert.pem"
+_KEPT = ("HOME", "PATH", "TMPDIR", "LANG", "LC_ALL")
+_STARTING = 60.0
+_ENDING = 5.0
+_LAST_LINES = 20
+_USER = "dragoman"
+
+
+class ProxyFailedError(Exception):
+    """The proxy did not start; the words are its own."""
+
+
+class Way(Struct, frozen=True, kw_only=True):
+    """Where requests for listed hosts go: for each pattern of hosts the path of the surface, on this machine."""
+
+    host: str
+    port: int
+    routes: Mapping[str, str]
+    headers: Mapping[str, str] = {}
+
+
+class Proxy(Struct, frozen=True, kw_only=True):
+    """A proxy that listens."""
+
+    url: str
+    authority: str
+    """The certificate of its authority."""
+    ended: "asyncio.Task[None]"
+    """Is done when the proxy is gone."""
+
+
+@asynccontextmanager
+async def proxying(program: Path, way: Way, before: Before, folder: Path) -> AsyncGenerator[Proxy]:
+    """Run the proxy as long as the block does; `folder` is that of this run, and private."""
+    authority = private(home() / "authority")
+    password = secrets.token_urlsafe(24)
+    _write(folder / ROUTES, {"host": way.host, "port": way.port, "headers": way.headers, "routes": _expressions(way)})
+    _write(folder / "config.yaml", _options(way, before, authority, password))
+    async with AsyncExitStack() as stack:
+        async with _alone(authority):
+            process = await _started(program, folder)
+            stack.push_async_callback(_end, process)
+            port = await _listening(process)
+        ended = asyncio.create_task(_drained(process))
+        stack.callback(ended.cancel)
+        url = f"http://{_USER}:{password}@127.0.0.1:{port}"
+        yield Proxy(url=url, authority=_certificate(authority), ended=ended)
+
+
+@asynccontextmanager
+async def _alone(authority: Path) -> AsyncGenerator[None]:
+    """Let nobody else begin meanwhile: of two that made an authority at once, one would be trusted by nobody."""
+    with (authority / "lock").open("w") as gate:
+        await asyncio.to_thread(fcntl.flock, gate, fcntl.LOCK_EX)
+        yield
+
+
+async def _started(program: Path, folder: Path) -> asyncio.subprocess.Process:
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    return await asyncio.create_subprocess_exec(
+        str(program),
+        "--set",
+        f"confdir={folder}",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**kept, RUN: str(folder)},
+        # An interrupt at the terminal is for the child; the proxy serves it to its end.
+        start_new_session=True,
+    )
+
+
+def _expressions(way: Way) -> list[tuple[str, str]]:
+    return [(expression(pattern), prefix) for pattern, prefix in way.routes.items()]
+
+
+def _options(way: Way, before: Before, authority: Path, password: str) -> dict[str, object]:
+    """Return mitmproxy's options; JSON is YAML too."""
+    options: dict[str, object] = {
+        "confdir": str(authority),
+        "listen_host": "127.0.0.1",
+        "listen_port": 0,
+        "proxyauth": f"{_USER}:{password}",
+        "allow_hosts": [f"^{words}$" for words, _ in _expressions(way)],
+        "scripts": [str(_ADDON)],
+        # The surface reaches the hosts, not the proxy: it need not know them.
+        "connection_strategy": "lazy",
+        "upstream_cert": False,
+        "onboarding": False,
+        "flow_detail": 0,
+        "termlog_verbosity": "error",
+    }
+    if before.mode:
+        options["mode"] = [before.mode]
+    if before.credentials:
+        options["upstream_auth"] = before.credentials
+    return options
+
+
+def _write(file: Path, value: object) -> None:
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
+        json.dump(value, opened)
+
+
+async def _listening(process: asyncio.subprocess.Process) -> int:
+    """Wait until the proxy tells its port."""
+    said: deque[str] = deque(maxlen=_LAST_LINES)
+    try:
+        async with asyncio.timeout(_STARTING):
+            while line := await _line(process):
+                if found := re.fullmatch(rf"{READY}(\d+)", line):
+                    return int(found[1])
+                said.append(line)
+    except TimeoutError:
+        said.append(f"it did not listen within {_STARTING:g} seconds")
+    raise ProxyFailedError("mitmdump did not start:\n" + "\n".join(said))
+
+
+async def _line(process: asyncio.subprocess.Process) -> str:
+    if process.stdout is None:
+        return ""
+    try:
+        line = await process.stdout.readline()
+    except ValueError:  # a line without end, of which nothing is kept
+        return " "
+    return line.decode("utf-8", "replace").rstrip() or (" " if line else "")
+
+
+async def _drained(process: asyncio.subprocess.Process) -> None:
+    """Take what the proxy says until it ends; what concerns the user is told once."""
+    told: set[str] = set()
+    while line := await _line(process):
+        if line.startswith(REFUSED) and line not in told:
+            told.add(line)
+            host = line.removeprefix(REFUSED)
+            sys.stderr.write(f"dragoman: the command does not trust our certificate for {host}: docs/intercept.md\n")
+    await process.wait()
+
+
+def _certificate(authority: Path) -> str:
+    """Return the authority's certificate, and see to it that nobody else can read its key."""
+    for name in _KEY_FILES:
+        file = authority / name
+        found = file.lstat()
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
+            raise FolderError(f"{file} is not a file of yours: it would hold a key")
+        if stat.S_IMODE(found.st_mode) != 0o600:
+            file.chmod(0o600)
+    return (authority / _CERTIFICATE).read_text(encoding="ascii")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End the proxy: at first by letting go of its input, at last without asking."""
+    if process.stdin is not None:
+        process.stdin.close()
+    for end in (process.terminate, process.kill):
+        with suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _ENDING)
+            return
+        with suppress(ProcessLookupError):
+            end()
+    await process.wait()

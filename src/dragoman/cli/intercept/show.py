@@ -1,0 +1,241 @@
+"""Show exchanges: what came, what was sent on, what was captured, and the difference between two bodies.
+
+JSON is compared member by member, also in the events of a stream; other bodies as text. Only differences are shown,
+with some context, in bounded time. Secrets are redacted, and text of others does not control the terminal. `--log`
+follows the exchanges of a running gateway, of another `dragoman intercept`, or of a command.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+from difflib import SequenceMatcher
+from pathlib import Path
+from threading import Event, Thread
+from time import localtime, strftime
+from typing import TextIO
+
+import msgspec
+
+from dragoman.cli.chat.terminal import Screen, harmless
+from dragoman.gateway.redact import redact
+from dragoman.intercept.exchange import NotSavedError, Saved, content, read
+from dragoman.intercept.lookout import Onlooker, looking_on
+
+_AROUND = 3
+_MOST_COMPARED = 3000
+"""Lines that are compared with each other, beside what both have at their beginning and end."""
+_DATA = "data:"
+
+
+def lines_of(body: bytes) -> list[str]:
+    """Return a body as lines."""
+    if (laid_out := _laid_out(body)) is not None:
+        return laid_out
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        return [f"({len(body)} bytes that are no text)"]
+    lines: list[str] = []
+    for line in text.splitlines():
+        event = _laid_out(line[len(_DATA) :].encode()) if line.startswith(_DATA) else None
+        if event is None:
+            lines.append(line)
+        else:
+            lines += [f"{_DATA} {event[0]}", *event[1:]]
+    return lines
+
+
+def _laid_out(body: bytes) -> list[str] | None:
+    try:
+        msgspec.json.decode(body, type=msgspec.Raw)
+        return msgspec.json.format(body, indent=2).decode().splitlines()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def difference(before: bytes, after: bytes) -> Iterator[tuple[str, str]]:
+    """Yield lines with their signs: `-` for what came, `+` for what left, a space for both, `@` for our own words."""
+    old, new = lines_of(before), lines_of(after)
+    begin, end = _shared(old, new)
+    changed_old, changed_new = old[begin : len(old) - end], new[begin : len(new) - end]
+    yield from _context(old[:begin], tail=True)
+    if max(len(changed_old), len(changed_new)) > _MOST_COMPARED:
+        yield "@", f"{len(changed_old)} lines became {len(changed_new)}"
+    else:
+        yield from _compared(changed_old, changed_new)
+    yield from _context(old[len(old) - end :], tail=False)
+
+
+def _shared(old: list[str], new: list[str]) -> tuple[int, int]:
+    """Return how many lines both begin with, and how many they end with."""
+    most = min(len(old), len(new))
+    begin = next((at for at in range(most) if old[at] != new[at]), most)
+    end = next((at for at in range(most - begin) if old[-1 - at] != new[-1 - at]), most - begin)
+    return begin, end
+
+
+def _context(lines: list[str], *, tail: bool) -> Iterator[tuple[str, str]]:
+    shown = lines[-_AROUND:] if tail else lines[:_AROUND]
+    left_out = len(lines) - len(shown)
+    if left_out and tail:
+        yield "@", f"{left_out} lines alike"
+    for line in shown:
+        yield " ", line
+    if left_out and not tail:
+        yield "@", f"{left_out} lines alike"
+
+
+def _compared(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
+    for kind, old_from, old_to, new_from, new_to in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            alike = old[old_from:old_to]
+            if len(alike) > 2 * _AROUND:
+                yield from ((" ", line) for line in alike[:_AROUND])
+                yield "@", f"{len(alike) - 2 * _AROUND} lines alike"
+                yield from ((" ", line) for line in alike[-_AROUND:])
+            else:
+                yield from ((" ", line) for line in alike)
+        else:
+            yield from (("-", line) for line in old[old_from:old_to])
+            yield from (("+", line) for line in new[new_from:new_to])
+
+
+_STYLES = {"-": ("red",), "+": ("green",), "@": ("dim",), " ": ()}
+_MOST_CHANGED = 400
+_MOST_UNTOUCHED = 120
+"""Lines that are shown of a body."""
+_LONGEST = 400
+_INDENT = "  "
+_SIGNATURE = re.compile(r"(\"thought_?[sS]ignature\": \"[^\"]{8})[^\"]{12,}")
+"""Long, and for no one to read; its beginning tells one from another."""
+
+
+def shown(exchange: Saved, screen: Screen) -> str:
+    """Return what is shown of an exchange."""
+    return "".join(f"{line}\n" for line in _lines(exchange, screen))
+
+
+def _lines(exchange: Saved, screen: Screen) -> Iterator[str]:
+    yield screen.styled(_clean(_title(exchange)), "bold")
+    if exchange.rules:
+        yield _clean(f"{_INDENT}rules: {', '.join(exchange.rules)}")
+    if exchange.problem:
+        yield screen.styled(_clean(f"{_INDENT}sent on as it came: {exchange.problem}"), "yellow")
+    if exchange.target_left not in ("", exchange.target):
+        yield _clean(f"{_INDENT}asked instead: {exchange.target_left}")
+    yield from _body(
+        screen, "request", content(exchange.came), None if exchange.left is None else content(exchange.left)
+    )
+    if exchange.blocked:
+        yield screen.styled(f"{_INDENT}answered here: calls wait for their results", "yellow")
+    came = content(exchange.reply_came)
+    yield from _body(screen, "reply", came, None if exchange.reply_left is None else content(exchange.reply_left))
+    if exchange.is_cut:
+        yield f"{_INDENT}(more of the reply passed than was kept)"
+    for call in exchange.captured:
+        yield screen.styled(f"{_INDENT}captured {_clean(call.name)} as {_clean(call.id)}", "cyan")
+        yield f"{_INDENT * 2}{_clean(_in_one_line(content(call.part)))}"
+
+
+def _title(exchange: Saved) -> str:
+    taken = "" if exchange.seconds is None else f" in {exchange.seconds:.2f} s"
+    session = f" ({exchange.session})" if exchange.session else ""
+    at = strftime("%H:%M:%S", localtime(exchange.began))
+    return f"{at} {exchange.name}{session} {exchange.method} {exchange.target} {exchange.status}{taken} {exchange.id}"
+
+
+def _body(screen: Screen, what: str, came: bytes, left: bytes | None) -> Iterator[str]:
+    """Tell of a body; `left` is None if it left as it came."""
+    if not came and not left:
+        return
+    if left is None:
+        yield f"{_INDENT}{what}: {len(came)} bytes, untouched"
+        lines, most = ((" ", line) for line in lines_of(came)), _MOST_UNTOUCHED
+    else:
+        yield f"{_INDENT}{what}: {len(came)} bytes came, {len(left)} left"
+        lines, most = difference(came, left), _MOST_CHANGED
+    for at, (sign, line) in enumerate(lines):
+        if at == most:
+            yield screen.styled(f"{_INDENT}@ the rest is not shown", "dim")
+            return
+        yield screen.styled(f"{_INDENT}{sign} {_clean(line)}", *_STYLES[sign])
+
+
+def _in_one_line(part: bytes) -> str:
+    try:
+        return msgspec.json.format(part, indent=0).decode()
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return part.decode("utf-8", "replace")
+
+
+def _clean(text: str) -> str:
+    told = harmless(redact(_SIGNATURE.sub(r"\1…", text))).replace("\n", "\\n")
+    return told if len(told) <= _LONGEST else f"{told[:_LONGEST]}… ({len(told) - _LONGEST} more)"
+
+
+_BETWEEN = 0.1
+"""Seconds between two looks."""
+
+
+class Follower:
+    """Shows what passes: all of it, or that of one name."""
+
+    def __init__(self, onlooker: Onlooker, out: TextIO, name: str = "", folder: Path | None = None) -> None:
+        self._onlooker = onlooker
+        self._out = out
+        self._name = name
+        self._folder = folder
+        self._screen = Screen(out, out, pretty=out.isatty())
+
+    def look(self) -> None:
+        """Show what has passed since the last look."""
+        for file in self._onlooker.take():
+            try:
+                exchange = read(file)
+            except NotSavedError as error:
+                self._out.write(f"an exchange cannot be shown: {error}\n")
+                continue
+            if self._name not in ("", exchange.name):
+                continue
+            self._out.write(shown(exchange, self._screen))
+            if self._folder is not None:
+                kept = self._folder / f"{exchange.id}.json"
+                with os.fdopen(os.open(kept, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
+                    opened.write(file)
+                self._out.write(f"  saved as {kept}\n")
+            self._out.flush()
+
+    def follow(self, over: Event) -> None:
+        """Go on until it is over."""
+        while not over.wait(_BETWEEN):
+            self.look()
+        self.look()
+
+
+def follow(name: str = "", folder: Path | None = None) -> int:
+    """Show what passes until interrupted."""
+    if folder is not None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with looking_on() as onlooker:
+        sys.stderr.write("dragoman: looking on; Ctrl-C ends it\n")
+        with suppress(KeyboardInterrupt):
+            Follower(onlooker, sys.stdout, name, folder).follow(Event())
+    return 0
+
+
+@contextmanager
+def followed(out: TextIO, name: str = "", folder: Path | None = None) -> Generator[None]:
+    """Show what passes as long as the block runs."""
+    if folder is not None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    over = Event()
+    with looking_on() as onlooker:
+        thread = Thread(target=Follower(onlooker, out, name, folder).follow, args=(over,), name="log", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()

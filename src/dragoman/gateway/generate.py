@@ -1,0 +1,142 @@
+"""Answer one request: find its upstreams, call them in turn, write the reply to the client.
+
+Nothing is sent to the client before the first real event of a reply, unless that takes too long; so an error before it
+has its true status and may be retried, at the same or the next upstream. After it an error is sent in the stream.
+"""
+
+from collections.abc import Awaitable
+from functools import partial
+
+from msgspec import Struct
+
+from dragoman.core.problems import Problem
+from dragoman.gateway.agents.runner import Agents
+from dragoman.gateway.catalogue import Catalogue
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.context import RequestContext
+from dragoman.gateway.heartbeat import Heartbeat
+from dragoman.gateway.model import Asker, Means, UpstreamModel
+from dragoman.gateway.passthrough import Passage, outgoing_of, pass_on
+from dragoman.gateway.record import Record
+from dragoman.gateway.response_writer import UpstreamStream, write_reply
+from dragoman.gateway.retry import Attempts, RetryBudget, RetryPolicy
+from dragoman.gateway.router import Routes
+from dragoman.gateway.signatures import Vault
+from dragoman.gateway.token_count import count
+from dragoman.gateway.upstream_call import UpstreamClient, UpstreamReply, map_error_in_reply
+from dragoman.http.client import Client
+from dragoman.http.exchange import Exchange
+
+
+class Timing(Struct, frozen=True, kw_only=True):
+    """How upstreams are retried, and how long a client waits for a sign of life."""
+
+    retry: RetryPolicy = RetryPolicy()
+    hold: float = 10.0
+    """Seconds a stream waits for its first event before its head is sent to the client."""
+    heartbeat: float = 15.0
+
+
+class Gateway:
+    """Answers requests by calling upstreams."""
+
+    def __init__(
+        self,
+        routes: Routes,
+        client: Client,
+        timing: Timing | None = None,
+        vault: Vault | None = None,
+        agents: Agents | None = None,
+    ) -> None:
+        self.routes = routes
+        self.catalogue = Catalogue(routes, client, agents.roster.models if agents is not None else {})
+        self._upstreams = UpstreamClient(client, vault)
+        self._timing = timing or Timing()
+        self._budget = RetryBudget()
+        self._agents = agents
+
+    @property
+    def runs_tools(self) -> bool:
+        """Tell whether there are server-side tools."""
+        return self._agents is not None
+
+    def model(self, asker: Asker, record: Record | None = None) -> UpstreamModel:
+        """Return all models as one function for an asker; calls and losses are noted in `record`."""
+        return UpstreamModel(Means(self.routes, self._upstreams, self._timing.retry, self._budget), asker, record)
+
+    def runs(self, request: ClientRequest) -> bool:
+        """Tell whether server-side tools run for a request."""
+        return self._agents is not None and self._agents.roster.crew(request) is not None
+
+    async def generate(self, context: RequestContext) -> None:
+        """Answer a request, or raise the `Problem` for which that is not possible."""
+        answer = self._answer(context)
+        if context.request.call.stream:
+            heartbeat = context.heartbeat = Heartbeat(context.request, context.exchange, context.record)
+            timing = self._timing
+            await heartbeat.run(answer, timing.hold, timing.heartbeat, context.keeper)
+        else:
+            await answer
+
+    def _answer(self, context: RequestContext) -> Awaitable[object]:
+        """Answer by an upstream, or by an agent that runs server-side tools."""
+        request, agents = context.request, self._agents
+        if agents is not None:
+            roster = agents.roster
+            may_run = request.tools or roster.servers or request.call.model in roster.agents
+            crew = roster.crew(request) if may_run else None
+            if crew is not None:
+                return agents.answer(crew, context, self.model)
+        if context.runtime is None:
+            return self._call_upstreams(context)
+        # In the background an answer is one step: it is saved where the client will ask for it.
+        return context.runtime.step("model:1", partial(self._call_in_step, context))
+
+    async def _call_in_step(self, context: RequestContext) -> str:
+        await self._call_upstreams(context)
+        return ""
+
+    async def _call_upstreams(self, context: RequestContext) -> None:
+        """Call upstreams until one has answered."""
+        request, record = context.request, context.record
+        attempts = Attempts(self.routes.of(request.call.model), self._timing.retry, self._budget, record)
+        while True:
+            try:
+                reply = await self._upstreams.open(request, attempts.target, record)
+                await _write(reply, context)
+            except Problem as problem:
+                await attempts.retry(problem, started=context.exchange.started)
+            else:
+                return
+
+    async def count(self, request: ClientRequest, record: Record) -> tuple[bytes, bool]:
+        """Count the tokens of a request at the upstream that would answer it first."""
+        model = request.call.model if self._agents is None else self._agents.roster.model(request.call.model)
+        return await count(request, self.routes.of(model)[0], self._upstreams, record)
+
+    async def pass_on(self, passage: Passage, exchange: Exchange, record: Record) -> None:
+        """Pass a request for another endpoint on, once."""
+        upstream = passage.target.upstream
+        outgoing = outgoing_of(passage, exchange.request)
+        if outgoing is None:
+            raise Problem("not_found", f"the upstream {upstream.name} has no {passage.path}", code="unknown_url")
+        record.note_asked(upstream.name, passage.target.model)
+        await pass_on(outgoing, passage, self._upstreams, exchange, record)
+
+
+async def _write(reply: UpstreamReply, context: RequestContext) -> None:
+    """Write a reply, and return its connection to the pool."""
+    try:
+        if context.heartbeat is None:
+            await write_reply(reply, context)
+        else:
+            await UpstreamStream(reply, context, context.heartbeat).write()
+    except Problem as problem:
+        reply.incoming.close()
+        if context.exchange.started:
+            raise
+        raise map_error_in_reply(problem, context.request.dialect) from None
+    except BaseException:
+        reply.incoming.close()
+        raise
+    reply.incoming.leave()

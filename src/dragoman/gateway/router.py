@@ -1,0 +1,150 @@
+"""Which upstream answers for a model, and what the model is called there.
+
+A model is looked for by its full name, then by the patterns, the longest first, then as `upstream/model`, and last by
+its family among the upstreams. A pattern has one `*`. A target that is `upstream/*` means the client's own name; a `*`
+inside a longer one stands for what the pattern's matched.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from msgspec import Struct
+
+from dragoman.core.problems import Problem
+from dragoman.core.traits import TextCalls
+from dragoman.gateway.media import Library
+from dragoman.http.client import Deadlines
+from dragoman.upstreams.upstream import Upstream
+
+Place = Callable[[str], Upstream]
+"""Return the upstream for a model: most are the same for every model."""
+_FAMILIES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
+    (re.compile(r"(models/)?(gemini|gemma|learnlm)-"), ("gemini", "vertex-gemini", "code-assist")),
+    (re.compile(r"claude"), ("anthropic", "vertex-anthropic")),
+    (re.compile(r"gpt-|o\d|chatgpt-|codex-"), ("openai-responses", "openai")),
+)
+
+
+class Target(Struct, frozen=True):
+    """An upstream and what it calls the model."""
+
+    upstream: Upstream
+    model: str
+    deadlines: Deadlines = Deadlines()
+    library: Library | None = None
+    """Who fetches linked media that the upstream does not."""
+    links: bool = True
+    """It fetches links itself, as far as its models do."""
+    text_calls: TextCalls = ""
+    """The model has no tools of its own: it is told of them in words, and calls them in its text, in this form."""
+
+
+class Places(Struct, frozen=True):
+    """The upstreams by name, each with its kind and how long it is waited for."""
+
+    by_name: Mapping[str, Place]
+    kinds: Mapping[str, str]
+    deadlines: Mapping[str, Deadlines] = {}
+    library: Library | None = None
+    linkless: frozenset[str] = frozenset()
+    """Those that fetch no links."""
+    text_calls: Mapping[str, Mapping[str, TextCalls]] = {}
+    """Those with models that call tools in their text, by patterns of their names."""
+
+    def target(self, name: str, model: str) -> Target:
+        """Return an upstream as the place of a model."""
+        deadlines = self.deadlines.get(name, Deadlines())
+        text_calls = self.text_calls_of(name, model)
+        return Target(self.by_name[name](model), model, deadlines, self.library, name not in self.linkless, text_calls)
+
+    def text_calls_of(self, name: str, model: str) -> TextCalls:
+        """Return the form in which a model calls tools in its text; the first pattern that matches decides."""
+        for pattern, form in self.text_calls.get(name, {}).items():
+            if fnmatchcase(model, pattern):
+                return form
+        return ""
+
+
+class Routes:
+    """The way from a client's name for a model to where it is answered."""
+
+    def __init__(self, places: Places, models: Mapping[str, Sequence[str]], agents: Iterable[str] = ()) -> None:
+        self._places = places
+        self._agents = tuple(agents)
+        """Names that are answered for elsewhere."""
+        self._exact = {name: tuple(targets) for name, targets in models.items() if "*" not in name}
+        patterns = [(name, tuple(targets)) for name, targets in models.items() if "*" in name]
+        self._patterns = sorted(patterns, key=lambda pattern: (-len(pattern[0]), pattern[0]))
+        self._known: dict[str, tuple[Target, ...]] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names a client may be shown: those without a pattern."""
+        return tuple(self._exact)
+
+    @property
+    def upstreams(self) -> tuple[Upstream, ...]:
+        """All of them; one that plays several vendors is there once for each."""
+        asked = [place(name) for place in self._places.by_name.values() for name in _ONE_OF_EACH]
+        return tuple({id(upstream): upstream for upstream in asked}.values())
+
+    def named(self, name: str, model: str) -> Target | None:
+        """Return an upstream by its name, as the place of a model; None if there is none."""
+        return self._places.target(name, model) if name in self._places.by_name else None
+
+    def at(self, upstream: Upstream) -> Target:
+        """Return an upstream as the place of something that is no model."""
+        return Target(upstream, "", self._places.deadlines.get(upstream.name, Deadlines()))
+
+    def of(self, model: str) -> tuple[Target, ...]:
+        """Return where a model is answered, in the order to be tried."""
+        known = self._known.get(model)
+        if known is None:
+            known = self._find(model)
+            if len(self._known) > _MOST_KNOWN:
+                self._known.clear()
+            self._known[model] = known
+        return known
+
+    def _find(self, model: str) -> tuple[Target, ...]:
+        if model in self._exact:
+            return self._targets(self._exact[model], model, "")
+        for pattern, targets in self._patterns:
+            before, _, after = pattern.partition("*")
+            if model.startswith(before) and model.endswith(after) and len(model) >= len(before) + len(after):
+                return self._targets(targets, model, model[len(before) : len(model) - len(after)])
+        name, slash, rest = model.partition("/")
+        if slash and rest and name in self._places.by_name:
+            return self._targets((model,), model, "")
+        return self._of_family(model)
+
+    def _targets(self, targets: Sequence[str], model: str, matched: str) -> tuple[Target, ...]:
+        return tuple(self._target(target, model, matched) for target in targets)
+
+    def _target(self, target: str, model: str, matched: str) -> Target:
+        name, _, called = target.partition("/")
+        return self._places.target(name, model if called == "*" else called.replace("*", matched, 1))
+
+    def _of_family(self, model: str) -> tuple[Target, ...]:
+        """Return the first upstream whose models are called like this, or the only one there is."""
+        kinds = self._places.kinds
+        for called, of_family in _FAMILIES:
+            if called.match(model):
+                # One that answers for every family answers for this one.
+                found = [name for kind in (*of_family, "simulator") for name in kinds if kinds[name] == kind]
+                if found:
+                    return (self._places.target(found[0], model),)
+        if len(kinds) == 1 and not self._exact and not self._patterns:
+            return (self._places.target(next(iter(kinds)), model),)
+        if model in self._agents:
+            words = f"{model!r} is an agent, and cannot be asked in this way: name a model"
+            raise Problem("not_found", words, code="model_not_found")
+        known = ", ".join(sorted((*self._exact, *(pattern for pattern, _ in self._patterns), *self._agents))[:20])
+        hint = f"configured are {known}" if known else "name it `upstream/model`, or add it to [models]"
+        raise Problem("not_found", f"no upstream is configured for the model {model!r}: {hint}", code="model_not_found")
+
+
+_MOST_KNOWN = 1000
+_ONE_OF_EACH = ("gemini-", "claude-", "gpt-")
+"""Names of which each is of another vendor's family."""

@@ -1,0 +1,206 @@
+"""One call of one upstream: translate the client's request, send it, and map what goes wrong.
+
+Every error is a `Problem` in the client's terms. An upstream that rejects our credentials is an error of the gateway:
+the client gets a 502, never the message that its own key is wrong.
+"""
+
+from time import time
+
+from msgspec import Struct, structs
+
+from dragoman.core.problems import Problem
+from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.record import Record
+from dragoman.gateway.redact import credentials_of, without
+from dragoman.gateway.router import Target
+from dragoman.gateway.signatures import Vault
+from dragoman.gateway.tool_validation import explained, is_validated, require_readable, require_valid_tools
+from dragoman.http.client import Client, Incoming, Outgoing
+from dragoman.http.link import Failure, TooSlow, Untrusted
+from dragoman.http.message import Headers
+from dragoman.interpreter.context import Context
+from dragoman.interpreter.faults import as_fault
+from dragoman.interpreter.links import Links, Unfetched
+from dragoman.interpreter.rejections import Sent, named, placed
+from dragoman.interpreter.repair import mended
+from dragoman.interpreter.translate import Asked, Translation, parse_request
+
+_KEY_REJECTED = frozenset({401, 403})
+
+
+class UpstreamReply(Struct, frozen=True):
+    """A good reply that has started."""
+
+    target: Target
+    translation: Translation
+    incoming: Incoming
+    vault: Vault | None = None
+    """Keeps the signatures of calls, where calls are signed and the client may not return the signatures."""
+
+    @property
+    def context(self) -> Context:
+        """What the reply is an answer to."""
+        return Context(self.translation.request, self.translation.undo, now=int(time()))
+
+
+class Rejection(Struct, frozen=True):
+    """A reply of an upstream with an error status, without our credentials in it."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
+class UpstreamClient:
+    """Calls upstreams."""
+
+    def __init__(self, client: Client, vault: Vault | None = None) -> None:
+        self.http = client
+        self.vault = vault
+
+    async def open(self, request: ClientRequest, target: Target, record: Record) -> UpstreamReply:
+        """Translate and send a request; return when a good reply has started.
+
+        A request that cannot be translated is rejected before an upstream is called.
+        """
+        upstream = target.upstream
+        vault = self.vault if self.vault is not None and signs_calls(target, request.dialect) else None
+        translation = await translate(request, target, vault)
+        record.note_asked(upstream.name, target.model)
+        is_translated = upstream.dialect != request.dialect
+        headers = () if is_translated else request.headers
+        outgoing = await upstream.generate(translation.call, headers, translated=is_translated)
+        if request.target:
+            outgoing = _with_query(outgoing, request.target)
+        incoming = await self.send(outgoing, target)
+        if not incoming.good:
+            rejection = await self.read_rejection(incoming, outgoing, target)
+            raise map_rejection(rejection, target, translation, request.dialect, request.call.body)
+        record.losses = translation.losses
+        return UpstreamReply(target, translation, incoming, vault)
+
+    async def send(self, outgoing: Outgoing, target: Target) -> Incoming:
+        """Send a request; return when a reply of any status has started."""
+        try:
+            return await self.http.ask(outgoing, target.deadlines)
+        except Failure as failure:
+            raise map_failure(failure, target.upstream.name) from None
+
+    async def read_rejection(self, incoming: Incoming, outgoing: Outgoing, target: Target) -> Rejection:
+        """Read a reply with an error status."""
+        try:
+            body = await incoming.read()
+        except Failure as failure:
+            raise map_failure(failure, target.upstream.name) from None
+        return Rejection(incoming.status, incoming.headers, without_secrets(body, outgoing))
+
+
+def _with_query(outgoing: Outgoing, target: str) -> Outgoing:
+    """Add the client's query if the upstream has the path that it was written for."""
+    path = target.partition("?")[0]
+    if not outgoing.target.endswith(path):
+        return outgoing
+    return structs.replace(outgoing, target=outgoing.target.removesuffix(path) + target)
+
+
+def without_secrets(body: bytes, outgoing: Outgoing) -> bytes:
+    """Return an error body without our credentials: some upstreams repeat the key that they reject."""
+    return without(body.decode("latin-1"), credentials_of(outgoing)).encode("latin-1")
+
+
+def signs_calls(target: Target, dialect: str) -> bool:
+    """Tell whether calls are signed at the target and a client of this dialect does not know of signatures."""
+    there = dialect_named(target.upstream.dialect)
+    return not target.text_calls and "call" in there.holds.signatures and there.name != dialect
+
+
+async def translate(request: ClientRequest, target: Target, vault: Vault | None = None) -> Translation:
+    """Translate a request for an upstream; every attempt begins with the client's own bytes."""
+    upstream, here = target.upstream, dialect_named(request.dialect)
+    there = dialect_named(upstream.dialect)
+    call, repairs = request.call, ()
+    if here is there:
+        call = request.native or call
+        require_readable(call, here)
+        if request.is_kept:
+            call, repairs = mended(call, here, target.model)
+    asked = Asked(
+        call,
+        here,
+        there,
+        target.model if target.model != request.call.model else "",
+        upstream.form,
+        request.strict,
+        vault.signer(request.owner) if vault is not None else None,
+        Links(taken=target.links) if target.library is not None else None,
+        target.text_calls,
+    )
+    try:
+        translation = await _translate(asked, target, vault, request.owner)
+    except Problem as problem:
+        raise explained(problem, call, here) from None
+    parsed = translation.request
+    is_passed_on = here is there and not target.text_calls
+    if parsed is not None and not is_passed_on and not is_validated(parsed, translation.tool_set):
+        await require_valid_tools(call, here, parsed, translation.tool_set)
+    return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
+
+
+async def _translate(asked: Asked, target: Target, vault: Vault | None, owner: str) -> Translation:
+    """Translate a request with the signatures that are stored for its calls.
+
+    Most calls without a signature never had one. So a request is translated first and its unknown calls are looked up
+    afterwards; it is translated again only if one is signed. In strict mode they are looked up first, because a missing
+    signature is a loss, and a request with losses is rejected there.
+    """
+    pending = parse_request(asked)
+    unknown = pending.unknown_ids if vault is not None else ()
+    if asked.strict and unknown and vault is not None:
+        await vault.look_up(owner, unknown)
+        pending, unknown = parse_request(asked), ()
+    try:
+        translation = pending.translate(asked.links)
+    except Unfetched as missing:
+        if target.library is None:
+            raise
+        translation = await target.library.translate(pending.translate, missing, taken=target.links)
+    if unknown and vault is not None and await vault.look_up(owner, unknown):
+        # The signatures are known now; a call that could not be looked up is reported as a loss.
+        return await _translate(asked, target, None, owner)
+    return translation
+
+
+def map_failure(failure: Failure, name: str) -> Problem:
+    """Return the error for an upstream that could not be called, without its address: that is the operator's."""
+    match failure:
+        case TooSlow():
+            return Problem("timeout", f"the upstream {name} did not answer in time")
+        case Untrusted():
+            return Problem("internal", f"the upstream {name} cannot prove who it is", status=502, code="untrusted")
+        case _:
+            return Problem("unreachable", f"the upstream {name} cannot be reached or broke off")
+
+
+def map_rejection(
+    rejection: Rejection, target: Target, translation: Translation, dialect: str, document: bytes
+) -> Problem:
+    """Return an upstream's error in the terms of a client that sent `document` in `dialect`; "" for no client."""
+    here, there = dialect_named(target.upstream.dialect), dialect_named(dialect) if dialect else None
+    problem = here.parse_error(rejection.status, dict(rejection.headers), rejection.body)
+    if rejection.status in _KEY_REJECTED or problem.kind == "authentication":
+        words = f"the upstream {target.upstream.name} refuses the gateway's credentials: {problem.message}"
+        return Problem("internal", words, status=502, code="credentials")
+    if here is there and not target.text_calls:
+        problem = named(problem, document)
+    elif there is not None and translation.request is not None:
+        sent = Sent(translation.call.body, here.name, target.model, translation.undo)
+        problem = placed(problem, sent, translation.request, there, document)
+    return as_fault(problem, here.issuer, there.issuer if there is not None else "")
+
+
+def map_error_in_reply(problem: Problem, client: str) -> Problem:
+    """Return the error that an upstream sent as a reply with status 200 in the client's terms."""
+    if problem.kind != "internal" or problem.status != 500 or not problem.detail_dialect:
+        return problem
+    return as_fault(problem, dialect_named(problem.detail_dialect).issuer, dialect_named(client).issuer)

@@ -1,0 +1,80 @@
+"""Apply a plan to one request, or leave the request as it is.
+
+A request that cannot be rewritten is passed on as it came: a client is never broken by us. Requests for JSON are a
+client's own side requests (a check, a title, a choice of a model): they get no tools, and nobody waits for the replies.
+"""
+
+from msgspec import Struct
+
+from dragoman.intercept.document import Document, Fields
+from dragoman.intercept.plan import Plan
+from dragoman.intercept.replies import Turn, renamed
+from dragoman.intercept.rules import RULES
+from dragoman.intercept.rules.history import contents_of
+from dragoman.intercept.rules.request import remodelled
+from dragoman.wire import json
+
+_PLAIN = frozenset({"text/plain", ""})
+
+
+_SCHEMAS = ("responseSchema", "responseJsonSchema")
+
+
+class Going(Struct, frozen=True, kw_only=True):
+    """A request on its way."""
+
+    target: str
+    body: bytes
+    came: str = ""
+    """The path as the client wrote it."""
+    rules: tuple[str, ...] = ()
+    """What was done to it."""
+    problem: str = ""
+    """Why nothing was, though there was something to be done."""
+    is_aside: bool = False
+    contents: bytes = b""
+    """The history as it goes."""
+    last: bytes = b""
+    """The last turn as it came."""
+    model: str = ""
+
+
+def rewritten(target: str, body: bytes, turn: Turn, plan: Plan) -> Going:
+    """Apply a plan to a request."""
+    try:
+        return _rewritten(target, body, turn, plan)
+    except (json.Malformed, ValueError, TypeError, AttributeError, KeyError, IndexError) as error:
+        # Whatever is odd about the request: it is the client's, and the upstream's to judge.
+        return Going(target=target, body=body, problem=f"{type(error).__name__}: {error}", is_aside=True)
+
+
+def _rewritten(target: str, body: bytes, turn: Turn, plan: Plan) -> Going:
+    document = Document(body, wrapped=turn.wrapped)
+    is_aside = _is_aside(document)
+    last = contents_of(document)[-1:] if not is_aside else []
+    wanted = Plan(model=plan.model) if is_aside else plan
+    going = renamed(target, plan.model) if plan.model else target
+    is_renamed = going != target
+    done = tuple(name for name, rule in RULES if rule(document, wanted) or (rule is remodelled and is_renamed))
+    named = document.envelope.get("model") if document.envelope is not None else None
+    return Going(
+        target=going,
+        came=target,
+        body=document.written() if done else body,
+        rules=done,
+        is_aside=is_aside,
+        contents=document.get("contents") or b"",
+        last=last[0].raw if last else b"",
+        model=turn.model or (str(json.decode(named)) if named is not None else ""),
+    )
+
+
+def _is_aside(document: Document) -> bool:
+    raw = document.get("generationConfig")
+    if raw is None:
+        return False
+    config = Fields(raw)
+    kind = config.get("responseMimeType")
+    if kind is not None and json.decode(kind) not in _PLAIN:
+        return True
+    return any(config.get(name) is not None for name in _SCHEMAS)

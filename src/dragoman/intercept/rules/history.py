@@ -1,0 +1,247 @@
+"""Rules about the history: remove the prompt that only started the client, restore what it forgot, insert results.
+
+A conversation that the client starts anew for each turn is put back. Calls replace their placeholder, and one turn with
+all their results follows.
+"""
+
+from typing import Any
+
+from msgspec import Struct
+
+from dragoman.intercept.captured import Captured, Group, digest_of
+from dragoman.intercept.document import Document, Fields, items_of, listed
+from dragoman.intercept.plan import Plan
+from dragoman.wire import json
+
+MODEL = "model"
+_CALL, _RESULT = ("functionCall", "function_call"), ("functionResponse", "function_response")
+
+
+class Content(Struct, frozen=True, kw_only=True):
+    """One turn: its role and its parts, each as it stands there."""
+
+    raw: bytes
+    role: str
+    parts: tuple[bytes, ...]
+
+    @property
+    def is_said(self) -> bool:
+        """Whether the model said it."""
+        return self.role == MODEL
+
+    def having(self, parts: list[bytes]) -> "Content":
+        """Return the turn with other parts."""
+        fields = Fields(self.raw)
+        fields.set("parts", listed(parts))
+        return Content(raw=fields.raw, role=self.role, parts=tuple(parts))
+
+
+def contents_of(document: Document) -> list[Content]:
+    """Return the history of a request."""
+    raw = document.get("contents")
+    return [read(item) for item in items_of(raw)] if raw is not None else []
+
+
+def read(raw: bytes) -> Content:
+    """Open one turn."""
+    fields = Fields(raw)
+    role, parts = fields.get("role"), fields.get("parts")
+    return Content(
+        raw=raw,
+        role=json.decode(role) if role is not None else "user",
+        parts=tuple(items_of(parts)) if parts is not None else (),
+    )
+
+
+def turn(role: str, parts: list[bytes]) -> Content:
+    """Make a turn."""
+    raw = b'{"role":' + json.encode(role) + b',"parts":' + listed(parts) + b"}"
+    return Content(raw=raw, role=role, parts=tuple(parts))
+
+
+def put(document: Document, contents: list[Content]) -> None:
+    """Set the history of a request."""
+    document.set("contents", listed([content.raw for content in contents]))
+
+
+def text_of(part: bytes) -> str | None:
+    """Return the text of a part that the model said or was told; None for any other, thoughts among them."""
+    if b'"text"' not in part:
+        return None
+    said = json.decode(part)
+    text = said.get("text")
+    return text if isinstance(text, str) and not said.get("thought") else None
+
+
+def call_of(part: bytes) -> dict[str, Any] | None:
+    """Return the call that a part is."""
+    return _inner(part, _CALL)
+
+
+def result_of(part: bytes) -> dict[str, Any] | None:
+    """Return the result that a part is."""
+    return _inner(part, _RESULT)
+
+
+def _inner(part: bytes, names: tuple[str, str]) -> dict[str, Any] | None:
+    if not any(name.encode() in part for name in names):
+        return None
+    said = json.decode(part)
+    return next((said[name] for name in names if isinstance(said.get(name), dict)), None)
+
+
+def unprompted(document: Document, plan: Plan) -> bool:
+    """Take our prompt out, wherever it stands."""
+    if not plan.groups or not plan.prompt:
+        return False
+    before = contents_of(document)
+    kept: list[Content] = []
+    for content in before:
+        without = _without(content, plan)
+        is_needed = not without.parts and (not kept or kept[-1].is_said)
+        if is_needed or content.parts == without.parts:
+            kept.append(content)
+        elif without.parts:
+            kept.append(without)
+    if len(kept) == len(before) and all(one is other for one, other in zip(kept, before, strict=True)):
+        return False
+    put(document, kept)
+    return True
+
+
+def has_prompt(content: Content, plan: Plan) -> bool:
+    """Tell whether our prompt stands in a turn."""
+    return _without(content, plan) is not content
+
+
+def _without(content: Content, plan: Plan) -> Content:
+    if content.is_said:
+        return content
+    parts = [part for part in content.parts if (text_of(part) or "").strip() != plan.prompt.strip()]
+    return content if len(parts) == len(content.parts) else content.having(parts)
+
+
+def restored(document: Document, plan: Plan) -> bool:
+    """Put back what is missing."""
+    group = plan.ready
+    if group is None or group.results is None or not group.before or _stands_in(document, group):
+        return False
+    told = [read(item) for item in items_of(group.before)]
+    told.append(turn(MODEL, [call.part for call in group.calls]))
+    told.append(turn("user", list(group.results)))
+    last = contents_of(document)[-1:]
+    told += [
+        content
+        for content in last
+        if not content.is_said and digest_of(content.raw) != group.asked and not has_prompt(content, plan)
+    ]
+    put(document, told)
+    return True
+
+
+def _stands_in(document: Document, group: Group) -> bool:
+    return group.calls[0].part in (document.get("contents") or b"")
+
+
+def answered(document: Document, plan: Plan) -> bool:
+    """Replace every placeholder that stands for calls with results."""
+    raw = document.get("contents")
+    if raw is None or not any(mark.encode() in raw for mark in plan.groups):
+        return False
+    history = _History(plan)
+    for content in contents_of(document):
+        history.take(content)
+    history.close()
+    if not history.is_changed:
+        return False
+    put(document, history.told)
+    return True
+
+
+class _History:
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.told: list[Content] = []
+        self.is_changed = False
+        self._met: set[str] = set()
+        self._step: list[Captured | bytes] = []
+        """Calls since the user had the word: ours, and the client's as they stand there."""
+        self._results: dict[str, bytes] = {}
+
+    def take(self, content: Content) -> None:
+        """Take the next turn."""
+        if content.is_said:
+            self._said(content)
+            return
+        if self._results:
+            self._answer(content)
+        else:
+            self.told.append(content)
+        self._step = []
+
+    def close(self) -> None:
+        """The history is over: results that nobody followed stand at its end."""
+        if self._results:
+            self._answer(None)
+
+    def _said(self, content: Content) -> None:
+        items = [item for part in content.parts for item in self._replaced(part)]
+        self._step += [item for item in items if isinstance(item, Captured) or call_of(item) is not None]
+        parts = [item.part if isinstance(item, Captured) else item for item in items]
+        if tuple(parts) == content.parts:
+            self.told.append(content)
+            return
+        self.is_changed = True
+        if parts:
+            self.told.append(content.having(parts))
+
+    def _replaced(self, part: bytes) -> list[Captured | bytes]:
+        """Return what stands for a part: its words around placeholders, and the calls in place of these."""
+        text = text_of(part)
+        if text is None:
+            return [part]
+        told: list[Captured | bytes] = []
+        rest = text
+        for group in self._plan.marked(text):
+            found = self._plan.placeholder_of(group).search(rest) if group.is_answered else None
+            if found is None:
+                continue
+            told += [*_words(rest[: found.start()]), *self._calls(group)]
+            rest = rest[found.end() :]
+        return [part] if rest is text else [*told, *_words(rest)]
+
+    def _calls(self, group: Group) -> tuple[Captured, ...]:
+        if group.mark in self._met:
+            return ()
+        self._met.add(group.mark)
+        self._results |= {call.id: result for call, result in zip(group.calls, group.results or (), strict=True)}
+        return group.calls
+
+    def _answer(self, content: Content | None) -> None:
+        """Tell all results in the order of the calls; those of the client's own tools stand in its turn."""
+        theirs = [part for part in content.parts if result_of(part) is not None] if content is not None else []
+        told: list[bytes] = []
+        for call in self._step:
+            if isinstance(call, Captured):
+                told.append(self._results[call.id])
+            elif (found := _result_for(call, theirs)) is not None:
+                theirs.remove(found)
+                told.append(found)
+        self.told.append(turn("user", [*told, *theirs]))
+        self._results = {}
+        rest = [part for part in content.parts if result_of(part) is None] if content is not None else []
+        if content is not None and rest:
+            self.told.append(content if len(rest) == len(content.parts) else content.having(rest))
+
+
+def _words(text: str) -> list[Captured | bytes]:
+    return [json.encode({"text": text})] if text.strip() else []
+
+
+def _result_for(call: bytes, results: list[bytes]) -> bytes | None:
+    """Find the client's result for a call of its own: by id, or else by name."""
+    said = call_of(call) or {}
+    known = [(part, result_of(part) or {}) for part in results]
+    by_id = (part for part, result in known if said.get("id") and result.get("id") == said["id"])
+    by_name = (part for part, result in known if result.get("name") == said.get("name"))
+    return next(by_id, None) or next(by_name, None)

@@ -1,0 +1,248 @@
+"""The steps that adapt a reply to the client's dialect, shared by whole replies and streams.
+
+What the dialect cannot hold is left out and reported, never bent. Counts, sources and fields that have no place at the
+client are reported leaf by leaf. A leaf that says nothing (null, a count of zero, an empty text or container) is no
+loss, and neither is one that says nothing of the answer: the kind of document (`object`, `type`, `role`), the number of
+a choice, a call or an event, the time the reply was made.
+"""
+
+from typing import Any
+
+from msgspec import Struct, structs
+
+from dragoman.core.parts import AnyPart, Citation, Media, Opaque, Reasoning, Signature, Text, ToolCall
+from dragoman.core.problems import Problem
+from dragoman.core.response import Finish, Usage
+from dragoman.dialects.record import Dialect
+from dragoman.interpreter.aliases import call_id_stem, minted_id, plain_id
+from dragoman.interpreter.carry import UNSIGNED, carried_item, sealed
+from dragoman.interpreter.ledger import Ledger
+from dragoman.wire import json
+
+CUT_OFF = "the call was cut off inside its arguments"
+NO_OBJECT = "the call's arguments are not a JSON object"
+ONE_CALL = "the client wants one call at a time: only the first is told"
+REFUSAL_AS_TEXT = "a refusal is told as text"
+_UNKNOWN = "not known to the client's dialect"
+_REPEATED = "it repeats the request, and the client's dialect does not"
+_FURTHER = "only the first answer is told"
+_ANSWERS = ("/candidates/", "/choices/")
+_FIRST_ANSWER = ("/candidates/0/", "/choices/0/")
+_NO_COUNT = "the client's dialect has no such count"
+_NO_SOURCE = "the client's dialect cannot name this source"
+_SILENT: tuple[Any, ...] = (None, "", {}, [])
+_SIGNED: dict[type[AnyPart], str] = {ToolCall: "call", Reasoning: "reasoning", Text: "text", Media: "text"}
+"""What `Holds.signatures` calls the parts that may be signed."""
+
+
+class ReplyOptions(Struct, frozen=True):
+    """What the client wants of a reply beside its dialect."""
+
+    salt: str = ""
+    """Keeps generated ids unique in a conversation."""
+    single: bool = False
+    """Only the first call is wanted."""
+    whole: bool = False
+    """The events of a stream are collected into one reply."""
+
+
+class ReplyAdapter:
+    """What is known of one reply on its way from one dialect to another, and the steps that adapt it."""
+
+    reply_id = ""
+    calls = 0
+    """How many calls there were."""
+    lost_call = False
+    """A call that the model ended could not be told."""
+    _stem = ""
+    _sequence = False
+    """A field says that a stop sequence was hit."""
+    _blocked = b""
+    """The field that says why the prompt was blocked."""
+
+    def __init__(self, source: Dialect, client: Dialect, ledger: Ledger, options: ReplyOptions) -> None:
+        self.source = source
+        self.client = client
+        self.holds = client.holds
+        self.ledger = ledger
+        self.options = options
+        self._call_ids: set[str] = set()
+        self._cited: dict[str, set[str]] = {}
+        """By each pointer above it, what citations have told."""
+
+    def reason_to_leave_out(self, part: AnyPart) -> str:
+        """Tell why a part that is neither text nor call has no place at the client, "" if it has one."""
+        match part:
+            case Opaque(dialect=dialect) if dialect != self.client.name:
+                return "a block only its own dialect understands"
+            case Reasoning() if not self.holds.reasoning:
+                return "the client's dialect has no place for reasoning"
+            case Media() if not self.holds.media:
+                return f"the client's dialect cannot hold {part.kind} in a reply"
+            case _:
+                return ""
+
+    def call_id(self, call: ToolCall) -> str:
+        """Return the id at the client of the call that came last; report what of its name cannot be told."""
+        call_id, holds = call.id, self.holds
+        if not call_id:
+            if not self._stem:
+                self._stem = self.client.call_prefix + call_id_stem(self.reply_id, self.options.salt)
+            call_id = f"{self._stem}{self.calls:04x}"
+        if holds.plain_ids:
+            call_id = plain_id(call_id)
+        if call_id in self._call_ids:
+            words = f"another call has the id {call.id!r}: this one gets its own"
+            self.ledger.field_approximated("call.id", words, call)
+            call_id = minted_id(self.client.call_prefix, self.reply_id, self.options.salt, self.calls, call_id)
+        self._call_ids.add(call_id)
+        if call.namespace and not holds.namespaces:
+            self.ledger.field_dropped("call.namespace", "the client's dialect has no namespaces", call)
+        return call_id
+
+    def object_arguments(self, arguments: str, where: str, complete: bool) -> str | None:
+        """Return the arguments of a call for a client that parses them; None if they are not an object."""
+        if not complete:
+            return None
+        if not arguments or json.is_object(arguments):
+            return arguments
+        if arguments.strip() == "null":
+            # Groq's word for no arguments.
+            self.ledger.approximated(where, "null arguments are told as none")
+            return "{}"
+        self.lost_call = True
+        return None
+
+    def report_order(self, part: AnyPart) -> None:
+        """Report a part that came after a call, where the client's dialect puts it before."""
+        if self.calls and not self.holds.order:
+            self.ledger.approximated(part.where, "the client's dialect cannot say that it came after a call")
+
+    def hold_signature(self, signature: Signature, kind: type[AnyPart], part: AnyPart) -> Signature | None:
+        """Return a signature as a part of this kind holds it, another vendor's in an envelope; None if it cannot."""
+        client, holds, word = self.client, self.holds, _SIGNED.get(kind, "")
+        if word not in holds.signatures:
+            return None
+        if signature.issuer == client.issuer or (word == "call" and signature.issuer in holds.call_issuers):
+            return signature
+        if word == "call" and not holds.any_issuer:
+            return None
+        return sealed(signature, "redacted" if _is_redacted(part) else "self", client.issuer)
+
+    def carry_signature(self, signature: Signature, part: AnyPart, *, is_call: bool) -> Signature | None:
+        """Return the envelope for reasoning before a call that cannot hold the signature itself; report any other."""
+        if is_call and "call" not in self.holds.signatures and "reasoning" in self.holds.signatures:
+            return sealed(signature, "call", self.client.issuer)
+        why = f"the client's dialect cannot hold {signature.issuer}'s signature here"
+        self.ledger.field_dropped("part.redacted" if _is_redacted(part) else "part.signature", why, part)
+        return None
+
+    def mark_unsigned(self) -> Signature | None:
+        """Return what marks unsigned reasoning: it must not be taken for the client's own vendor's."""
+        client = self.client
+        if self.source.issuer == client.issuer or "reasoning" not in self.holds.signatures:
+            return None
+        return sealed(UNSIGNED, "self", client.issuer)
+
+    def drop_fields(self, where: str, fields: dict[str, bytes], carried: Signature | None = None) -> None:
+        """Report the fields of the part at `where`; the id of its item may travel with the `carried` signature."""
+        item = carried_item(carried) if carried is not None else ""
+        told, place = json.encode(item) if item else b"", self.source.field_place
+        for field, raw in fields.items():
+            if raw != told:
+                self.ledger.value_dropped(where + field if place is None else place(where, field), raw, _UNKNOWN)
+
+    def can_cite(self, citation: Citation, part: AnyPart, number: int) -> bool:
+        """Tell whether the client is told a citation of a part; report what it is not told of it."""
+        ledger = self.ledger
+        listed = ledger.place("part.citations", part)
+        places = citation.places or (f"{listed}/{number}" if listed != part.where else listed,)
+        foreign = citation.dialect != self.client.name
+        if not self.holds.citations or (foreign and not citation.url):
+            for place in places:
+                # Without JSON of its own it is told by its leaves.
+                ledger.value_dropped(place, citation.raw or b"0", _NO_SOURCE)
+            return False
+        if foreign and citation.raw:
+            self._report_source(citation, places[0])
+        for place in citation.places:
+            above = place
+            while above := above.rpartition("/")[0]:
+                self._cited.setdefault(above, set()).add(place)
+        return True
+
+    def _report_source(self, citation: Citation, place: str) -> None:
+        """Report what a client that is told address and title does not hear of a source that stands at `place`."""
+        words: set[Any] = {citation.url, citation.title}
+        if "quote" in self.holds.citation_facts:
+            words.add(citation.quote)
+        if "span" in self.holds.citation_facts:
+            words |= {citation.start, citation.end}
+        for where, value in json.leaves(citation.raw, place).items():
+            if value not in _SILENT and value not in words and not where.endswith("/type"):
+                self.ledger.dropped(where, "the client's dialect names a source by address and title")
+
+    def drop_reply_fields(self, fields: dict[str, bytes]) -> None:
+        """Report fields of the whole reply that only its own dialect understands, but for what citations told."""
+        ledger, cited, repeated = self.ledger, self._cited, self.source.repeated
+        sequences = ledger.pointers.get("finish.sequence", ())
+        blocks = ledger.pointers.get("finish.blocked", ())
+        for field, raw in fields.items():
+            if field in sequences:
+                self._sequence = True
+                continue
+            if field in blocks:
+                self._blocked = raw
+            if field in cited:
+                for where in json.leaves(raw, field).keys() - cited[field]:
+                    ledger.dropped(where, _UNKNOWN)
+                continue
+            why = _UNKNOWN
+            if field in repeated or (repeated and "/" + field.split("/", 2)[1] in repeated):
+                why = _REPEATED
+            elif field.startswith(_ANSWERS) and not f"{field}/".startswith(_FIRST_ANSWER):
+                why = _FURTHER
+            ledger.value_dropped(field, raw, why)
+
+    def adapt_usage(self, usage: Usage) -> Usage:
+        """Return the counts that the client's dialect has a place for; report all others."""
+        ledger = self.ledger
+        if usage.cache_written and "cache_written" not in self.holds.counts:
+            ledger.field_dropped("usage.cache_written", _NO_COUNT)
+        if usage.extras is None:
+            return usage
+        (base,) = ledger.places("usage")
+        counted = ledger.pointers.get("usage.counted", ())
+        for field, raw in usage.extras.fields.items():
+            where = base + field
+            counts = json.leaves(raw, where)
+            if where not in counted:
+                ledger.leaves_dropped(filter(counts.get, counts), _NO_COUNT)
+            elif any(counts.values()):
+                ledger.approximated(where, "counted in with the rest")
+        return structs.replace(usage, extras=None)
+
+    def adapt_finish(self, finish: Finish) -> Finish:
+        """Return a finish that the client's dialect has a word for; raise the `Problem` of any other."""
+        reason, raw, finishes = finish.reason, finish.raw, self.holds.finishes
+        if self._sequence if finish.sequence is None else not self.holds.stop_sequence:
+            self.ledger.field_dropped("finish.sequence", "the client's dialect cannot say what ended the reply")
+        if self.lost_call and reason == "tool_calls":
+            reason = "malformed_call"
+        if reason == "paused" and reason not in finishes:
+            self.ledger.field_approximated("finish.reason", "the model paused; told as a reply cut by length")
+            reason = "length"
+        elif raw and raw not in self.source.finish_words and json.encode(raw) not in self._blocked:
+            # The vendor's word says more than the core's reason.
+            self.ledger.field_approximated("finish.reason", f"{raw!r} is told as {reason!r}")
+        if reason in finishes:
+            return finish if reason == finish.reason else Finish(reason, raw)
+        word = raw or reason
+        if reason == "malformed_call":
+            message = f"the model made a malformed tool call ({word})"
+            raise Problem("malformed_reply", message, code="malformed_function_call")
+        raise Problem("malformed_reply", f"the model stopped for an unknown reason ({word})", code="unknown_finish")
+
+
+def _is_redacted(part: AnyPart) -> bool:
+    return isinstance(part, Reasoning) and part.redacted

@@ -1,0 +1,180 @@
+"""The list of a server's tools: all pages, checked one by one, with names that every vendor accepts, and pinned.
+
+An entry that is no valid tool is left out, so that it does not take the others with it. A tool is named `server__tool`;
+a name that had to be changed carries a hash of what it was, so that two tools do not become one. The first definition
+of a tool is accepted, unless the configuration pins another; from then on a different one is blocked until somebody
+accepts it, also after a restart of the server. What is accepted is kept as long as the process runs.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from dragoman.mcp.sdk import (
+    MODERN_PROTOCOL_VERSIONS,
+    Client,
+    MCPError,
+    SessionMessage,
+    ValidationError,
+    find_invalid_x_mcp_header,
+    types,
+    validate_server_result,
+)
+from dragoman.mcp.settings import ToolServer
+from dragoman.tools.handler import joined
+
+
+def words_of(error: BaseException, settings: ToolServer) -> str:
+    """Say what went wrong, in terms of what is configured."""
+    match error:
+        case BaseExceptionGroup():
+            return words_of(error.exceptions[0], settings)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        case TimeoutError():
+            return f"it did not answer within {settings.connect:g} seconds"
+        case OSError() if settings.command and not isinstance(error, ConnectionError):
+            place = settings.cwd or "a directory of its own"
+            return f"{settings.command!r} cannot be run in {place}: {error.strerror or error}"
+        case ValidationError():
+            return f"it answered with what is not of this protocol: {misfit(error)}"
+        case MCPError(code=types.CONNECTION_CLOSED):
+            return "it ended before it had answered" if settings.command else "the connection was closed"
+        case _:
+            return f"{error}" or type(error).__name__
+
+
+def misfit(error: ValidationError, skip: tuple[str | int, ...] = ()) -> str:
+    """Say what does not fit first, and where; `skip` is the way to what the words are about."""
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"][len(skip) if first["loc"][: len(skip)] == skip else 0 :]))
+    return f"{first['msg']} at {place}" if place else first["msg"]
+
+
+_METHOD = "tools/list"
+_LONGEST_NAME = 128
+_MOST = 200
+"""Tools left out that are remembered: more is no list of tools."""
+_REST: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+"""What a list has beside its tools, in the revision that wants it."""
+
+
+class Sieve:
+    """Looks through the answers of one connection."""
+
+    def __init__(self) -> None:
+        self.version = ""
+        """The revision that is spoken; nothing is looked at before that is known."""
+        self.left_out: dict[str, str] = {}
+        """Why each was left out, by its name."""
+
+    def look_at(self, message: Any) -> None:
+        """Take out of a list what is no tool."""
+        if not self.version or not isinstance(message, SessionMessage):
+            return
+        answer = message.message
+        # No other result of the protocol has a member of this name.
+        if isinstance(answer, types.JSONRPCResponse) and isinstance(answer.result.get("tools"), list):
+            tools = cast("list[Any]", answer.result["tools"])
+            answer.result["tools"] = [tool for at, tool in enumerate(tools) if self._is_tool(tool, at)]
+
+    def _is_tool(self, tool: Any, at: int) -> bool:
+        reason = self._objection(tool)
+        if reason and len(self.left_out) < _MOST:
+            members = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}
+            name = members.get("name")
+            self.left_out[name[:_LONGEST_NAME] if isinstance(name, str) else f"[{at}]"] = reason
+        return not reason
+
+    def _objection(self, tool: Any) -> str:
+        try:
+            validate_server_result(_METHOD, self.version, {**_REST, "tools": [tool]})
+            types.Tool.model_validate(tool, by_name=False)
+        except ValidationError as error:
+            return f"its definition is not of this protocol: {misfit(error, skip=('tools', 0))}"
+        except RecursionError:
+            return "its definition is nested too deeply"
+        if self.version in MODERN_PROTOCOL_VERSIONS and (odd := find_invalid_x_mcp_header(tool["inputSchema"])):
+            return f"its x-mcp-header cannot be sent: {odd}"
+        return ""
+
+
+_MOST_PAGES = 200
+_MOST_TOOLS = 2000
+
+
+class Listed(Struct, frozen=True):
+    """What a server offers."""
+
+    tools: list[types.Tool]
+    left_out: dict[str, str]
+    """What is no tool though it is listed, and why."""
+
+
+async def all_tools(client: Client, sieve: Sieve) -> Listed:
+    """Return all pages of the list, as far as a list of tools can be meant."""
+    sieve.version, sieve.left_out = client.protocol_version, {}
+    tools: list[types.Tool] = []
+    cursor: str | None = None
+    for _ in range(_MOST_PAGES):
+        try:
+            page = await client.list_tools(cursor=cursor)
+        except MCPError as error:
+            if error.code == types.METHOD_NOT_FOUND and cursor is None:
+                return Listed([], {})  # it has other things to offer
+            raise
+        tools += page.tools
+        cursor = page.next_cursor
+        if not cursor or len(tools) >= _MOST_TOOLS:
+            break
+    return Listed(tools[:_MOST_TOOLS], sieve.left_out)
+
+
+LONGEST = 64
+_FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
+_HASH = 8
+
+
+def tool_name(server: str, tool: str) -> str:
+    """Return the name by which models call a tool."""
+    whole = joined(server, tool)
+    plain = _FOREIGN.sub("_", whole)
+    if plain == whole and len(whole) <= LONGEST:
+        return whole
+    mark = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
+    return f"{plain[: LONGEST - _HASH - 1]}_{mark}"
+
+
+_PIN_HASH = 32
+_MOST_PINNED = 10_000
+"""Names that are remembered of one server: more is no set of tools, but an attack on memory."""
+_SAID = {"name", "title", "description", "input_schema", "output_schema", "annotations"}
+
+
+def fingerprint(tool: types.Tool) -> str:
+    """Return a hash of all that a definition tells of what a tool is and how it is called."""
+    said = tool.model_dump(by_alias=True, mode="json", exclude_none=True, include=_SAID)
+    return hashlib.sha256(msgspec.json.encode(said, order="deterministic")).hexdigest()[:_PIN_HASH]
+
+
+class Pins:
+    """The definitions of one server's tools that are accepted."""
+
+    def __init__(self, pinned: Mapping[str, str]) -> None:
+        self._accepted = dict(pinned)
+
+    def accepted(self, tool: str) -> str:
+        """Return the hash that is accepted; "" if there is none."""
+        return self._accepted.get(tool, "")
+
+    def admit(self, tool: str, found: str) -> bool:
+        """Tell whether a definition may be used; the first one of a tool may."""
+        if tool not in self._accepted and len(self._accepted) < _MOST_PINNED:
+            self._accepted[tool] = found
+        return self._accepted.get(tool) == found
+
+    def accept(self, tool: str, found: str) -> None:
+        """Let a definition be used from now on, and no other."""
+        self._accepted[tool] = found

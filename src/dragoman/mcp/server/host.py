@@ -1,0 +1,258 @@
+"""The host of a `query` call: its prompt, its progress, and its user's approval.
+
+A task asks by its status; a host of the older revision that waits for its call is asked during it, if it can ask its
+user. Others cannot be asked, and the model is told so. Only a clear yes is an approval. What the loop of a task does is
+done in steps of the task's run.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Literal, Protocol, cast
+
+import msgspec
+from mcp.server.mcpserver import Context
+from mcp.shared.exceptions import MCPError
+from mcp.types import ElicitRequest, ElicitRequestFormParams
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel, Field
+
+from dragoman.agent import (
+    Agent,
+    ApprovalAsked,
+    CallEnded,
+    CallProgressed,
+    CallStarted,
+    Carrier,
+    Step,
+    TurnEnded,
+    WatchedRuntime,
+    Within,
+)
+from dragoman.core.parts import AnyPart, Inline, Link, Media, MediaKind, Text
+from dragoman.core.problems import Problem
+from dragoman.mcp.server.tasks import Job
+from dragoman.tools import Progress as ToolProgress
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
+_SCHEMES = ("https://", "http://", "gs://", "data:")
+
+
+class InlineData(BaseModel):
+    """Media in the call itself."""
+
+    mimeType: Annotated[str, Field(description="the media type, like image/png")]  # noqa: N815  Gemini's word
+    data: Annotated[str, Field(description="the bytes in base64")]
+
+
+class FileData(BaseModel):
+    """Media behind an address."""
+
+    fileUri: Annotated[str, Field(description="https, http, gs or data")]  # noqa: N815  Gemini's word
+    mimeType: Annotated[str, Field(description="the media type, if it is known")] = ""  # noqa: N815  Gemini's word
+
+
+class Part(BaseModel):
+    """One part of the question, in Gemini's form: exactly one of the three."""
+
+    text: str | None = None
+    inlineData: InlineData | None = None  # noqa: N815  Gemini's word
+    fileData: FileData | None = None  # noqa: N815  Gemini's word
+
+
+def question(prompt: str, given: list[Part] | None) -> tuple[AnyPart, ...]:
+    """Return what the user says: the parts, and the prompt after them."""
+    parts = [_part(part, f"/parts/{at}") for at, part in enumerate(given or [])]
+    return (*parts, Text(text=prompt))
+
+
+def _part(part: Part, where: str) -> AnyPart:
+    match part:
+        case Part(text=str(text), inlineData=None, fileData=None):
+            return Text(text=text)
+        case Part(text=None, inlineData=InlineData() as inline, fileData=None):
+            return _media(inline.mimeType, Inline(inline.data))
+        case Part(text=None, inlineData=None, fileData=FileData() as file):
+            return _linked(file, where)
+        case _:
+            raise Problem("invalid_request", f"{where}: give one of text, inlineData and fileData", where=where)
+
+
+def _linked(file: FileData, where: str) -> Media:
+    uri = file.fileUri
+    if not uri.lower().startswith(_SCHEMES):
+        raise Problem("invalid_request", f"{where}/fileData/fileUri: an address begins with {', '.join(_SCHEMES)}")
+    if not uri.startswith("data:"):
+        return _media(file.mimeType, Link(uri))
+    head, comma, data = uri.removeprefix("data:").partition(",")
+    media_type, _, coding = head.partition(";")
+    if not comma or coding != "base64":
+        raise Problem("invalid_request", f"{where}/fileData/fileUri: data: needs a media type and base64")
+    return _media(media_type, Inline(data))
+
+
+def _media(media_type: str, source: Inline | Link) -> Media:
+    return Media(kind=_KINDS.get(media_type.partition("/")[0], "document"), media_type=media_type, source=source)
+
+
+def compact(arguments: str, most: int = 80) -> str:
+    """Return the arguments of a call in a few words."""
+    try:
+        told: Any = msgspec.json.decode(arguments or "{}")
+    except msgspec.DecodeError:
+        told = arguments
+    members = cast("dict[str, Any]", told) if isinstance(told, dict) else {"": told}
+    text = ", ".join(f"{key}={value}" if key else str(value) for key, value in members.items())
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def progress_of(step: Step, turns: int) -> str:
+    """Return what is told of a step; "" for one that is not told of."""
+    match step:
+        case CallStarted(call):
+            return f"{call.name}({compact(call.arguments)})"
+        case CallProgressed(progress):
+            return f"{progress.call.name}: {_share(progress)} {progress.message}".rstrip()
+        case CallEnded(call, execution):
+            return f"{call.name}: {execution.outcome}"
+        case TurnEnded(number):
+            return f"turn {number} of at most {turns + 1}"
+        case _:
+            return ""
+
+
+def _share(progress: ToolProgress) -> str:
+    return f"{progress.done:g}" if progress.total is None else f"{progress.done:g} of {progress.total:g}"
+
+
+WAIT = 300.0
+"""Seconds in which the user has to answer."""
+
+
+class Approval(BaseModel):
+    """What the user is asked."""
+
+    approve: bool = Field(default=False, description="Run it?")
+
+
+def words_of(asked: ApprovalAsked) -> str:
+    """Return what the user is asked about a call."""
+    return f"{asked.call.name}({compact(asked.call.arguments, 500)}): {asked.reason}."
+
+
+def form_of(asked: ApprovalAsked) -> dict[str, Any]:
+    """Return the same as a task asks it."""
+    params = ElicitRequestFormParams(message=words_of(asked), requested_schema=Approval.model_json_schema())
+    return ElicitRequest(params=params).model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
+def is_approved(said: Any) -> bool:
+    """Tell whether what was said to such a form is a yes."""
+    match said:
+        case {"action": "accept", "content": {"approve": True}}:
+            return True
+        case _:
+            return False
+
+
+class Host(Protocol):
+    """Whoever asked."""
+
+    seconds: float
+    """How long its user is waited for; 0 where nobody can be asked."""
+
+    def runtime(self, run: str) -> WatchedRuntime:
+        """Return what the loop stands on."""
+        ...
+
+    async def step(self, key: str, work: Callable[[], Awaitable[str]], /) -> str:
+        """Do something around the loop, once."""
+        ...
+
+    async def say(self, words: str, /) -> None:
+        """Tell how far it is."""
+        ...
+
+    async def ask(self, agent: Agent, asked: ApprovalAsked, /) -> None:
+        """Ask the user; the loop waits for the answer, and whoever hears of its steps does not."""
+        ...
+
+    def close(self) -> None:
+        """It is over: nobody is asked any more."""
+        ...
+
+
+class Waiting:
+    """A host that waits for its call."""
+
+    def __init__(self, ctx: Context[Any, Any], carrier: Carrier) -> None:
+        self._ctx = ctx
+        self.runtime = carrier.runtime
+        older = ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS and ctx.request_context.request is None
+        self.seconds = WAIT if elicits(ctx) and older else 0.0
+        self._told = 0
+        self._asking: list[asyncio.Task[None]] = []
+
+    async def step(self, _key: str, work: Callable[[], Awaitable[str]]) -> str:
+        """Do it: what is lost with the call is not done again."""
+        return await work()
+
+    async def say(self, words: str) -> None:
+        """Tell progress. Its number only grows, and is no share of a whole: nobody knows how far it is."""
+        self._told += 1
+        await self._ctx.report_progress(self._told, None, words)
+
+    async def ask(self, agent: Agent, asked: ApprovalAsked) -> None:
+        """Ask in the middle of the call."""
+
+        async def answer() -> None:
+            try:
+                said = await self._ctx.elicit(words_of(asked), Approval)
+            except MCPError:
+                agent.answer(asked.run, asked.topic, value=False)
+            else:
+                agent.answer(asked.run, asked.topic, said.action == "accept" and said.data.approve)
+
+        self._asking.append(asyncio.create_task(answer()))
+
+    def close(self) -> None:
+        """Ask nobody any more."""
+        for task in self._asking:
+            task.cancel()
+
+
+class Behind:
+    """A host that asks for its task."""
+
+    def __init__(self, job: Job, seconds: float) -> None:
+        self._job = job
+        self.seconds = seconds
+        self.step = job.runtime.step
+        self.say = job.say
+
+    def runtime(self, run: str) -> WatchedRuntime:
+        """Return the run of the task, as the loop sees it."""
+        return _Asking(run, self._job)
+
+    async def ask(self, _agent: Agent, asked: ApprovalAsked) -> None:
+        """Ask by the status of the task."""
+        await self._job.question(asked.topic, form_of(asked))
+
+    def close(self) -> None:
+        """A task that is over asks nothing."""
+
+
+class _Asking(Within):
+    def __init__(self, run: str, job: Job) -> None:
+        super().__init__(run, job.runtime)
+        self._job = job
+
+    async def wait(self, topic: str, timeout: float | None = None) -> bool:  # noqa: ASYNC109  part of the seam
+        """Wait for the user's word."""
+        return is_approved(await self._job.wait(topic, timeout))
+
+
+def elicits(ctx: Context[Any, Any]) -> bool:
+    """Tell whether a host can ask its user."""
+    capabilities = ctx.client_capabilities
+    return capabilities is not None and capabilities.elicitation is not None

@@ -1,0 +1,162 @@
+"""The SDK's streamable HTTP behind our own HTTP server: started by the first request, ended with the gateway.
+
+One exchange becomes one call of an ASGI application. A body that is no message is rejected here, with a clear error.
+"""
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+import msgspec
+from mcp.server.mcpserver import MCPServer
+from mcp.types import INVALID_REQUEST
+from msgspec import Raw, Struct
+
+from dragoman.http.exchange import Exchange, Gone
+from dragoman.http.message import JSON
+from dragoman.mcp.server.service import STATE, Caller
+
+NOTIFICATIONS = "notifications/"
+"""How the names of notifications begin: every other method is that of a request."""
+NO_ID = "a request needs an id that is a text or a whole number"
+_NO_MESSAGE = "this is no message of JSON-RPC 2.0"
+_ID = re.compile(rb'".*"|-?[0-9]+', re.DOTALL)
+
+
+class _Message(Struct):
+    jsonrpc: str = ""
+    method: str = ""
+    id: Raw = Raw(b"")
+    params: dict[str, Raw] | None = None
+
+
+def refusal(body: bytes) -> bytes:
+    """Return the error that a body is answered with; nothing for what the SDK understands, or tells well itself."""
+    words = _fault(body)
+    error = {"code": INVALID_REQUEST, "message": words}
+    return msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}) if words else b""
+
+
+def _fault(body: bytes) -> str:
+    try:
+        message = msgspec.json.decode(body, type=_Message)
+    except msgspec.ValidationError as error:
+        return f"{_NO_MESSAGE}: {error}"
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return ""
+    if message.jsonrpc != "2.0":
+        return f'{_NO_MESSAGE}: "jsonrpc" must be "2.0"'
+    if message.method and not message.method.startswith(NOTIFICATIONS) and not _ID.fullmatch(bytes(message.id)):
+        return NO_ID
+    return ""
+
+
+Message = MutableMapping[str, Any]
+Application = Callable[
+    [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
+]
+
+_STREAM = "text/event-stream"
+
+
+class _Sender:
+    """Sends what the application says."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._status = 0
+        self._headers: dict[str, str] = {}
+
+    async def __call__(self, message: Message) -> None:
+        with contextlib.suppress(Gone):
+            await self._send(message)
+
+    async def _send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            pairs = message.get("headers", ())
+            # The server says itself how long an answer is.
+            told = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
+            self._headers = {name: value for name, value in told.items() if name != "content-length"}
+            if self._headers.get("content-type", "").startswith(_STREAM):
+                # A stream may have nothing to say for long: its client waits for the head.
+                self._exchange.start(self._status, self._headers)
+            return
+        body = message.get("body", b"")
+        goes_on = message.get("more_body", False)
+        if not self._exchange.started:
+            if not goes_on:
+                await self._exchange.send(self._status, self._headers, body)
+                return
+            self._exchange.start(self._status, self._headers, first=body)
+        elif goes_on:
+            await self._exchange.write(body)
+        else:
+            await self._exchange.end(body)
+
+
+async def answered(application: Application, exchange: Exchange, caller: Caller) -> None:
+    """Let an application answer one request for a caller."""
+    request = exchange.request
+    refused = refusal(request.body) if request.method == "POST" else b""
+    if refused:
+        await exchange.send(400, JSON, refused)
+        return
+    path, _, query = request.target.partition("?")
+    scope: Message = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": "http",
+        "path": request.path,
+        "raw_path": path.encode("latin-1", "replace"),
+        "query_string": query.encode("latin-1", "replace"),
+        "root_path": "",
+        "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in request.headers],
+        "client": None,
+        "server": None,
+        "state": {},
+        STATE: caller,
+    }
+    waiting = [request.body]
+
+    async def receive() -> Message:
+        if waiting:
+            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+        await exchange.wait_gone()
+        return {"type": "http.disconnect"}
+
+    await application(scope, receive, _Sender(exchange))
+
+
+class Endpoint:
+    """Answers the requests of one path."""
+
+    def __init__(self, server: MCPServer[Any]) -> None:
+        self._manager = server.session_manager
+        self._opened: asyncio.Future[None] | None = None
+        self._closing = asyncio.Event()
+        self._owner: asyncio.Task[None] | None = None
+
+    async def answer(self, exchange: Exchange, caller: Caller) -> None:
+        """Answer one request for a caller that was let in."""
+        if self._owner is None:
+            self._opened = asyncio.get_running_loop().create_future()
+            self._owner = asyncio.create_task(self._own(self._opened))
+        if self._opened is not None:
+            await asyncio.shield(self._opened)
+        await answered(self._manager.handle_request, exchange, caller)
+
+    async def close(self) -> None:
+        """Close the rooms."""
+        self._closing.set()
+        if self._owner is not None:
+            await self._owner
+
+    async def _own(self, opened: asyncio.Future[None]) -> None:
+        async with self._manager.run():
+            opened.set_result(None)
+            await self._closing.wait()

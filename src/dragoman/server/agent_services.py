@@ -1,0 +1,90 @@
+"""Open what an agent needs: server-side tools, conversations, and models whose calls are observed as exchanges."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from msgspec import Struct
+
+from dragoman.agent.model import Model, closing
+from dragoman.config import Config
+from dragoman.core.events import Event, Failed, Finished, Started, UsageSeen
+from dragoman.core.request import Request
+from dragoman.gateway.generate import Gateway
+from dragoman.gateway.model import Asker
+from dragoman.gateway.record import Observers, Record
+from dragoman.server.services import USUAL, Connected, Toolbox, connected, open_toolbox
+from dragoman.sessions.conversations import Conversations
+
+
+class Bench(Struct, frozen=True):
+    """Models, tools and conversations that a configuration names, and who is told when models are asked."""
+
+    config: Config
+    connected: Connected
+    observers: Observers
+    toolbox: Toolbox
+
+    @property
+    def usual(self) -> str:
+        """The model that is asked where nobody names one; "" where none is configured."""
+        return self.config.mcp.model or usual_model(self.config)
+
+    def model(self, owner: str, who: str) -> Model:
+        """Return every model there is as one function for an owner; `who` says in the log what asked."""
+        return observed_model(self.connected.gateway, self.observers, owner, who)
+
+    def conversations(self, hours: float) -> Conversations:
+        """Return the conversations that are kept; one that nobody went on with for so many hours begins anew."""
+        return Conversations(self.connected.desk.store, hours=hours, longest=self.config.mcp.session_messages)
+
+
+@asynccontextmanager
+async def open_bench(config: Config, observers: Observers) -> AsyncGenerator[Bench]:
+    """Open all that a configuration names, as long as the block runs."""
+    async with connected(config) as upstreams, open_toolbox(config) as toolbox:
+        yield Bench(config, upstreams, observers, toolbox)
+
+
+def observed_model(gateway: Gateway, observers: Observers, owner: str, dialect: str) -> Model:
+    """Return every model there is as one function for an owner; `dialect` says in the log who asked."""
+
+    async def ask(request: Request) -> AsyncGenerator[Event]:
+        record = Record(owner=owner, dialect=dialect, operation="generate", model=request.model, stream=request.stream)
+        observers.begin(record)
+        try:
+            async with closing(gateway.model(Asker(owner=owner), record)(request)) as events:
+                async for event in events:
+                    _note(event, record)
+                    yield event
+        except (asyncio.CancelledError, GeneratorExit):
+            record.outcome = "left" if record.outcome == "open" else record.outcome
+            raise
+        finally:
+            record.close()
+            observers.end(record)
+
+    return ask
+
+
+def _note(event: Event, record: Record) -> None:
+    match event:
+        case UsageSeen(usage):
+            record.usage = usage
+        case Finished(finish):
+            record.finish, record.status, record.outcome = finish.reason, 200, "answered"
+        case Failed(problem):
+            record.problem, record.status = problem, problem.status
+            record.outcome = "failed" if record.upstream else "refused"
+        case Started():
+            pass
+        case _:
+            record.note_first()
+
+
+def usual_model(config: Config) -> str:
+    """Return the first model a configuration names, or else the usual one of its first upstream."""
+    named = next((name for name in config.models if "*" not in name), "")
+    if named:
+        return named
+    return next((f"{name}/{USUAL[table.kind]}" for name, table in config.upstreams.items()), "")

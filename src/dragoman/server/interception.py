@@ -1,0 +1,260 @@
+"""The intercept proxy in the server: clients whose requests pass through, and callers bound to their sessions.
+
+The client's own key is for its upstream. With configured keys it sends one of ours in `x-dragoman-key`; a client that
+the gateway started itself is recognised by its path. Sessions are saved with the conversations, so that they outlive
+the process; if the store fails they live in memory.
+"""
+
+import contextlib
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+
+from msgspec import Struct
+
+from dragoman.config import Config
+from dragoman.core.problems import Problem
+from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.client_request import ClientRequest, malformed_body
+from dragoman.gateway.context import RequestContext
+from dragoman.gateway.conversations.options import Wanted, asked_by_headers, named_conversation
+from dragoman.gateway.heard import Heard
+from dragoman.gateway.heartbeat import Heartbeat
+from dragoman.gateway.record import Record
+from dragoman.gateway.response_writer import write_events
+from dragoman.gateway.router import Routes
+from dragoman.gateway.upstream_call import map_failure
+from dragoman.http.client import Client
+from dragoman.http.exchange import Exchange
+from dragoman.http.link import Failure
+from dragoman.http.message import Request
+from dragoman.intercept.caller import Caller, wish_of
+from dragoman.intercept.captured import digest_of
+from dragoman.intercept.exchange import Looker, Passing
+from dragoman.intercept.proxy import Destination, Surface
+from dragoman.intercept.sessions import Name, Session, Sessions, fixed_plan, kept, key_of, recall
+from dragoman.intercept.settings import KINDS, InterceptTable
+from dragoman.server.auth import Key
+from dragoman.server.routes import Path
+from dragoman.sessions.store import Store
+from dragoman.sessions.values import Unavailable
+from dragoman.wire import json
+
+_OURS = {"x-dragoman-key": "x-api-key", "host": "host", "origin": "origin"}
+"""Headers that are for us, and what they are called where keys are looked at."""
+
+
+def shown(request: Request) -> Request:
+    """Return what a client shows to us of a request that is for its upstream."""
+    headers = tuple((_OURS[name], value) for name, value in request.headers if name in _OURS)
+    return Request(request.method, request.target.partition("?")[0], headers)
+
+
+class Bound(Struct, frozen=True):
+    """A session that a caller's conversation is bound to, and where its client asks."""
+
+    session: Session
+    url: str
+
+
+class Interception:
+    """Passes the requests of clients on to the upstreams they are meant for."""
+
+    def __init__(self, config: Config, routes: Routes, client: Client, store: Store, *, alone: bool = True) -> None:
+        self._config = config
+        self._is_alone = alone
+        """No other process answers on the same port: what is known here is all that is known."""
+        self._routes = routes
+        self._surface = Surface(client)
+        self.sessions = Sessions()
+        self._remembering = Remembering(self.sessions, store)
+        self.callers = Caller()
+        self.base_url = ""
+        """Where clients that are started here are told to ask."""
+
+    @property
+    def lookers(self) -> list[Looker]:
+        """Who is told of each exchange when it is over."""
+        return self._surface.lookers
+
+    def knows(self, path: Path) -> bool:
+        """Tell whether a path is one that was given to a client which the gateway started."""
+        return self.sessions.knows(path.name, path.item)
+
+    async def answer(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
+        """Answer one request of a client."""
+        table = self._table(path.name)
+        destination = self._destination(table)
+        if not key.allows(destination.upstream + path.action):
+            raise Problem("permission", f"this key may not ask for {destination.upstream + path.action!r}")
+        query = exchange.request.target.partition("?")[2]
+        passing = Passing(
+            name=path.name,
+            session=path.item,
+            upstream=destination.upstream,
+            method=exchange.request.method,
+            target=path.action + (f"?{query}" if query else ""),
+        )
+        record.note_asked(destination.upstream, "")
+        session = None
+        if path.name in self._config.intercept:
+            session = await self._remembering.find(Name(key.name, path.name, path.item), table)
+        plan = fixed_plan(table) if session is None else session.plan(digest_of(exchange.request.body))
+        try:
+            await self._surface.answer(exchange, passing, destination, plan, session)
+        except Failure as failure:
+            raise map_failure(failure, destination.upstream) from None
+        finally:
+            record.status = passing.status
+            if session is not None:
+                await self._remembering.keep(session)
+
+    @property
+    def has_callers(self) -> bool:
+        """Tell whether a request may be a caller's."""
+        return bool(self._config.intercept)
+
+    async def bound(self, ask: ClientRequest, request: Request, wanted: Wanted | None) -> Bound | None:
+        """Return the session that a request of a caller names as its conversation; None for any other request."""
+        name = wanted.conversation if wanted is not None else conversation_of(ask, request)
+        entry, _, session = name.partition(":")
+        table = self._config.intercept.get(entry)
+        if table is None:
+            return None
+        if not self._is_alone:
+            words = f"sessions of [intercept.{entry}] live in one process: serve with one worker"
+            raise Problem("unsupported", words, status=501)
+        opened = await self._remembering.open(Name(ask.owner, entry, session), table)
+        return Bound(opened, f"{self.base_url}/intercept/{entry}@{opened.ticket}")
+
+    async def answer_caller(self, bound: Bound, context: RequestContext) -> None:
+        """Answer a caller whose conversation is bound to a session."""
+        server, callers = self._config.server, self.callers
+        try:
+            await answer_caller(bound, callers, context, hold=server.hold, heartbeat=server.heartbeat)
+        finally:
+            await self._remembering.keep(bound.session)
+
+    def _table(self, name: str) -> InterceptTable:
+        """Return what is configured for a client; an upstream's own name stands for nothing but the way there."""
+        table = self._config.intercept.get(name)
+        if table is not None:
+            return table
+        upstream = self._config.upstreams.get(name)
+        if upstream is None or upstream.kind not in KINDS:
+            raise Problem("not_found", f"there is no [intercept.{name}], and no upstream {name!r} of Google's")
+        return InterceptTable(upstream=name)
+
+    def _destination(self, table: InterceptTable) -> Destination:
+        target = self._routes.named(table.upstream, "gemini-")
+        site = getattr(target.upstream, "site", None) if target is not None else None
+        if target is None or site is None:
+            raise Problem("not_found", f"there is no upstream {table.upstream!r} of Google's")
+        return Destination(
+            upstream=table.upstream,
+            origin=site.origin,
+            prefix=site.prefix,
+            deadlines=target.deadlines,
+            headers=table.headers,
+        )
+
+
+@asynccontextmanager
+async def open_interception(
+    config: Config, routes: Routes, store: Store, *, alone: bool = True
+) -> AsyncGenerator[Interception]:
+    """Open what stands between clients and upstreams, as long as the block runs."""
+    client = Client()
+    try:
+        opened = Interception(config, routes, client, store, alone=alone)
+        try:
+            yield opened
+        finally:
+            await opened.callers.close()
+    finally:
+        await client.close()
+
+
+_GEMINI = "gemini"
+
+
+def conversation_of(ask: ClientRequest, request: Request) -> str:
+    """Return the conversation that a request names, in its body where its dialect does, or in its header."""
+    if dialect_named(ask.dialect).turns.keeps:
+        try:
+            named = named_conversation(json.decode_object(request.body).get("conversation"))
+        except json.Malformed as error:
+            raise malformed_body(error) from None
+        if named:
+            return named
+    return asked_by_headers(request.named).conversation
+
+
+async def answer_caller(
+    bound: Bound, callers: Caller, context: RequestContext, *, hold: float, heartbeat: float
+) -> None:
+    """Answer a caller with what the model says to the client, or raise the `Problem` for which that is not possible."""
+    ask, record, dialect = context.request, context.record, dialect_named(context.request.dialect)
+    request = dialect.parse_request(ask.call)
+    if dialect.turns.keeps and json.peek(ask.call.body).get("background"):
+        raise Problem("unsupported", "an intercepted session answers who waits for it", where="/background")
+    wish = wish_of(request, ask.call.body, ask.dialect, strict=ask.strict)
+    record.losses = wish.losses
+    record.note_asked(bound.session.name.entry, "")
+    heard = Heard(ask, record, _GEMINI)
+    if ask.call.stream:
+        context.heartbeat = Heartbeat(ask, context.exchange, record)
+    async with aclosing(callers.answer(bound.session, wish, request, ask.dialect, bound.url)) as events:
+        work = write_events(heard.events(events), request, context, heard.note)
+        await (work if context.heartbeat is None else context.heartbeat.run(work, hold, heartbeat))
+
+
+_MOST_LOOKED_FOR = 1000
+
+
+class Remembering:
+    """Sessions that are known, or were before the process began."""
+
+    def __init__(self, sessions: Sessions, store: Store) -> None:
+        self._sessions = sessions
+        self._store = store
+        self._looked_for: set[Name] = set()
+
+    async def find(self, name: Name, table: InterceptTable) -> Session | None:
+        """Return a session that there is, or was."""
+        found = self._sessions.find(name)
+        if found is not None or name in self._looked_for:
+            return found
+        body = await self._body(name)
+        return self._recalled(name, table, body) if body is not None else None
+
+    async def open(self, name: Name, table: InterceptTable) -> Session:
+        """Return a session, a new one if there never was one."""
+        return await self.find(name, table) or self._sessions.open(name, table)
+
+    async def keep(self, session: Session) -> None:
+        """Keep a session, if there is something new of it."""
+        state = session.state
+        if not session.groups or state == session.kept:
+            return
+        session.kept = state
+        with contextlib.suppress(Unavailable):
+            await self._store.keep_asides(session.name.owner, {key_of(session.name): kept(session)})
+            self._looked_for.discard(session.name)
+
+    async def _body(self, name: Name) -> bytes | None:
+        key = key_of(name)
+        try:
+            found = await self._store.asides(name.owner, [key])
+        except Unavailable:
+            return None
+        if len(self._looked_for) >= _MOST_LOOKED_FOR:
+            self._looked_for.clear()
+        self._looked_for.add(name)
+        return found.get(key)
+
+    def _recalled(self, name: Name, table: InterceptTable, body: bytes) -> Session:
+        found = self._sessions.find(name)
+        if found is None:
+            found = self._sessions.open(name, table)
+            recall(found, body)
+        return found

@@ -1,0 +1,78 @@
+"""A worker and its peers: a socket for each in a directory that only its owner can enter.
+
+The one question is what became of an exchange, by its id and owner. A worker that does not respond knows nothing.
+"""
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from dragoman.server.metrics import Board
+from dragoman.wire import json
+
+_PATIENCE = 1.0
+
+
+Find = Callable[[str, str], bytes]
+
+
+class Siblings:
+    """The other workers, as one of them sees them."""
+
+    def __init__(self, directory: Path, worker: int, workers: int) -> None:
+        self._own = _socket(directory, worker)
+        self._others = [_socket(directory, other) for other in range(workers) if other != worker]
+
+    @asynccontextmanager
+    async def answered(self, find: Find) -> AsyncGenerator[None]:
+        """Answer the others as long as the block runs."""
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with suppress(OSError, TimeoutError, ValueError):
+                async with asyncio.timeout(_PATIENCE):
+                    name, owner = json.decode(await reader.readline())
+                    writer.write(find(name, owner))
+                    await writer.drain()
+            writer.close()
+
+        self._own.unlink(missing_ok=True)  # one who died has left it
+        server = await asyncio.start_unix_server(answer, self._own)
+        try:
+            yield
+        finally:
+            server.close()
+
+    async def ask(self, name: str, owner: str) -> bytes:
+        """Return what the others know of an exchange; nothing if they do not."""
+        told = await asyncio.gather(*(_asked(other, name, owner) for other in self._others))
+        return next((answer for answer in told if answer), b"")
+
+
+class Seat(Struct, frozen=True, kw_only=True):
+    """What a worker is given by its parent."""
+
+    worker: int
+    board: Board
+    socket: socket.socket
+    """Listens already."""
+    siblings: Siblings
+
+
+async def _asked(other: Path, name: str, owner: str) -> bytes:
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(_PATIENCE):
+            reader, writer = await asyncio.open_unix_connection(other)
+            try:
+                writer.write(json.encode([name, owner]) + b"\n")
+                return await reader.read()
+            finally:
+                writer.close()
+    return b""
+
+
+def _socket(directory: Path, worker: int) -> Path:
+    return directory / f"worker-{worker}"

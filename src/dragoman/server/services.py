@@ -1,0 +1,326 @@
+"""Open everything that answers for models, without a server around it: upstreams, routes, conversations, agents."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from time import time
+from typing import Any
+
+from msgspec import Struct, structs
+
+from dragoman import __version__
+from dragoman.agent import Artifacts, Carrier
+from dragoman.agent.equipment import Price
+from dragoman.config import Config, ConfigError, UpstreamTable
+from dragoman.core.problems import Problem
+from dragoman.core.traits import TextCalls
+from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.agents.prices import price_by, table_of
+from dragoman.gateway.agents.runner import Agents
+from dragoman.gateway.agents.toolset import Roster, by_name, unmeant
+from dragoman.gateway.conversations.load import Desk
+from dragoman.gateway.conversations.runner import Carrying
+from dragoman.gateway.generate import Gateway, Timing
+from dragoman.gateway.media import Library, MediaLimits
+from dragoman.gateway.redact import redact
+from dragoman.gateway.retry import RetryPolicy
+from dragoman.gateway.router import Place, Places, Routes, Target
+from dragoman.gateway.signatures import Vault
+from dragoman.gateway.upstream_call import map_failure
+from dragoman.http.client import Client, Deadlines, Outgoing
+from dragoman.http.guarded import Guard
+from dragoman.http.link import Failure
+from dragoman.mcp.client import Status, open_servers
+from dragoman.sessions.store import Store
+from dragoman.sessions.urls import open_store, usual_url
+from dragoman.sessions.values import Unavailable
+from dragoman.tools import Executor, Handler, Registry
+from dragoman.tools.handler import JOINT
+from dragoman.tools.web import Settings, Web, web_fetch
+from dragoman.upstreams.anthropic import Anthropic
+from dragoman.upstreams.code_assist import CodeAssist
+from dragoman.upstreams.gemini import Gemini
+from dragoman.upstreams.google_tokens import FixedToken, GoogleTokens, Tokens, credentials_file, default_credentials
+from dragoman.upstreams.openai import OpenAI
+from dragoman.upstreams.upstream import Upstream
+from dragoman.upstreams.vertex import VertexAnthropic, VertexGemini
+from dragoman.wire import json
+
+
+def trouble_of(server: str, statuses: Iterable[Status]) -> str:
+    """Tell why a server cannot be reached; "" if it can, or is none of these."""
+    return next((redact(status.error) for status in statuses if status.name == server), "")
+
+
+def _absent(name: str, statuses: Iterable[Status]) -> str:
+    """Say of a tool that is not there that its server is not."""
+    server = name.partition(JOINT)[0]
+    error = trouble_of(server, statuses)
+    return f"the server {server} is not available: {error}" if error else ""
+
+
+class Toolbox(Struct, frozen=True):
+    """What runs tools, and the web as far as it may be read."""
+
+    executor: Executor
+    web: Web
+    origin: Callable[[str], tuple[str, str] | None]
+    """Tells the server that a tool is from, and its name there."""
+    status: Callable[[], tuple[Status, ...]] = tuple
+    """Tells how each external server does."""
+
+    def trouble(self, server: str) -> str:
+        """Tell why a server cannot be reached; "" if it can, or is none of ours."""
+        return trouble_of(server, self.status())
+
+
+@asynccontextmanager
+async def open_toolbox(config: Config, more: Iterable[Handler] = ()) -> AsyncGenerator[Toolbox]:
+    """Open the tools that a configuration names, and more that are given, as long as the block runs."""
+    web = Web(settings := Settings(**structs.asdict(config.web), agent=AGENT))
+    artifacts = Artifacts()
+    registry = Registry(web_fetch(settings, web=web), artifacts.tool, *more)
+    async with AsyncExitStack() as stack:
+        if not config.tools:
+            yield Toolbox(Executor(registry, spill=artifacts.spill), web, by_name)
+            return
+        servers = await stack.enter_async_context(open_servers(config.tools, registry))
+        executor = Executor(registry, spill=artifacts.spill, absent=lambda name: _absent(name, servers.status()))
+        yield Toolbox(executor, web, servers.origin, servers.status)
+
+
+USUAL: Mapping[str, str] = {
+    "gemini": "gemini-3-flash",
+    "vertex-gemini": "gemini-3-flash",
+    "code-assist": "gemini-3-flash",
+    "anthropic": "claude-haiku-4-5",
+    "vertex-anthropic": "claude-haiku-4-5",
+    "openai": "gpt-5.4-mini",
+    "openai-responses": "gpt-5.4-mini",
+    "simulator": "gemini-3-flash",
+}
+"""By the kind of upstream."""
+
+
+_LOG = logging.getLogger("dragoman.agents")
+CarriedBy = Callable[[Store], Carrier]
+"""Makes what carries runs, over the store in which they are seen."""
+
+
+def carrying(store: Store) -> Carrier:
+    """Carry runs in this process."""
+    return Carrying(store.runs)
+
+
+class Connected(Struct, frozen=True):
+    """Who asks upstreams, and who keeps conversations."""
+
+    gateway: Gateway
+    desk: Desk
+    carrier: Carrier
+    """Carries all runs, in the gateway's requests, behind them and in MCP tasks."""
+
+
+@asynccontextmanager
+async def connected(
+    config: Config, toolbox: Toolbox | None = None, carried_by: CarriedBy = carrying
+) -> AsyncGenerator[Connected]:
+    """Open all that a configuration names, as long as the block runs; what is in the toolbox is run for clients."""
+    async with AsyncExitStack() as stack:
+        client = Client()
+        stack.push_async_callback(client.close)
+        places: dict[str, Place] = {}
+        for name, table in config.upstreams.items():
+            places[name] = await place(name, table, client, stack)
+        kinds = {name: table.kind for name, table in config.upstreams.items()}
+        deadlines = {
+            name: Deadlines(connect=table.connect, first_byte=table.first_byte, idle=table.idle)
+            for name, table in config.upstreams.items()
+        }
+        found = Places(places, kinds, deadlines, library(config), linkless(config), text_calls(config))
+        routes = Routes(found, config.models, config.agents)
+        desk = await stack.enter_async_context(open_desk(config))
+        prices = {name: agent_price(config, name, routes) for name in config.agents}
+        carrier = carried_by(desk.store)
+        stack.push_async_callback(carrier.close)
+        agents = _agents(config, toolbox, desk, carrier, prices) if toolbox is not None else None
+        yield Connected(Gateway(routes, client, _timing(config), Vault(desk.store), agents), desk, carrier)
+
+
+def _agents(
+    config: Config, toolbox: Toolbox, desk: Desk, carrier: Carrier, prices: Mapping[str, Price | None]
+) -> Agents:
+    registry = toolbox.executor.registry
+    origins = (toolbox.origin(name) for name in registry.names)
+    servers = {*config.tools, *(origin[0] for origin in origins if origin is not None)}
+    for key, words in unmeant(config.agents, {*servers, *registry.names}):
+        _LOG.warning("%s: %s", key, words)
+    roster = Roster(registry, config.agents, servers, toolbox.origin, toolbox.trouble, prices)
+    return Agents(roster, toolbox.executor, desk.store, carrier)
+
+
+def _timing(config: Config) -> Timing:
+    server, retries = config.server, config.server.retries
+    retry = RetryPolicy(
+        retries=retries.most,
+        first_wait=retries.first_wait,
+        longest_wait=retries.longest_wait,
+        longest_asked=retries.longest_asked,
+    )
+    return Timing(retry=retry, hold=server.hold, heartbeat=server.heartbeat)
+
+
+_DAY = 86400.0
+_HOUR = 3600.0
+
+
+@asynccontextmanager
+async def open_desk(config: Config) -> AsyncGenerator[Desk]:
+    """Open the store a configuration names, as long as the block runs."""
+    table = config.sessions
+    try:
+        store = await asyncio.to_thread(open_store, table.url or usual_url())
+    except ValueError as error:
+        raise ConfigError(config.source, "sessions.url", str(error)) from None
+    except Unavailable as error:
+        raise ConfigError(config.source, "sessions.url", f"cannot be opened: {error}; name another place") from None
+    cleaning = asyncio.create_task(_forget_old(store, table.keep_days)) if table.keep_days else None
+    try:
+        yield Desk(store, keeps_responses=table.state == "gateway")
+    finally:
+        if cleaning is not None:
+            cleaning.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await cleaning
+        await store.close()
+
+
+async def _forget_old(store: Store, days: float) -> None:
+    while True:
+        await asyncio.sleep(_HOUR)
+        with contextlib.suppress(Unavailable):
+            await store.purge(time() - days * _DAY)
+
+
+AGENT = f"dragoman/{__version__}"
+_KEYED: dict[str, Callable[[str, str, str, str], Upstream]] = {
+    "gemini": Gemini,
+    "anthropic": Anthropic,
+    "openai": OpenAI,
+    "openai-responses": partial(OpenAI, responses=True),
+}
+"""Upstreams that want an address and a key."""
+
+
+_LINKLESS = frozenset({"vertex-anthropic"})
+
+
+def linkless(config: Config) -> frozenset[str]:
+    """Return the names of upstreams that fetch no linked media."""
+    tables = config.upstreams.items()
+    return frozenset(
+        name for name, table in tables if not (table.kind not in _LINKLESS if table.links is None else table.links)
+    )
+
+
+def text_calls(config: Config) -> dict[str, dict[str, TextCalls]]:
+    """Return the upstreams whose models call tools in their text, and the form by patterns of the models' names."""
+    forced: dict[str, TextCalls] = {} if config.server.use_native_function_calling else {"*": "json"}
+    found: dict[str, dict[str, TextCalls]] = {}
+    for name, table in config.upstreams.items():
+        said = table.text_calls
+        patterns: dict[str, TextCalls] = {"*": said} if isinstance(said, str) else {**(said or {}), **forced}
+        if patterns:
+            found[name] = patterns
+    return found
+
+
+def library(config: Config) -> Library:
+    """Return what fetches it for them."""
+    media = config.media
+    limits = MediaLimits(fetch=media.fetch, max_bytes=media.max_bytes, max_links=media.max_links, seconds=media.seconds)
+    return Library(Guard(media.allow), limits)
+
+
+async def place(name: str, table: UpstreamTable, client: Client, stack: AsyncExitStack) -> Place:
+    """Make one upstream; what it needs beside the gateway lives as long as `stack`."""
+    if table.kind == "simulator":
+        return await _simulated(name, table, stack)
+    upstream = make_upstream(name, table, client)
+    return lambda _: upstream
+
+
+def make_upstream(name: str, table: UpstreamTable, client: Client) -> Upstream:
+    """Make an upstream that is not the simulator."""
+    keyed = _KEYED.get(table.kind)
+    if keyed is not None:
+        return keyed(name, table.base_url, table.api_key, AGENT)
+    tokens = _tokens(name, table)
+    if table.kind == "code-assist":
+        send = partial(_asked, name, client, Deadlines(connect=table.connect, first_byte=60.0, idle=60.0))
+        return CodeAssist(name, table.base_url, project=table.project, tokens=tokens, agent=AGENT, send=send)
+    kind = VertexGemini if table.kind == "vertex-gemini" else VertexAnthropic
+    return kind(name, table.base_url, project=table.project, location=table.location, tokens=tokens, agent=AGENT)
+
+
+def _tokens(name: str, table: UpstreamTable) -> Tokens:
+    if table.access_token:
+        return FixedToken(table.access_token)
+    if not table.credentials:
+        return GoogleTokens(default_credentials, name)
+    return GoogleTokens(partial(credentials_file, table.credentials, table.client_id, table.client_secret), name)
+
+
+async def _asked(name: str, client: Client, deadlines: Deadlines, outgoing: Outgoing) -> dict[str, Any]:
+    """Ask an upstream for a JSON object that is no answer to a client."""
+    try:
+        incoming = await client.ask(outgoing, deadlines)
+        body = await incoming.read()
+    except Failure as failure:
+        raise map_failure(failure, name) from None
+    if not incoming.good:
+        problem = dialect_named("gemini").parse_error(incoming.status, dict(incoming.headers), body)
+        words = f"the upstream {name} could not be set up: {problem.message}"
+        raise Problem("internal", words, status=502, code="credentials")
+    return json.decode(body)
+
+
+async def _simulated(name: str, table: UpstreamTable, stack: AsyncExitStack) -> Place:
+    """Return the simulator, our own unless one is named; each family of models is played in its vendor's dialect."""
+    base = table.base_url
+    if not base:
+        from dragoman.simulator.serving import running  # noqa: PLC0415  only who has no model pays for it
+
+        base = (await stack.enter_async_context(running())).base_url
+    gemini = Gemini(name, base, "simulated", AGENT)
+    claude = Anthropic(name, base, "simulated", AGENT)
+    openai = OpenAI(name, f"{base}/v1", "simulated", AGENT, responses=True)
+
+    def place(model: str) -> Upstream:
+        bare = model.removeprefix("models/")
+        return gemini if bare.startswith("gemini") else claude if bare.startswith("claude") else openai
+
+    return place
+
+
+def agent_price(config: Config, name: str, routes: Routes) -> Price | None:
+    """Return what turns of an agent cost; a `ConfigError` for one that could not work as it is configured."""
+    agent = config.agents[name]
+    targets = _targets(config, f"agents.{name}.model", agent.model, routes)
+    if agent.compaction.model:
+        _targets(config, f"agents.{name}.compaction.model", agent.compaction.model, routes)
+    names = (agent.model, *(target.model for target in targets))
+    if agent.limits.cost and table_of(config.prices, *names) is None:
+        words = f"what {names[-1]!r} costs is not known: add it to [prices]"
+        raise ConfigError(config.source, f"agents.{name}.limits.cost", words)
+    return price_by(config.prices, *names)
+
+
+def _targets(config: Config, key: str, model: str, routes: Routes) -> list[Target]:
+    try:
+        return list(routes.of(model))
+    except Problem as problem:
+        raise ConfigError(config.source, key, problem.message) from None

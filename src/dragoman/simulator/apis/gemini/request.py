@@ -1,0 +1,176 @@
+"""A request as the rules see it, its turns, and the forms that Google's refusals have.
+
+Contents that follow each other from one side are one turn, as Google takes them. Results of functions are the user's,
+in whatever role they come (recorded: Code Assist clients send them as the model).
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from dragoman.simulator.apis.gemini.body import COUNT_REQUEST, REQUEST, TOOL
+from dragoman.simulator.apis.gemini.models import Generation
+from dragoman.simulator.apis.gemini.proto import Surface, snake
+from dragoman.simulator.rule import Json, Refuse, Request, Situation, Violation, Words
+from dragoman.simulator.signatures import Signer
+from dragoman.wire.pointer import unescape
+
+Side = Literal["user", "model"]
+Test = Callable[[Any], bool]
+_LEARN_MORE = "Learn more: https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/gemini"
+_NAMED = frozenset({"properties", "defs"})
+"""Members of a schema that hold schemas by names of the caller's own."""
+
+
+class Placed(Struct, frozen=True):
+    """A part, and the numbers of its content and of itself."""
+
+    content: int
+    index: int
+    part: Json
+
+    @property
+    def where(self) -> str:
+        """Its pointer."""
+        return f"/contents/{self.content}/parts/{self.index}"
+
+
+class Turn(Struct, frozen=True):
+    """What one side said before the other spoke."""
+
+    side: Side
+    parts: list[Placed]
+    calls: list[Placed]
+    results: list[Placed]
+
+
+class GeminiRequest(Request, frozen=True, kw_only=True):
+    """A request of the right shape, its names in camelCase."""
+
+    model: str
+    generation: Generation
+    surface: Surface
+    signer: Signer
+    size: int
+    """Bytes of the body."""
+    turns: list[Turn]
+
+    @property
+    def vertex(self) -> bool:
+        """Whether the request came to Vertex, or to Code Assist, which passes it on."""
+        return self.surface != "studio"
+
+    @property
+    def config(self) -> Json:
+        """The generation config."""
+        return self.document.get("generationConfig", {})
+
+    @property
+    def thinking(self) -> Json:
+        """The thinking config."""
+        return self.config.get("thinkingConfig", {})
+
+    @property
+    def tool_config(self) -> Json:
+        """The tool config."""
+        return self.document.get("toolConfig", {})
+
+    @property
+    def calling(self) -> Json:
+        """The function calling config."""
+        return self.tool_config.get("functionCallingConfig", {})
+
+    @property
+    def parts(self) -> dict[str, list[Placed]]:
+        """All parts of contents, by the names of their members."""
+        if "parts" not in self.computed:
+            parts: dict[str, list[Placed]] = {}
+            for placed in (placed for turn in self.turns for placed in turn.parts):
+                for name in placed.part:
+                    parts.setdefault(name, []).append(placed)
+            self.computed["parts"] = parts
+        return self.computed["parts"]
+
+    @property
+    def functions(self) -> list[tuple[str, Json]]:
+        """All functions, whichever tool they stand in, with their pointers."""
+        if "functions" not in self.computed:
+            self.computed["functions"] = [
+                (f"/tools/{number}/functionDeclarations/{index}", function)
+                for number, tool in enumerate(self.list("tools"))
+                for index, function in enumerate(tool.get("functionDeclarations", ()))
+            ]
+        return self.computed["functions"]
+
+    @property
+    def server_tools(self) -> list[str]:
+        """The names of the tools Google runs itself."""
+        return [name for tool in self.list("tools") for name in TOOL.names[1:] if name in tool]
+
+
+def read_request(body: bytes, surface: Surface, *, counting: bool = False) -> Json | Violation:
+    """Return the request in a body, or what is wrong with it; counting, the body only holds the request."""
+    if not counting:
+        return REQUEST.read(body, surface)
+    read = COUNT_REQUEST.read(body, surface)
+    return read if isinstance(read, Violation) else read.get("generateContentRequest", read)
+
+
+def turns_of(document: Json) -> list[Turn]:
+    """Gather contents into turns."""
+    turns: list[Turn] = []
+    for number, content in enumerate(document.get("contents", ())):
+        parts = [Placed(number, index, part) for index, part in enumerate(content.get("parts", ()))]
+        results = [placed for placed in parts if "functionResponse" in placed.part]
+        side: Side = "model" if content.get("role") == "model" and not results else "user"
+        if not turns or turns[-1].side != side:
+            turns.append(Turn(side, [], [], []))
+        turns[-1].parts.extend(parts)
+        turns[-1].calls.extend(placed for placed in parts if "functionCall" in placed.part)
+        turns[-1].results.extend(results)
+    return turns
+
+
+def current_steps(turns: list[Turn]) -> Iterator[Turn]:
+    """Yield the model's turns since the user last said something that is not a result."""
+    begin = 0
+    for number, turn in enumerate(turns):
+        only_results = bool(turn.parts) and len(turn.results) == len(turn.parts)
+        if turn.side == "user" and not only_results:
+            begin = number
+    yield from (turn for turn in turns[begin:] if turn.side == "model")
+
+
+def refuse(
+    path: str, studio: Words, vertex: Words, test: Test, when: Test | None = None
+) -> Callable[[GeminiRequest, Situation], Iterable[Violation]]:
+    """Refuse what stands at a path, in the words of the surface."""
+    on_studio = Refuse(path, studio, test, when)
+    on_vertex = Refuse(path, vertex, test, when)
+    return lambda request, situation: (on_vertex if request.vertex else on_studio)(request, situation)
+
+
+def field(where: str, words: str) -> str:
+    """Say what is wrong with a field as AI Studio does."""
+    return f"* GenerateContentRequest.{path_of(where)}: {words}"
+
+
+def field_words(words: str) -> Words:
+    """Make the words of a check that says what is wrong with a field."""
+    return lambda where, _: field(where, words)
+
+
+def unable(words: str) -> str:
+    """Say what is wrong as Vertex does."""
+    return f"Unable to submit request because {words} {_LEARN_MORE}"
+
+
+def path_of(where: str) -> str:
+    """Write a pointer as Google writes it: `contents[0].parts[1].file_data`."""
+    path = ""
+    is_name = False
+    for step in where.split("/")[1:]:
+        path += f"[{unescape(step)}]" if is_name or step.isdigit() else f".{snake(step)}"
+        is_name = step in _NAMED and not is_name
+    return path.removeprefix(".")

@@ -1,0 +1,353 @@
+"""The members of a request in its four forms: generate or count tokens, directly or on Vertex.
+
+Members are those of the vendor's typed parameters; a few that only recordings show (`abort_reason`) stand beside them.
+"""
+
+from typing import Any
+
+from dragoman.simulator.members import Kind, Map, Number, Object, Tagged, Words
+
+
+def _typed(forms: dict[str, dict[str, Any]], default: str = "") -> Tagged:
+    """Declare objects told apart by their type."""
+    return Tagged("type", forms, default)
+
+
+_NULLABLE = Kind("str", "null")
+"""A member that must be there, but may be null."""
+_COUNT = Number(int, 0)
+_POSITIVE = Number(int, 1)
+_SHARE = Number(float, 0, 1)
+_EFFORT = Words("low", "medium", "high", "xhigh", "max")
+_CACHE_CONTROL = _typed({"ephemeral": {"ttl?": Words("5m", "1h"), "scope?": Words("global")}}, default="ephemeral")
+_CACHED = {"cache_control?": _CACHE_CONTROL}
+
+
+_CITED = {"cited_text": str, "document_index": _COUNT, "document_title": _NULLABLE}
+_CITATION = _typed(
+    {
+        "char_location": {**_CITED, "end_char_index": int, "start_char_index": _COUNT, "file_id?": str},
+        "page_location": {**_CITED, "end_page_number": int, "start_page_number": int, "file_id?": str},
+        "content_block_location": {**_CITED, "end_block_index": int, "start_block_index": _COUNT, "file_id?": str},
+        "web_search_result_location": {"cited_text": str, "encrypted_index": str, "title": _NULLABLE, "url": str},
+        "search_result_location": {
+            "cited_text": str,
+            "end_block_index": int,
+            "search_result_index": _COUNT,
+            "source": str,
+            "start_block_index": _COUNT,
+            "title": _NULLABLE,
+        },
+    },
+)
+_TEXT = {"text": {"text": str, **_CACHED, "citations?": [_CITATION]}}
+_TEXTS = [_typed(_TEXT, default="text")]
+_LINKED = {"url": {"url": str}, "file": {"file_id": str}}
+_IMAGE_TYPE = Words("image/jpeg", "image/png", "image/gif", "image/webp")
+_IMAGE = {
+    "image": {
+        "source": _typed({"base64": {"media_type": _IMAGE_TYPE, "data": str}, **_LINKED}),
+        **_CACHED,
+        "transformations?": dict,
+    }
+}
+_DOCUMENT_SOURCES = {
+    "base64": {"media_type": Words("application/pdf"), "data": str},
+    "content": {"content": (str, [_typed({**_TEXT, **_IMAGE})])},
+    "file": {"file_id": str},
+    "text": {"media_type": Words("text/plain"), "data": str},
+    "url": {"url": str},
+}
+_CITABLE = {**_CACHED, "citations?": {"enabled?": bool}}
+_DOCUMENT = {
+    "document": {"source": _typed(_DOCUMENT_SOURCES), **_CITABLE, "context?": str, "title?": str},
+}
+_SEARCH_RESULT = {"search_result": {"content": _TEXTS, "source": str, "title": str, **_CITABLE}}
+_CALLER = _typed(
+    {"direct": {}, "code_execution_20250825": {"tool_id": str}, "code_execution_20260120": {"tool_id": str}}
+)
+_CALL = {**_CACHED, "caller?": _CALLER}
+_ANSWERS = {"tool_use_id": str, **_CACHED}
+_REFERENCE = {"tool_reference": {"tool_name": str, **_CACHED}}
+_SHOWN = _typed(
+    {
+        **_TEXT,
+        **_IMAGE,
+        **_SEARCH_RESULT,
+        **_DOCUMENT,
+        **_REFERENCE,
+        "browser_state": {"tabs": [dict], **_CACHED, "state_changes?": [dict]},
+    },
+)
+_SERVER_TOOL = Words(
+    "advisor",
+    "web_search",
+    "web_fetch",
+    "code_execution",
+    "bash_code_execution",
+    "text_editor_code_execution",
+    "tool_search_tool_regex",
+    "tool_search_tool_bm25",
+)
+_CLIENT_BLOCKS = {
+    **_TEXT,
+    **_IMAGE,
+    **_DOCUMENT,
+    **_SEARCH_RESULT,
+    "thinking": {"thinking": str, "signature": str},
+    "redacted_thinking": {"data": str},
+    "tool_use": {"id": str, "name": str, "input": dict, **_CALL, "toolset_name?": str},
+    "tool_result": {**_ANSWERS, "content?": (str, [_SHOWN]), "is_error?": bool, "toolset_name?": str},
+    "server_tool_use": {"id": str, "input": dict, "name": _SERVER_TOOL, **_CALL},
+}
+_FOUND_PAGE = {"encrypted_content": str, "title": str, "url": str, "page_age?": str}
+_FETCHED_PAGE = {"content": _typed(_DOCUMENT, default="document"), "url": str, "retrieved_at?": str}
+_RAN = {"content": [dict], "return_code": int, "stderr": str, "abort_reason?": str}
+
+
+def _server_result(tool: str, forms: dict[str, dict[str, Any]], **members: Any) -> dict[str, dict[str, Any]]:
+    """Declare the result of a tool that the vendor runs, which may have failed."""
+    failed = {f"{tool}_tool_result_error": {"error_code": str, **members.pop("failed", {})}}
+    return {f"{tool}_tool_result": {"content": _typed({**forms, **failed}), **_ANSWERS, **members}}
+
+
+SERVER_RESULTS: dict[str, dict[str, Any]] = {
+    "web_search_tool_result": {
+        "content": (
+            [_typed({"web_search_result": _FOUND_PAGE}, default="web_search_result")],
+            _typed({"web_search_tool_result_error": {"error_code": str}}, default="web_search_tool_result_error"),
+        ),
+        **_ANSWERS,
+        "caller?": _CALLER,
+    },
+    **_server_result("web_fetch", {"web_fetch_result": _FETCHED_PAGE}, **{"caller?": _CALLER}),
+    **_server_result(
+        "advisor",
+        {
+            "advisor_result": {"text": str, "stop_reason?": str},
+            "advisor_redacted_result": {"encrypted_content": str, "stop_reason?": str},
+        },
+    ),
+    **_server_result(
+        "code_execution",
+        {
+            "code_execution_result": {**_RAN, "stdout": str},
+            "encrypted_code_execution_result": {**_RAN, "encrypted_stdout": str},
+        },
+    ),
+    **_server_result("bash_code_execution", {"bash_code_execution_result": {**_RAN, "stdout": str}}),
+    "text_editor_code_execution_tool_result": {"content": dict, **_ANSWERS},
+    **_server_result(
+        "tool_search",
+        {"tool_search_tool_search_result": {"tool_references": [_typed(_REFERENCE, default="tool_reference")]}},
+        failed={"error_message?": str},
+    ),
+}
+"""What the tools that the vendor runs answered."""
+_REFERENCES = {
+    "tool_reference": {"name": str},
+    "mcp_tool_reference": {"name": str, "server_name": str},
+    "mcp_toolset_reference": {"server_name": str},
+}
+_CHANGES = {
+    "tool_addition": {"tool": _typed({**_REFERENCES, "tool_definition": {"definition": dict}}), **_CACHED},
+    "tool_removal": {"tool": _typed(_REFERENCES), **_CACHED},
+}
+_BLOCKS = [
+    _typed(
+        {
+            **_CLIENT_BLOCKS,
+            **SERVER_RESULTS,
+            "container_upload": {"file_id": str, **_CACHED},
+            "mcp_tool_use": {"id": str, "input": dict, "name": str, "server_name": str, **_CACHED},
+            "mcp_tool_result": {**_ANSWERS, "content?": (str, _TEXTS), "is_error?": bool},
+            "mcp_tool_listing": {"mcp_server_name": str, "tools": [dict]},
+            "compaction": {
+                "content?": str,
+                "encrypted_content?": str,
+                "signature?": str,
+                "tool_changes?": [_typed(_CHANGES)],
+                **_CACHED,
+            },
+            "fallback": {"from": dict, "to": dict, "trigger?": Any},
+        },
+    )
+]
+_MESSAGE = Tagged(
+    "role",
+    {
+        "user": {"content": (str, _BLOCKS)},
+        "assistant": {"content": (str, _BLOCKS)},
+        "system": {
+            "content?": (str, [_typed({**_TEXT, **_CHANGES})]),
+            "clear_at?": Words("next_user_message", "never"),
+            "output_config?": {"effort?": _EFFORT},
+        },
+    },
+)
+_ANY_TOOL = {
+    **_CACHED,
+    "allowed_callers?": [
+        Words("direct", "code_execution_20250825", "code_execution_20260120", "code_execution_20260521")
+    ],
+    "defer_loading?": bool,
+    "strict?": bool,
+}
+
+
+def _tool(name: str, **members: Any) -> dict[str, Any]:
+    """Declare a tool that the vendor knows by its type and runs itself."""
+    return {"name": Words(name), **members, **_ANY_TOOL}
+
+
+def _client_tool(name: str, **members: Any) -> dict[str, Any]:
+    """Declare a tool that the vendor knows by its type and the caller runs."""
+    return _tool(name, **members, **{"input_examples?": [dict]})
+
+
+_SCREEN = _client_tool("computer", display_height_px=_POSITIVE, display_width_px=_POSITIVE, **{"display_number?": int})
+_TOOLSET = {**_CACHED, "configs?": Map(Kind("object", "null"))}
+_WEB = {"allowed_domains?": [str], "blocked_domains?": [str], "max_uses?": _POSITIVE}
+_PLACE = {"city?": str, "country?": str, "region?": str, "timezone?": str}
+_SEARCH = _tool("web_search", **_WEB, **{"user_location?": _typed({"approximate": _PLACE}, default="approximate")})
+_FETCH = _tool(
+    "web_fetch",
+    **_WEB,
+    **{"citations?": {"enabled?": bool}, "max_content_tokens?": _POSITIVE, "url_sources?": dict},
+)
+_INCLUSION = {"response_inclusion?": Words("full", "excluded")}
+_TOOL = Tagged(
+    "type",
+    {
+        "custom": {
+            "name": str,
+            "input_schema": dict,
+            "description?": str,
+            "eager_input_streaming?": bool,
+            "input_examples?": [dict],
+            **_ANY_TOOL,
+        },
+        "bash_20241022": _client_tool("bash"),
+        "bash_20250124": _client_tool("bash"),
+        "text_editor_20241022": _client_tool("str_replace_editor"),
+        "text_editor_20250124": _client_tool("str_replace_editor"),
+        "text_editor_20250429": _client_tool("str_replace_based_edit_tool"),
+        "text_editor_20250728": _client_tool("str_replace_based_edit_tool", **{"max_characters?": _POSITIVE}),
+        "memory_20250818": _client_tool("memory"),
+        "computer_20241022": _SCREEN,
+        "computer_20250124": _SCREEN,
+        "computer_20251124": {**_SCREEN, "enable_zoom?": bool},
+        "computer_toolset_20260801": _TOOLSET,
+        "browser_toolset_20260801": _TOOLSET,
+        "code_execution_20250522": _tool("code_execution"),
+        "code_execution_20250825": _tool("code_execution"),
+        "code_execution_20260120": _tool("code_execution"),
+        "code_execution_20260521": _tool("code_execution"),
+        "web_search_20250305": _SEARCH,
+        "web_search_20260209": _SEARCH,
+        "web_search_20260318": {**_SEARCH, **_INCLUSION},
+        "web_fetch_20250910": _FETCH,
+        "web_fetch_20260209": _FETCH,
+        "web_fetch_20260309": {**_FETCH, "use_cache?": bool},
+        "web_fetch_20260318": {**_FETCH, "use_cache?": bool, **_INCLUSION},
+        "advisor_20260301": _tool(
+            "advisor", model=str, **{"caching?": _CACHE_CONTROL, "max_tokens?": int, "max_uses?": _POSITIVE}
+        ),
+        "tool_search_tool_regex_20251119": _tool("tool_search_tool_regex"),
+        "tool_search_tool_regex": _tool("tool_search_tool_regex"),
+        "tool_search_tool_bm25_20251119": _tool("tool_search_tool_bm25"),
+        "tool_search_tool_bm25": _tool("tool_search_tool_bm25"),
+        "mcp_toolset": {
+            "mcp_server_name": str,
+            **_CACHED,
+            "configs?": Map(dict),
+            "default_config?": dict,
+            "tools?": [dict],
+        },
+    },
+    default="custom",
+    nullable=True,
+)
+_PARALLEL = {"disable_parallel_tool_use?": bool}
+_SHOWS = {
+    "display?": Words("summarized", "omitted", "updates"),
+    "block_binding?": {"prefix_mismatch_behavior?": Words("error", "drop_block")},
+}
+_FORMAT = {"type": Words("json_schema"), "schema": dict}
+_INPUT_TOKENS = {"input_tokens": {"value": _COUNT}}
+_TOOL_USES = {"tool_uses": {"value": _COUNT}}
+_TOKENS = _typed(_INPUT_TOKENS, default="input_tokens")
+_EDIT = _typed(
+    {
+        "clear_tool_uses_20250919": {
+            "clear_at_least?": _TOKENS,
+            "clear_tool_inputs?": (bool, [str]),
+            "exclude_tools?": [str],
+            "keep?": _typed(_TOOL_USES, default="tool_uses"),
+            "trigger?": _typed({**_INPUT_TOKENS, **_TOOL_USES}),
+        },
+        "clear_thinking_20251015": {"keep?": (Words("all"), dict)},
+        "compact_20260112": {"instructions?": str, "pause_after_compaction?": bool, "trigger?": _TOKENS},
+    },
+)
+_MCP_SERVER = {
+    "type": Words("url"),
+    "url": str,
+    "name": str,
+    "authorization_token?": str,
+    "tool_configuration?": dict,
+}
+_COMMON = {
+    "messages": [_MESSAGE],
+    "system?": (str, _TEXTS),
+    "tools?": [_TOOL],
+    "tool_choice?": _typed({"auto": _PARALLEL, "any": _PARALLEL, "tool": {"name": str, **_PARALLEL}, "none": {}}),
+    "thinking?": _typed(
+        {
+            "enabled": {"budget_tokens": Number(int, 1024), **_SHOWS},
+            "adaptive": _SHOWS,
+            "disabled": {},
+            "between_tools": {},
+        },
+    ),
+    "output_config?": {
+        "effort?": _EFFORT,
+        "format?": _FORMAT,
+        "task_budget?": {"type": Words("tokens"), "total": int, "remaining?": int},
+    },
+    "output_format?": _FORMAT,
+    "cache_control?": _CACHE_CONTROL,
+    "context_management?": {"edits?": [_EDIT]},
+    "mcp_servers?": [_MCP_SERVER],
+    "speed?": Words("standard", "fast"),
+}
+_GENERATE = {
+    **_COMMON,
+    "max_tokens": _COUNT,
+    "stop_sequences?": [str],
+    "stream?": bool,
+    "metadata?": {"user_id?": str},
+    "temperature?": _SHARE,
+    "top_p?": _SHARE,
+    "top_k?": _COUNT,
+    "service_tier?": Words("auto", "standard_only"),
+    "container?": (
+        str,
+        {"id?": str, "skills?": [{"skill_id": str, "type": Words("anthropic", "custom"), "version?": str}]},
+    ),
+    "inference_geo?": str,
+    "diagnostics?": dict,
+    "compaction?": {"type": Words("summarize"), "instructions?": str},
+    "thread?": _typed({"create": {}, "continue": {"previous_message_id": str}}),
+    "fallbacks?": ([dict], Words("default")),
+    "fallback_credit_token?": (str, dict),
+}
+_ON_VERTEX = {"anthropic_version": Words("vertex-2023-10-16", "2026-10-21"), "anthropic_beta?": [str]}
+REQUEST = Object({**_GENERATE, "model": str})
+"""`POST /v1/messages`."""
+VERTEX_REQUEST = Object({**_GENERATE, **_ON_VERTEX})
+"""`:rawPredict` and `:streamRawPredict`: the model stands in the path, the version in the body."""
+COUNT = Object({**_COMMON, "model": str})
+"""`POST /v1/messages/count_tokens`."""
+VERTEX_COUNT = Object({**_COMMON, "model": str, **_ON_VERTEX})
+"""`models/count-tokens:rawPredict`: here the model stands in the body."""

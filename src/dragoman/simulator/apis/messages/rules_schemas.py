@@ -1,0 +1,238 @@
+"""Rules about schemas that the vendor compiles: those of strict tools and of structured output.
+
+They share one subset of JSON Schema and, over the whole request, one set of limits. The library that knows whether a
+schema is one is loaded when it is first needed: that takes long, and few requests need it.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from dragoman.simulator.apis.messages.request import MessagesRequest, formats, rule
+from dragoman.simulator.apis.messages.words import dotted
+from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, computed_once, has
+
+_MOST_TOOLS = 20
+_MOST_OPTIONAL = 24
+_MOST_UNIONS = 16
+_FORMATS = frozenset(
+    {"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"},
+)
+_UNSUPPORTED = {
+    "integer": ("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"),
+    "number": ("exclusiveMaximum", "exclusiveMinimum", "maximum", "minimum", "multipleOf"),
+    "string": ("maxLength", "minLength"),
+    "array": ("contains", "maxContains", "maxItems", "minContains", "uniqueItems"),
+    "object": ("maxProperties", "minProperties", "patternProperties", "propertyNames"),
+}
+_REFUSED_WORDS = ("oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas")
+_LOOKAROUND = re.compile(r"\(\?[=!<]|\\[bB1-9]")
+_SUBSET = "wire/gemini_schema.md section 7; platform.claude.com structured-outputs, JSON Schema limitations"
+
+
+def is_schema(schema: Json) -> bool:
+    """Tell whether a schema is a valid one of draft 2020-12, whatever draft it says it is of."""
+    from jsonschema_rs import meta  # noqa: PLC0415  see above
+
+    try:
+        return meta.is_valid({name: value for name, value in schema.items() if name != "$schema"})
+    except ValueError:
+        return False
+
+
+def is_valid(value: Any, schema: Json) -> bool:
+    """Tell whether a value is valid by a schema; what refers to elsewhere cannot be told, and passes."""
+    from jsonschema_rs import ReferencingError, validator_for  # noqa: PLC0415  see above
+
+    try:
+        return validator_for(schema, offline=True).is_valid(value)
+    except (ReferencingError, ValueError):
+        return True
+
+
+def _is_strict(tool: Json) -> bool:
+    return "input_schema" in tool and bool(tool.get("strict"))
+
+
+@computed_once
+def _compiled(request: MessagesRequest) -> Iterator[tuple[str, str, Json]]:
+    """Return every schema that is compiled: its pointer, the vendor's path, itself."""
+    for number, tool in enumerate(request.list("tools")):
+        if _is_strict(tool):
+            yield f"/tools/{number}/input_schema", f"tools.{number}.custom", tool["input_schema"]
+    for where, schema in formats(request):
+        yield where, dotted(where), schema
+
+
+def _nodes(schema: Any) -> Iterator[Json]:
+    """Return every schema inside a schema, itself first."""
+    if not isinstance(schema, dict):
+        return
+    node: Json = schema  # pyright: ignore[reportUnknownVariableType]
+    yield node
+    for word in ("properties", "$defs", "definitions"):
+        inner: Any = node.get(word)
+        for part in inner.values() if isinstance(inner, dict) else ():  # pyright: ignore[reportUnknownVariableType]
+            yield from _nodes(part)
+    for word in ("anyOf", "allOf", "prefixItems"):
+        inner = node.get(word)
+        for part in inner if isinstance(inner, list) else ():  # pyright: ignore[reportUnknownVariableType]
+            yield from _nodes(part)
+    yield from _nodes(node.get("items"))
+
+
+def _types(node: Json) -> list[str]:
+    kind: Any = node.get("type")
+    return [kind] if isinstance(kind, str) else [str(one) for one in kind] if isinstance(kind, list) else []  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+
+
+def _faults(schema: Json) -> Iterator[str]:
+    """Say what is outside the subset, in the vendor's words."""
+    if not is_schema(schema):
+        yield "JSON schema is invalid"
+        return
+    for node in _nodes(schema):
+        for kind in _types(node):
+            found = [word for word in _UNSUPPORTED.get(kind, ()) if word in node]
+            if found:
+                words = "properties {} are" if len(found) > 1 else "property {} is"
+                yield f"For '{kind}' type, {words.format(', '.join(found))} not supported"
+            if kind == "object" and node.get("additionalProperties") is not False:
+                yield "For 'object' type, 'additionalProperties' must be explicitly set to false"
+            if kind == "array" and node.get("minItems", 0) not in {0, 1}:
+                yield "For 'array' type, 'minItems' values other than 0 or 1 are not supported"
+            if kind == "string" and "format" in node and node["format"] not in _FORMATS:
+                yield f"For 'string' type, format '{node['format']}' is not supported"
+        for word in _REFUSED_WORDS:
+            if word in node:
+                yield f"Schema keyword '{word}' is not supported"
+        pattern: Any = node.get("pattern")
+        if isinstance(pattern, str) and _LOOKAROUND.search(pattern):
+            yield f"Unsupported regex feature in pattern field: {pattern}"
+        values: Any = node.get("enum")
+        if isinstance(values, list) and any(isinstance(value, dict | list) for value in values):  # pyright: ignore[reportUnknownVariableType]
+            yield "Enum values must be strings, numbers, booleans, or null"
+        branches: Any = node.get("allOf")
+        if isinstance(branches, list) and (
+            "$ref" in node or any("$ref" in part for part in _nodes({"allOf": branches}))
+        ):
+            yield "allOf with $ref is not supported"
+        yield from _reference_faults(node, schema)
+
+
+def _reference_faults(node: Json, root: Json) -> Iterator[str]:
+    reference: Any = node.get("$ref")
+    if not isinstance(reference, str):
+        return
+    if not reference.startswith("#"):
+        yield f"External $ref '{reference}' is not supported"
+    elif _is_circular(reference, root):
+        yield f"Circular reference detected in schema definitions: {reference}"
+
+
+def _is_circular(reference: str, root: Json) -> bool:
+    """Tell whether following a local reference leads back to it."""
+    seen: set[str] = set()
+    waiting = [reference]
+    while waiting:
+        target: Any = root
+        for step in waiting.pop().split("/")[1:]:
+            target = target.get(step) if isinstance(target, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        for node in _nodes(target):
+            inner: Any = node.get("$ref")
+            if inner == reference:
+                return True
+            if isinstance(inner, str) and inner not in seen:
+                seen.add(inner)
+                waiting.append(inner)
+    return False
+
+
+@rule("schema-subset", _SUBSET)
+def _subset(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+    """A strict tool and a structured answer keep to the subset that can be compiled."""
+    for where, path, schema in _compiled(request):
+        for words in _faults(schema):
+            yield Violation(f"{path}: {words}", where)
+
+
+@rule("schema-optionals", "platform.claude.com structured-outputs, Explicit limits")
+def _optionals(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+    """All compiled schemas together have at most 24 optional parameters."""
+    nodes = (node for _, _, schema in _compiled(request) for node in _nodes(schema))
+    optional = sum(len(set(node.get("properties") or ()) - set(node.get("required") or ())) for node in nodes)
+    if optional > _MOST_OPTIONAL:
+        yield Violation(
+            f"Schemas contains too many optional parameters ({optional}), which would make grammar compilation "
+            f"inefficient. Reduce the number of optional parameters in your tool schemas (limit: {_MOST_OPTIONAL})."
+        )
+
+
+@rule("schema-unions", "recorded: anthropic/rig-0104")
+def _unions(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+    """All compiled schemas together have at most 16 parameters of several types."""
+    nodes = (node for _, _, schema in _compiled(request) for node in _nodes(schema))
+    unions = sum("anyOf" in node or isinstance(node.get("type"), list) for node in nodes)
+    if unions > _MOST_UNIONS:
+        yield Violation(
+            f"Schemas contains too many parameters with union types ({unions} parameters with type arrays or anyOf). "
+            "This causes exponential compilation cost. Reduce the number of nullable or union-typed parameters "
+            f"(limit: {_MOST_UNIONS} parameters with unions)."
+        )
+
+
+@rule("output-format-model", "platform.claude.com structured-outputs, Supported models")
+def _format_model(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+    """Structured output needs a model from 4.5 on."""
+    if formats(request) and not request.model.compiles_schemas:
+        yield Violation(f"'{request.model.name}' does not support output format.", "/output_config/format")
+
+
+@rule("output-format-citations", "platform.claude.com structured-outputs, Incompatible with")
+def _format_citations(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+    """A structured answer cites nothing."""
+    for block in request.blocks("document", "search_result") if formats(request) else ():
+        citations: Json = block.get("citations") or {}
+        if citations.get("enabled"):
+            yield Violation(f"{block.path}: Citations are not supported with structured outputs", block.where)
+
+
+@rule("output-format-prefill", "wire/gemini_schema.md section 7; no source for the words")
+def _format_prefill(request: MessagesRequest, _: Situation) -> Iterator[Violation]:
+    """A structured answer is not begun for the model."""
+    last = request.last
+    if last is not None and last.role == "assistant" and formats(request) and request.model.takes_prefill:
+        yield Violation("Prefilling assistant messages is not supported with structured outputs", last.where)
+
+
+RULES: tuple[Rule[MessagesRequest], ...] = (
+    Rule(
+        "messages.strict-tools",
+        "At most 20 tools are strict.",
+        "recorded: anthropic/rig-0106",
+        Refuse(
+            "/tools",
+            lambda _, tools: (
+                f"Too many strict tools ({sum(map(_is_strict, tools))}). The maximum number of strict tools supported "
+                f"is {_MOST_TOOLS}. Try reducing the number of tools marked as strict."
+            ),
+            lambda tools: sum(map(_is_strict, tools)) > _MOST_TOOLS,
+        ),
+    ),
+    _format_model,
+    Rule(
+        "messages.output-format-once",
+        "The format of the answer stands in one place.",
+        "no source: not documented",
+        Refuse(
+            "/output_format",
+            "output_format: Cannot be set together with output_config.format",
+            when=has("/output_config/format"),
+        ),
+    ),
+    _subset,
+    _optionals,
+    _unions,
+    _format_citations,
+    _format_prefill,
+)

@@ -1,0 +1,191 @@
+"""Of a conversation that goes on only what is new is searched, and a key that stands twice is found all the same."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.core.problems import Problem
+from dragoman.dialects.registry import dialect_named
+from dragoman.gateway import duplicate_keys as distinct
+from dragoman.gateway.duplicate_keys import DistinctKeys
+from dragoman.interpreter.prefix_cache import PrefixCache
+from dragoman.interpreter.tools_cache import ToolsCache
+from dragoman.interpreter.translate import Caches
+
+
+@pytest.fixture
+def looked_at(monkeypatch):
+    """How many bytes were looked at, one number a body."""
+    sizes: list[int] = []
+    whole = distinct.duplicate
+
+    def duplicate(body: bytes) -> str | None:
+        sizes.append(len(body))
+        return whole(body)
+
+    monkeypatch.setattr(distinct, "duplicate", duplicate)
+    return sizes
+
+
+def keys(most: int = 64 << 20) -> DistinctKeys:
+    return DistinctKeys(Caches(ToolsCache(), PrefixCache(most=most)))
+
+
+def require(watch: DistinctKeys, body: bytes) -> None:
+    watch.require(body, dialect_named("chat"))
+
+
+def turns(count: int) -> list[dict[str, Any]]:
+    return [
+        {"role": "user" if at % 2 == 0 else "assistant", "content": f"{at} " + "words " * 200} for at in range(count)
+    ]
+
+
+def body_of(messages: list[dict[str, Any]], **more: Any) -> bytes:
+    return json.dumps({"model": "m", "messages": messages, **more}).encode()
+
+
+def test_only_what_is_new_of_a_long_conversation_is_looked_at(looked_at):
+    watch = keys()
+    for count in (60, 60, 62, 64, 64):
+        require(watch, body_of(turns(count)))
+    first, second, *later = looked_at
+    assert min(first, second) > 60_000
+    assert max(later) < 10_000
+
+
+def test_what_comes_after_the_known_beginning_is_found_with_its_place_in_the_whole(looked_at):
+    watch = keys()
+    for _ in range(2):
+        require(watch, body_of(turns(60)))
+    wrong = body_of(turns(62)).replace(b'"content": "61 ', b'"role":"user","content": "61 ')
+    with pytest.raises(Problem) as told:
+        require(watch, wrong)
+    assert looked_at[-1] < 10_000
+    assert (told.value.where, told.value.code) == ("/messages/61/role", "duplicate_key")
+    assert told.value.message == 'the key "role" stands twice in the object at /messages/61'
+
+
+@pytest.mark.parametrize(
+    ("changed", "where"),
+    [
+        (lambda body: body[:-1] + b',"model":"n"}', "/model"),
+        (lambda body: body[:-1] + b',"messages":[]}', "/messages"),
+        (lambda body: body.replace(b'"content": "3 ', b'"role":"user","content": "3 '), "/messages/3/role"),
+        (lambda body: body.replace(b'{"model"', b'{"tools":[{"a":1,"a":1}],"model"'), "/tools/0/a"),
+    ],
+    ids=["behind", "the history twice", "within what was known", "before"],
+)
+def test_a_change_anywhere_is_looked_at(changed, where):
+    watch = keys()
+    body = body_of(turns(60))
+    for _ in range(2):
+        require(watch, body)
+    with pytest.raises(Problem) as told:
+        require(watch, changed(body))
+    assert told.value.where == where
+
+
+def test_what_was_refused_is_not_remembered():
+    watch = keys()
+    wrong = body_of(turns(60)).replace(b'"content": "3 ', b'"role":"user","content": "3 ')
+    for _ in range(2):
+        with pytest.raises(Problem):
+            require(watch, wrong)
+
+
+def test_what_is_remembered_is_bounded(looked_at):
+    watch = keys(most=1 << 20)
+    bodies = [body_of([{"role": "user", "content": f"number {at}"}, *turns(60)]) for at in range(40)]
+    for body in [*(body for body in bodies for _ in range(2)), *bodies[-2:], bodies[0]]:
+        require(watch, body)
+    assert [size < 10_000 for size in looked_at[-3:]] == [True, True, False]
+
+
+def compact(**members: Any) -> bytes:
+    return json.dumps({"model": "m", **members}, separators=(",", ":")).encode()
+
+
+TOOLS = [{"type": "function", "function": {"name": f"f{at}", "description": "words " * 50}} for at in range(40)]
+
+
+def test_tools_that_come_again_are_looked_at_once(looked_at):
+    watch = keys()
+    for count in (1, 3, 5):
+        require(watch, compact(messages=turns(count), tools=TOOLS))
+    first, *later = looked_at
+    assert first > 10_000
+    assert max(later) < 10_000
+
+
+@pytest.mark.parametrize("name", [b"f0", b"f39"])
+def test_tools_that_have_changed_are_looked_at_again(name):
+    watch = keys()
+    body = compact(messages=turns(1), tools=TOOLS)
+    require(watch, body)
+    for _ in range(2):
+        with pytest.raises(Problem, match='the key "name" stands twice') as told:
+            require(watch, body.replace(b'"name":"%b"' % name, b'"name":"g","name":"%b"' % name))
+        assert told.value.where.endswith("/function/name")
+
+
+def test_what_is_said_beside_known_tools_is_looked_at(looked_at):
+    watch = keys()
+    body = compact(messages=turns(1), tools=TOOLS, user="u")
+    require(watch, body)
+    with pytest.raises(Problem, match='the key "role" stands twice'):
+        require(watch, body.replace(b'"role":"user"', b'"role":"user","role":"user"'))
+    with pytest.raises(Problem, match='the key "user" stands twice in the object at the root'):
+        require(watch, body.replace(b'"user":"u"', b'"user":"u","user":"v"'))
+
+
+def short(*texts: str, **members: Any) -> bytes:
+    return compact(messages=[{"role": "user", "content": text} for text in texts], **members)
+
+
+def test_a_new_message_in_which_a_name_stands_twice_is_found_with_its_place_and_not_remembered():
+    watch = keys()
+    for _ in range(3):
+        require(watch, short("a", user="u"))
+    wrong = short("a", "b", user="u").replace(b'"content":"b"', b'"content":"b","content":"c"')
+    for _ in range(2):
+        with pytest.raises(Problem) as told:
+            require(watch, wrong)
+        assert (told.value.where, told.value.code) == ("/messages/1/content", "duplicate_key")
+
+
+def test_settings_that_were_refused_are_refused_again_however_often_they_come():
+    watch = keys()
+    wrong = short("a", user="u").replace(b'"user":"u"', b'"user":{"a":1,"a":2}')
+    for _ in range(4):
+        with pytest.raises(Problem) as told:
+            require(watch, wrong)
+        assert told.value.where == "/user/a"
+
+
+def broken(data: st.DataObject, text: str) -> str:
+    """A body in which some names may stand twice."""
+    marks = [f'"{name}":' for name in ("model", "role", "content", "user", "x") if f'"{name}":' in text]
+    for mark in data.draw(st.lists(st.sampled_from(marks), max_size=1)):
+        text = text.replace(mark, f"{mark}1,{mark}", 1)
+    return text
+
+
+@given(data=st.data())
+def test_whatever_came_before_a_body_is_refused_as_if_it_were_the_first(data):
+    watch = keys()
+    settings = st.dictionaries(st.sampled_from(["user", "x"]), st.sampled_from([1, {"x": 1}, [{"x": 2}]]), max_size=2)
+    some = [data.draw(settings) for _ in range(2)]
+    for _ in range(8):
+        texts = data.draw(st.lists(st.sampled_from(["a", "b", '],"x":[1]}']), max_size=3))
+        body = broken(data, short(*texts, **data.draw(st.sampled_from(some))).decode()).encode()
+        where = distinct.duplicate(body)
+        if where is None:
+            require(watch, body)
+            continue
+        with pytest.raises(Problem) as told:
+            require(watch, body)
+        assert told.value.where == where

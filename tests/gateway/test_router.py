@@ -1,0 +1,74 @@
+"""Where a model is answered."""
+
+import pytest
+
+from dragoman.core.problems import Problem
+from dragoman.gateway.router import Places, Routes
+from dragoman.upstreams.anthropic import Anthropic
+from dragoman.upstreams.gemini import Gemini
+from dragoman.upstreams.openai import OpenAI
+
+UPSTREAMS = {
+    "google": Gemini("google", "", "k", "test"),
+    "claude": Anthropic("claude", "", "k", "test"),
+    "local": OpenAI("local", "http://127.0.0.1:1/v1", "", "test"),
+}
+
+
+KINDS = {"google": "gemini", "claude": "anthropic", "local": "openai"}
+
+
+def routes(models=None, names=tuple(UPSTREAMS)) -> Routes:
+    places = {name: (lambda _, name=name: UPSTREAMS[name]) for name in names}
+    return Routes(Places(places, {name: KINDS[name] for name in names}), models or {})
+
+
+def found(routed: Routes, model: str) -> list[str]:
+    return [f"{target.upstream.name}/{target.model}" for target in routed.of(model)]
+
+
+def test_a_full_name_goes_before_a_pattern_and_the_longest_pattern_before_others():
+    routed = routes({"gemini-*": ["google/a"], "gemini-3-*": ["google/b-*"], "gemini-3-flash": ["claude/c"]})
+    assert found(routed, "gemini-3-flash") == ["claude/c"]
+    assert found(routed, "gemini-3-pro") == ["google/b-pro"]
+    assert found(routed, "gemini-2.5") == ["google/a"]
+
+
+def test_a_target_that_is_only_a_star_means_the_clients_own_name():
+    routed = routes({"claude-*": ["claude/*", "google/via-*"], "*": ["local/*"]})
+    assert found(routed, "claude-opus-4-8") == ["claude/claude-opus-4-8", "google/via-opus-4-8"]
+    assert found(routed, "org/qwen3") == ["local/org/qwen3"]
+
+
+def test_a_list_is_tried_in_its_order():
+    assert found(routes({"fast": ["google/x", "local/y"]}), "fast") == ["google/x", "local/y"]
+
+
+def test_an_upstream_can_be_named_before_the_model_which_may_have_slashes():
+    assert found(routes(), "local/org/model") == ["local/org/model"]
+
+
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [("gemini-3-flash", "google/gemini-3-flash"), ("claude-opus-5", "claude/claude-opus-5"), ("gpt-6", "local/gpt-6")],
+)
+def test_a_model_nobody_named_goes_to_an_upstream_of_its_family(model, target):
+    assert found(routes(), model) == [target]
+
+
+def test_the_only_upstream_gets_what_nobody_named():
+    assert found(routes(names=("local",)), "qwen3") == ["local/qwen3"]
+
+
+def test_a_model_that_fits_nowhere_is_not_found_and_the_error_lists_what_there_is():
+    with pytest.raises(Problem) as told:
+        routes({"fast": ["google/x"]}).of("qwen3")
+    assert (told.value.kind, told.value.code) == ("not_found", "model_not_found")
+    assert "fast" in told.value.message
+
+
+def test_a_pattern_matches_around_its_star_without_overlap():
+    routed = routes({"aba*aba": ["google/[*]"]}, names=("google", "claude"))
+    assert found(routed, "aba-x-aba") == ["google/[-x-]"]
+    with pytest.raises(Problem):
+        routed.of("ababa")

@@ -1,0 +1,87 @@
+"""Signatures are looked up together, for each owner apart, and nothing is known after an error of the store."""
+
+import asyncio
+
+import pytest
+
+from dragoman.core.parts import Signature
+from dragoman.gateway.signatures import Vault
+from dragoman.sessions.values import Unavailable
+
+
+class Store:
+    """Knows the signature of one call, and notes what it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked = []
+        self.fails = False
+        self.free = asyncio.Event()
+        self.free.set()
+
+    async def signatures(self, owner, ids):
+        self.asked.append((owner, tuple(ids)))
+        await self.free.wait()
+        if self.fails:
+            raise Unavailable("gone")
+        return {"signed": {"digest": ("google", "value")}} if "signed" in ids and owner == "a" else {}
+
+
+@pytest.fixture
+def store():
+    return Store()
+
+
+def test_what_comes_while_a_lookup_is_under_way_is_looked_up_together(store):
+    async def run():
+        vault = Vault(store)
+        store.free.clear()
+        lookups = [asyncio.create_task(vault.look_up("a", [name])) for name in ("one", "two", "signed", "three")]
+        await asyncio.sleep(0)
+        store.free.set()
+        assert await asyncio.gather(*lookups) == [False, False, True, False]
+
+    asyncio.run(run())
+    assert store.asked == [("a", ("one",)), ("a", ("two", "signed", "three"))]
+
+
+def test_owners_do_not_wait_for_each_other_and_share_nothing(store):
+    async def run():
+        vault = Vault(store)
+        store.free.clear()
+        lookups = [asyncio.create_task(vault.look_up(owner, ["signed"])) for owner in ("a", "b")]
+        await asyncio.sleep(0)
+        assert store.asked == [("a", ("signed",)), ("b", ("signed",))]
+        store.free.set()
+        assert await asyncio.gather(*lookups) == [True, False]
+        assert vault.signer("a").of("signed") == {"digest": Signature("google", "value")}
+        assert vault.signer("b").of("signed") == {}
+
+    asyncio.run(run())
+
+
+def test_a_lookup_that_is_cancelled_leaves_its_ids_to_the_others(store):
+    async def run():
+        vault = Vault(store)
+        store.free.clear()
+        first = asyncio.create_task(vault.look_up("a", ["one"]))
+        await asyncio.sleep(0)
+        others = [asyncio.create_task(vault.look_up("a", [name])) for name in ("signed", "two")]
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.sleep(0)
+        store.free.set()
+        assert await asyncio.gather(*others) == [True, False]
+
+    asyncio.run(run())
+
+
+def test_nothing_is_known_after_an_error_of_the_store(store):
+    async def run():
+        vault = Vault(store)
+        store.fails = True
+        assert not await vault.look_up("a", ["signed"])
+        assert vault.signer("a").of("signed") is None
+        store.fails = False
+        assert await vault.look_up("a", ["signed"])
+
+    asyncio.run(run())

@@ -1,0 +1,80 @@
+"""Tools are validated once for the same bytes of one dialect, and refused however often they come."""
+
+import asyncio
+import json
+
+import pytest
+
+from dragoman.core.problems import Problem
+from dragoman.dialects.record import Call
+from dragoman.dialects.registry import dialect_named
+from dragoman.gateway import tool_validation as vetting
+from dragoman.gateway.tool_validation import require_readable, require_valid_tools
+from dragoman.interpreter.tools_cache import ToolsCache
+
+BODY = b'{"model":"m","messages":[],"input":"","tools":[{"type":"function","function":{"name":"read"},"name":5}]}'
+TOOLS = [{"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}]
+
+
+def test_what_one_dialect_reads_is_looked_at_again_in_another():
+    require_readable(Call(BODY, "m", stream=False), dialect_named("chat"))
+    with pytest.raises(Problem):
+        require_readable(Call(BODY, "m", stream=False), dialect_named("responses"))
+
+
+def test_tools_that_nobody_could_read_are_refused_however_often_they_come():
+    responses = dialect_named("responses")
+    for text in ("a", "b", "c", "d"):
+        body = BODY.replace(b'"input":""', b'"input":[{"role":"user","content":"%b"}]' % text.encode())
+        with pytest.raises(Problem):
+            require_readable(Call(body, "m"), responses)
+
+
+def asked(tools, **rest):
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "a"}], "tools": tools, **rest}).encode()
+    return Call(body, "m")
+
+
+@pytest.fixture
+def validated(monkeypatch):
+    """The tools that were validated."""
+    seen = []
+    are_valid = vetting.are_valid
+    monkeypatch.setattr(vetting, "are_valid", lambda tools, proofs: (seen.append(tools), are_valid(tools, proofs))[1])
+    return seen
+
+
+def require(call, cache):
+    chat = dialect_named("chat")
+    sets = []
+
+    def read(raw, where):
+        sets.append(cache.read(chat, raw, where))
+        return sets[-1].tools
+
+    asyncio.run(require_valid_tools(call, chat, chat.parse_request(call, read_tools=read), sets[-1]))
+
+
+def test_the_same_tools_are_validated_once(validated):
+    cache = ToolsCache()
+    for _ in range(3):
+        require(asked(TOOLS), cache)
+    assert len(validated) == 1
+
+
+def test_a_choice_is_held_to_the_tools_of_each_request():
+    cache = ToolsCache()
+    chosen = {"type": "function", "function": {"name": "write"}}
+    for _ in range(2):
+        require(asked(TOOLS), cache)
+        with pytest.raises(Problem, match="is not among the tools"):
+            require(asked(TOOLS, tool_choice=chosen), cache)
+
+
+def test_tools_with_a_fault_are_refused_however_often_they_come():
+    cache = ToolsCache()
+    wrong = [{"type": "function", "function": {"name": "read", "parameters": {"type": "nothing"}}}]
+    for _ in range(2):
+        with pytest.raises(Problem) as caught:
+            require(asked(wrong), cache)
+        assert caught.value.code == "invalid_tool"

@@ -1,0 +1,57 @@
+"""Fields that two dialects of one vendor share."""
+
+import pytest
+
+from dragoman.interpreter.shared_fields import shared_fields, shared_in_images, shared_value
+from interpreter.workbench import booked, fitting_for
+
+OPENAI = {
+    "/service_tier",
+    "/store",
+    "/prompt_cache_key",
+    "/prompt_cache_options",
+    "/prompt_cache_retention",
+    "/moderation",
+    "/user",
+    "/safety_identifier",
+}
+
+
+@pytest.mark.parametrize(("source", "target"), [("chat", "responses"), ("responses", "chat")])
+def test_the_dialects_of_openai_share_fields_by_name_and_meaning(source, target):
+    assert shared_fields(source, target) == OPENAI
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("chat", "messages"), ("gemini", "responses"), ("messages", "gemini"), ("chat", "chat")]
+)
+def test_dialects_of_different_vendors_share_nothing(source, target):
+    assert shared_fields(source, target) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "fields"),
+    [
+        ("chat", "responses", {"/image_url/detail": "/detail"}),
+        ("responses", "chat", {"/detail": "/image_url/detail"}),
+        ("chat", "gemini", {}),
+    ],
+)
+def test_fields_of_images_are_shared_by_their_pointers_in_each(source, target, fields):
+    assert shared_in_images(source, target) == fields
+
+
+@pytest.mark.parametrize(
+    ("target", "tier", "kept"),
+    [
+        ("chat", b'"flex"', True),
+        ("chat", b'"ultrafast"', False),
+        ("responses", b'"ultrafast"', True),
+        ("responses", b'"on_demand"', False),
+        ("responses", b"[1]", False),
+    ],
+)
+def test_a_tier_of_service_reaches_kin_that_has_it(target, tier, kept):
+    fitting = fitting_for(target, "gpt-5.6")
+    assert shared_value("/service_tier", tier, fitting) == (tier if kept else None)
+    assert booked(fitting) == ([] if kept else [("dropped", "/service_tier")])
