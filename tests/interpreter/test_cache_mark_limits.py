@@ -13,7 +13,7 @@ from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 from interpreter.workbench import encoded, said
 
 CLAUDE = traits_for("messages", "claude-opus-5")

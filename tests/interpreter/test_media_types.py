@@ -11,7 +11,7 @@ from dragoman.interpreter.media import fit_media
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 from interpreter.workbench import booked, fitting_for, said
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="  # a PNG

@@ -7,7 +7,7 @@ from dragoman.interpreter.traits import ROWS, bare_name, traits_for
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 from interpreter.workbench import encoded
 
 

@@ -9,7 +9,7 @@ from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.api import Accepted
 from dragoman.simulator.apis.gemini import API
 from dragoman.simulator.rule import Situation
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 from interpreter.workbench import encoded
 
 NEWER = ["gemini-3.6-flash", "gemini-3.8-flash", "gemini-3.8-pro", "gemini-4", "gemini-3.5-flash-lite"]

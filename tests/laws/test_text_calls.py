@@ -10,7 +10,7 @@ from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 from laws.canary import IDS, canaries, survives
 from laws.documents import DIALECTS, MODELS, distinct_requests
 from laws.test_accepted import documents

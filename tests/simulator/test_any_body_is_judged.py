@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dragoman.simulator.api import Accepted, Refusal
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 from fuzz import mutations, seeds
 
 SIGNER = Signer()

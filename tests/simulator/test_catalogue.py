@@ -118,6 +118,6 @@ def test_what_the_simulator_tells_of_itself_needs_no_key(simulator, path):
     assert httpx2.get(simulator.base_url + path).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/v1/responses/resp_1", "/v1/chat/completions", "/v1/conversations/conv_1"])
+@pytest.mark.parametrize("path", ["/v1/responses/resp_1", "/v1/conversations/conv_1"])
 def test_what_is_kept_is_told_to_who_has_a_key(simulator, path):
     assert httpx2.get(simulator.base_url + path).status_code == 401

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 from shelf import exchanges, needs_shelf
 
 _THOUGHTS = "thoughts in messages: OpenRouter, Ollama, DeepSeek, Cerebras, Z.ai and others have them"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 
 TOKEN = Signer().issue("content", "reply 1")
 

@@ -37,9 +37,6 @@ def test_without_wanting_a_socket_there_is_nothing_to_get(simulator):
         ("POST", "/v1/conversations"),
         ("GET", "/v1/conversations/conv_1"),
         ("GET", "/v1/conversations/conv_1/items"),
-        ("GET", "/v1/chat/completions"),
-        ("GET", "/v1/chat/completions/chatcmpl-1"),
-        ("DELETE", "/v1/chat/completions/chatcmpl-1"),
     ],
 )
 def test_who_asks_for_what_is_kept_needs_a_key_that_is_accepted(simulator, method, path):

@@ -21,24 +21,15 @@ if TYPE_CHECKING:
     from dragoman.simulator.serving import Running, in_thread, running
     from dragoman.simulator.talk import Answer, Ask, Call
 
-_HOMES = {
-    "Answer": "talk",
-    "Ask": "talk",
-    "Call": "talk",
-    "Fault": "faults",
-    "Received": "script",
-    "Recordings": "recordings",
-    "Running": "serving",
-    "Seen": "app",
-    "Settings": "app",
-    "Simulator": "app",
-    "TomlScript": "script",
-    "Unmet": "script",
-    "in_thread": "serving",
-    "read_fault": "faults",
-    "read_script": "script",
-    "running": "serving",
+_MODULES = {
+    "app": ("Seen", "Settings", "Simulator"),
+    "faults": ("Fault", "read_fault"),
+    "recordings": ("Recordings",),
+    "script": ("Received", "TomlScript", "Unmet", "read_script"),
+    "serving": ("Running", "in_thread", "running"),
+    "talk": ("Answer", "Ask", "Call"),
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "Answer",

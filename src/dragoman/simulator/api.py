@@ -9,8 +9,7 @@ from msgspec import Struct
 from dragoman.http.message import Request
 from dragoman.simulator.routes import Route
 from dragoman.simulator.rule import Rule, Situation, Violation
-from dragoman.simulator.signatures import Signer
-from dragoman.simulator.talk import Answer, Ask
+from dragoman.simulator.talk import Answer, Ask, Signer
 
 
 class Pace(Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from dragoman.simulator.recordings import Recordings
 from dragoman.simulator.routes import Route, api_of, route_of
 from dragoman.simulator.rule import Violation
 from dragoman.simulator.script import Script
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 
 _MOST_KEPT = 10_000
 _MOST_BYTES = 256 << 20

@@ -44,11 +44,6 @@ _CODE_ASSIST = (
 _ID, _ITEM, _MODEL = "(?P<id>[^/]+)", "(?P<item>[^/]+)", "(?P<model>[^/]+)"
 _COMPLETIONS, _RESPONSES, _CONVERSATIONS = "/v1/chat/completions", "/v1/responses", "/v1/conversations"
 _ACTIONS = (
-    ("GET", _COMPLETIONS, "list"),
-    ("GET", f"{_COMPLETIONS}/{_ID}", "get"),
-    ("POST", f"{_COMPLETIONS}/{_ID}", "update"),
-    ("DELETE", f"{_COMPLETIONS}/{_ID}", "delete"),
-    ("GET", f"{_COMPLETIONS}/{_ID}/messages", "messages"),
     ("GET", f"{_RESPONSES}/{_ID}", "get"),
     ("DELETE", f"{_RESPONSES}/{_ID}", "delete"),
     ("GET", f"{_RESPONSES}/{_ID}/input_items", "input_items"),
@@ -100,9 +95,8 @@ _PLAIN: tuple[tuple[str, str, Route], ...] = (
 
 
 def _stored(path: str, action: str) -> Route:
-    api = "chat" if path.startswith(_COMPLETIONS) else "responses"
     operation: Operation = "conversations" if path.startswith(_CONVERSATIONS) else "stored"
-    return Route(api=api, operation=operation, action=action)
+    return Route(api="responses", operation=operation, action=action)
 
 
 _PATHS = [

@@ -7,7 +7,7 @@ from typing import Any
 from dragoman.simulator.api import Accepted
 from dragoman.simulator.apis.chat import API
 from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 from shelf import exchanges, samples
 
 SIGNER = Signer(5)

@@ -11,8 +11,7 @@ import shelf
 from dragoman.simulator.api import Accepted, Occasion, Pace
 from dragoman.simulator.apis.gemini import API, unwrapped
 from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.signatures import Signer
-from dragoman.simulator.talk import Answer, Call, Source, Usage
+from dragoman.simulator.talk import Answer, Call, Signer, Source, Usage
 
 with warnings.catch_warnings():
     # The SDK's own source has an escape sequence that Python warns of, and here a warning is an error.

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.simulator.apis.gemini.signatures import sign
 from dragoman.simulator.rule import Json
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 
 SIGNER = Signer()
 MODEL = "gemini-3.8-flash"

@@ -5,7 +5,7 @@ import pytest
 
 from dragoman.simulator.apis.gemini import API
 from dragoman.simulator.apis.gemini.signatures import SKIPS
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 from simulator.gemini.asking import (
     ANSWERS,
     NEW,

@@ -9,7 +9,7 @@ from dragoman.simulator.api import Accepted
 from dragoman.simulator.apis.messages import API
 from dragoman.simulator.apis.messages.errors import betas_of
 from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 from shelf import ROOT, exchanges, samples
 
 WEATHER: dict[str, Any] = {

@@ -11,8 +11,7 @@ from pydantic import BaseModel, TypeAdapter
 from dragoman.simulator.api import Occasion, Pace
 from dragoman.simulator.apis.messages import API
 from dragoman.simulator.apis.messages.write import TRIGGER
-from dragoman.simulator.signatures import Signer
-from dragoman.simulator.talk import Answer, Call, Source, Usage
+from dragoman.simulator.talk import Answer, Call, Signer, Source, Usage
 from simulator.messages.bodies import NEWEST, WEATHER, accepted, asks, on_vertex, user
 
 MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)

@@ -7,8 +7,7 @@ import pytest
 from dragoman.simulator.api import Occasion
 from dragoman.simulator.apis.messages import API
 from dragoman.simulator.apis.messages.write import TRIGGER
-from dragoman.simulator.signatures import Signer
-from dragoman.simulator.talk import Answer, Call, Source
+from dragoman.simulator.talk import Answer, Call, Signer, Source
 from simulator.messages.bodies import NEWEST, WEATHER, accepted, asks, assistant, refused, text, user
 
 SIGNER = Signer(3)

@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.simulator.apis.messages import API, accept
 from dragoman.simulator.rule import Situation
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 from simulator.messages.bodies import WEATHER, asks, assistant, call, on_vertex, refused, result, text, user
 
 

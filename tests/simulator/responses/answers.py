@@ -11,8 +11,7 @@ from openai.types.responses import Response, ResponseStreamEvent
 
 from dragoman.simulator.api import Occasion, Pace
 from dragoman.simulator.apis.responses import API
-from dragoman.simulator.signatures import Signer
-from dragoman.simulator.talk import Answer, Call, Source, Usage
+from dragoman.simulator.talk import Answer, Call, Signer, Source, Usage
 from simulator.responses.bodies import PATCH, WEATHER, accepted, asks
 
 SIGNER = Signer(5)

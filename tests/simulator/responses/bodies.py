@@ -7,7 +7,7 @@ from typing import Any
 from dragoman.simulator.api import Accepted
 from dragoman.simulator.apis.responses import API
 from dragoman.simulator.rule import Situation, Violation
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 from shelf import ROOT, exchanges, samples
 
 VENDOR = ("openai.com", "azure.com", "chatgpt.com")

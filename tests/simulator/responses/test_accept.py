@@ -86,7 +86,7 @@ def test_a_model_that_does_not_exist_is_refused():
 def test_what_is_not_json_is_refused():
     from dragoman.simulator.apis.responses import API
     from dragoman.simulator.rule import Situation
-    from dragoman.simulator.signatures import Signer
+    from dragoman.simulator.talk import Signer
 
     for body in (b"", b"{", b"[]", b'"text"', b"\xff\xfe", b"[" * 100_000):
         found = API.accept(body, Situation(model=""), Signer())

@@ -4,8 +4,7 @@ import pytest
 
 from dragoman.simulator.api import Accepted
 from dragoman.simulator.rule import Situation
-from dragoman.simulator.signatures import Signer
-from dragoman.simulator.talk import Answer
+from dragoman.simulator.talk import Answer, Signer
 from simulator.responses.answers import whole
 from simulator.responses.bodies import API, accepted, asks, refused
 

@@ -123,7 +123,7 @@ def test_an_item_that_was_not_stored_cannot_be_referred_to():
 
 
 def test_another_simulators_content_is_foreign():
-    from dragoman.simulator.signatures import Signer
+    from dragoman.simulator.talk import Signer
 
     assert refused(follow_up(output()), signer=Signer(6)).rule == "responses.encrypted-content"
 

@@ -6,7 +6,7 @@ from random import Random
 from dragoman.simulator.apis.messages.models import Model, model_of
 from dragoman.simulator.apis.messages.signing import sign
 from dragoman.simulator.rule import Json
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 from simulator.messages.changes import changed, ends_with, onto, with_exchange
 from simulator.mutation import Mutate
 

@@ -5,7 +5,7 @@ from random import Random
 
 from dragoman.simulator.apis.responses.ids import Issued, issue, issued_by_us
 from dragoman.simulator.rule import Json
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 from simulator.mutation import Mutate
 from simulator.responses.changes import altered, items_of, places, stands_alone, with_items, without
 

@@ -5,15 +5,14 @@ from dragoman.simulator.apis.chat import rules_messages, rules_settings, rules_t
 from dragoman.simulator.apis.chat.body import BODY, ChatRequest
 from dragoman.simulator.apis.chat.read import read
 from dragoman.simulator.apis.chat.rules_messages import PROBED
-from dragoman.simulator.apis.chat.store import Completions
 from dragoman.simulator.apis.chat.write import fail, silenced, stream, whole
 from dragoman.simulator.apis.openai.errors import NOT_JSON, refuse
-from dragoman.simulator.apis.openai.headers import BAD_KEY, NO_KEY, of_answer
 from dragoman.simulator.apis.openai.models import chat_family
+from dragoman.simulator.apis.openai.replies import BAD_KEY, NO_KEY, of_answer
 from dragoman.simulator.apis.openai.words import describe
 from dragoman.simulator.members import first_mismatch
 from dragoman.simulator.rule import Rule, Situation, Violation, first_violation
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 from dragoman.wire.json import Malformed, decode, encode
 
 _SDK = f"openai-python 3.49 types; {PROBED}"
@@ -87,5 +86,4 @@ API = Api(
     no_key=NO_KEY,
     silenced=silenced,
     headers=of_answer,
-    memory=Completions,
 )

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.simulator.absent import SAYS, is_absent
 from dragoman.simulator.apis.chat.body import ChatRequest
 from dragoman.simulator.apis.chat.rules_messages import PROBED
 from dragoman.simulator.apis.openai import words
@@ -18,6 +17,7 @@ from dragoman.simulator.apis.openai.models import (
     since,
     thinks,
 )
+from dragoman.simulator.catalogue import SAYS, is_absent
 from dragoman.simulator.members import Number
 from dragoman.simulator.rule import Refuse, Rule, Situation, Violation
 

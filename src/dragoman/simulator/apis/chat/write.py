@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 from dragoman.simulator.api import Accepted, Occasion, Refusal
 from dragoman.simulator.apis.chat.body import ChatRequest
 from dragoman.simulator.apis.openai.errors import error_of
-from dragoman.simulator.apis.openai.reply_details import moderation_result, probabilities
+from dragoman.simulator.apis.openai.replies import moderation_result, probabilities
 from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Answer, Call
 from dragoman.wire.json import decode, encode

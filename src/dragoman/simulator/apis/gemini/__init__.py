@@ -6,18 +6,17 @@ what was in it to Vertex's rules, for that is the request Code Assist passes on.
 
 import msgspec
 
-from dragoman.simulator.absent import is_absent
 from dragoman.simulator.api import Accepted, Api, Envelope
 from dragoman.simulator.apis.gemini import rules_contents, rules_schemas, rules_settings, signatures
 from dragoman.simulator.apis.gemini.code_assist import counted, unwrapped, wrapped
-from dragoman.simulator.apis.gemini.errors import BAD_KEY, BAD_TOKEN, NO_KEY, fail, refuse
-from dragoman.simulator.apis.gemini.models import generation_of
+from dragoman.simulator.apis.gemini.models import BAD_KEY, BAD_TOKEN, NO_KEY, fail, generation_of, refuse
 from dragoman.simulator.apis.gemini.proto import Surface, not_json
 from dragoman.simulator.apis.gemini.read import read
 from dragoman.simulator.apis.gemini.request import GeminiRequest, read_request, turns_of
 from dragoman.simulator.apis.gemini.write import silenced, stream, stream_array, whole
+from dragoman.simulator.catalogue import is_absent
 from dragoman.simulator.rule import Rule, Situation, Violation, first_violation
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 
 __all__ = ["API", "stream_array", "unwrapped", "wrapped"]
 

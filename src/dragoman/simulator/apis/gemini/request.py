@@ -13,7 +13,7 @@ from dragoman.simulator.apis.gemini.body import COUNT_REQUEST, REQUEST, TOOL
 from dragoman.simulator.apis.gemini.models import Generation
 from dragoman.simulator.apis.gemini.proto import Surface, snake
 from dragoman.simulator.rule import Json, Refuse, Request, Situation, Violation, Words
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 from dragoman.wire.pointer import unescape
 
 Side = Literal["user", "model"]

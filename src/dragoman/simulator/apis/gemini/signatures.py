@@ -17,7 +17,7 @@ import msgspec
 from dragoman.simulator.apis.gemini.models import known_as
 from dragoman.simulator.apis.gemini.request import GeminiRequest, Placed, current_steps
 from dragoman.simulator.rule import Json, Rule, Situation, Violation
-from dragoman.simulator.signatures import Signer, Verdict
+from dragoman.simulator.talk import Signer, Verdict
 
 SKIPS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 _STANDARD = str.maketrans("-_", "+/")

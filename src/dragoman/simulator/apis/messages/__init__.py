@@ -3,14 +3,22 @@
 from dragoman.simulator.api import Accepted, Api
 from dragoman.simulator.apis.messages import rules_history, rules_messages, rules_schemas, rules_settings, rules_tools
 from dragoman.simulator.apis.messages.body import COUNT, REQUEST, VERTEX_COUNT, VERTEX_REQUEST
-from dragoman.simulator.apis.messages.errors import BAD_KEY, BAD_TOKEN, NO_KEY, fail, headers, missing_headers, refuse
+from dragoman.simulator.apis.messages.errors import (
+    BAD_KEY,
+    BAD_TOKEN,
+    NO_KEY,
+    describe,
+    fail,
+    headers,
+    missing_headers,
+    refuse,
+)
 from dragoman.simulator.apis.messages.read import read_ask
 from dragoman.simulator.apis.messages.request import MessagesRequest, request_of
-from dragoman.simulator.apis.messages.words import describe
 from dragoman.simulator.apis.messages.write import silenced, stream, whole
 from dragoman.simulator.members import Object, first_mismatch
 from dragoman.simulator.rule import Rule, Situation, Violation, first_violation
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 from dragoman.wire.json import Malformed, decode, encode
 
 _TYPES = "wire/anthropic_messages.md sections 2 to 6 (the vendor's typed parameters)"

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from dragoman.simulator.absent import is_absent
+from dragoman.simulator.catalogue import is_absent
 from dragoman.simulator.rule import Json
 
 _NEWEST = (99, 0)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from dragoman.simulator.apis.messages.body import SERVER_RESULTS
 from dragoman.simulator.apis.messages.models import Model, model_of
 from dragoman.simulator.rule import Json, Request, Rule, Situation, Violation, computed_once, find
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 
 Role = Literal["user", "assistant", "system"]
 FROM_SERVER = frozenset({*SERVER_RESULTS, "mcp_tool_result"})

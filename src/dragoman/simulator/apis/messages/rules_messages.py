@@ -4,8 +4,8 @@ from base64 import b64decode
 from binascii import Error
 from collections.abc import Callable, Iterator
 
+from dragoman.simulator.apis.messages.errors import dotted
 from dragoman.simulator.apis.messages.request import FROM_SERVER, MessagesRequest, Turn, breakpoints, media, rule
-from dragoman.simulator.apis.messages.words import dotted
 from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation
 
 _MOST_BREAKPOINTS = 4

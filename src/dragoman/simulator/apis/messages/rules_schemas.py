@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from dragoman.simulator.apis.messages.errors import dotted
 from dragoman.simulator.apis.messages.request import MessagesRequest, formats, rule
-from dragoman.simulator.apis.messages.words import dotted
 from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, computed_once, has
 
 _MOST_TOOLS = 20

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from dragoman.simulator.apis.messages.errors import no_publisher_model
+from dragoman.simulator.apis.messages.errors import NOT_PERMITTED, dotted, extra, no_publisher_model, unknown_tag
 from dragoman.simulator.apis.messages.read import read_ask
 from dragoman.simulator.apis.messages.request import MessagesRequest, formats, items_of, rule
-from dragoman.simulator.apis.messages.words import NOT_PERMITTED, dotted, extra, unknown_tag
 from dragoman.simulator.model.usage import ask_tokens
 from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, has
 

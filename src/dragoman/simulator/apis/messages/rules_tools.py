@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from dragoman.simulator.apis.messages.errors import custom, dotted, extra
 from dragoman.simulator.apis.messages.request import MessagesRequest, kind_of, media, rule
 from dragoman.simulator.apis.messages.rules_schemas import is_schema, is_valid
 from dragoman.simulator.apis.messages.rules_settings import is_forced, thinks_as
-from dragoman.simulator.apis.messages.words import custom, dotted, extra
 from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation, find, lacks
 
 _NOT_ON_VERTEX = ("web_fetch_", "code_execution_", "advisor_", "mcp_toolset")

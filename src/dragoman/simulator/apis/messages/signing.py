@@ -15,7 +15,7 @@ from typing import Any, cast
 from dragoman.simulator.apis.messages.models import Model
 from dragoman.simulator.apis.messages.request import Block, MessagesRequest
 from dragoman.simulator.rule import computed_once
-from dragoman.simulator.signatures import Signer, Verdict
+from dragoman.simulator.talk import Signer, Verdict
 
 _TOKEN = 72
 """Characters of one token."""

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from dragoman.simulator.api import Accepted, Occasion, Pace
+from dragoman.simulator.apis.messages.errors import dotted
 from dragoman.simulator.apis.messages.read import arguments_text
 from dragoman.simulator.apis.messages.request import Block, MessagesRequest, breakpoints, lifetime
 from dragoman.simulator.apis.messages.signing import REDACTED, bound_elsewhere, prefixes, sign, thought_elsewhere
-from dragoman.simulator.apis.messages.words import dotted
 from dragoman.simulator.model.usage import text_tokens
 from dragoman.simulator.rule import Json
 from dragoman.simulator.talk import Answer, Call, Source

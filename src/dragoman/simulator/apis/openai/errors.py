@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from dragoman.simulator.api import Refusal, Told
-from dragoman.simulator.apis.openai.headers import NO_KEY, of_refusal
+from dragoman.simulator.apis.openai.replies import NO_KEY, of_refusal
 from dragoman.simulator.apis.openai.words import named
 from dragoman.simulator.rule import Json
 from dragoman.wire.json import encode

@@ -6,8 +6,8 @@ import msgspec
 
 from dragoman.simulator.api import Accepted, Api
 from dragoman.simulator.apis.openai.errors import NOT_JSON
-from dragoman.simulator.apis.openai.headers import BAD_KEY, NO_KEY, of_answer
 from dragoman.simulator.apis.openai.models import responses_family
+from dragoman.simulator.apis.openai.replies import BAD_KEY, NO_KEY, of_answer
 from dragoman.simulator.apis.openai.words import unknown
 from dragoman.simulator.apis.responses import rules_items, rules_reasoning, rules_settings, rules_tools
 from dragoman.simulator.apis.responses.body import BODY, ResponsesRequest, normalise
@@ -17,7 +17,7 @@ from dragoman.simulator.apis.responses.words import violation_of
 from dragoman.simulator.apis.responses.write import broken_off, compact, count, fail, refuse, silenced, stream, whole
 from dragoman.simulator.members import Mismatch, first_mismatch
 from dragoman.simulator.rule import Json, Rule, Situation, Violation, first_violation
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 
 _SOURCE = "wire/openai_responses.md sections 1 to 4; public measurement of 2026-08-30 (gpt-5.6-terra)"
 MEMBER_RULES: tuple[Rule[ResponsesRequest], ...] = (

@@ -10,7 +10,7 @@ from dragoman.simulator.apis.openai.models import Family
 from dragoman.simulator.apis.responses.ids import is_our_conversation, issued_by_us, reply_of
 from dragoman.simulator.members import Kind, Map, Number, Object, Tagged, Text, Words
 from dragoman.simulator.rule import Json, Request
-from dragoman.simulator.signatures import Signer
+from dragoman.simulator.talk import Signer
 
 _TEXT = Text(most=10_485_760)
 _CALL_ID = Text(1, 64)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from dragoman.simulator.api import Refusal
 from dragoman.simulator.apis.openai import words
 from dragoman.simulator.apis.openai.errors import NOT_JSON
-from dragoman.simulator.apis.openai.paging import page, whole
+from dragoman.simulator.apis.openai.replies import page, whole
 from dragoman.simulator.apis.responses.body import BODY, normalise
 from dragoman.simulator.apis.responses.ids import Issued, conversation_id, issue
 from dragoman.simulator.apis.responses.rules_items import PREFIXES

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.simulator.api import Accepted, Occasion
-from dragoman.simulator.apis.openai.reply_details import probabilities
+from dragoman.simulator.apis.openai.replies import probabilities
 from dragoman.simulator.apis.openai.schemas import made_strict
 from dragoman.simulator.apis.responses.body import ResponsesRequest
 from dragoman.simulator.apis.responses.ids import Issued, issue

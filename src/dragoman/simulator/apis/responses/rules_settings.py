@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.simulator.absent import SAYS, is_absent
 from dragoman.simulator.apis.openai import words
 from dragoman.simulator.apis.openai.checks import name, requires
 from dragoman.simulator.apis.openai.models import before, since
@@ -13,6 +12,7 @@ from dragoman.simulator.apis.responses.body import ResponsesRequest
 from dragoman.simulator.apis.responses.rules_items import shown_parts
 from dragoman.simulator.apis.responses.rules_tools import clients_tools
 from dragoman.simulator.apis.responses.words import not_supported, unsupported
+from dragoman.simulator.catalogue import SAYS, is_absent
 from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation
 
 _MEASURED = "public measurement of 2026-08-30 (gpt-5.6-terra)"

@@ -13,14 +13,13 @@ from msgspec.json import decode, encode
 from dragoman.simulator.api import Accepted, Occasion, Pace, Refusal, Told
 from dragoman.simulator.apis.openai import errors
 from dragoman.simulator.apis.openai.models import Family
-from dragoman.simulator.apis.openai.reply_details import moderation_result
+from dragoman.simulator.apis.openai.replies import moderation_result
 from dragoman.simulator.apis.responses.body import ResponsesRequest
 from dragoman.simulator.apis.responses.conversations import input_items, kept
 from dragoman.simulator.apis.responses.ids import reply_of, response_id
 from dragoman.simulator.apis.responses.output import compaction_item, echoed, items_of
 from dragoman.simulator.rule import Json
-from dragoman.simulator.signatures import Signer
-from dragoman.simulator.talk import Answer, Ask, Usage
+from dragoman.simulator.talk import Answer, Ask, Signer, Usage
 
 _Event = tuple[str, Json]
 _BLOCK = 16
