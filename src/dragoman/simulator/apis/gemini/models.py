@@ -1,4 +1,7 @@
-"""What Gemini's models take, by family, and Google's errors."""
+"""What Gemini's models take, by generation and family, and Google's errors.
+
+A name that nobody knows counts as the newest generation.
+"""
 
 import math
 import re
