@@ -12,7 +12,7 @@ from typing import cast
 import httptools
 
 from dragoman.http.exchange import Exchange
-from dragoman.http.origin import split
+from dragoman.http.addresses import split
 from dragoman.http.server import listening
 
 _JSON = {"content-type": "application/json"}

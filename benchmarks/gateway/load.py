@@ -7,7 +7,7 @@ from typing import cast
 import httptools
 from msgspec import Struct
 
-from dragoman.http.origin import split
+from dragoman.http.addresses import split
 
 _LONGEST = 120.0
 

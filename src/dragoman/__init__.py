@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from dragoman.core.response import Response
     from dragoman.dialects.record import Call
     from dragoman.interpreter.chunks import Chunk, ChunkReader, read_chunks
-    from dragoman.interpreter.context import Context
+    from dragoman.interpreter.reply_adapter import Context
     from dragoman.interpreter.response import translate_response
-    from dragoman.interpreter.schemas.definition import check_definition
-    from dragoman.interpreter.schemas.validation import check_arguments
+    from dragoman.interpreter.schemas.validation import check_arguments, check_definition
     from dragoman.interpreter.stream import StreamTranslator
     from dragoman.interpreter.translate import translate_error, translate_request
     from dragoman.interpreter.vocabulary import (
@@ -35,7 +34,7 @@ _HOMES = {
     "Call": "dialects.record",
     "Chunk": "interpreter.chunks",
     "ChunkReader": "interpreter.chunks",
-    "Context": "interpreter.context",
+    "Context": "interpreter.reply_adapter",
     "Data": "core.parts",
     "Loss": "core.losses",
     "Media": "core.parts",
@@ -51,7 +50,7 @@ _HOMES = {
     "ToolChoice": "core.request",
     "ToolResult": "core.parts",
     "check_arguments": "interpreter.schemas.validation",
-    "check_definition": "interpreter.schemas.definition",
+    "check_definition": "interpreter.schemas.validation",
     "choice_from": "interpreter.vocabulary",
     "choice_to": "interpreter.vocabulary",
     "messages_from": "interpreter.vocabulary",

@@ -5,8 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from dragoman.http.addresses import place_of
-from dragoman.http.locations import Refused, host_of
+from dragoman.http.addresses import Refused, host_of, place_of
 
 
 class WebTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

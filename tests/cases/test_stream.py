@@ -26,7 +26,7 @@ from cases.documents import (
     tool_use,
 )
 from cases.through import DONE, answer, ask, encoded, flow, flow_bytes, streamed
-from dragoman.interpreter.context import Context
+from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.stream import StreamTranslator
 
 CALL = {"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"x":1}'}}

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from dragoman.core.losses import Loss
 from dragoman.dialects.record import Call
-from dragoman.interpreter.context import Context
+from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import Translation, translate_request

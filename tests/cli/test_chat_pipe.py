@@ -19,9 +19,8 @@ import dragoman
 from cli.terminal import environment
 from dragoman.cli import main
 from dragoman.config import NOBODY
-from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import listening
+from dragoman.http.server import in_background, listening
 from dragoman.mcp.server.service import LOCAL
 from dragoman.simulator import Answer, Call, Received, read_fault
 from dragoman.simulator.serving import Running, in_thread

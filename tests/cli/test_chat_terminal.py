@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from cli.terminal import COLOUR, CTRL_D, Terminal, terminal
-from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import listening
+from dragoman.http.server import in_background, listening
 from dragoman.simulator import Answer, Call, Received
 from dragoman.simulator.serving import Running, in_thread
 from server.processes import until

@@ -11,9 +11,8 @@ import httpx2
 from conformance.comparison import expected, same_meaning, same_reading
 from conformance.recordings import Recording, replies
 from dragoman.config import Config, RetriesTable, ServerTable, UpstreamTable
-from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import listening
+from dragoman.http.server import in_background, listening
 from dragoman.server.serving import running
 from oracles import Reading, read_stream, read_whole
 from oracles.reading import finish_after

@@ -11,9 +11,8 @@ import pytest
 import trustme
 
 from dragoman.config import UpstreamTable
-from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import listening
+from dragoman.http.server import in_background, listening
 from dragoman.simulator.serving import in_thread
 from end_to_end.fault_rows import CLIENTS
 from end_to_end.listening import Listener

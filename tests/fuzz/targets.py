@@ -22,7 +22,7 @@ from dragoman.core.stream import checked, collect, sequential
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import DIALECTS
-from dragoman.interpreter.context import Context
+from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_error, translate_request

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 import trustme
 
-from dragoman.http.addresses import Allowed, is_public
+from dragoman.http.addresses import Allowed, Refused, is_public
 from dragoman.http.exchange import Exchange
 from dragoman.http.guarded import Guard, Page, Room
-from dragoman.http.locations import Refused
 from dragoman.http.server import Server, listening
 
 LOOPBACK = ("127.0.0.0/8",)

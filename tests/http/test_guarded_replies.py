@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from dragoman.http.addresses import Refused
 from dragoman.http.guarded import Guard, Page, Room, Terms
-from dragoman.http.locations import Refused
 
 LOOPBACK = ("127.0.0.0/8", "::1/128")
 PACKED = Terms(packed=True)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from dragoman.http.addresses import Allowed, place_of
-from dragoman.http.locations import Location, Refused, location_of
+from dragoman.http.addresses import Allowed, Location, Refused, location_of, place_of
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 import trustme
 
+from dragoman.http.addresses import Origin
 from dragoman.http.client import Client, Outgoing
 from dragoman.http.link import Broken, NotReached, Untrusted
-from dragoman.http.origin import Origin
 from dragoman.http.proxies import Proxies
 from http_peers import QUICK
 

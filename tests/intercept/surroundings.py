@@ -10,9 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
-from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import listening
+from dragoman.http.server import in_background, listening
 from dragoman.intercept.sessions import Name, Session
 from dragoman.intercept.settings import InterceptTable
 from dragoman.server.interception import Interception

@@ -9,8 +9,8 @@ from msgspec import structs
 import shelf
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import DIALECTS
-from dragoman.interpreter.context import Context
 from dragoman.interpreter.fitting import Undo
+from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 
 CONTEXT = Context(now=1)

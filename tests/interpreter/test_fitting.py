@@ -4,7 +4,7 @@ from dragoman.core.request import Tool
 from dragoman.interpreter.fitting import Fitting, Undo
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
-from dragoman.interpreter.schemas.notes import Note
+from dragoman.interpreter.schemas.outcome import Note
 from dragoman.interpreter.traits import traits_for
 from interpreter.workbench import booked, encoded, fitting_for
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dragoman.dialects.record import Call
-from dragoman.interpreter.context import Context
+from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request

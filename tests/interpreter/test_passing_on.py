@@ -12,7 +12,7 @@ from dragoman.dialects.record import Call
 from dragoman.interpreter import stream as streams
 from dragoman.interpreter.arrange import SKIP_SIGNATURE
 from dragoman.interpreter.carry import sealed
-from dragoman.interpreter.context import Context
+from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import Rendered, translate_response
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import Translation, translate_request

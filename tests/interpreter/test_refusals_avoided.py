@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.dialects.record import Call
 from dragoman.interpreter.carry import MARK
-from dragoman.interpreter.context import Context
+from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.translate import translate_error, translate_request
 

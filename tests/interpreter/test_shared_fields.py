@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.interpreter.shared_fields import shared_fields, shared_in_images, shared_value
+from dragoman.interpreter.foreign_fields import shared_fields, shared_in_images, shared_value
 from interpreter.workbench import booked, fitting_for
 
 OPENAI = {

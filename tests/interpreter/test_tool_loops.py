@@ -7,8 +7,8 @@ import pytest
 
 from dragoman.dialects.record import Call
 from dragoman.interpreter import translate
-from dragoman.interpreter.context import Context
 from dragoman.interpreter.prefix_cache import PrefixCache
+from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.translate import Caches, Translation, translate_request

@@ -10,8 +10,8 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.dialects.record import Call
 from dragoman.interpreter.carry import UNSIGNED, sealed
-from dragoman.interpreter.context import Context
 from dragoman.interpreter.fitting import Undo
+from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import Rendered, translate_response
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import Translation, translate_error, translate_request

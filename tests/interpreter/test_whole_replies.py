@@ -10,10 +10,9 @@ from dragoman.core.response import Finish, Response
 from dragoman.core.stream import collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.context import Context
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import ReplyFitter
-from dragoman.interpreter.reply_adapter import ReplyOptions
+from dragoman.interpreter.reply_adapter import Context, ReplyOptions
 from dragoman.interpreter.response import WholeReply
 
 DIALECTS = ("chat", "responses", "messages", "gemini")

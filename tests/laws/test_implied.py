@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.shared_fields import shared_fields
+from dragoman.interpreter.foreign_fields import shared_fields
 from dragoman.interpreter.translate import translate_request
 from laws.documents import DIALECTS, MODELS
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.interpreter.context import Context
+from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.signing import CallWatch
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.wire.sse import whole_frames

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
-from dragoman.http.background import in_background
+from dragoman.http.server import in_background
 from dragoman.mcp.settings import McpTable
 from dragoman.server.serving import running
 from npm import NODE

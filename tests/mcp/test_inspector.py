@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dragoman.config import Config, KeyTable, ServerTable, SessionsTable, UpstreamTable
-from dragoman.http.background import in_background
+from dragoman.http.server import in_background
 from dragoman.server.serving import running
 from npm import NODE
 

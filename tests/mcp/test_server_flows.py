@@ -14,9 +14,8 @@ import pytest
 
 import dragoman.mcp
 from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
-from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import listening
+from dragoman.http.server import in_background, listening
 from dragoman.server.serving import running
 from dragoman.simulator import Answer, Call, Received
 from dragoman.simulator.serving import Running, in_thread

@@ -12,9 +12,8 @@ import httpx2
 import pytest
 from mcp import Client
 
-from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import listening
+from dragoman.http.server import in_background, listening
 from dragoman.simulator import Answer, Call, Received
 from dragoman.simulator.serving import in_thread
 from server.processes import Command, serving, until

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from dragoman.config import Config, MediaTable, RetriesTable, ServerTable, SessionsTable, UpstreamTable
 from dragoman.gateway.record import Record
-from dragoman.http.background import in_background
+from dragoman.http.server import in_background
 from dragoman.server.serving import running
 from dragoman.simulator.serving import Running as Simulated
 from dragoman.simulator.serving import in_thread

@@ -9,9 +9,8 @@ import httpx2
 import pytest
 
 from dragoman.config import MediaTable, UpstreamTable
-from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import listening
+from dragoman.http.server import in_background, listening
 
 PIXEL = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"

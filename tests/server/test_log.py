@@ -19,9 +19,8 @@ from dragoman.config import Config, ConfigError, KeyTable, ServerTable, Sessions
 from dragoman.core.problems import Problem
 from dragoman.core.response import Usage
 from dragoman.gateway.record import Record
-from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import listening
+from dragoman.http.server import in_background, listening
 from dragoman.mcp.settings import ToolServer
 from dragoman.server import log
 from dragoman.server.log import Lines

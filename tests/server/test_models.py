@@ -6,9 +6,8 @@ import openai
 import pytest
 
 from dragoman.config import Config, KeyTable, UpstreamTable, load
-from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import listening
+from dragoman.http.server import in_background, listening
 from dragoman.server.serving import running
 from oracles.clients import genai
 

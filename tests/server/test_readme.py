@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from dragoman.config import Config, load
-from dragoman.http.background import in_background
+from dragoman.http.server import in_background
 from dragoman.server.serving import running
 from oracles.clients import genai
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman.config import UpstreamTable
-from dragoman.http.background import in_background
 from dragoman.http.exchange import Exchange
-from dragoman.http.server import listening
+from dragoman.http.server import in_background, listening
 from server.asking import CLIENTS, ask, told
 
 GOOD = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

@@ -28,8 +28,7 @@ from dragoman.agent.runtime import Runtime
 from dragoman.agent.steps import ApprovalAsked
 from dragoman.core.parts import AnyPart, Opaque, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
-from dragoman.http.destinations import Destination
-from dragoman.http.locations import Location, Refused, location_of
+from dragoman.http.addresses import Destination, Location, Refused, location_of
 from dragoman.tools import Execution, Handler, Registry
 from dragoman.tools.handler import joined
 from dragoman.tools.results import refused

@@ -10,7 +10,7 @@ from dragoman.agent.limits import Limits
 from dragoman.agent.model import Model
 from dragoman.agent.steps import Recorder
 from dragoman.core.response import Usage
-from dragoman.http.destinations import Destination
+from dragoman.http.addresses import Destination
 from dragoman.tools import Executor
 
 Price = Callable[[str, Usage], float | None]

@@ -40,7 +40,7 @@ from dragoman.core.parts import AnyPart, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Request, Sampling, ToolChoice
 from dragoman.core.response import Usage
 from dragoman.core.stream import replay_part
-from dragoman.http.destinations import destination_of
+from dragoman.http.addresses import destination_of
 from dragoman.tools import Executor
 from dragoman.tools.handler import joined
 

@@ -14,8 +14,7 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, Framing
 from dragoman.gateway.conversations.recorder import Keeper
-from dragoman.gateway.record import Record
-from dragoman.gateway.telling import headers_of, signed_event
+from dragoman.gateway.record import Record, headers_of, signed_event
 from dragoman.http.exchange import Exchange
 from dragoman.wire.sse import SseReader
 

@@ -12,10 +12,9 @@ from msgspec import Struct
 
 from dragoman.core.parts import MediaKind
 from dragoman.core.problems import Problem
-from dragoman.http.guarded import Guard, Room
-from dragoman.http.lately import Lately
-from dragoman.http.locations import Refused
-from dragoman.interpreter.links import Fetched, Links, Unfetched, Wanted
+from dragoman.http.addresses import Refused
+from dragoman.http.guarded import Guard, Lately, Room
+from dragoman.interpreter.fitting import Fetched, Links, Unfetched, Wanted
 from dragoman.interpreter.media import NOT_FETCHED
 from dragoman.interpreter.translate import Translation
 

@@ -26,11 +26,11 @@ from dragoman.http.link import Failure
 from dragoman.http.message import Headers
 from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.faults import as_fault
+from dragoman.interpreter.fitting import Links, Unfetched
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.links import Links, Unfetched
 from dragoman.interpreter.neutral import Wish, say_request
 from dragoman.interpreter.signing import unknown_ids, unsigned_calls
-from dragoman.interpreter.text_calls.hearing import Hearing
+from dragoman.interpreter.text_calls.detector import Hearing
 from dragoman.interpreter.translate import Translation
 from dragoman.interpreter.undo import Restorer
 

@@ -15,10 +15,9 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import malformed_body
 from dragoman.gateway.duplicate_keys import require_distinct
-from dragoman.gateway.record import Record
+from dragoman.gateway.record import Record, headers_of
 from dragoman.gateway.redact import credentials_of, without
 from dragoman.gateway.router import Target
-from dragoman.gateway.telling import headers_of
 from dragoman.gateway.upstream_call import UpstreamClient, map_failure, without_secrets
 from dragoman.http.client import Incoming, Outgoing
 from dragoman.http.exchange import Exchange

@@ -13,7 +13,7 @@ from dragoman.core.stream import Collector
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.context import RequestContext
 from dragoman.gateway.heartbeat import Heartbeat
-from dragoman.gateway.telling import headers_of, signed_event
+from dragoman.gateway.record import headers_of, signed_event
 from dragoman.gateway.upstream_call import UpstreamReply, map_failure
 from dragoman.http.link import Failure
 from dragoman.http.message import JSON

@@ -1,15 +1,140 @@
-"""Which addresses are on the public internet, and which hosts and networks an operator allows beside them.
+"""Addresses: where a server is, where a link leads, which addresses are public, and which an operator allows.
 
-Python's own tables are not complete: forms of IPv6 that hold an address of IPv4 are refused whole, for what they reach
-is decided elsewhere.
+Links and lists of destinations are parsed in one way, so that a rule and a request never read an address differently.
 """
 
 import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from urllib.parse import quote, urlsplit
 
-from dragoman.http.locations import Refused, host_of
+from msgspec import Struct
+
+PORTS = {"http": 80, "https": 443}
+"""The usual port of each scheme."""
+
+
+class Origin(Struct, frozen=True):
+    """A server one can connect to."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def secure(self) -> bool:
+        """Tell whether it is spoken to through TLS."""
+        return self.scheme == "https"
+
+    @property
+    def authority(self) -> str:
+        """The value of a `host` header: the port only where it is not the usual one."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The address without a path."""
+        return f"{self.scheme}://{self.authority}"
+
+
+def split(url: str) -> tuple[Origin, str]:
+    """Return the server of an absolute URL and the rest of it, without a slash at its end.
+
+    Raises `ValueError` where that is no address of a server.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in PORTS or not parts.hostname:
+        raise ValueError(f"{url!r} is no http(s) address")
+    if parts.username or parts.password or parts.fragment:
+        raise ValueError("an address must hold no user name, password or fragment")
+    rest = f"{parts.path}?{parts.query}" if parts.query else parts.path.rstrip("/")
+    return Origin(parts.scheme, parts.hostname, parts.port or PORTS[parts.scheme]), rest
+
+
+_LONGEST = 8192
+_LONGEST_HOST = 253
+_HIGHEST_PORT = 65535
+_ILLEGAL = re.compile(r"[\x00-\x20\x7f-\x9f\\\ud800-\udfff]")
+_AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:@%]+))(?::([0-9]{1,5}))?")
+_NAME = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+"""A name that ends in such a label is an address of IPv4, in one of its many forms."""
+_KEPT = "%/:=&?~#+!$,;'@()*[]-._"
+
+
+class Refused(Exception):  # noqa: N818  it says what became of the link
+    """A link is not fetched; the words say why, and nothing about our network."""
+
+
+class Location(Origin, frozen=True):
+    """Where a link leads."""
+
+    target: str
+
+    @property
+    def url(self) -> str:
+        """The link, in its plain form."""
+        return f"{self.scheme}://{self.authority}{self.target}"
+
+    @property
+    def address(self) -> IPv4Address | IPv6Address | None:
+        """The address that stands in the place of a name."""
+        try:
+            return ip_address(self.host)
+        except ValueError:
+            return None
+
+
+def location_of(url: str) -> Location:
+    """Read a link; raises `Refused`."""
+    if len(url) > _LONGEST or _ILLEGAL.search(url):
+        raise Refused("it is no address")
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise Refused("it is no address") from None
+    if parts.scheme not in PORTS or not parts.netloc:
+        raise Refused("it is no address of the web")
+    if "@" in parts.netloc or "%" in parts.netloc:
+        raise Refused("its address holds a user name or a zone")
+    found = _AUTHORITY.fullmatch(parts.netloc)
+    if found is None:
+        raise Refused("it is no address")
+    numbered, named, port = found.groups()
+    path = quote(parts.path or "/", safe=_KEPT)
+    target = f"{path}?{quote(parts.query, safe=_KEPT)}" if parts.query else path
+    host = _address(numbered) if numbered else host_of(named)
+    return Location(parts.scheme, host, _port(port, parts.scheme), target)
+
+
+def host_of(name: str) -> str:
+    """Return a host's name or its address of IPv4 in its plain form; raises `Refused`."""
+    try:
+        host = name.encode("idna").decode().lower()
+    except UnicodeError:
+        raise Refused("it is no address") from None
+    if len(host) > _LONGEST_HOST or not _NAME.fullmatch(host):
+        raise Refused("it is no address")
+    last = host.rstrip(".").rpartition(".")[2]
+    return _address(host.rstrip(".")) if _NUMBER.fullmatch(last) else host
+
+
+def _address(said: str) -> str:
+    try:
+        return str(ip_address(said))
+    except ValueError:
+        # Decimal, octal, hexadecimal, short: what such a number means depends on who reads it.
+        raise Refused("it is no address") from None
+
+
+def _port(said: str | None, scheme: str) -> int:
+    port = PORTS[scheme] if said is None else int(said)
+    if not 0 < port <= _HIGHEST_PORT:
+        raise Refused("it is no address")
+    return port
+
 
 Address = IPv4Address | IPv6Address
 _NOT_PUBLIC = tuple(
@@ -95,3 +220,50 @@ def place_of(entry: str) -> tuple[str, int] | None:
         return (str(ip_address(numbered)) if numbered else host_of(named).rstrip(".")), int(port)
     except (Refused, ValueError):
         return None
+
+
+_ENTRY = re.compile(r"(\*\.)?(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/@\s*]+))(?::([0-9]{1,5}))?")
+
+
+class Destination(Struct, frozen=True):
+    """One entry."""
+
+    host: str
+    is_above: bool
+    """All below the host are meant, and not the host."""
+    port: int | None
+    """None for the usual one."""
+
+    def takes(self, place: Location) -> bool:
+        """Tell whether a link leads there."""
+        host = place.host.rstrip(".")
+        port = PORTS[place.scheme] if self.port is None else self.port
+        return port == place.port and (host.endswith(f".{self.host}") if self.is_above else host == self.host)
+
+
+def destination_of(entry: str) -> Destination:
+    """Read an entry; raises `ValueError`."""
+    bare = entry.strip()
+    found = _ENTRY.fullmatch(f"[{bare}]" if _is_address(bare) else bare)
+    if found is None:
+        raise ValueError(_none(entry))
+    above, numbered, named, port = found.groups()
+    try:
+        host = str(IPv6Address(numbered)) if numbered else host_of(named).rstrip(".")
+    except (Refused, ValueError):
+        raise ValueError(_none(entry)) from None
+    if (above and (numbered or host.rpartition(".")[2].isdecimal())) or not 0 < int(port or 1) <= _HIGHEST_PORT:
+        raise ValueError(_none(entry))
+    return Destination(host, bool(above), None if port is None else int(port))
+
+
+def _is_address(entry: str) -> bool:
+    try:
+        IPv6Address(entry)
+    except ValueError:
+        return False
+    return True
+
+
+def _none(entry: str) -> str:
+    return f'destinations are hosts like "example.com", "*.example.com" or "example.com:8443", and {entry!r} is none'

@@ -11,10 +11,10 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from dragoman.http.addresses import Origin
 from dragoman.http.encoding import BadEncoding, Inflater, TooLarge, is_plain
 from dragoman.http.link import Broken, Failure, Link, NotReached, TooSlow, Untrusted
 from dragoman.http.message import Headers, decode_headers, first_header
-from dragoman.http.origin import Origin
 from dragoman.http.proxies import Proxies, tunnel
 
 _LONGEST_KEPT = 30.0

@@ -1,26 +1,60 @@
 """Fetch what a stranger's link names, without lending the stranger our place in the network.
 
-A name is resolved once, every address of it is looked at, and the connection goes to one of those and to no other; name
-and certificate stay those of the link. Redirects are links of strangers too. Nothing of ours goes along: no cookies, no
-credentials, no connection that was used before. A proxy is not asked, for it would resolve the name again.
+A name is resolved once, every address of it is checked, and the connection goes to one of those and to no other; name
+and certificate stay those of the link. Redirects are links of strangers too. Nothing of ours is sent: no cookies, no
+credentials, no connection that was used before. A proxy is not used, for it would resolve the name again. What was
+fetched is cached for some time and up to some size; the oldest is evicted first.
 """
 
 import asyncio
 import socket
 import ssl
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from ipaddress import ip_address
+from time import monotonic
+from typing import Generic, TypeVar
 from urllib.parse import urljoin
 
 from msgspec import Struct
 
-from dragoman.http.addresses import Allowed, is_public
+from dragoman.http.addresses import PORTS, Allowed, Location, Refused, is_public, location_of
 from dragoman.http.encoding import BadEncoding, Inflater, TooLarge
 from dragoman.http.link import Broken, Failure, Link, NotReached
-from dragoman.http.locations import Location, Refused, location_of
-from dragoman.http.origin import PORTS
+
+T = TypeVar("T")
+
+
+class Lately(Generic[T]):
+    """Values by their link."""
+
+    def __init__(self, seconds: float, most: int) -> None:
+        self._seconds = seconds
+        self._most = most
+        self._kept: OrderedDict[str, tuple[float, int, T]] = OrderedDict()
+        self._size = 0
+
+    def get(self, url: str) -> T | None:
+        """Return what is known of a link, if that is not too old."""
+        found = self._kept.get(url)
+        return found[2] if found is not None and found[0] > monotonic() else None
+
+    def keep(self, url: str, value: T, size: int) -> None:
+        """Keep a value of so many bytes; one that is too large on its own is not kept."""
+        self._forget(url)
+        if size > self._most or self._seconds <= 0:
+            return
+        self._kept[url] = (monotonic() + self._seconds, size, value)
+        self._size += size
+        while self._size > self._most or next(iter(self._kept.values()))[0] <= monotonic():
+            self._forget(next(iter(self._kept)))
+
+    def _forget(self, url: str) -> None:
+        _, size, _ = self._kept.pop(url, (0.0, 0, None))
+        self._size -= size
+
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 """Return the addresses of a host."""

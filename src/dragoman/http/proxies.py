@@ -8,8 +8,8 @@ from urllib.request import getproxies, proxy_bypass
 
 from msgspec import Struct
 
+from dragoman.http.addresses import Origin, split
 from dragoman.http.link import Link, NotReached
-from dragoman.http.origin import Origin, split
 
 _LONGEST_HEAD = 16 << 10
 

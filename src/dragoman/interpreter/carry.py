@@ -20,7 +20,7 @@ from dragoman.core.parts import AnyPart, Reasoning, Signature, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
 from dragoman.interpreter.fitting import Fitting
-from dragoman.interpreter.foreign import drop_extras
+from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.ledger import Ledger
 
 _MAGIC = "dragoman1"

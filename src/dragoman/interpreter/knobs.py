@@ -12,13 +12,12 @@ from dragoman.core.request import EFFORTS, Effort, OutputFormat, Request, Sampli
 from dragoman.core.traits import Traits
 from dragoman.interpreter.aliases import digest
 from dragoman.interpreter.fitting import KEPT_ELSEWHERE, NO_LIMIT, Fitting
-from dragoman.interpreter.implied import NEUTRAL, USUAL_VERBOSITY
+from dragoman.interpreter.foreign_fields import NEUTRAL, USUAL_VERBOSITY
 from dragoman.interpreter.schemas.from_openapi import to_json_schema
 from dragoman.interpreter.schemas.gemini_json import fit_gemini
 from dragoman.interpreter.schemas.outcome import Converted
 from dragoman.interpreter.schemas.roots import fit_root
-from dragoman.interpreter.schemas.strict_subset import is_openai_strict
-from dragoman.interpreter.schemas.structured import to_anthropic_output
+from dragoman.interpreter.schemas.structured import is_openai_strict, to_anthropic_output
 from dragoman.wire import json
 
 _get_identity = attrgetter("candidates", "continues", "references", "user", "metadata", "verbosity")

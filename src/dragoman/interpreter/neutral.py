@@ -19,12 +19,11 @@ from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.adapt import adapt, fitted_turns
 from dragoman.interpreter.arrange import signed_steps
 from dragoman.interpreter.carry import has_envelope, native
-from dragoman.interpreter.fitting import ENVELOPES, Fitting, Undo
+from dragoman.interpreter.fitting import ENVELOPES, Fitting, Links, Undo
 from dragoman.interpreter.ledger import Ledger, refuse
-from dragoman.interpreter.links import Links
 from dragoman.interpreter.repair import paired
 from dragoman.interpreter.signing import Signer, sign_again, unsigned_calls
-from dragoman.interpreter.text_calls.saying import in_words
+from dragoman.interpreter.text_calls.prompt import in_words
 from dragoman.interpreter.tools import fit_tools
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import Translation, complete

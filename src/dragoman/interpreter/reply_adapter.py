@@ -1,9 +1,10 @@
 """The steps that adapt a reply to the client's dialect, shared by whole replies and streams.
 
-What the dialect cannot hold is left out and reported, never bent. Counts, sources and fields that have no place at the
-client are reported leaf by leaf. A leaf that says nothing (null, a count of zero, an empty text or container) is no
-loss, and neither is one that says nothing of the answer: the kind of document (`object`, `type`, `role`), the number of
-a choice, a call or an event, the time the reply was made.
+`Context` is what a reply answers: the client's request, the way back, the envelope. What the dialect cannot hold is
+left out and reported, never bent. Counts, sources and fields that have no place at the client are reported leaf by
+leaf. A leaf that says nothing (null, a count of zero, an empty text or container) is no loss, and neither is one that
+says nothing of the answer: the kind of document (`object`, `type`, `role`), the number of a choice, a call or an event,
+the time the reply was made.
 """
 
 from typing import Any
@@ -12,12 +13,74 @@ from msgspec import Struct, structs
 
 from dragoman.core.parts import AnyPart, Citation, Media, Opaque, Reasoning, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
+from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
 from dragoman.dialects.record import Dialect
 from dragoman.interpreter.aliases import call_id_stem, minted_id, plain_id
 from dragoman.interpreter.carry import UNSIGNED, carried_item, sealed
+from dragoman.interpreter.fitting import ENVELOPES, NO_UNDO, Undo
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.text_calls.detector import Hearing
 from dragoman.wire import json
+
+
+class ReplyOptions(Struct, frozen=True):
+    """What the client wants of a reply beside its dialect."""
+
+    salt: str = ""
+    """Keeps generated ids unique in a conversation."""
+    single: bool = False
+    """Only the first call is wanted."""
+    whole: bool = False
+    """The events of a stream are collected into one reply."""
+
+
+class Context(Struct, frozen=True):
+    """What a reply is an answer to: the client's request in the core, the way back, the envelope it wants."""
+
+    request: Request | None = None
+    undo: Undo = NO_UNDO
+    form: str = ""
+    now: int | None = None
+    """The time a reply is said to be made at that tells none itself, in seconds since 1970."""
+
+    @property
+    def salt(self) -> str:
+        """Keep minted ids unique in a conversation even where the upstream names no reply."""
+        return str(len(self.request.messages)) if self.request is not None else ""
+
+    @property
+    def passes(self) -> bool:
+        """Tell whether a reply in the client's own dialect can pass as it is."""
+        return self.undo is NO_UNDO and not self.form
+
+    def reply_options(self) -> ReplyOptions:
+        """Return how the reply is adapted to the client."""
+        return ReplyOptions(self.salt, self.undo.single)
+
+    def hearing(self, there: Dialect, ledger: Ledger) -> Hearing | None:
+        """Return what hears calls in the text of a model that has no others."""
+        spoken = self.undo.spoken
+        return Hearing(spoken, there.call_prefix, self.salt, ledger) if spoken is not None else None
+
+    def client_request(self) -> Request | None:
+        """Return the request the reply's writer looks at for what it must echo and how it must wrap."""
+        if not self.form:
+            return self.request
+        request = self.request or Request(model="", messages=())
+        return structs.replace(request, spelling=request.spelling | {self.form})
+
+
+NO_CONTEXT = Context()
+
+
+def is_wrapped_otherwise(dialect: Dialect, head: bytes, context: Context) -> bool:
+    """Tell whether a reply stands in an envelope that the client did not use itself, or in none where it did."""
+    if dialect.is_wrapped is None:
+        return False
+    spoke = context.request is not None and bool(context.request.spelling & ENVELOPES)
+    return dialect.is_wrapped(head) is not spoke
+
 
 CUT_OFF = "the call was cut off inside its arguments"
 NO_OBJECT = "the call's arguments are not a JSON object"
@@ -33,17 +96,6 @@ _NO_SOURCE = "the client's dialect cannot name this source"
 _SILENT: tuple[Any, ...] = (None, "", {}, [])
 _SIGNED: dict[type[AnyPart], str] = {ToolCall: "call", Reasoning: "reasoning", Text: "text", Media: "text"}
 """What `Holds.signatures` calls the parts that may be signed."""
-
-
-class ReplyOptions(Struct, frozen=True):
-    """What the client wants of a reply beside its dialect."""
-
-    salt: str = ""
-    """Keeps generated ids unique in a conversation."""
-    single: bool = False
-    """Only the first call is wanted."""
-    whole: bool = False
-    """The events of a stream are collected into one reply."""
 
 
 class ReplyAdapter:

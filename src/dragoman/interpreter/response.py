@@ -8,17 +8,19 @@ from dragoman.core.response import Response
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.aliases import minted_id
-from dragoman.interpreter.context import NO_CONTEXT, Context, is_wrapped_otherwise
 from dragoman.interpreter.history import wrap_free_text
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import (
     CUT_OFF,
+    NO_CONTEXT,
     NO_OBJECT,
     ONE_CALL,
     REFUSAL_AS_TEXT,
+    Context,
     ReplyAdapter,
+    is_wrapped_otherwise,
 )
-from dragoman.interpreter.text_calls.hearing import heard
+from dragoman.interpreter.text_calls.detector import heard
 from dragoman.interpreter.undo import restore_call
 
 

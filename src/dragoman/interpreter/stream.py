@@ -11,9 +11,9 @@ from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
 from dragoman.core.stream import Sequencer
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.context import NO_CONTEXT, Context, is_wrapped_otherwise
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context, is_wrapped_otherwise
 from dragoman.interpreter.signing import CallWatch
 from dragoman.interpreter.undo import Restorer
 from dragoman.wire.sse import MAX_EVENT_BYTES, whole_frames

@@ -9,7 +9,7 @@ from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.core.traits import Traits
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.fitting import NO_LIMIT, Fitting, full_name
-from dragoman.interpreter.foreign import drop_extras
+from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.native_tools import counterpart, settings_of
 from dragoman.interpreter.schemas.complexity import complexity
 from dragoman.interpreter.schemas.from_openapi import to_json_schema
@@ -18,8 +18,7 @@ from dragoman.interpreter.schemas.openapi import to_openapi
 from dragoman.interpreter.schemas.outcome import Converted
 from dragoman.interpreter.schemas.plain import PlainProof
 from dragoman.interpreter.schemas.roots import fit_root
-from dragoman.interpreter.schemas.strict_subset import is_openai_strict
-from dragoman.interpreter.schemas.structured import to_anthropic_output, to_openai_strict
+from dragoman.interpreter.schemas.structured import is_openai_strict, to_anthropic_output, to_openai_strict
 from dragoman.interpreter.tool_choice import allowed, fit_choice, validated
 from dragoman.interpreter.tools_cache import AdaptedTools
 from dragoman.wire import json

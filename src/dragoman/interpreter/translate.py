@@ -1,6 +1,9 @@
 """Translate a request or an error from one dialect to another.
 
-The same dialect on both sides means the same bytes. Otherwise: parse, adapt (losses are reported there), render.
+For another dialect a request is parsed, adapted (losses are reported there) and rendered. In its own
+dialect its bytes pass, except for another vendor's signatures: what is in our envelopes is for its issuer alone, and a
+field for another vendor's signature is rejected by models that do not know it. Both are removed where the target is not
+theirs, and reported. A body that has neither is not parsed for that.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,28 +12,64 @@ from functools import partial
 from msgspec import Struct, structs
 
 from dragoman.core.losses import Loss
-from dragoman.core.parts import Text
+from dragoman.core.parts import AnyPart, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.core.traits import TextCalls, Traits
 from dragoman.dialects.record import Call, Dialect, ErrorReply, Tools
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.arrange import CONTINUED
-from dragoman.interpreter.cleaned import cleaned
+from dragoman.interpreter.arrange import CONTINUED, signed_steps
+from dragoman.interpreter.carry import MARK, native
 from dragoman.interpreter.faults import as_fault, is_envelope, losses_of
-from dragoman.interpreter.fitting import ENVELOPES, NO_UNDO, Fitting, Undo
+from dragoman.interpreter.fitting import ENVELOPES, NO_UNDO, Fitting, Links, Undo
 from dragoman.interpreter.ledger import Ledger, refuse
-from dragoman.interpreter.links import Links
 from dragoman.interpreter.prefix_cache import PrefixCache, Scope
 from dragoman.interpreter.request_history import RequestHistory
 from dragoman.interpreter.signing import Signer, UnsignedCall, sign_again, unknown_ids, unsigned_calls
-from dragoman.interpreter.text_calls.saying import in_words
+from dragoman.interpreter.text_calls.prompt import in_words
 from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
 from dragoman.interpreter.traits import traits_for
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import spliced
+
+
+def cleaned(call: Call, dialect: Dialect, model: str, ledger: Ledger) -> Call:
+    """Return a request without what another vendor signed; the same one if there is nothing such."""
+    in_envelopes = MARK in call.body
+    in_calls = bool(dialect.holds.call_issuers) and _field(dialect) in call.body
+    if not in_envelopes and not in_calls:
+        return call
+    request = dialect.parse_request(call)
+    traits = traits_for(dialect.name, model or request.model)
+    messages = request.messages
+    # Servers that take any reasoning back are lenient with fields, and may be a way to Google themselves.
+    if in_calls and not traits.call_signatures and not traits.reasoning_text:
+        messages = tuple(_unsigned(message, dialect, ledger) for message in messages)
+    if in_envelopes:
+        messages = signed_steps(native(messages, dialect.issuer, ledger), traits, ledger)
+    elif not len(ledger):
+        return call
+    return dialect.render_request(structs.replace(request, messages=messages), traits)
+
+
+def _field(dialect: Dialect) -> bytes:
+    """Return the name of the field that a call has for another vendor's signature."""
+    return dialect.pointers["part.signature"][0].rpartition("/")[2].encode()
+
+
+def _unsigned(message: Message, dialect: Dialect, ledger: Ledger) -> Message:
+    return structs.replace(message, parts=tuple(_without_signature(part, dialect, ledger) for part in message.parts))
+
+
+def _without_signature(part: AnyPart, dialect: Dialect, ledger: Ledger) -> AnyPart:
+    if not isinstance(part, ToolCall) or part.signature is None:
+        return part
+    if part.signature.issuer not in dialect.holds.call_issuers:
+        return part
+    ledger.field_dropped("part.signature", f"signed by {part.signature.issuer}, whose models alone read it", part)
+    return structs.replace(part, signature=None)
 
 
 class Translation(Struct, frozen=True, kw_only=True):

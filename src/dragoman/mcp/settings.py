@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct, structs
 
-from dragoman.http.destinations import destination_of
+from dragoman.http.addresses import destination_of
 
 _LOG = logging.getLogger("dragoman.mcp")
 VARIABLE = "GEMINI_MCP_SERVERS"

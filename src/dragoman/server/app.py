@@ -17,9 +17,8 @@ from dragoman.gateway.conversations.options import Wanted, native_call
 from dragoman.gateway.conversations.repeats import send_again
 from dragoman.gateway.duplicate_keys import DistinctKeys, require_distinct
 from dragoman.gateway.passthrough import without_key as without_query_key
-from dragoman.gateway.record import Record
+from dragoman.gateway.record import Record, headers_of, signed
 from dragoman.gateway.retry import client_may_retry
-from dragoman.gateway.telling import headers_of, signed
 from dragoman.gateway.token_count import unwrapped, wrapped_count
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.message import JSON, Headers, Request

@@ -2,22 +2,25 @@
 
 The client's own key is for its upstream. With configured keys it sends one of ours in `x-dragoman-key`; a client that
 the gateway started itself is recognised by its path. Sessions are saved with the conversations, so that they outlive
-the process; if the store fails they live in memory.
+the process; if the store fails they live in memory. A caller may use any dialect: the events of Gemini's reply are
+adapted to it.
 """
 
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing, asynccontextmanager
+from time import time
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.config import Config
+from dragoman.core.events import Event, Started
 from dragoman.core.problems import Problem
+from dragoman.core.stream import Sequencer
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, malformed_body
 from dragoman.gateway.context import RequestContext
 from dragoman.gateway.conversations.options import Wanted, asked_by_headers, named_conversation
-from dragoman.gateway.heard import Heard
 from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.record import Record
 from dragoman.gateway.response_writer import write_events
@@ -33,6 +36,10 @@ from dragoman.intercept.exchange import Looker, Passing
 from dragoman.intercept.proxy import Destination, Surface
 from dragoman.intercept.sessions import Name, Session, Sessions, fixed_plan, kept, key_of, recall
 from dragoman.intercept.settings import KINDS, InterceptTable
+from dragoman.interpreter.aliases import minted_id
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.server.auth import Key
 from dragoman.server.routes import Path
 from dragoman.sessions.store import Store
@@ -258,3 +265,35 @@ class Remembering:
             found = self._sessions.open(name, table)
             recall(found, body)
         return found
+
+
+class Heard:
+    """Fits the events of one reply, which is given in the dialect `source`."""
+
+    def __init__(self, ask: ClientRequest, record: Record, source: str) -> None:
+        here, there = dialect_named(source), dialect_named(ask.dialect)
+        self._record = record
+        self._prefix = there.reply_prefix
+        self._ledger = Ledger(here.reply_pointers)
+        self._sequencer = Sequencer()
+        self._fitter = None
+        if here is not there:
+            options = ReplyOptions(salt=record.id, whole=not ask.call.stream)
+            self._fitter = ReplyFitter(here, there, self._ledger, options)
+
+    async def events(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
+        """Tell what the client can be told."""
+        async for event in events:
+            for fitted in self._fitted(event):
+                yield fitted
+
+    def note(self) -> None:
+        """Book what could not be told."""
+        self._record.reply_losses = self._ledger.losses()
+
+    def _fitted(self, event: Event) -> Iterable[Event]:
+        if isinstance(event, Started):
+            named = event.id or minted_id(self._prefix, self._record.id)
+            event = structs.replace(event, id=named, created=event.created or int(time()))
+        for ordered in self._sequencer.feed(event):
+            yield from self._fitter.feed(ordered) if self._fitter is not None else (ordered,)

@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.record import Record
-from dragoman.gateway.telling import headers_of, signed
+from dragoman.gateway.record import Record, headers_of, signed
 from dragoman.http.message import Headers, Request
 
 

@@ -5,8 +5,7 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from socket import socket
 from typing import Any
 
-from dragoman.http.background import in_background
-from dragoman.http.server import Server, listening
+from dragoman.http.server import Server, in_background, listening
 from dragoman.simulator.app import Seen, Settings, Simulator
 
 _GRACE = 0.5

@@ -9,7 +9,7 @@ from dialects.chat.chunks import DONE, STOP, TOOLS, calls, chunk, decode, failur
 from dragoman.core.events import PartEnded, PartStarted
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
 from dragoman.core.response import Finish
-from dragoman.dialects.chat.calls import StreamedCall
+from dragoman.dialects.chat.decoder_state import StreamedCall
 from dragoman.wire.json import encode
 from dragoman.wire.sse import data_frame
 

@@ -11,7 +11,7 @@ from dragoman.core.parts import Opaque, Reasoning, Refusal, Text, ToolCall
 from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.stream import collect
 from dragoman.dialects.chat import DIALECT
-from dragoman.dialects.chat.stream_decode import ChatDecoder
+from dragoman.dialects.chat.decoder import ChatDecoder
 from shelf import needs_shelf
 
 FAILS = {

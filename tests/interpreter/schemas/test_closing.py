@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dragoman.interpreter.schemas.arguments import restore
-from dragoman.interpreter.schemas.notes import Note
+from dragoman.interpreter.schemas.outcome import Note
 from dragoman.interpreter.schemas.structured import to_anthropic_output, to_openai_strict
 
 SCALARS = ["string", "number", "boolean", "null"]

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from dragoman.core.request import Tool
-from dragoman.interpreter.schemas.definition import check_definition
+from dragoman.interpreter.schemas.validation import check_definition
 
 
 def complaints(schema, **fields):

@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.interpreter.schemas.arguments import restore
 from dragoman.interpreter.schemas.gemini_json import fit_gemini
-from dragoman.interpreter.schemas.notes import Note
+from dragoman.interpreter.schemas.outcome import Note
 
 
 def fitted(schema):

@@ -3,8 +3,8 @@
 import pytest
 
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
-from dragoman.interpreter.schemas.notes import Note
 from dragoman.interpreter.schemas.object_root import either, object_root, placed
+from dragoman.interpreter.schemas.outcome import Note
 
 TEXT = {"type": "string"}
 EMPTY = {"type": "object", "properties": {}}

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from dragoman.interpreter.schemas.arguments import restore
-from dragoman.interpreter.schemas.notes import Note
 from dragoman.interpreter.schemas.openapi import to_openapi
+from dragoman.interpreter.schemas.outcome import Note
 
 
 def convert(schema, *, vertex=False):

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from dragoman.interpreter.schemas.arguments import ArgumentUndo, Choice, restore
-from dragoman.interpreter.schemas.notes import Note
 from dragoman.interpreter.schemas.openapi import to_openapi
 from dragoman.interpreter.schemas.openapi_words import Piece, choice, choices_between, collect_kinds, flat_choices
+from dragoman.interpreter.schemas.outcome import Note
 
 TEXT = {"type": "string"}
 ANY = "(any JSON value, written as JSON text)"

@@ -4,8 +4,7 @@ import pytest
 from msgspec import structs
 
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
-from dragoman.interpreter.schemas.notes import Note
-from dragoman.interpreter.schemas.outcome import Converted, conversion, unchanged
+from dragoman.interpreter.schemas.outcome import Converted, Note, conversion, unchanged
 
 NOTES = (Note("/a", "changed", "approximated"),)
 UNDO = ArgumentUndo(integer=True)

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
-from dragoman.interpreter.schemas.faults import find_faults, schema_faults
 from dragoman.interpreter.schemas.from_openapi import convert_google, to_json_schema
 from dragoman.interpreter.schemas.gemini_json import convert_gemini, fit_gemini
 from dragoman.interpreter.schemas.outcome import Converted
 from dragoman.interpreter.schemas.plain import UNPROVEN, PlainProof, prove_plain
 from dragoman.interpreter.schemas.roots import convert_root, fit_root
+from dragoman.interpreter.tool_faults import find_faults, schema_faults
 
 SEARCH = {
     "type": "object",

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from dragoman.interpreter.schemas.arguments import ArgumentUndo, restore
-from dragoman.interpreter.schemas.notes import Note
+from dragoman.interpreter.schemas.outcome import Note
 from dragoman.interpreter.schemas.roots import fit_root
 
 

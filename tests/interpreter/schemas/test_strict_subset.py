@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schemas.strict_subset import is_openai_strict
+from dragoman.interpreter.schemas.structured import is_openai_strict
 
 TEXT = {"type": "string"}
 

@@ -13,12 +13,12 @@ from dragoman.core.stream import checked, collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.context import Context
 from dragoman.interpreter.fitting import Spoken
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
-from dragoman.interpreter.text_calls.hearing import Hearing, heard
+from dragoman.interpreter.text_calls.detector import Hearing, heard
 from dragoman.interpreter.translate import translate_request
 
 DIALECTS = ["chat", "responses", "messages", "gemini"]

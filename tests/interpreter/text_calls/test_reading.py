@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.interpreter.text_calls.forms import Unread, Written
 from dragoman.interpreter.text_calls.reading import Reader
-from dragoman.interpreter.text_calls.values import Unread, Written
 from strategies import words
 
 ARGUMENTS = '{"query": {"all": [{"a": "}"}, {"b": "\\"{"}]}, "tags": ["x", ["y"]]}'

@@ -12,13 +12,12 @@ from dragoman.core.request import Message, NativeTool, OutputFormat, Request, Sa
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.context import Context
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.text_calls.forms import Written
+from dragoman.interpreter.text_calls.prompt import call_text, harmless, in_words, result_text
 from dragoman.interpreter.text_calls.reading import Reader
-from dragoman.interpreter.text_calls.saying import in_words
-from dragoman.interpreter.text_calls.values import Written
-from dragoman.interpreter.text_calls.wording import call_text, harmless, result_text
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import said

@@ -10,8 +10,7 @@ from agent.scripted import Scripted, agent, asked, call, results_of
 from dragoman.agent import Limits
 from dragoman.agent.admission import host_of
 from dragoman.core.parts import Text
-from dragoman.http.addresses import Allowed
-from dragoman.http.locations import Refused, location_of
+from dragoman.http.addresses import Allowed, Refused, location_of
 from dragoman.tools import tool
 from dragoman.tools.web import Settings, Web, web_fetch
 from dragoman.tools.web.fetching import Domains, Journey

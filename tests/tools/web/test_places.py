@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.core.parts import ToolResult
-from dragoman.http.locations import Refused, location_of
+from dragoman.http.addresses import Refused, location_of
 from dragoman.tools.web import Settings, Web
 from dragoman.tools.web.fetching import Domains
 from tools.web.asking import Names, asked, listening, moved, words

@@ -1,13 +1,12 @@
 """OpenAI Chat Completions, as OpenAI and the many compatible servers speak it."""
 
-from dragoman.dialects.chat.compat import IMPLIED, SHARED_FIELDS
+from dragoman.dialects.chat.compat import IMPLIED, SHARED_FIELDS, TURNS
+from dragoman.dialects.chat.decoder import ChatDecoder
+from dragoman.dialects.chat.encoder import ChatEncoder
 from dragoman.dialects.chat.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.chat.request import parse_request, render_request
 from dragoman.dialects.chat.response import build_response, parse_response
-from dragoman.dialects.chat.stream_decode import ChatDecoder
-from dragoman.dialects.chat.stream_encode import ChatEncoder
 from dragoman.dialects.chat.tools import read_tools, write_tools
-from dragoman.dialects.chat.turns import TURNS
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Dialect, Holds
 

@@ -1,4 +1,8 @@
-"""What other dialects can make of a request of this one: fields that need no counterpart."""
+"""How Chat's requests relate to those of other dialects, and how its conversations are stored."""
+
+import re
+
+from msgspec import Raw
 
 from dragoman.dialects.record import (
     DEFAULT_DETAIL,
@@ -9,7 +13,10 @@ from dragoman.dialects.record import (
     TEXT_ANYWAY,
     UNASKED,
     Implied,
+    Turns,
 )
+from dragoman.wire import json
+from dragoman.wire.lookup import lookup
 
 IMPLIED = {
     "/stream_options/include_usage": Implied((True, False), "our stream ends with the usage if that is asked for"),
@@ -40,3 +47,21 @@ SHARED_FIELDS = frozenset(
     }
 )
 """Fields that OpenAI's dialects have with one meaning."""
+
+
+def _plain(text: bytes) -> bytes:
+    return json.encode({"role": "user", "content": Raw(text)})
+
+
+def _said(reply: bytes) -> list[bytes]:
+    found = lookup(reply, "/choices/0/message")
+    return [found[1]] if found is not None else []
+
+
+TURNS = Turns(
+    choice="tool_choice",
+    settings=("tools", "tool_choice"),
+    plain=_plain,
+    said=_said,
+    last=re.compile(rb'"finish_reason"\s*:\s*"[^"]|^data:\s*\[DONE\]', re.MULTILINE),
+)

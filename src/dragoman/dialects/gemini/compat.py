@@ -1,4 +1,8 @@
-"""What other dialects can make of a request of this one: fields that need no counterpart, and the vendor's tools."""
+"""How Gemini's requests and tools relate to those of other dialects, and how its conversations are stored."""
+
+import re
+
+from msgspec import Raw
 
 from dragoman.dialects.record import (
     DEFAULT_DETAIL,
@@ -8,8 +12,11 @@ from dragoman.dialects.record import (
     TEXT_ANYWAY,
     UNASKED,
     Implied,
+    Turns,
     VendorTool,
 )
+from dragoman.wire import json
+from dragoman.wire.lookup import lookup
 
 IMPLIED = {
     "/generationConfig/responseModalities/#": Implied(("TEXT",), TEXT_ANYWAY),
@@ -29,3 +36,21 @@ VENDOR_TOOLS = {
     "fetch": VendorTool(("urlContext", "url_context"), b'{"urlContext":{}}'),
 }
 """Google Search, code execution and URL context."""
+
+
+def _plain(text: bytes) -> bytes:
+    return json.encode({"role": "user", "parts": [{"text": Raw(text)}]})
+
+
+def _said(reply: bytes) -> list[bytes]:
+    found = lookup(reply, "/candidates/0/content")
+    return [found[1]] if found is not None and lookup(found[1], "/parts") is not None else []
+
+
+TURNS = Turns(
+    choice="toolConfig",
+    settings=("tools", "toolConfig", "systemInstruction"),
+    plain=_plain,
+    said=_said,
+    last=re.compile(rb'"finish_?[rR]eason"\s*:'),
+)

@@ -1,13 +1,13 @@
 """Anthropic Messages."""
 
-from dragoman.dialects.messages.compat import IMPLIED, VENDOR_TOOLS
+from dragoman.dialects.messages.compat import IMPLIED, TURNS, VENDOR_TOOLS
+from dragoman.dialects.messages.decoder import MessagesDecoder
+from dragoman.dialects.messages.encoder import MessagesEncoder
 from dragoman.dialects.messages.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.messages.remote import REMOTE
 from dragoman.dialects.messages.request import parse_request, render_request
 from dragoman.dialects.messages.response import build_response, parse_response
-from dragoman.dialects.messages.stream import MessagesDecoder, MessagesEncoder
 from dragoman.dialects.messages.tools import read_tools, write_tools
-from dragoman.dialects.messages.turns import TURNS
 from dragoman.dialects.messages.wire import ISSUER, NAME
 from dragoman.dialects.record import Count, Dialect, Holds
 

@@ -1,7 +1,13 @@
-"""What other dialects can make of a request of this one: fields that need no counterpart, and the vendor's tools."""
+"""How Messages' requests and tools relate to those of other dialects, and how its conversations are stored."""
+
+import re
+
+from msgspec import Raw
 
 from dragoman.core.request import ToolChoice
-from dragoman.dialects.record import DEFAULT_TIER, LOADED_AT_ONCE, SAYS_NOTHING, UNASKED, Implied, VendorTool
+from dragoman.dialects.record import DEFAULT_TIER, LOADED_AT_ONCE, SAYS_NOTHING, UNASKED, Implied, Turns, VendorTool
+from dragoman.wire import json
+from dragoman.wire.lookup import lookup
 
 IMPLIED = {
     "/service_tier": Implied(("auto",), DEFAULT_TIER),
@@ -37,3 +43,24 @@ VENDOR_TOOLS = {
     ),
 }
 """Web search, web fetch and code execution."""
+
+
+def _plain(text: bytes) -> bytes:
+    return json.encode({"role": "user", "content": Raw(text)})
+
+
+def _said(reply: bytes) -> list[bytes]:
+    found = lookup(reply, "/content")
+    # A turn in which nothing was said cannot stand in a history.
+    if found is None or not json.decode_array(found[1]):
+        return []
+    return [json.encode({"role": "assistant", "content": Raw(found[1])})]
+
+
+TURNS = Turns(
+    choice="tool_choice",
+    settings=("tools", "tool_choice", "system"),
+    plain=_plain,
+    said=_said,
+    last=re.compile(rb'"type"\s*:\s*"message_(?:delta|stop)"'),
+)

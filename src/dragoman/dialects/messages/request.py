@@ -1,8 +1,9 @@
 """A Messages request: bytes to core and back.
 
 The top-level `system` is the first message. Spellings of a message: "string" or "blocks" for its content, and "inline"
-for a system message that stood among the turns. Words in `Request.spelling` say which optional members were written out
-empty, or were absent because the URL had said them, so that a request read here is written back as it was.
+for a system message among the turns. Words in `Request.spelling` say which optional members were written empty, or were
+absent because the URL had them, so that a request read here is written back as it was. Of a message thread (beta) the
+server keeps the conversation, and a request has only what is new.
 """
 
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from dragoman.core.request import (
     EFFORTS,
     Message,
     OutputFormat,
+    Reference,
     Request,
     Sampling,
     Thinking,
@@ -29,7 +31,6 @@ from dragoman.dialects.messages.parts import (
     read_part,
     write_parts,
 )
-from dragoman.dialects.messages.threads import thread_references
 from dragoman.dialects.messages.tools import read_choice, read_tools, write_choice, write_tools
 from dragoman.dialects.messages.wire import (
     ABSENT,
@@ -40,8 +41,24 @@ from dragoman.dialects.messages.wire import (
     ThinkingShape,
 )
 from dragoman.dialects.record import Call, ReadTools
+from dragoman.wire import json
 from dragoman.wire.json import Malformed, encode, graft
 from dragoman.wire.shape import Shape, Unread, carried
+
+_UNSUPPORTED = "thread_unsupported_request"
+"""At this word the SDKs' tool runners send the whole conversation, without a thread."""
+
+
+def thread_references(thread: Raw) -> tuple[Reference, ...]:
+    """Return what a request goes on from; one that begins a thread says everything itself."""
+    if thread is ABSENT or json.first_byte(thread) != b"{":
+        return ()
+    members = json.decode_object(thread)
+    if json.first_byte(members.get("previous_message_id", b"null")) == b'"':
+        return (Reference("/thread/previous_message_id", _UNSUPPORTED),)
+    continues = bytes(members.get("type", b"")) == b'"continue"'
+    return (Reference("/thread/type", _UNSUPPORTED),) if continues else ()
+
 
 T = TypeVar("T")
 

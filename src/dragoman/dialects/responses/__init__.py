@@ -1,16 +1,15 @@
 """OpenAI Responses."""
 
 from dragoman.dialects.record import Count, Dialect, Holds
-from dragoman.dialects.responses.compat import IMPLIED, SHARED_FIELDS, VENDOR_TOOLS
+from dragoman.dialects.responses.compat import IMPLIED, SHARED_FIELDS, TURNS, VENDOR_TOOLS
+from dragoman.dialects.responses.decoder import ResponsesDecoder
+from dragoman.dialects.responses.encoder import ResponsesEncoder
 from dragoman.dialects.responses.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.responses.parts import field_place
 from dragoman.dialects.responses.remote import REMOTE
 from dragoman.dialects.responses.request import POINTERS, parse_request, render_request
 from dragoman.dialects.responses.response import REPEATED, STATUSES, build_response, parse_response
-from dragoman.dialects.responses.stream_decode import ResponsesDecoder
-from dragoman.dialects.responses.stream_encode import ResponsesEncoder
 from dragoman.dialects.responses.tools import declared_tools, read_tools, write_tools
-from dragoman.dialects.responses.turns import TURNS
 from dragoman.dialects.responses.wire import ISSUER, NAME
 
 DIALECT = Dialect(

@@ -1,4 +1,8 @@
-"""What other dialects can make of a request of this one: fields that need no counterpart, and the vendor's tools."""
+"""How Responses' requests and tools relate to those of other dialects, and how its conversations are stored."""
+
+import re
+
+from msgspec import Raw
 
 from dragoman.core.request import ToolChoice
 from dragoman.core.value import Extras
@@ -11,9 +15,12 @@ from dragoman.dialects.record import (
     SAYS_NOTHING,
     UNASKED,
     Implied,
+    Turns,
     VendorTool,
 )
 from dragoman.dialects.responses.wire import NAME
+from dragoman.wire import json
+from dragoman.wire.lookup import lookup
 
 _ITEM_IDS = r"(?:msg|fco?|ctco?|at)_[\w-]+"
 """Ids of OpenAI's items; an id of the caller's own has another form."""
@@ -62,3 +69,23 @@ SHARED_FIELDS = frozenset(
     }
 )
 """Fields that OpenAI's dialects have with one meaning."""
+
+
+def _plain(text: bytes) -> bytes:
+    return json.encode({"type": "message", "role": "user", "content": Raw(text)})
+
+
+def _said(reply: bytes) -> list[bytes]:
+    found = lookup(reply, "/output")
+    return [bytes(item) for item in json.decode_array(found[1])] if found is not None else []
+
+
+TURNS = Turns(
+    choice="tool_choice",
+    settings=("tools", "tool_choice"),
+    plain=_plain,
+    said=_said,
+    last=re.compile(rb'"type"\s*:\s*"response\.(?:completed|incomplete)"'),
+    keeps=True,
+    below="response",
+)

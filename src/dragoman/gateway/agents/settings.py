@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from dragoman.http.destinations import destination_of
+from dragoman.http.addresses import destination_of
 
 _Count = Annotated[int, Meta(ge=0)]
 

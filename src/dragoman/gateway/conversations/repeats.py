@@ -18,8 +18,7 @@ from dragoman.gateway.conversations.history import Before, Said, read
 from dragoman.gateway.conversations.options import Wanted
 from dragoman.gateway.conversations.recorder import Echo
 from dragoman.gateway.heartbeat import make_framer
-from dragoman.gateway.record import Record
-from dragoman.gateway.telling import headers_of
+from dragoman.gateway.record import Record, headers_of
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON
 from dragoman.sessions.store import Store

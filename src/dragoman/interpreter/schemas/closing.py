@@ -22,8 +22,8 @@ from dragoman.interpreter.schemas.nodes import (
     said_types,
     types_of,
 )
-from dragoman.interpreter.schemas.notes import Note
 from dragoman.interpreter.schemas.openapi_words import Piece, choice, flat_choices
+from dragoman.interpreter.schemas.outcome import Note
 from dragoman.interpreter.schemas.references import References, name_of, reference_of, severed, without_reference
 from dragoman.interpreter.schemas.sentences import sentence, with_sentences
 from dragoman.wire.json import encode

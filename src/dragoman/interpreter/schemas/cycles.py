@@ -1,7 +1,17 @@
-"""Find which definitions of a schema refer to each other in a circle, in time linear in the schema."""
+"""Find references of a schema that form cycles, in time linear in the schema, and break those that no value can leave.
 
-from dragoman.interpreter.schemas.nodes import as_node, children
-from dragoman.interpreter.schemas.references import References, reference_of
+Gemini accepts a cycle only behind a property that may be absent. So a required property that leads back to itself
+becomes optional. A cycle without any such property (an array of itself) is cut: the value there may be anything.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from dragoman.interpreter.schemas.nodes import Node, as_list, as_node, children, names_in, properties_of, rewrite
+from dragoman.interpreter.schemas.outcome import Note
+from dragoman.interpreter.schemas.references import References, name_of, reference_of, without_reference
 from dragoman.wire.pointer import escape
 
 DEFINITIONS = ("$defs", "definitions")
@@ -71,3 +81,103 @@ def _finished(graph: dict[str, set[str]]) -> list[str]:
             entered.add(onward)
             path.append((onward, iter(sorted(graph[onward] & graph.keys()))))
     return order[:-1]
+
+
+_THROUGH = ("items", "prefixItems", "anyOf", "oneOf", "allOf", "additionalProperties")
+_MOST_TARGETS = 400
+
+Step = tuple[str, str]
+"""Where an object schema stands, and a property it requires."""
+
+
+class _Edge(Struct, frozen=True):
+    """A reference that a value at `start` must follow: where it stands, and the last required property before it."""
+
+    start: str
+    end: str
+    place: str
+    step: Step | None
+
+
+def without_required_cycles(root: Node, notes: list[Note]) -> Node:
+    """Return the schema without circles that every value has to go round; the same object if there are none."""
+    references = References(root)
+    targets = _required_targets(root, references)
+    if not targets or len(targets) > _MOST_TARGETS:
+        return root
+    edges = [edge for start in targets for edge in _edges(references.at(start), start, start, references, None)]
+    steps = {edge.step for edge in _circular(edges) if edge.step is not None}
+    cut = {edge.place: edge.end for edge in _circular([edge for edge in edges if edge.step not in steps])}
+    return _changed(root, steps, cut, notes) if steps or cut else root
+
+
+def _required_targets(root: Node, references: References) -> set[str]:
+    found: set[str] = set()
+    waiting: list[tuple[object, str]] = [(root, "")]
+    while waiting:
+        schema, where = waiting.pop()
+        node = as_node(schema)
+        if node is None:
+            continue
+        pointer = references.locate(reference_of(node), where)
+        if pointer is not None:
+            found.add(pointer)
+        waiting += [(child, where + relative) for relative, child in children(node)]
+    return found
+
+
+def _edges(schema: object, start: str, where: str, references: References, step: Step | None) -> Iterator[_Edge]:
+    node = as_node(schema)
+    if node is None:
+        for index, item in enumerate(as_list(schema)):
+            yield from _edges(item, start, f"{where}/{index}", references, step)
+        return
+    end = references.locate(reference_of(node), where)
+    if end is not None:
+        yield _Edge(start, end, where, step)
+    required = names_in(node.get("required"))
+    for name, child in properties_of(node).items():
+        if name in required:
+            yield from _edges(child, start, f"{where}/properties/{escape(name)}", references, (where, name))
+    for keyword in _THROUGH:
+        yield from _edges(node.get(keyword), start, f"{where}/{keyword}", references, step)
+
+
+def _circular(edges: list[_Edge]) -> list[_Edge]:
+    """Return the edges that lie on a circle."""
+    onward: dict[str, set[str]] = {}
+    for edge in edges:
+        onward.setdefault(edge.start, set()).add(edge.end)
+    reached = {pointer: _reached(pointer, onward) for pointer in {edge.end for edge in edges}}
+    return [edge for edge in edges if edge.start in reached[edge.end]]
+
+
+def _reached(start: str, onward: dict[str, set[str]]) -> set[str]:
+    found = {start}
+    waiting = [start]
+    while waiting:
+        new = onward.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return found
+
+
+def _changed(root: Node, steps: set[Step], cut: dict[str, str], notes: list[Note]) -> Node:
+    def visit(schema: Any, where: str) -> Any:
+        node = as_node(schema)
+        if node is None:
+            return schema
+        if where in cut:
+            what = f"a circle of {name_of(cut[where])} that nothing can leave: any value"
+            notes.append(Note(f"{where}/$ref", what, "approximated"))
+            node = without_reference(node)
+        node = rewrite(node, where, visit)
+        required = names_in(node.get("required"))
+        kept = [name for name in required if (where, name) not in steps]
+        for index, name in enumerate(required):
+            if (where, name) in steps:
+                what = f'"{name}" leads back here, and such a property cannot be required'
+                notes.append(Note(f"{where}/required/{index}", what, "dropped"))
+        return node if kept == required else {**node, "required": kept}
+
+    return visit(root, "")

@@ -36,7 +36,7 @@ from dragoman.interpreter.schemas.nodes import (
     said_types,
     text_of,
 )
-from dragoman.interpreter.schemas.notes import Note, NoteKind
+from dragoman.interpreter.schemas.outcome import Note, NoteKind
 from dragoman.interpreter.schemas.sentences import sentence, with_sentences
 from dragoman.wire.pointer import escape
 

@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import structs
 
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
+from dragoman.interpreter.schemas.cycles import without_required_cycles
 from dragoman.interpreter.schemas.drafts import modernised
 from dragoman.interpreter.schemas.integers import integers_in
 from dragoman.interpreter.schemas.merging import merge
@@ -24,12 +25,10 @@ from dragoman.interpreter.schemas.nodes import (
     read_document,
     rewrite,
 )
-from dragoman.interpreter.schemas.notes import Note
 from dragoman.interpreter.schemas.object_root import object_root, placed
-from dragoman.interpreter.schemas.outcome import Converted, conversion, unchanged
+from dragoman.interpreter.schemas.outcome import Converted, Note, conversion, unchanged
 from dragoman.interpreter.schemas.plain import PlainProof, prove_plain
 from dragoman.interpreter.schemas.references import References, reference_of, severed, without_reference
-from dragoman.interpreter.schemas.required_cycles import without_required_cycles
 from dragoman.interpreter.schemas.roots import declared_only
 from dragoman.wire.json import Malformed, encode
 

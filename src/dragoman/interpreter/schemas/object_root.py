@@ -19,7 +19,7 @@ from dragoman.interpreter.schemas.nodes import (
     rewrite,
     types_of,
 )
-from dragoman.interpreter.schemas.notes import Note
+from dragoman.interpreter.schemas.outcome import Note
 from dragoman.interpreter.schemas.references import References, existing_part, reference_of, severed, without_reference
 from dragoman.interpreter.schemas.sentences import alternatives, sentence, with_sentences
 

@@ -12,10 +12,14 @@ from msgspec import structs
 from dragoman.interpreter.schemas.arguments import ArgumentUndo, parts_of
 from dragoman.interpreter.schemas.merging import merge
 from dragoman.interpreter.schemas.nodes import ANNOTATIONS, Node, as_list, as_node, read_document, types_of
-from dragoman.interpreter.schemas.notes import Note, NoteKind
 from dragoman.interpreter.schemas.object_root import WRAPPED, object_root, placed
-from dragoman.interpreter.schemas.openapi_containers import array_piece, object_piece
-from dragoman.interpreter.schemas.openapi_scalars import enumeration, number_piece, string_piece
+from dragoman.interpreter.schemas.openapi_types import (
+    array_piece,
+    enumeration,
+    number_piece,
+    object_piece,
+    string_piece,
+)
 from dragoman.interpreter.schemas.openapi_words import (
     ANY,
     At,
@@ -26,7 +30,7 @@ from dragoman.interpreter.schemas.openapi_words import (
     with_annotations,
     worded_constraints,
 )
-from dragoman.interpreter.schemas.outcome import Converted, conversion
+from dragoman.interpreter.schemas.outcome import Converted, Note, NoteKind, conversion
 from dragoman.interpreter.schemas.references import References, name_of, reference_of, severed, without_reference
 from dragoman.interpreter.schemas.sentences import alternatives, with_sentences
 from dragoman.wire.json import Malformed, encode

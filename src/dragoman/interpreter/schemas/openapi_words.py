@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from dragoman.interpreter.schemas.arguments import ArgumentUndo, Choice
 from dragoman.interpreter.schemas.nodes import Node, as_list, as_node, text_of
-from dragoman.interpreter.schemas.notes import NoteKind
+from dragoman.interpreter.schemas.outcome import NoteKind
 from dragoman.interpreter.schemas.sentences import sentence, with_sentences
 from dragoman.wire.pointer import escape
 

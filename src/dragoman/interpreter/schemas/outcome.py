@@ -1,14 +1,24 @@
-"""The outcome of converting one schema."""
+"""The outcome of converting one schema, and what it could not keep."""
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec
+from typing import Concatenate, Literal, ParamSpec
 
 from msgspec import Struct, structs
 
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
-from dragoman.interpreter.schemas.notes import Note
 from dragoman.interpreter.schemas.retelling import is_retold
+
+NoteKind = Literal["dropped", "approximated"]
+
+
+class Note(Struct, frozen=True, order=True):
+    """One thing that was lost or changed, at `where` (JSON pointer) inside the schema that was converted."""
+
+    where: str
+    what: str
+    kind: NoteKind
+
 
 P = ParamSpec("P")
 

@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import unquote, urljoin
 
 from dragoman.interpreter.schemas.nodes import DEEPEST_SCHEMA, Node, as_list, as_node, children
-from dragoman.interpreter.schemas.notes import Note
+from dragoman.interpreter.schemas.outcome import Note
 from dragoman.interpreter.schemas.sentences import with_sentences
 from dragoman.wire.pointer import split, unescape
 

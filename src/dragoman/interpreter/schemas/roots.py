@@ -22,9 +22,8 @@ from dragoman.interpreter.schemas.nodes import (
     read_document,
     rewrite,
 )
-from dragoman.interpreter.schemas.notes import Note
 from dragoman.interpreter.schemas.object_root import object_root, placed
-from dragoman.interpreter.schemas.outcome import Converted, conversion, unchanged
+from dragoman.interpreter.schemas.outcome import Converted, Note, conversion, unchanged
 from dragoman.interpreter.schemas.plain import LEGAL_KEY, PlainProof, prove_plain
 from dragoman.interpreter.schemas.references import References, reference_of, severed
 from dragoman.wire.json import Malformed, encode

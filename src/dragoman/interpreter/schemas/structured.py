@@ -1,15 +1,66 @@
-"""Bring a schema into the subsets that vendors enforce token by token: Anthropic's output, OpenAI's strict mode."""
+"""The schema subsets that vendors enforce token by token: Anthropic's output, OpenAI's strict mode.
+
+A schema is converted into a subset, or checked without changing it. The check counts only what OpenAI is known to
+reject: an object that is open or leaves a property optional, keywords and formats outside its subset. A schema of its
+own clients passes; one written for a compatible server may not.
+"""
+
+from functools import lru_cache
 
 from msgspec import structs
 
 from dragoman.interpreter.schemas.closing import Closing, Subset
 from dragoman.interpreter.schemas.drafts import modernised
-from dragoman.interpreter.schemas.nodes import as_node, read_document
-from dragoman.interpreter.schemas.notes import Note
+from dragoman.interpreter.schemas.nodes import (
+    Node,
+    as_node,
+    children,
+    names_in,
+    properties_of,
+    read_document,
+    said_types,
+)
 from dragoman.interpreter.schemas.object_root import object_root, placed
 from dragoman.interpreter.schemas.openapi_words import Piece
-from dragoman.interpreter.schemas.outcome import Converted, conversion
+from dragoman.interpreter.schemas.outcome import Converted, Note, conversion
 from dragoman.wire.json import Malformed, encode
+
+_REFUSED = frozenset(
+    {"allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"}
+    | {"patternProperties", "propertyNames", "minProperties", "maxProperties", "unevaluatedProperties", "uniqueItems"}
+)
+_STRICT_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+
+
+@lru_cache(maxsize=1024)
+def is_openai_strict(schema: bytes) -> bool:
+    """Tell whether OpenAI takes `schema` as strict."""
+    try:
+        root = as_node(read_document(schema))
+    except Malformed:
+        return False
+    if root is None or said_types(root) != ["object"] or "anyOf" in root:
+        return False
+    waiting: list[object] = [root]
+    while waiting:
+        node = as_node(waiting.pop())
+        if node is None:
+            continue
+        if not _is_taken(node):
+            return False
+        waiting += [child for _, child in children(node)]
+    return True
+
+
+def _is_taken(node: Node) -> bool:
+    if not _REFUSED.isdisjoint(node):
+        return False
+    if "format" in node and node["format"] not in _STRICT_FORMATS:
+        return False
+    if "object" not in said_types(node):
+        return True
+    return node.get("additionalProperties") is False and set(properties_of(node)) == set(names_in(node.get("required")))
+
 
 _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _CLOSED = b'{"type":"object","properties":{},"additionalProperties":false}'

@@ -25,8 +25,9 @@ from dragoman.interpreter.text_calls.forms import (
     Form,
     More,
     NoCall,
+    Unread,
+    Written,
 )
-from dragoman.interpreter.text_calls.values import Unread, Written
 
 _LONGEST_WHITE = 512
 """White space that is held because a call may follow."""

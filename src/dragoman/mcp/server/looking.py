@@ -17,7 +17,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.core.response import Response
 from dragoman.core.stream import Collector
-from dragoman.http.locations import Refused
+from dragoman.http.addresses import Refused
 from dragoman.mcp.server.service import Service, caller_of
 
 AnyContext = Context[Any, Any]

@@ -11,8 +11,7 @@ from dragoman.gateway.client_request import malformed_body
 from dragoman.gateway.conversations.background import Background, behind
 from dragoman.gateway.conversations.recorder import unavailable
 from dragoman.gateway.conversations.repeats import streamed
-from dragoman.gateway.record import Record
-from dragoman.gateway.telling import headers_of
+from dragoman.gateway.record import Record, headers_of
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON
 from dragoman.server.endpoints import conversations

@@ -10,8 +10,8 @@ from base64 import b64encode
 from msgspec import Struct
 
 from dragoman.core.parts import Inline, Media, MediaKind
+from dragoman.http.addresses import Refused
 from dragoman.http.guarded import Page
-from dragoman.http.locations import Refused
 from dragoman.tools.web.converter import LONGEST_INPUT, LONGEST_TEXT, Converter, NotConvertedError
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))

@@ -18,10 +18,8 @@ from msgspec import Struct
 
 from dragoman.core.parts import Content, Text
 from dragoman.core.request import Tool
-from dragoman.http.addresses import Allowed
-from dragoman.http.guarded import Guard, Page, Resolve, Room, Terms
-from dragoman.http.lately import Lately
-from dragoman.http.locations import Location, Refused, host_of, location_of
+from dragoman.http.addresses import Allowed, Location, Refused, host_of, location_of
+from dragoman.http.guarded import Guard, Lately, Page, Resolve, Room, Terms
 from dragoman.tools.handler import Handler, ToolFailure, invocation
 from dragoman.tools.web.converter import Converter
 from dragoman.tools.web.documents import Document, accept, document_of

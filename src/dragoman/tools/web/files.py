@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from dragoman.http.addresses import Refused
 from dragoman.http.guarded import Page
-from dragoman.http.locations import Refused
 
 _NOT_HERE = "it is not in a directory that may be read"
 _LONGEST = 4096

@@ -17,12 +17,12 @@ from dragoman.core.events import Event, Finished, Native, Started, UsageSeen
 from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import FrameDecoder
+from dragoman.dialects.responses.decoder_state import Items, OpenItem, OpenPart, Teller
 from dragoman.dialects.responses.errors import read_error
 from dragoman.dialects.responses.items import CONTENT, decode_item
 from dragoman.dialects.responses.output import FIRST, ITEM_FIELDS, SAME
 from dragoman.dialects.responses.parts import extras_of, read_part
 from dragoman.dialects.responses.response import STREAM_FIELDS, finish_of, read_head, read_output_at
-from dragoman.dialects.responses.stream_parts import Items, OpenItem, OpenPart, Teller
 from dragoman.dialects.responses.wire import (
     NAME,
     PADDING,

@@ -1,11 +1,6 @@
-"""Hear calls in what a model says: events in, events with the calls in them out.
+"""Detect calls in the text of a model that has no tools of its own: events in, events with the calls in them out."""
 
-One path for whole and streamed replies. Only text is listened to: a thought calls nothing, and what stands in a refusal
-is no call either. The parts of a reply come one after the other here, so that their order is the same however they
-came.
-"""
-
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import structs
 
@@ -27,9 +22,21 @@ from dragoman.core.stream import Sequencer, collect, replay
 from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.fitting import Spoken
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.text_calls.names import meant
+from dragoman.interpreter.text_calls.forms import Unread, Written
 from dragoman.interpreter.text_calls.reading import Reader
-from dragoman.interpreter.text_calls.values import Unread, Written
+
+
+def meant(name: str, names: Sequence[str]) -> str:
+    """Return the tool of that name, or the only one that differs in case, `_` and `-` alone; else the name itself."""
+    if name in names:
+        return name
+    alike = [known for known in names if _plain(known) == _plain(name)]
+    return alike[0] if len(alike) == 1 else name
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("_", "").replace("-", "")
+
 
 _WHOLE = frozenset({"stop", "tool_calls"})
 _CUT = "the text that it belongs to held a call"

@@ -26,10 +26,9 @@ from dragoman.core.events import (
 from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.dialects.chat import wire, wire_reply, words
-from dragoman.dialects.chat.calls import CallTable, StreamedCall
+from dragoman.dialects.chat.decoder_state import Answers, CallTable, Fields, StreamedCall
 from dragoman.dialects.chat.errors import read_error
 from dragoman.dialects.chat.finish import is_whole, read_finish, read_usage
-from dragoman.dialects.chat.gather import Answers, Fields
 from dragoman.dialects.chat.parts import GOOGLE, read_arguments, read_citation, read_part
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled
@@ -40,6 +39,7 @@ from dragoman.wire.sse import Frame
 
 if TYPE_CHECKING:
     from msgspec import Raw
+
 
 _Growing = Literal["", "text", "reasoning", "refusal"]
 _NO_ERROR = (b"{}", b'""', b"false", b"[]")
