@@ -18,8 +18,8 @@ from msgspec import Struct
 from dragoman.config_hints import choices_at, hint, keys_of
 from dragoman.gateway.agents.prices import PriceTable
 from dragoman.gateway.agents.settings import AgentTable
+from dragoman.intercept.settings import InterceptSettingsError as InterceptError
 from dragoman.intercept.settings import InterceptTable, read_intercepts
-from dragoman.intercept.settings import SettingsError as InterceptError
 from dragoman.mcp.settings import McpTable, SettingsError, ToolServer, prompted, read_servers
 from dragoman.web_settings import WebTable
 

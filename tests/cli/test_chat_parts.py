@@ -5,10 +5,10 @@ import json
 
 from dragoman.agent import CallProgressed, CallStarted, Wish
 from dragoman.cli.chat.commands import save
-from dragoman.cli.chat.format import Calls, begun, over, unfolded, whole
+from dragoman.cli.chat.format import CallList, begun, over, unfolded, whole
 from dragoman.cli.chat.session import Consent
 from dragoman.cli.chat.terminal import Interrupts, Pipe, Screen, harmless
-from dragoman.cli.chat.turns import Turns
+from dragoman.cli.chat.turns import ChatTurns
 from dragoman.core.parts import Data, Inline, Media, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
 from dragoman.tools import Execution, Handler, Progress, tool
@@ -60,7 +60,7 @@ def test_always_for_what_leaves_covers_one_host_and_neither_another_nor_an_uncle
 
 def test_a_call_and_its_result_are_a_line_each_and_whole_if_wanted():
     made = call(text="a\n" * 200)
-    calls = Calls()
+    calls = CallList()
     shown, new = calls.shown(made)
     assert new
     assert begun(shown, 60) == "[1] send(text=" + "a " * 22 + "…)"
@@ -82,7 +82,7 @@ def test_what_others_wrote_does_nothing_to_a_terminal():
 
 def test_a_call_that_says_how_far_it_is_is_shown_now_and_then():
     out, err = io.StringIO(), io.StringIO()
-    turns = Turns(None, None, Screen(out, err, pretty=False), Pipe(), Interrupts())
+    turns = ChatTurns(None, None, Screen(out, err, pretty=False), Pipe(), Interrupts())
     made = call()
     turns._show(CallStarted(made))
     turns._show(CallProgressed(Progress(made, 1, 4, "reading")))

@@ -8,7 +8,7 @@ import trustme
 
 from dragoman.cli.intercept.command import RootsError, trusting
 from dragoman.cli.intercept.hosts import expression, is_host, without
-from dragoman.cli.intercept.mitmproxy import Before, ProxyError, proxied, proxy_before
+from dragoman.cli.intercept.mitmproxy import ProxyError, UserProxy, proxied, proxy_before
 
 GOOGLE = ("generativelanguage.googleapis.com", "*-aiplatform.googleapis.com")
 
@@ -102,10 +102,10 @@ def test_exceptions_that_would_lead_past_the_proxy_are_taken_out(said, kept, tak
 @pytest.mark.parametrize(
     ("environment", "before"),
     [
-        ({}, Before()),
-        ({"HTTPS_PROXY": "http://proxy.example:3128"}, Before("upstream:http://proxy.example:3128")),
-        ({"https_proxy": "proxy.example"}, Before("upstream:http://proxy.example:80")),
-        ({"ALL_PROXY": "https://u%40x:p%3A1@[::1]"}, Before("upstream:https://[::1]:443", "u@x:p:1")),
+        ({}, UserProxy()),
+        ({"HTTPS_PROXY": "http://proxy.example:3128"}, UserProxy("upstream:http://proxy.example:3128")),
+        ({"https_proxy": "proxy.example"}, UserProxy("upstream:http://proxy.example:80")),
+        ({"ALL_PROXY": "https://u%40x:p%3A1@[::1]"}, UserProxy("upstream:https://[::1]:443", "u@x:p:1")),
     ],
 )
 def test_a_proxy_that_the_user_has_stands_behind_ours(environment, before):

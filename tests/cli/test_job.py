@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.cli.job import Done, Job, context_of, open_stream, perform, target_of
+from dragoman.cli.job import Job, JobResult, context_of, open_stream, perform, target_of
 from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
 from dragoman.interpreter.fitting import Undo
@@ -44,7 +44,7 @@ def test_a_request_tells_its_model_and_whether_it_streams():
     done = job("request", "chat", "gemini", HELLO | {"user": "u"}, model="gemini-3-pro")
     assert json.loads(done.body) == CONTENTS | {"generationConfig": {"maxOutputTokens": 50}}
     loss = Loss("/user", "the target has no place for it", "dropped")
-    assert done == Done(body=done.body, losses=(loss,), model="gemini-3-pro", stream=True)
+    assert done == JobResult(body=done.body, losses=(loss,), model="gemini-3-pro", stream=True)
 
 
 def test_a_request_that_does_not_say_its_model_or_streaming_is_told_them():
@@ -65,7 +65,7 @@ def test_strict_refuses_losses_of_requests_and_responses():
 
 def test_a_response_tells_its_losses():
     done = job("response", "gemini", "chat", REPLY | {"x": 1})
-    assert done == Done(body=done.body, losses=(Loss("/x", "not known to the client's dialect", "dropped"),))
+    assert done == JobResult(body=done.body, losses=(Loss("/x", "not known to the client's dialect", "dropped"),))
 
 
 def test_code_assist_both_ways():
@@ -87,7 +87,7 @@ def test_an_error_tells_its_status_and_headers(target, kind):
     done = job("error", "chat", target, ERROR, status=429)
     error = json.loads(done.body)["error"]
     assert error.get("type", error.get("status")) == kind
-    assert done == Done(body=done.body, losses=done.losses, status=429, headers=done.headers)
+    assert done == JobResult(body=done.body, losses=done.losses, status=429, headers=done.headers)
     assert [loss.where for loss in done.losses] == ["/error/code"]
     assert done.headers["content-type"].startswith("application/json")
 
@@ -115,7 +115,7 @@ def test_an_error_tells_its_status_and_headers(target, kind):
 def test_the_neutral_view_of_every_operation(operation, source, body, more, shown):
     done = job(operation, source, "core", body, **more)
     assert json.loads(done.body) == shown
-    assert done == Done(body=done.body)
+    assert done == JobResult(body=done.body)
 
 
 SSE = b"data: " + encoded(REPLY) + b"\n\n"

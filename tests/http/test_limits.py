@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import uvloop
 
-from dragoman.http.connection import Handler, Limits, Refusal
+from dragoman.http.connection import ClientLimits, Handler, Refusal
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.server import Server, listening
 
 Steps = Callable[[Server], Awaitable[Any]]
-QUICK = Limits(head_seconds=0.15, body_seconds=0.15, idle=0.4, head=4000, body=100_000)
+QUICK = ClientLimits(head_seconds=0.15, body_seconds=0.15, idle=0.4, head=4000, body=100_000)
 POST = b"POST / HTTP/1.1\r\nHost: a\r\n"
 
 
@@ -23,7 +23,7 @@ def run(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """Run steps on either loop against a server that tells what it was sent."""
 
     def running(
-        steps: Steps, limits: Limits = QUICK, refusal: Refusal | None = None, handler: Handler | None = None
+        steps: Steps, limits: ClientLimits = QUICK, refusal: Refusal | None = None, handler: Handler | None = None
     ) -> Any:
         async def whole() -> Any:
             async with (
@@ -226,11 +226,11 @@ def test_a_body_that_cannot_be_unpacked_is_refused(run, encoding, body, status):
 
 def test_a_bomb_is_refused_before_it_goes_off(run):
     bomb = gzip.compress(bytes(60 << 20))
-    told = run(lambda server: said(server, packed("gzip", bomb)), limits=Limits())
+    told = run(lambda server: said(server, packed("gzip", bomb)), limits=ClientLimits())
     assert told.startswith(b"HTTP/1.1 413")
 
 
-READERS = Limits(write_seconds=0.8)
+READERS = ClientLimits(write_seconds=0.8)
 
 
 async def without_end(exchange: Exchange) -> None:
@@ -288,7 +288,7 @@ def test_of_requests_that_wait_only_some_bytes_are_read(run):
         writer.close()
         return answers
 
-    assert run(steps, Limits(), handler=slow).count(b"200 OK") == 4
+    assert run(steps, ClientLimits(), handler=slow).count(b"200 OK") == 4
     assert sizes == [8_000_000] * 3 + [0]
 
 

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 import uvloop
 
-from dragoman.http.connection import Limits
+from dragoman.http.connection import ClientLimits
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.server import Server, listening
 
@@ -29,7 +29,7 @@ async def numbers(exchange: Exchange) -> None:
     await exchange.end()
 
 
-def run(handler: Callable[[Exchange], Awaitable[None]], steps: Steps, limits: Limits | None = None) -> Any:
+def run(handler: Callable[[Exchange], Awaitable[None]], steps: Steps, limits: ClientLimits | None = None) -> Any:
     async def whole() -> Any:
         async with listening(handler, limits=limits, grace=0.2) as server, asyncio.timeout(20):
             return await steps(server)
@@ -173,7 +173,7 @@ def test_what_is_no_request_is_refused_and_the_connection_ends(words, status):
     async def steps(server: Server) -> bytes:
         return await said(server, words)
 
-    told = run(echo, steps, Limits(body=1000, head=2000))
+    told = run(echo, steps, ClientLimits(body=1000, head=2000))
     assert told.startswith(b"HTTP/1.1 " + status)
     assert told.count(b"HTTP/1.1") == 1
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from dragoman.intercept.replies import Capture, Turn, form_of, made_reply, tool_call
+from dragoman.intercept.replies import Capture, TurnRequest, form_of, made_reply, tool_call
 
 LOOK = b'{"functionCall" : {"name":"look","args":{"n": 1.50},"id":"i1"}, "thoughtSignature": "c2ln"}'
 OWN = b'{"functionCall":{"name":"own","args":{}}}'
-EVENTS, ITEMS, WHOLE = Turn(stream=True, events=True), Turn(stream=True), Turn()
+EVENTS, ITEMS, WHOLE = TurnRequest(stream=True, events=True), TurnRequest(stream=True), TurnRequest()
 
 
 def chunk(*parts, finish=b"", wrapped=False):
@@ -126,7 +126,7 @@ def test_a_call_keeps_its_arguments_as_they_stood():
 @pytest.mark.parametrize("wrapped", [False, True])
 @pytest.mark.parametrize(("stream", "events"), [(False, False), (True, True), (True, False)])
 def test_a_turn_that_is_made_here_is_a_valid_one_in_every_form(wrapped, stream, events):
-    headers, body = made_reply("hm", Turn(wrapped=wrapped, stream=stream, events=events), "models/m")
+    headers, body = made_reply("hm", TurnRequest(wrapped=wrapped, stream=stream, events=events), "models/m")
     text = body.removeprefix(b"data: ") if events else body
     read = json.loads(text)
     read = read[0] if stream and not events else read

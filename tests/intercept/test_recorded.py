@@ -9,12 +9,12 @@ from dragoman.core.parts import ToolCall
 from dragoman.dialects.registry import dialect_named
 from dragoman.intercept.captured import Captured, Group
 from dragoman.intercept.plan import Plan, Tools
-from dragoman.intercept.replies import Capture, Turn, form_of
+from dragoman.intercept.replies import Capture, TurnRequest, form_of
 from dragoman.intercept.rewrite import rewritten
 from shelf import exchanges, needs_shelf
 
 GEMINI = dialect_named("gemini")
-STREAM = Turn(stream=True, events=True)
+STREAM = TurnRequest(stream=True, events=True)
 PROMPT = "(The tools have answered: go on.)"
 MARK = "dt-0123456789abcdef"
 PART = b'{"functionCall":{"name":"ours","args":{}},"thoughtSignature":"c2ln"}'
@@ -76,7 +76,7 @@ def test_recorded_whole_replies_stay_valid_when_their_calls_are_taken_out():
             continue
         parts = one["response"]["candidates"][0]["content"]["parts"]
         names = [part["functionCall"]["name"] for part in parts if "functionCall" in part]
-        capture, told = passed(raw, names, 1000, Turn(), "application/json")
+        capture, told = passed(raw, names, 1000, TurnRequest(), "application/json")
         assert [call.name for call in capture.calls] == names
         response = GEMINI.parse_response(told)
         assert not [part for part in response.parts if isinstance(part, ToolCall) and part.executor == "client"]
@@ -104,7 +104,7 @@ def test_recorded_requests_keep_all_that_no_rule_is_about(strip):
             {"role": "model", "parts": [{"text": f"wait {MARK}"}]},
             {"role": "user", "parts": [{"text": PROMPT}]},
         ]
-        turn = Turn(wrapped=wrapped, model="m")
+        turn = TurnRequest(wrapped=wrapped, model="m")
         going = rewritten("/v1beta/models/m:generateContent", json.dumps(body).encode(), turn, plan)
         assert not going.problem, (one["id"], going.problem)
         if going.is_aside:

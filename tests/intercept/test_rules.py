@@ -5,9 +5,9 @@ import json
 import pytest
 
 from dragoman.intercept.captured import Captured, Group, digest_of
-from dragoman.intercept.document import Document
+from dragoman.intercept.document import GeminiDocument
 from dragoman.intercept.plan import Plan, Tools
-from dragoman.intercept.replies import Turn, turn_of
+from dragoman.intercept.replies import TurnRequest, turn_of
 from dragoman.intercept.rewrite import rewritten
 from dragoman.intercept.rules import RULES
 from dragoman.intercept.rules.history import answered, restored, unprompted
@@ -40,7 +40,7 @@ def model(*parts):
 def changed(rule, body, with_plan, *, wrapped=False):
     """Apply one rule; return what it says and what comes out."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    document = Document(raw, wrapped=wrapped)
+    document = GeminiDocument(raw, wrapped=wrapped)
     did = rule(document, with_plan)
     written = document.written()
     assert did or written == raw
@@ -52,7 +52,7 @@ def test_no_rule_does_anything_without_a_reason(rule):
     body = b'{ "contents" : [ {"parts":[{"text":"hi"}]} ],\n "tools":[{"googleSearch":{}}], "odd": 1e400 }'
     did, _ = changed(rule, json.dumps({"contents": [user("hi")], "tools": [{"googleSearch": {}}]}).encode(), Plan())
     assert not did
-    document = Document(body)
+    document = GeminiDocument(body)
     assert not rule(document, Plan())
     assert document.written() == body
 
@@ -61,7 +61,7 @@ def test_no_rule_does_anything_without_a_reason(rule):
 def test_untouched_bytes_stay_untouched_around_what_is_changed(wrapped):
     inner = b'{ "contents" : [ {"parts":[{"text":"h\\u00e9"}]} ],\r\n  "x" : 1.50, "tools" : [ ],"y":[ 1 ] }'
     body = b'{"model":"m" , "request": ' + inner + b', "z": 2}' if wrapped else inner
-    document = Document(body, wrapped=wrapped)
+    document = GeminiDocument(body, wrapped=wrapped)
     assert injected(document, Plan(tools=TOOLS))
     expected = body.replace(b'"tools" : [ ]', b'"tools" : [' + TOOLS.objects[0] + b"]")
     assert document.written() == expected
@@ -141,7 +141,7 @@ def test_a_placeholder_becomes_calls_and_their_results_follow(before, after):
 
 
 def test_calls_are_put_in_byte_for_byte():
-    document = Document(json.dumps({"contents": [model(f"Wait ({MARK}).")]}).encode())
+    document = GeminiDocument(json.dumps({"contents": [model(f"Wait ({MARK}).")]}).encode())
     assert answered(document, plan(group()))
     assert PART in document.written()
     assert RESULT in document.written()
@@ -191,7 +191,7 @@ def test_a_conversation_that_the_client_forgot_is_put_back(now, after):
 
 def test_a_conversation_is_not_put_back_where_the_calls_stand_already():
     one = group(before=b"[]")
-    document = Document(json.dumps({"contents": [user("q"), model(f"Wait ({MARK}).")]}).encode())
+    document = GeminiDocument(json.dumps({"contents": [user("q"), model(f"Wait ({MARK}).")]}).encode())
     assert answered(document, plan(one, ready=one))
     assert not restored(document, plan(one, ready=one))
 
@@ -259,14 +259,17 @@ def test_instructions_are_added_or_replaced(body, mode, after):
 @pytest.mark.parametrize(
     ("target", "turn"),
     [
-        ("/v1beta/models/m:generateContent", Turn(model="m")),
-        ("/v1beta/models/m:streamGenerateContent?alt=sse&key=k", Turn(model="m", stream=True, events=True)),
-        ("/v1/projects/p/locations/l/publishers/google/models/m:streamGenerateContent", Turn(model="m", stream=True)),
-        ("/v1internal:generateContent", Turn(wrapped=True)),
-        ("/v1internal:streamGenerateContent?alt=sse", Turn(wrapped=True, stream=True, events=True)),
-        ("/v1beta/tunedModels/m:generateContent", Turn(model="m")),
-        ("/v1/projects/p/locations/l/endpoints/7:streamGenerateContent", Turn(model="7", stream=True)),
-        ("/v1beta/models/m%3AstreamGenerateContent?$alt=sse", Turn(model="m", stream=True, events=True)),
+        ("/v1beta/models/m:generateContent", TurnRequest(model="m")),
+        ("/v1beta/models/m:streamGenerateContent?alt=sse&key=k", TurnRequest(model="m", stream=True, events=True)),
+        (
+            "/v1/projects/p/locations/l/publishers/google/models/m:streamGenerateContent",
+            TurnRequest(model="m", stream=True),
+        ),
+        ("/v1internal:generateContent", TurnRequest(wrapped=True)),
+        ("/v1internal:streamGenerateContent?alt=sse", TurnRequest(wrapped=True, stream=True, events=True)),
+        ("/v1beta/tunedModels/m:generateContent", TurnRequest(model="m")),
+        ("/v1/projects/p/locations/l/endpoints/7:streamGenerateContent", TurnRequest(model="7", stream=True)),
+        ("/v1beta/models/m%3AstreamGenerateContent?$alt=sse", TurnRequest(model="m", stream=True, events=True)),
         ("/v1beta/files?name=/models/m:generateContent", None),
         ("/v1beta/models/m:countTokens", None),
         ("/v1internal:loadCodeAssist", None),
@@ -280,10 +283,12 @@ def test_turns_of_the_model_are_known_by_their_path(target, turn):
 
 
 def test_the_path_names_another_model_too():
-    going = rewritten("/v1beta/models/a:generateContent?x=1", b'{"contents":[]}', Turn(model="a"), Plan(model="b"))
+    going = rewritten(
+        "/v1beta/models/a:generateContent?x=1", b'{"contents":[]}', TurnRequest(model="a"), Plan(model="b")
+    )
     assert (going.target, going.rules) == ("/v1beta/models/b:generateContent?x=1", ("another model",))
     tuned = "/v1beta/tunedModels/a:generateContent"
-    assert rewritten(tuned, b'{"contents":[]}', Turn(model="a"), Plan(model="b")).target == tuned
+    assert rewritten(tuned, b'{"contents":[]}', TurnRequest(model="a"), Plan(model="b")).target == tuned
 
 
 @pytest.mark.parametrize(
@@ -292,5 +297,5 @@ def test_the_path_names_another_model_too():
 )
 def test_who_wants_json_gets_no_tools(config):
     body = json.dumps({"contents": [], "generationConfig": config}).encode()
-    going = rewritten("/v1beta/models/a:generateContent", body, Turn(model="a"), Plan(tools=TOOLS, system="S"))
+    going = rewritten("/v1beta/models/a:generateContent", body, TurnRequest(model="a"), Plan(tools=TOOLS, system="S"))
     assert (going.is_aside, going.body) == (True, body)

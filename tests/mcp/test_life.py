@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.mcp.client import open_servers
-from dragoman.mcp.client.connection import Link
+from dragoman.mcp.client.connection import ServerConnection
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools import Registry, tool
 from mcp_peers import Visit, eventually, plain, said, visiting
@@ -319,7 +319,7 @@ def test_flags_say_what_a_server_is_trusted_with():
 
 def test_waits_between_tries_grow_and_have_a_bound():
     async def run():
-        link = Link("p", plain(), lambda tools: None)
+        link = ServerConnection("p", plain(), lambda tools: None)
         waits = []
         for link.failures in (1, 2, 3, 9, 5000):
             waits.append(link._wait())

@@ -15,7 +15,7 @@ from dragoman.http.exchange import Exchange
 from dragoman.http.server import listening
 from dragoman.mcp.server.http import Endpoint
 from dragoman.mcp.server.server import beneath, build
-from dragoman.mcp.server.service import Caller, caller_of
+from dragoman.mcp.server.service import ToolCaller, caller_of
 
 
 class Stage:
@@ -58,7 +58,7 @@ async def staged() -> AsyncGenerator[Stage]:
     endpoint = Endpoint(server)
 
     async def handle(exchange: Exchange) -> None:
-        await endpoint.answer(exchange, Caller(owner="ann"))
+        await endpoint.answer(exchange, ToolCaller(owner="ann"))
 
     async with listening(handle, grace=1.0) as http:
         stage.url = f"{http.base_url}/mcp"

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from dragoman.agent import InProcess, Order, State
 from dragoman.gateway.conversations.runner import Carrying
-from dragoman.mcp.server.tasks import Desk, Job, Task, Tasks, asked_of, fresh, read, told_of, written
+from dragoman.mcp.server.tasks import Task, TaskJob, Tasks, TaskStarter, asked_of, fresh, read, told_of, written
 from dragoman.sessions.urls import open_store
 
 
@@ -23,7 +23,7 @@ class Room:
             Tasks(carrier, {"tool": Task("optional", work)})
 
     async def begun(self, wish: bytes = b"", **meta: Any) -> str:
-        desk = Desk(self.here, "tool", "ann", 60.0)
+        desk = TaskStarter(self.here, "tool", "ann", 60.0)
         await desk.begin(wish, **meta)
         assert desk.told is not None
         return f"task-{desk.told.task_id}"
@@ -55,14 +55,14 @@ def scene(tmp_path):
     return play
 
 
-async def forever(job: Job, _wish: bytes) -> dict[str, Any]:
+async def forever(job: TaskJob, _wish: bytes) -> dict[str, Any]:
     await job.say("looking around")
     await asyncio.Event().wait()
     return {}
 
 
 def test_what_came_of_a_task_is_told_by_every_process(scene):
-    async def work(job: Job, wish: bytes) -> dict[str, Any]:
+    async def work(job: TaskJob, wish: bytes) -> dict[str, Any]:
         return {"content": [{"type": "text", "text": f"{job.owner} {wish.decode()}"}]}
 
     async def do(room: Room) -> None:
@@ -74,7 +74,7 @@ def test_what_came_of_a_task_is_told_by_every_process(scene):
 
 
 def test_questions_are_told_and_answered_in_every_process_one_by_one(scene):
-    async def work(job: Job, _wish: bytes) -> dict[str, Any]:
+    async def work(job: TaskJob, _wish: bytes) -> dict[str, Any]:
         return await job.ask({"a": {"method": "x"}, "b": {"method": "y"}})
 
     async def do(room: Room) -> None:
@@ -111,7 +111,7 @@ def test_a_task_whose_process_is_gone_has_failed(scene):
 
 
 def test_a_tool_that_breaks_is_told_as_failed_without_its_secrets(scene):
-    async def work(_job: Job, _wish: bytes) -> dict[str, Any]:
+    async def work(_job: TaskJob, _wish: bytes) -> dict[str, Any]:
         raise ValueError("the password is 1234")
 
     async def do(room: Room) -> None:
@@ -130,7 +130,7 @@ def test_what_is_told_is_in_the_words_of_the_protocol():
 def test_a_question_that_was_answered_before_it_was_told_is_not_told():
     async def run() -> None:
         runtime = InProcess("r")
-        job = Job("ann", runtime, fresh("t", 60.0, {}))
+        job = TaskJob("ann", runtime, fresh("t", 60.0, {}))
         runtime.tell("a", "yes")
         assert await job.wait("a") == "yes"
         await job.question("a", {"method": "x"})
@@ -141,7 +141,7 @@ def test_a_question_that_was_answered_before_it_was_told_is_not_told():
 
 def test_a_question_that_nobody_answered_in_time_is_closed():
     async def run() -> None:
-        job = Job("ann", InProcess("r"), fresh("t", 60.0, {}))
+        job = TaskJob("ann", InProcess("r"), fresh("t", 60.0, {}))
         await job.question("a", {"method": "x"})
         assert job.told.status == "input_required"
         with pytest.raises(TimeoutError):
@@ -189,7 +189,7 @@ def test_a_task_is_ordered_before_anybody_is_told_of_it():
             raise OSError("no room")
 
     async def run() -> None:
-        desk = Desk(Full(), "tool", "ann", 60.0)
+        desk = TaskStarter(Full(), "tool", "ann", 60.0)
         with pytest.raises(OSError, match="no room"):
             await desk.begin(b"")
         assert desk.told is None

@@ -23,7 +23,7 @@ from dragoman.http.exchange import Exchange
 from dragoman.http.server import in_background, listening
 from dragoman.mcp.settings import ToolServer
 from dragoman.server import log
-from dragoman.server.log import Lines
+from dragoman.server.log import LogWriter
 from dragoman.server.serving import running
 
 CANARY = "canary-of-what-was-said"
@@ -198,7 +198,7 @@ def test_a_line_for_people_tells_tries_losses_and_problems():
 
 def test_a_file_that_is_moved_away_is_begun_anew(tmp_path):
     file = tmp_path / "log"
-    lines = Lines(file)
+    lines = LogWriter(file)
     lines.add(b"one")
     until(lambda: file.read_text() == "one\n")
     file.rename(tmp_path / "log.1")
@@ -210,7 +210,7 @@ def test_a_file_that_is_moved_away_is_begun_anew(tmp_path):
 def test_a_file_that_cannot_be_begun_anew_leaves_the_connections_of_others_alone(tmp_path):
     place = tmp_path / "logs"
     place.mkdir()
-    lines = Lines(place / "log")
+    lines = LogWriter(place / "log")
     lines.add(b"one")
     until(lambda: (place / "log").exists() and (place / "log").read_text() == "one\n")
     shutil.rmtree(place)
@@ -260,7 +260,7 @@ def test_lines_that_nobody_takes_are_dropped_and_counted_and_hold_nobody_up(tmp_
 
     thread = threading.Thread(target=reader)
     thread.start()
-    lines = Lines(pipe)
+    lines = LogWriter(pipe)
     lines.add(b"x" * (1 << 20))
     until(lines._waiting.empty)
     for _ in range(100):
@@ -274,7 +274,7 @@ def test_lines_that_nobody_takes_are_dropped_and_counted_and_hold_nobody_up(tmp_
 
 
 def test_a_log_is_read_by_nobody_else(tmp_path):
-    Lines(tmp_path / "log").close()
+    LogWriter(tmp_path / "log").close()
     assert Path(tmp_path / "log").stat().st_mode & 0o077 == 0
 
 

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from dragoman.sessions.runs import SILENT, Said
+from dragoman.sessions.runs import SILENT, RunMessage
 from dragoman.sessions.values import Conflict
 
 
@@ -140,9 +140,9 @@ def test_what_is_said_to_a_run_is_heard_until_it_is_over_and_the_first_word_hold
 
     async def do(store):
         await begun(store, owner)
-        first = Said(owner, "r", "topic", b"yes")
+        first = RunMessage(owner, "r", "topic", b"yes")
         await store.runs.say(first)
-        await store.runs.say(Said(owner, "r", "topic", b"no"))
+        await store.runs.say(RunMessage(owner, "r", "topic", b"no"))
         assert await heard(store) == [first]
         await store.runs.end(owner, "r", "completed", b"{}")
         assert await heard(store) == []

@@ -70,7 +70,7 @@ def _is_hollow(part: AnyPart) -> bool:
     return isinstance(part, Reasoning) or (isinstance(part, Text) and not part.text.strip())
 
 
-class Turn:
+class ModelTurn:
     """From the question to the last result; `is_own` tells the calls that are answered here."""
 
     def __init__(self, is_own: Callable[[ToolCall], bool], named: Callable[[ToolCall], str]) -> None:
@@ -149,7 +149,7 @@ class Calling:
         self._executor, self._admission = executor, admission
         self._runtime, self._recorder, self._run = runtime, recorder, run
 
-    async def answer(self, turn: Turn) -> None:
+    async def answer(self, turn: ModelTurn) -> None:
         """Run the calls of a turn that may be run."""
         refusals = await self._admission.refusals(turn.calls)
         for keyed in turn.calls:
@@ -159,13 +159,13 @@ class Calling:
         for stretch in self._executor.stretches([keyed.call for keyed in let_in.values()]):
             await _together(self._perform(turn, let_in[id(call)]) for call in stretch)
 
-    async def refuse(self, turn: Turn, *, forbidden: bool = False) -> None:
+    async def refuse(self, turn: ModelTurn, *, forbidden: bool = False) -> None:
         """Run nothing: there is no turn left in which a result could be of use, or whoever asked forbids it."""
         for keyed in turn.calls:
             words = (_NO_CHOICE if forbidden else _NO_TOOLS).format(name=keyed.call.name)
             await self._ended(turn, keyed, refused(keyed.call, None, "skipped", words))
 
-    async def _perform(self, turn: Turn, keyed: KeyedCall) -> None:
+    async def _perform(self, turn: ModelTurn, keyed: KeyedCall) -> None:
         call = keyed.call
         await self._runtime.emit(CallStarted(call))
 
@@ -178,7 +178,7 @@ class Calling:
             execution = await self._runtime.step(f"tool:{keyed.key}", work)
         await self._ended(turn, keyed, structs.replace(execution, handler=self._executor.registry.find(call)))
 
-    async def _ended(self, turn: Turn, keyed: KeyedCall, execution: Execution) -> None:
+    async def _ended(self, turn: ModelTurn, keyed: KeyedCall, execution: Execution) -> None:
         turn.ended(keyed, execution)
         await self._recorder.add(self._run, answers([execution.result]))
         await self._runtime.emit(CallEnded(keyed.call, execution))

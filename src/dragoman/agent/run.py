@@ -16,7 +16,7 @@ from typing import Literal
 from msgspec import structs
 
 from dragoman.agent.admission import Admission
-from dragoman.agent.calls import Calling, Turn
+from dragoman.agent.calls import Calling, ModelTurn
 from dragoman.agent.equipment import Equipment
 from dragoman.agent.history import answered, answers, compacted, cut, said, summed_up, unfolded
 from dragoman.agent.limits import Control, Statistics, StoppedError, StopReason, added
@@ -127,7 +127,7 @@ class Run:
         self._malformed = 0
         self._asked_again = self._was_told = False
         self._began = monotonic()
-        self._turn: Turn | None = None
+        self._turn: ModelTurn | None = None
         """The turn that is under way."""
 
     async def go(self) -> RunEnded:
@@ -199,7 +199,7 @@ class Run:
             self._request = relaxed(self._request) if turn.calls else self._request
             self._request = renewed(self._request, self._executor.registry, self._theirs)
 
-    def _goes_on(self, turn: Turn, response: Response) -> bool:
+    def _goes_on(self, turn: ModelTurn, response: Response) -> bool:
         """Tell whether a model that made no call is asked again: it was paused, or nothing came that can be used."""
         if response.finish.reason == "malformed_call":
             self._malformed += 1
@@ -210,7 +210,7 @@ class Run:
             return not was_asked
         return response.finish.reason == "paused"
 
-    def _insists(self, turn: Turn) -> bool:
+    def _insists(self, turn: ModelTurn) -> bool:
         """Tell whether a model that calls in its last turn is asked a very last time, now that it was refused.
 
         Not every server heeds that no tool may be called; every model reads what its calls came to.
@@ -241,18 +241,18 @@ class Run:
         count = self._names[call.id] = self._names.get(call.id, 0) + 1
         return call.id if count == 1 else f"{call.id}#{count}"
 
-    async def _asked(self, request: Request) -> tuple[Turn, Response]:
+    async def _asked(self, request: Request) -> tuple[ModelTurn, Response]:
         """Ask the model; a history that it says is too long is made shorter, once."""
-        turn = self._turn = Turn(self._is_own, self._named)
+        turn = self._turn = ModelTurn(self._is_own, self._named)
         try:
             return turn, await self._ask(turn, request)
         except Problem as problem:
             if problem.kind != "context_length" or not turn.is_silent or not await self._shorten("again"):
                 raise
-        turn = self._turn = Turn(self._is_own, self._named)
+        turn = self._turn = ModelTurn(self._is_own, self._named)
         return turn, await self._ask(turn, request, "again")
 
-    async def _ask(self, turn: Turn, request: Request, *again: str) -> Response:
+    async def _ask(self, turn: ModelTurn, request: Request, *again: str) -> Response:
         number = self._statistics.turns + 1
         asked = structs.replace(request, messages=self._history, stream=True)
 
@@ -280,11 +280,11 @@ class Run:
         )
         return response
 
-    async def _end(self, turn: Turn, response: Response) -> None:
+    async def _end(self, turn: ModelTurn, response: Response) -> None:
         self._keep(turn)
         await self._runtime.emit(TurnEnded(self._statistics.turns, response, turn.messages))
 
-    def _keep(self, turn: Turn) -> None:
+    def _keep(self, turn: ModelTurn) -> None:
         """Make a turn part of the history."""
         self._turn = None
         executions = turn.executions

@@ -137,7 +137,7 @@ class Job(Struct, frozen=True, kw_only=True):
     request: bytes | None = None
 
 
-class Done(Struct, frozen=True, kw_only=True):
+class JobResult(Struct, frozen=True, kw_only=True):
     """The translation. `status` and `headers` are an error's, `model` and `stream` a request's."""
 
     body: bytes
@@ -153,7 +153,7 @@ def target_of(name: str) -> tuple[str, str]:
     return ("gemini", "code_assist") if name == CODE_ASSIST else (name, "")
 
 
-def perform(job: Job) -> Done:
+def perform(job: Job) -> JobResult:
     """Do one translation."""
     if job.target == CORE:
         return _neutral(job)
@@ -167,22 +167,22 @@ def perform(job: Job) -> Done:
             )
             if job.strict:
                 refuse(rendered.losses, "reply")
-            return Done(body=rendered.body, losses=rendered.losses)
+            return JobResult(body=rendered.body, losses=rendered.losses)
         case "error":
             target, _ = target_of(job.target)
             reply = translate_error(job.status, {}, job.body, job.source, target)
             if job.strict:
                 refuse(reply.losses, "error")
-            return Done(body=reply.body, losses=reply.losses, status=reply.status, headers=reply.headers)
+            return JobResult(body=reply.body, losses=reply.losses, status=reply.status, headers=reply.headers)
 
 
-def _request(job: Job) -> Done:
+def _request(job: Job) -> JobResult:
     target, form = target_of(job.target)
     # Chat and the others name the model in the body; only a dialect that does not is told it here.
     call = Call(job.body, job.model, job.stream)
     translation = translate_request(call, job.source, target, model=job.model, strict=job.strict, form=form)
     call = translation.call
-    return Done(body=call.body, losses=translation.losses, model=call.model, stream=call.stream)
+    return JobResult(body=call.body, losses=translation.losses, model=call.model, stream=call.stream)
 
 
 def context_of(source: str, target: str, model: str, request: bytes | None) -> Context:
@@ -198,7 +198,7 @@ def context_of(source: str, target: str, model: str, request: bytes | None) -> C
     return Context(parsed, translation.undo, form)
 
 
-def _neutral(job: Job) -> Done:
+def _neutral(job: Job) -> JobResult:
     dialect = dialect_named(job.source)
     match job.operation:
         case "request":
@@ -207,7 +207,7 @@ def _neutral(job: Job) -> Done:
             shown = view(named_reply(dialect.parse_response(job.body)))
         case "error":
             shown = view_problem(dialect.parse_error(job.status, {}, job.body))
-    return Done(body=encode(shown))
+    return JobResult(body=encode(shown))
 
 
 class Stream(Protocol):

@@ -16,7 +16,7 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.router import Routes
 from dragoman.http.client import Client, Deadlines
 from dragoman.http.link import Failure
-from dragoman.upstreams.upstream import Listed, Upstream
+from dragoman.upstreams.upstream import ListedModel, Upstream
 
 _QUICK = Deadlines(connect=2.0, first_byte=3.0, idle=3.0)
 _LONGEST = 4.0
@@ -31,13 +31,13 @@ class Entry(Struct, frozen=True, kw_only=True):
     name: str
     issuer: str = ""
     """Whose row it is."""
-    listed: Listed | None = None
+    listed: ListedModel | None = None
     """What its upstream says of it, if that does."""
 
 
 class _Memory(Struct):
     until: float = 0.0
-    rows: dict[str, Listed] = {}
+    rows: dict[str, ListedModel] = {}
 
 
 class Catalogue:
@@ -72,7 +72,7 @@ class Catalogue:
         listed = self._rows(target.upstream).get(target.model.removeprefix("models/"))
         return Entry(name=name, issuer=dialect_named(target.upstream.dialect).issuer, listed=listed)
 
-    def _rows(self, upstream: Upstream) -> dict[str, Listed]:
+    def _rows(self, upstream: Upstream) -> dict[str, ListedModel]:
         return self._memories.setdefault(id(upstream), _Memory()).rows
 
     async def _refresh(self, upstream: Upstream) -> None:
@@ -84,7 +84,7 @@ class Catalogue:
             memory.rows = {row.name: row for row in rows}
         memory.until = monotonic() + (_FRESH if rows else _FAILED)
 
-    async def _asked(self, upstream: Upstream) -> list[Listed]:
+    async def _asked(self, upstream: Upstream) -> list[ListedModel]:
         try:
             async with asyncio.timeout(_LONGEST):
                 listing = await upstream.models()

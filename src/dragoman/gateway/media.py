@@ -14,7 +14,7 @@ from dragoman.core.parts import MediaKind
 from dragoman.core.problems import Problem
 from dragoman.http.addresses import Refused
 from dragoman.http.guarded import Guard, Lately, Room
-from dragoman.interpreter.fitting import Fetched, Links, Unfetched, Wanted
+from dragoman.interpreter.fitting import Fetched, Links, NeededLink, Unfetched
 from dragoman.interpreter.media import NOT_FETCHED
 from dragoman.interpreter.translate import Translation
 
@@ -50,7 +50,7 @@ class Library:
         except Unfetched as still:
             raise _refused(*next(iter(still.links.items())), "it is not fetched") from None
 
-    async def _fetch(self, links: dict[str, Wanted]) -> dict[str, Fetched]:
+    async def _fetch(self, links: dict[str, NeededLink]) -> dict[str, Fetched]:
         limits = self._limits
         first = next(iter(links.items()))
         if not limits.fetch:
@@ -68,7 +68,7 @@ class Library:
                 task.cancel()
         return found | dict(zip((url for url, _ in wanted), pages, strict=True))
 
-    async def _one(self, url: str, link: Wanted, room: Room) -> Fetched:
+    async def _one(self, url: str, link: NeededLink, room: Room) -> Fetched:
         try:
             page = await self._guard.fetch(url, room, self._limits.seconds)
         except Refused as refusal:
@@ -81,7 +81,7 @@ class Library:
         return fetched
 
 
-def _refused(url: str, link: Wanted, why: str) -> Problem:
+def _refused(url: str, link: NeededLink, why: str) -> Problem:
     shown = url if len(url) <= _LONGEST_SHOWN else f"{url[:_LONGEST_SHOWN]}…"
     message = f"the {link.kind} at {shown} cannot be fetched: {why}"
     return Problem("invalid_request", message, where=link.where, code=NOT_FETCHED)

@@ -28,9 +28,9 @@ from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.faults import as_fault
 from dragoman.interpreter.fitting import Links, Unfetched
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.neutral import Wish, say_request
+from dragoman.interpreter.neutral import TranslationOptions, say_request
 from dragoman.interpreter.signing import unknown_ids, unsigned_calls
-from dragoman.interpreter.text_calls.detector import Hearing
+from dragoman.interpreter.text_calls.detector import CallDetector
 from dragoman.interpreter.translate import Translation
 from dragoman.interpreter.undo import Restorer
 
@@ -137,7 +137,7 @@ class UpstreamModel:
             unknown = unknown_ids(unsigned_calls(request.messages), signer)
             if unknown:
                 await vault.look_up(asker.owner, unknown)
-        wish = Wish(
+        wish = TranslationOptions(
             source=asker.dialect,
             document=asker.document,
             strict=asker.strict,
@@ -173,7 +173,7 @@ class _Reply:
         self._ledger = Ledger(dialect.reply_pointers)
         spoken = translation.undo.spoken
         self._hearing = (
-            Hearing(spoken, dialect.call_prefix, self._salt, self._ledger, runs_calls=True)
+            CallDetector(spoken, dialect.call_prefix, self._salt, self._ledger, runs_calls=True)
             if spoken is not None
             else None
         )

@@ -167,7 +167,7 @@ _BREAK = b"\r\n"
 _REQUESTS = "requests"
 
 
-class Form(Struct, frozen=True):
+class ModelForm(Struct, frozen=True):
     """A body that may name a model."""
 
     body: bytes
@@ -185,14 +185,14 @@ class Form(Struct, frozen=True):
         return spliced(self.body, "model", json.encode(model))
 
 
-def form_of(body: bytes, kind: str) -> Form:
+def form_of(body: bytes, kind: str) -> ModelForm:
     """Read what a body names; `kind` is its content type."""
     said = kind.partition(";")[0].strip().lower()
     if said == "multipart/form-data":
         return _with_files(body, kind)
     if said == "application/json" or said.endswith("+json"):
         return _json(body)
-    return Form(body)
+    return ModelForm(body)
 
 
 def renamed_within(body: bytes, before: str, after: str) -> bytes:
@@ -216,33 +216,33 @@ def _renamed_one(body: bytes, before: str, after: str) -> bytes:
     return spliced(body, "model", json.encode(f"models/{after}")) if named in {before, f"models/{before}"} else body
 
 
-def _json(body: bytes) -> Form:
+def _json(body: bytes) -> ModelForm:
     try:
         members = json.decode_object(body)
     except json.Malformed:
-        return Form(body)  # Google's clients call the pieces of a file JSON, too
+        return ModelForm(body)  # Google's clients call the pieces of a file JSON, too
     named = [name for name in members if name.lower() == "model"]
     if not named:
-        return Form(body)
+        return ModelForm(body)
     model = json.peek(members[named[0]])
     if named != ["model"] or not isinstance(model, str):
         raise Problem("invalid_request", "the model must be named once, as text", where="/model")
     require_distinct(body)
-    return Form(body, model)
+    return ModelForm(body, model)
 
 
-def _with_files(body: bytes, kind: str) -> Form:
+def _with_files(body: bytes, kind: str) -> ModelForm:
     found = _BOUNDARY.search(kind)
     if found is None:
         raise Problem("invalid_request", "the form names no boundary")
     mark = b"--" + found[1].strip().encode("latin-1", "replace")
     spans = [span for span in _parts(body, mark) if _MODEL_FIELD.search(body[span[0] : span[1]])]
     if not spans:
-        return Form(body)
+        return ModelForm(body)
     if len(spans) > 1:
         raise Problem("invalid_request", "the model must be named once", where="/model")
     _, start, end = spans[0]
-    return Form(body, body[start:end].decode("utf-8", "replace"), (start, end))
+    return ModelForm(body, body[start:end].decode("utf-8", "replace"), (start, end))
 
 
 def _parts(body: bytes, mark: bytes) -> list[tuple[int, int, int]]:

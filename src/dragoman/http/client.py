@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from dragoman.http.addresses import Origin
 from dragoman.http.encoding import BadEncoding, Inflater, TooLarge, is_plain
-from dragoman.http.link import Broken, Failure, Link, NotReached, TooSlow, Untrusted
+from dragoman.http.link import Broken, Failure, NotReached, TooSlow, Untrusted, UpstreamConnection
 from dragoman.http.message import Headers, decode_headers, first_header
 from dragoman.http.proxies import Proxies, tunnel
 
@@ -48,7 +48,7 @@ class Incoming(Struct, eq=False):
 
     status: int
     _fields: list[bytes]
-    _link: Link
+    _link: UpstreamConnection
     _inflater: Inflater | None
     """The gateway asks for plain bodies; some servers compress them nevertheless."""
     _over: bool = False
@@ -156,7 +156,7 @@ class Incoming(Struct, eq=False):
             self._link.abort()
 
 
-def _inflater(link: Link) -> Inflater | None:
+def _inflater(link: UpstreamConnection) -> Inflater | None:
     if b"content-encoding" not in map(bytes.lower, link.fields):
         return None
     encoding = first_header(link.headers, "content-encoding")
@@ -167,9 +167,9 @@ class Client:
     """Asks servers, and keeps connections to them."""
 
     def __init__(self, proxies: Proxies | None = None, trust: ssl.SSLContext | None = None) -> None:
-        self._pools: dict[Origin, list[Link]] = {}
+        self._pools: dict[Origin, list[UpstreamConnection]] = {}
         """Connections that wait for their next request."""
-        self._open: set[Link] = set()
+        self._open: set[UpstreamConnection] = set()
         """All connections there are: also those that let the rest of a reply go by."""
         self._heads: dict[tuple[Origin, str, str, Headers], bytes] = {}
         self._proxies = proxies or Proxies()
@@ -231,7 +231,7 @@ class Client:
             raise ValueError("a header or path must be one line")
         return f"{head}\r\n".encode("latin-1")
 
-    def _take(self, origin: Origin) -> Link | None:
+    def _take(self, origin: Origin) -> UpstreamConnection | None:
         """Return a kept connection that can be used again."""
         pool = self._pools.get(origin)
         while pool:
@@ -241,7 +241,7 @@ class Client:
             link.abort()
         return None
 
-    async def _connected(self, origin: Origin, seconds: float) -> Link:
+    async def _connected(self, origin: Origin, seconds: float) -> UpstreamConnection:
         try:
             async with asyncio.timeout(seconds):
                 link = await self._connect(origin)
@@ -258,11 +258,13 @@ class Client:
         link.pool = self._pools.setdefault(origin, [])
         return link
 
-    async def _connect(self, origin: Origin) -> Link:
+    async def _connect(self, origin: Origin) -> UpstreamConnection:
         proxy = self._proxies.of(origin)
         if proxy is not None and origin.secure:
             return await tunnel(proxy, origin, self._trust)
         peer = origin if proxy is None else proxy.origin
         loop = asyncio.get_running_loop()
-        _, link = await loop.create_connection(Link, peer.host, peer.port, ssl=self._trust if peer.secure else None)
+        _, link = await loop.create_connection(
+            UpstreamConnection, peer.host, peer.port, ssl=self._trust if peer.secure else None
+        )
         return link

@@ -41,7 +41,7 @@ _ENTITY = frozenset({"expect", "content-length", "transfer-encoding", "content-e
 _UNUSUAL = frozenset({"expect", "transfer-encoding", "content-encoding"})
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class ClientLimits(Struct, frozen=True, kw_only=True):
     """Limits of a client."""
 
     body: int = 64 << 20
@@ -60,7 +60,7 @@ class Connection(asyncio.Protocol):
     """A client connection."""
 
     def __init__(
-        self, handler: Handler, limits: Limits, connections: "set[Connection]", refusal: Refusal | None = None
+        self, handler: Handler, limits: ClientLimits, connections: "set[Connection]", refusal: Refusal | None = None
     ) -> None:
         self._handler = handler
         self._limits = limits

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from dragoman.http.addresses import PORTS, Allowed, Location, Refused, is_public, location_of
 from dragoman.http.encoding import BadEncoding, Inflater, TooLarge
-from dragoman.http.link import Broken, Failure, Link, NotReached
+from dragoman.http.link import Broken, Failure, NotReached, UpstreamConnection
 
 T = TypeVar("T")
 
@@ -184,7 +184,7 @@ class Guard:
             url, before = _joined(place.url, found), place.scheme
         raise Refused("it redirects too often")
 
-    async def _connected(self, place: Location, room: Room) -> Link:
+    async def _connected(self, place: Location, room: Room) -> UpstreamConnection:
         addresses = await self._vetted(place)
         for address in addresses[:_MOST_TRIED]:
             try:
@@ -212,7 +212,7 @@ class Guard:
             raise Refused("its port is not one of the web")
         return [str(address) for address in found]
 
-    async def _pinned(self, address: str, place: Location, room: Room) -> Link:
+    async def _pinned(self, address: str, place: Location, room: Room) -> UpstreamConnection:
         loop = asyncio.get_running_loop()
         secure = place.scheme == "https"
         transport, link = await loop.create_connection(
@@ -229,7 +229,7 @@ class Guard:
         return link
 
 
-class _Bounded(Link):
+class _Bounded(UpstreamConnection):
     """A connection to a server that may say anything, and is heard for so many bytes."""
 
     def __init__(self, head: int, most: int) -> None:
@@ -257,7 +257,7 @@ class _Bounded(Link):
         super().on_header(name, value)
 
 
-async def _asked(link: Link, place: Location, room: Room, terms: Terms) -> Page | str:
+async def _asked(link: UpstreamConnection, place: Location, room: Room, terms: Terms) -> Page | str:
     """Return what stands at a place, or where it says that stands."""
     packing = "gzip" if terms.packed else "identity"
     lines = [f"GET {place.target} HTTP/1.1", f"host: {place.authority}"]
@@ -278,7 +278,7 @@ async def _asked(link: Link, place: Location, room: Room, terms: Terms) -> Page 
     return Page(kind, body, _charset(parameters), place.url)
 
 
-async def _body(link: Link, room: Room, terms: Terms) -> bytes:
+async def _body(link: UpstreamConnection, room: Room, terms: Terms) -> bytes:
     packing = ",".join(value for name, value in link.headers if name == "content-encoding").strip().lower()
     inflater = Inflater(packing, room.left) if terms.packed and packing in {"gzip", "x-gzip"} else None
     if inflater is None and packing not in {"", "identity"}:

@@ -44,7 +44,7 @@ class Broken(Failure):
     """The reply breaks off, or is no HTTP."""
 
 
-class Link(asyncio.Protocol):
+class UpstreamConnection(asyncio.Protocol):
     """A connection and the reply that is being read from it."""
 
     def __init__(self) -> None:
@@ -77,9 +77,9 @@ class Link(asyncio.Protocol):
         self.complete = True
         self.failure: Failure | None = None
         self.reusable = True
-        self.pool: list[Link] = []
+        self.pool: list[UpstreamConnection] = []
         """Where the connection waits for its next request."""
-        self.when_lost: Callable[[Link], object] | None = None
+        self.when_lost: Callable[[UpstreamConnection], object] | None = None
         """Called when the connection closes."""
 
     @property

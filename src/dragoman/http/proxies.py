@@ -9,7 +9,7 @@ from urllib.request import getproxies, proxy_bypass
 from msgspec import Struct
 
 from dragoman.http.addresses import Origin, split
-from dragoman.http.link import Link, NotReached
+from dragoman.http.link import NotReached, UpstreamConnection
 
 _LONGEST_HEAD = 16 << 10
 
@@ -50,7 +50,7 @@ def _read(url: str) -> Proxy:
     return Proxy(origin, f"Basic {b64encode(pair.encode()).decode()}")
 
 
-async def tunnel(proxy: Proxy, origin: Origin, trust: ssl.SSLContext) -> Link:
+async def tunnel(proxy: Proxy, origin: Origin, trust: ssl.SSLContext) -> UpstreamConnection:
     """Connect to a server through a proxy that passes bytes on, and speak TLS with the server itself."""
     loop = asyncio.get_running_loop()
     secured = ssl.create_default_context() if proxy.origin.secure else None
@@ -62,7 +62,7 @@ async def tunnel(proxy: Proxy, origin: Origin, trust: ssl.SSLContext) -> Link:
     try:
         transport.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
         _check_opened(await opening.opened, proxy)
-        link = Link()
+        link = UpstreamConnection()
         upgraded = await loop.start_tls(transport, link, trust, server_hostname=origin.host)
     except BaseException:
         transport.abort()

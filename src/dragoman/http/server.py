@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
-from dragoman.http.connection import Connection, Handler, Limits, Refusal
+from dragoman.http.connection import ClientLimits, Connection, Handler, Refusal
 
 _BACKLOG = 2048
 _LAST_PORT = 65_535
@@ -58,7 +58,7 @@ def url_of(sock: Any) -> str:
 async def listening(
     handler: Handler,
     address: tuple[str, int] | socket.socket = ("127.0.0.1", 0),
-    limits: Limits | None = None,
+    limits: ClientLimits | None = None,
     *,
     refusal: Refusal | None = None,
     grace: float = 5.0,
@@ -71,7 +71,7 @@ async def listening(
     loop = asyncio.get_running_loop()
 
     def connect() -> Connection:
-        return Connection(handler, limits or Limits(), connections, refusal)
+        return Connection(handler, limits or ClientLimits(), connections, refusal)
 
     if isinstance(address, socket.socket):
         listener = await loop.create_server(connect, sock=address, backlog=_BACKLOG)

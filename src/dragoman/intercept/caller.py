@@ -22,14 +22,14 @@ from dragoman.core.parts import AnyPart, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.intercept.captured import Captured, Group, digest_of
-from dragoman.intercept.document import Fields, items_of
+from dragoman.intercept.document import ObjectFields, items_of
 from dragoman.intercept.plan import Tools
 from dragoman.intercept.rules.history import result_of
 from dragoman.intercept.sessions import Session
 from dragoman.intercept.settings import PROMPT, URL, InterceptTable
 from dragoman.intercept.turns import CallerTurn
 from dragoman.interpreter.fitting import Undo
-from dragoman.interpreter.neutral import Wish as Wording
+from dragoman.interpreter.neutral import TranslationOptions as Wording
 from dragoman.interpreter.neutral import say_request
 from dragoman.wire import json
 
@@ -37,7 +37,7 @@ _GEMINI = "gemini"
 _ANYTHING = Message(role="user", parts=(Text(text="go on"),))
 
 
-class Wish(Struct, frozen=True, kw_only=True):
+class CallerRequest(Struct, frozen=True, kw_only=True):
     """What a caller wishes."""
 
     digest: bytes
@@ -49,7 +49,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     losses: tuple[Loss, ...] = ()
 
 
-def wish_of(request: Request, document: bytes, dialect: str, *, strict: bool = False) -> Wish:
+def wish_of(request: Request, document: bytes, dialect: str, *, strict: bool = False) -> CallerRequest:
     """Read what a caller wishes of a request, and of the document it was read from."""
     said = _new(request.messages)
     prompt = "\n\n".join(part.text for part in said if isinstance(part, Text))
@@ -60,7 +60,7 @@ def wish_of(request: Request, document: bytes, dialect: str, *, strict: bool = F
         raise Problem("unsupported", words, where=others[0].where)
     if not prompt.strip() and not results:
         raise Problem("invalid_request", "there is neither a prompt for the client nor a result")
-    wish = Wish(digest=digest_of(document), prompt=prompt, results=results)
+    wish = CallerRequest(digest=digest_of(document), prompt=prompt, results=results)
     if not request.tools and not _says_tools(document):
         return wish
     wording = Wording(source=dialect, document=document, strict=strict)
@@ -80,15 +80,15 @@ def _says_tools(document: bytes) -> bool:
 
 
 def _tools(body: bytes) -> Tools:
-    fields = Fields(body)
+    fields = ObjectFields(body)
     raw, config = fields.get("tools"), fields.get("toolConfig")
     objects = tuple(tool for tool in (items_of(raw) if raw is not None else ()) if not _is_empty(tool))
-    functions = [one for tool in objects for one in items_of(Fields(tool).get("functionDeclarations") or b"[]")]
+    functions = [one for tool in objects for one in items_of(ObjectFields(tool).get("functionDeclarations") or b"[]")]
     names = frozenset(str(json.decode(function)["name"]) for function in functions)
     return Tools(
         objects=objects,
         names=names,
-        config=Fields(config).get("functionCallingConfig") if config is not None else None,
+        config=ObjectFields(config).get("functionCallingConfig") if config is not None else None,
     )
 
 
@@ -126,9 +126,9 @@ def result_parts(results: Sequence[ToolResult], group: Group, request: Request, 
         tools=request.tools,
     )
     body = say_request(asked, _GEMINI, request.model, Wording(source=dialect)).call.body
-    last = items_of(Fields(body).get("contents") or b"[]")[-1]
+    last = items_of(ObjectFields(body).get("contents") or b"[]")[-1]
     gathered: list[list[bytes]] = []
-    for part in items_of(Fields(last).get("parts") or b"[]"):
+    for part in items_of(ObjectFields(last).get("parts") or b"[]"):
         if result_of(part) is not None:
             gathered.append([_named(part, group.calls[len(gathered)])])
         elif gathered:
@@ -142,8 +142,8 @@ def _unsigned(call: ToolCall) -> ToolCall:
 
 def _named(part: bytes, call: Captured) -> bytes:
     """Let a result name its call as the model knows it."""
-    fields = Fields(part)
-    result = Fields(fields.get("functionResponse") or b"{}")
+    fields = ObjectFields(part)
+    result = ObjectFields(fields.get("functionResponse") or b"{}")
     result.set("name", json.encode(call.name))
     if call.given:
         result.set("id", json.encode(call.given))
@@ -228,7 +228,7 @@ class Caller:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def answer(
-        self, session: Session, wish: Wish, request: Request, dialect: str, url: str
+        self, session: Session, wish: CallerRequest, request: Request, dialect: str, url: str
     ) -> AsyncGenerator[Event]:
         """Iterate what a caller is told; a `Problem` is raised for what it may not ask."""
         turn = self._turn(session, wish, request, dialect, url)
@@ -238,7 +238,7 @@ class Caller:
             async for event in events:
                 yield event
 
-    def _turn(self, session: Session, wish: Wish, request: Request, dialect: str, url: str) -> CallerTurn:
+    def _turn(self, session: Session, wish: CallerRequest, request: Request, dialect: str, url: str) -> CallerTurn:
         """Return the turn that answers a wish, begun unless the same was asked before and not heard to its end."""
         turn = session.turn
         if turn is not None and turn.is_followed:
@@ -248,7 +248,7 @@ class Caller:
             return turn
         return self._begun(session, wish, request, dialect, url)
 
-    def _begun(self, session: Session, wish: Wish, request: Request, dialect: str, url: str) -> CallerTurn:
+    def _begun(self, session: Session, wish: CallerRequest, request: Request, dialect: str, url: str) -> CallerTurn:
         if wish.results:
             group = _waiting(session, wish)
             group.results = result_parts(matched(wish.results, group), group, request, dialect)
@@ -293,7 +293,7 @@ class Caller:
             del self._running[session]
 
 
-def _waiting(session: Session, wish: Wish) -> Group:
+def _waiting(session: Session, wish: CallerRequest) -> Group:
     """Return the group that results are for; the ids of calls that nobody waits for are named."""
     pending = session.pending
     if pending is not None:

@@ -38,7 +38,7 @@ def listed(items: list[bytes]) -> bytes:
     return b"[" + b",".join(items) + b"]"
 
 
-class Fields:
+class ObjectFields:
     """An object whose members can be changed."""
 
     def __init__(self, raw: bytes) -> None:
@@ -77,11 +77,11 @@ class Fields:
         return tuple(self._members)
 
 
-class Document(Fields):
+class GeminiDocument(ObjectFields):
     """A request: its members are those of the generateContent request, also in the envelope."""
 
     def __init__(self, body: bytes, *, wrapped: bool = False) -> None:
-        self.envelope: Fields | None = Fields(body) if wrapped else None
+        self.envelope: ObjectFields | None = ObjectFields(body) if wrapped else None
         """What stands around it; the model is named there."""
         inner = self.envelope.get(_INNER) if self.envelope is not None else body
         if inner is None:

@@ -81,7 +81,7 @@ class Packed(Struct, frozen=True):
 Body = str | Packed
 
 
-class Call(Struct, frozen=True, kw_only=True):
+class CapturedCall(Struct, frozen=True, kw_only=True):
     """A call that was captured."""
 
     id: str
@@ -115,7 +115,7 @@ class Saved(Struct, frozen=True, kw_only=True):
     reply_left: Body | None
     """What the client was sent; nothing here means that it was what the upstream had sent."""
     is_cut: bool
-    captured: tuple[Call, ...]
+    captured: tuple[CapturedCall, ...]
 
 
 class NotSavedError(ValueError):
@@ -175,5 +175,5 @@ def content(body: Body) -> bytes:
     return body.base64 if isinstance(body, Packed) else body.encode()
 
 
-def _call(call: Captured) -> Call:
-    return Call(id=call.id, name=call.name, part=body(call.part))
+def _call(call: Captured) -> CapturedCall:
+    return CapturedCall(id=call.id, name=call.name, part=body(call.part))

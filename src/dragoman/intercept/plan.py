@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from dragoman.intercept.captured import Group
-from dragoman.intercept.document import Document
+from dragoman.intercept.document import GeminiDocument
 from dragoman.intercept.settings import MARK
 
 MARKS = re.compile(r"dt-[0-9a-f]{16}")
@@ -57,5 +57,5 @@ class Plan(Struct, frozen=True, kw_only=True):
         return re.compile(r"\s+".join(map(re.escape, words)))
 
 
-Rule = Callable[[Document, Plan], bool]
+Rule = Callable[[GeminiDocument, Plan], bool]
 """Changes a request; tells whether it did."""

@@ -19,8 +19,8 @@ from dragoman.intercept.captured import digest_of
 from dragoman.intercept.exchange import Looker, Passing
 from dragoman.intercept.lookout import Lookout
 from dragoman.intercept.plan import Plan
-from dragoman.intercept.replies import Turn, made_reply, turn_of
-from dragoman.intercept.reply_filter import Hearing, refusal
+from dragoman.intercept.replies import TurnRequest, made_reply, turn_of
+from dragoman.intercept.reply_filter import ReplyFilter, refusal
 from dragoman.intercept.rewrite import Going, rewritten
 from dragoman.intercept.sessions import Session
 
@@ -101,7 +101,7 @@ _REFUSED = 400
 """What an upstream says of a request that it cannot take: the client's own may still be one that it can."""
 
 
-class Destination(Struct, frozen=True, kw_only=True):
+class UpstreamAddress(Struct, frozen=True, kw_only=True):
     """Where the requests of a client go: configured, never out of a request."""
 
     upstream: str
@@ -122,7 +122,7 @@ class Surface:
         self._lookout = Lookout()
 
     async def answer(
-        self, exchange: Exchange, passing: Passing, destination: Destination, plan: Plan, session: Session | None
+        self, exchange: Exchange, passing: Passing, destination: UpstreamAddress, plan: Plan, session: Session | None
     ) -> None:
         """Pass one request on, and its reply back; raises the `Failure` of an upstream that gives none."""
         request, target = exchange.request, passing.target
@@ -147,11 +147,11 @@ class Surface:
         self,
         exchange: Exchange,
         passing: Passing,
-        destination: Destination,
+        destination: UpstreamAddress,
         plan: Plan,
         session: Session | None,
         *,
-        turn: Turn,
+        turn: TurnRequest,
         target: str,
     ) -> None:
         """Do to a turn of the client what is to be done, and hear what the model says to it."""
@@ -172,7 +172,7 @@ class Surface:
             await exchange.send(200, told, reply)
             return
         caller = session.awaited
-        hearing = Hearing(session, caller, going, session.mark(digest_of(body))) if caller is not None else None
+        hearing = ReplyFilter(session, caller, going, session.mark(digest_of(body))) if caller is not None else None
         try:
             await self._pass(exchange, passing, destination, going, (turn, hearing) if hearing is not None else None)
         finally:
@@ -190,9 +190,9 @@ class Surface:
         self,
         exchange: Exchange,
         passing: Passing,
-        destination: Destination,
+        destination: UpstreamAddress,
         going: Going,
-        heard: tuple[Turn, Hearing] | None,
+        heard: tuple[TurnRequest, ReplyFilter] | None,
     ) -> None:
         request = exchange.request
         told = request_headers(request.headers, destination.headers)
@@ -230,7 +230,7 @@ class Surface:
         await exchange.end()
 
     async def _hear(
-        self, incoming: Incoming, exchange: Exchange, passing: Passing, turn: Turn, hearing: Hearing
+        self, incoming: Incoming, exchange: Exchange, passing: Passing, turn: TurnRequest, hearing: ReplyFilter
     ) -> None:
         """Hand a reply to the client without the calls in it; it is heard to its end, also if the client leaves."""
         told = _head(incoming, passing)
@@ -289,7 +289,7 @@ def _head(incoming: Incoming, passing: Passing) -> dict[str, str]:
     return told
 
 
-def _note_refused(incoming: Incoming, body: bytes, passing: Passing, hearing: Hearing | None) -> None:
+def _note_refused(incoming: Incoming, body: bytes, passing: Passing, hearing: ReplyFilter | None) -> None:
     """Note that the upstream does not take what was made of a request: it goes again, as it came."""
     problem = refusal(incoming.status, dict(incoming.headers), body)
     passing.rules, passing.left, passing.target_left = (), passing.came, passing.target

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from dragoman.core.parts import ToolCall
 from dragoman.intercept.captured import Captured
-from dragoman.intercept.document import Fields, items_of, listed
+from dragoman.intercept.document import ObjectFields, items_of, listed
 from dragoman.intercept.rules.history import call_of
 from dragoman.wire import json
 from dragoman.wire.json import Malformed
@@ -45,9 +45,9 @@ class Capture:
         """Take a chunk, or a whole reply; return what the client is told of it, None for nothing."""
         if not any(mark in chunk for mark in _CALLS):
             return chunk
-        outer = Fields(chunk)
+        outer = ObjectFields(chunk)
         inner = outer.get("response")
-        reply = outer if inner is None else Fields(inner)
+        reply = outer if inner is None else ObjectFields(inner)
         candidates = items_of(reply.get("candidates") or b"[]")
         told = [self._candidate(candidate) for candidate in candidates]
         if told == candidates:
@@ -61,11 +61,11 @@ class Capture:
 
     def _candidate(self, raw: bytes) -> bytes | None:
         """Return what is told of a candidate; None where that is nothing at all."""
-        candidate = Fields(raw)
+        candidate = ObjectFields(raw)
         content = candidate.get("content")
         if content is None:
             return raw
-        turn = Fields(content)
+        turn = ObjectFields(content)
         parts = items_of(turn.get("parts") or b"[]")
         told = [one for part in parts for one in self._part(part)]
         if told == parts:
@@ -96,8 +96,8 @@ class Capture:
 
 def tool_call(captured: Captured) -> ToolCall:
     """Return a captured call in the core's words."""
-    call = Fields(captured.part).get("functionCall") or b"{}"
-    arguments = Fields(call).get("args") or b"{}"
+    call = ObjectFields(captured.part).get("functionCall") or b"{}"
+    arguments = ObjectFields(call).get("args") or b"{}"
     return ToolCall(id=captured.id, name=captured.name, arguments=arguments.decode())
 
 
@@ -109,7 +109,7 @@ _WRAPPED = re.compile(r".*/v1internal:(?P<verb>generateContent|streamGenerateCon
 _EVENTS = frozenset({"alt=sse", "$alt=sse", "%24alt=sse"})
 
 
-class Turn(Struct, frozen=True, kw_only=True):
+class TurnRequest(Struct, frozen=True, kw_only=True):
     """A request for a turn of the model."""
 
     wrapped: bool = False
@@ -121,7 +121,7 @@ class Turn(Struct, frozen=True, kw_only=True):
     """As the path names it; in the envelope it stands in the body."""
 
 
-def turn_of(method: str, target: str) -> Turn | None:
+def turn_of(method: str, target: str) -> TurnRequest | None:
     """Return what is asked for; None for anything that is no turn of the model."""
     if method != "POST":
         return None
@@ -133,7 +133,7 @@ def turn_of(method: str, target: str) -> Turn | None:
         return None
     stream = found["verb"].startswith("stream")
     events = not _EVENTS.isdisjoint((found["query"] or "").split("&"))
-    return Turn(wrapped=wrapped, stream=stream, events=events, model=model)
+    return TurnRequest(wrapped=wrapped, stream=stream, events=events, model=model)
 
 
 def renamed(target: str, model: str) -> str:
@@ -147,7 +147,7 @@ def renamed(target: str, model: str) -> str:
 _NO_USAGE = {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}
 
 
-def made_reply(text: str, turn: Turn, model: str) -> tuple[dict[str, str], bytes]:
+def made_reply(text: str, turn: TurnRequest, model: str) -> tuple[dict[str, str], bytes]:
     """Return headers and body of a reply in which the model says nothing but `text`."""
     candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}
     name = model.removeprefix("models/")
@@ -161,7 +161,7 @@ def made_reply(text: str, turn: Turn, model: str) -> tuple[dict[str, str], bytes
 _MOST_HELD = 64 << 20
 
 
-class Form(Protocol):
+class ReplyForm(Protocol):
     """Bytes of a reply in, bytes for the client out."""
 
     def feed(self, piece: bytes) -> bytes:
@@ -173,11 +173,11 @@ class Form(Protocol):
         ...
 
 
-def form_of(turn: Turn, kind: str, capture: Capture) -> Form:
+def form_of(turn: TurnRequest, kind: str, capture: Capture) -> ReplyForm:
     """Return how a reply is read, by what was asked for and the content type that it has."""
     if not turn.stream:
         return Whole(capture)
-    return Events(capture) if "event-stream" in kind else Items(capture)
+    return Events(capture) if "event-stream" in kind else ArrayItems(capture)
 
 
 class Whole:
@@ -238,7 +238,7 @@ class Events:
         return b"data: " + told + end
 
 
-class Items:
+class ArrayItems:
     """One array: each item is passed on as soon as it is whole, with what stood before it."""
 
     def __init__(self, capture: Capture) -> None:

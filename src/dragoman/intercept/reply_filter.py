@@ -8,7 +8,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
 from dragoman.intercept.captured import Captured, Group, digest_of
-from dragoman.intercept.replies import Capture, Turn, form_of, tool_call
+from dragoman.intercept.replies import Capture, TurnRequest, form_of, tool_call
 from dragoman.intercept.rewrite import Going
 from dragoman.intercept.sessions import Session
 from dragoman.intercept.turns import CallerTurn, Telling
@@ -24,7 +24,7 @@ _MOST_REMEMBERED = 8 << 20
 """Bytes of a conversation that can be put back."""
 
 
-class Hearing:
+class ReplyFilter:
     """One reply on its way to the client."""
 
     def __init__(self, session: Session, caller: CallerTurn, going: Going, mark: str) -> None:
@@ -44,7 +44,7 @@ class Hearing:
         """The calls that were taken out."""
         return tuple(self._capture.calls)
 
-    def begin(self, turn: Turn, kind: str) -> None:
+    def begin(self, turn: TurnRequest, kind: str) -> None:
         """A reply of this content type begins."""
         self._form = form_of(turn, kind, self._capture)
         self._decoder = _GEMINI.decoder() if turn.stream else None

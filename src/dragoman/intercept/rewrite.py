@@ -6,9 +6,9 @@ client's own side requests (a check, a title, a choice of a model): they get no 
 
 from msgspec import Struct
 
-from dragoman.intercept.document import Document, Fields
+from dragoman.intercept.document import GeminiDocument, ObjectFields
 from dragoman.intercept.plan import Plan
-from dragoman.intercept.replies import Turn, renamed
+from dragoman.intercept.replies import TurnRequest, renamed
 from dragoman.intercept.rules import RULES
 from dragoman.intercept.rules.history import contents_of
 from dragoman.intercept.rules.request import remodelled
@@ -39,7 +39,7 @@ class Going(Struct, frozen=True, kw_only=True):
     model: str = ""
 
 
-def rewritten(target: str, body: bytes, turn: Turn, plan: Plan) -> Going:
+def rewritten(target: str, body: bytes, turn: TurnRequest, plan: Plan) -> Going:
     """Apply a plan to a request."""
     try:
         return _rewritten(target, body, turn, plan)
@@ -48,8 +48,8 @@ def rewritten(target: str, body: bytes, turn: Turn, plan: Plan) -> Going:
         return Going(target=target, body=body, problem=f"{type(error).__name__}: {error}", is_aside=True)
 
 
-def _rewritten(target: str, body: bytes, turn: Turn, plan: Plan) -> Going:
-    document = Document(body, wrapped=turn.wrapped)
+def _rewritten(target: str, body: bytes, turn: TurnRequest, plan: Plan) -> Going:
+    document = GeminiDocument(body, wrapped=turn.wrapped)
     is_aside = _is_aside(document)
     last = contents_of(document)[-1:] if not is_aside else []
     wanted = Plan(model=plan.model) if is_aside else plan
@@ -69,11 +69,11 @@ def _rewritten(target: str, body: bytes, turn: Turn, plan: Plan) -> Going:
     )
 
 
-def _is_aside(document: Document) -> bool:
+def _is_aside(document: GeminiDocument) -> bool:
     raw = document.get("generationConfig")
     if raw is None:
         return False
-    config = Fields(raw)
+    config = ObjectFields(raw)
     kind = config.get("responseMimeType")
     if kind is not None and json.decode(kind) not in _PLAIN:
         return True

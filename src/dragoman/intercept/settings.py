@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _Seconds = Annotated[float, Meta(gt=0)]
 
 
-class SettingsError(ValueError):
+class InterceptSettingsError(ValueError):
     """An entry cannot be used."""
 
     def __init__(self, key: str, message: str) -> None:
@@ -81,12 +81,12 @@ def read_intercepts(
 
 def _check(name: str, key: str, table: InterceptTable, kinds: Mapping[str, str]) -> None:
     if not _NAME.fullmatch(name):
-        raise SettingsError(key, "a name has letters, digits, `_`, `.` and `-` only")
+        raise InterceptSettingsError(key, "a name has letters, digits, `_`, `.` and `-` only")
     if table.upstream not in kinds:
-        raise SettingsError(f"{key}.upstream", f"there is no upstream {table.upstream!r}")
+        raise InterceptSettingsError(f"{key}.upstream", f"there is no upstream {table.upstream!r}")
     if kinds[table.upstream] not in KINDS:
-        raise SettingsError(f"{key}.upstream", f"{table.upstream!r} does not speak as Gemini does")
+        raise InterceptSettingsError(f"{key}.upstream", f"{table.upstream!r} does not speak as Gemini does")
     if MARK not in table.placeholder:
-        raise SettingsError(f"{key}.placeholder", f"{MARK} must stand in it, or its turn is not known again")
+        raise InterceptSettingsError(f"{key}.placeholder", f"{MARK} must stand in it, or its turn is not known again")
     if not table.prompt.strip():
-        raise SettingsError(f"{key}.prompt", "some words must stand in it")
+        raise InterceptSettingsError(f"{key}.prompt", "some words must stand in it")

@@ -29,7 +29,7 @@ class Fetched(Struct, frozen=True):
     """Base64 text."""
 
 
-class Wanted(Struct, frozen=True):
+class NeededLink(Struct, frozen=True):
     """A link that must be fetched."""
 
     where: str
@@ -40,7 +40,7 @@ class Wanted(Struct, frozen=True):
 class Unfetched(Exception):  # noqa: N818  it says what is missing
     """A request cannot be translated before these links, by their addresses, are fetched."""
 
-    def __init__(self, links: dict[str, Wanted]) -> None:
+    def __init__(self, links: dict[str, NeededLink]) -> None:
         super().__init__(f"{len(links)} links are not fetched")
         self.links = links
 
@@ -51,7 +51,7 @@ class Links:
     def __init__(self, known: Mapping[str, Fetched] | None = None, *, taken: bool = True) -> None:
         self._known = known or {}
         self.taken = taken
-        self.missing: dict[str, Wanted] = {}
+        self.missing: dict[str, NeededLink] = {}
 
     def of(self, part: Media, traits: Traits) -> Fetched | None:
         """Return what was fetched for media that the target does not fetch; note it if that is missing."""
@@ -63,7 +63,7 @@ class Links:
             return None
         found = self._known.get(source.url)
         if found is None:
-            self.missing.setdefault(source.url, Wanted(part.where, part.kind))
+            self.missing.setdefault(source.url, NeededLink(part.where, part.kind))
         return found
 
 

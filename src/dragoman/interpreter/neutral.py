@@ -34,7 +34,7 @@ _OUR_OWN = {field: (f"/{field.replace('.', '/')}",) for dialect in DIALECTS.valu
 _FOLLOWING = Message(role="user", parts=(Text(text="(more follows)"),), where=ADDED)
 
 
-class Wish(Struct, frozen=True, kw_only=True):
+class TranslationOptions(Struct, frozen=True, kw_only=True):
     """Where a request comes from, and what is wished of its translation; see `translate_request`."""
 
     source: str = ""
@@ -48,7 +48,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     text_calls: TextCalls = ""
 
 
-def say_request(request: Request, target: str, model: str, wish: Wish) -> Translation:
+def say_request(request: Request, target: str, model: str, wish: TranslationOptions) -> Translation:
     """Say a request of the core in `target`, for `model` there."""
     there = dialect_named(target)
     here = dialect_named(wish.source) if wish.source else None

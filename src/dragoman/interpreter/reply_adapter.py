@@ -20,7 +20,7 @@ from dragoman.interpreter.aliases import call_id_stem, minted_id, plain_id
 from dragoman.interpreter.carry import UNSIGNED, carried_item, sealed
 from dragoman.interpreter.fitting import ENVELOPES, NO_UNDO, Undo
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.text_calls.detector import Hearing
+from dragoman.interpreter.text_calls.detector import CallDetector
 from dragoman.wire import json
 
 
@@ -58,10 +58,10 @@ class Context(Struct, frozen=True):
         """Return how the reply is adapted to the client."""
         return ReplyOptions(self.salt, self.undo.single)
 
-    def hearing(self, there: Dialect, ledger: Ledger) -> Hearing | None:
+    def hearing(self, there: Dialect, ledger: Ledger) -> CallDetector | None:
         """Return what hears calls in the text of a model that has no others."""
         spoken = self.undo.spoken
-        return Hearing(spoken, there.call_prefix, self.salt, ledger) if spoken is not None else None
+        return CallDetector(spoken, there.call_prefix, self.salt, ledger) if spoken is not None else None
 
     def client_request(self) -> Request | None:
         """Return the request the reply's writer looks at for what it must echo and how it must wrap."""

@@ -13,7 +13,7 @@ from dragoman.gateway.agents.toolset import HEADER
 from dragoman.gateway.client_request import CONVERSATION_HEADERS, ClientRequest, flattened, read_call
 from dragoman.gateway.context import RequestContext
 from dragoman.gateway.conversations.background import Background
-from dragoman.gateway.conversations.options import Wanted, native_call
+from dragoman.gateway.conversations.options import ConversationOptions, native_call
 from dragoman.gateway.conversations.repeats import send_again
 from dragoman.gateway.duplicate_keys import DistinctKeys, require_distinct
 from dragoman.gateway.passthrough import without_key as without_query_key
@@ -248,7 +248,7 @@ class App:
         labelled = {**JSON, "x-dragoman-estimate": "true"} if estimated else JSON
         await exchange.send(200, headers_of(record, labelled), body)
 
-    def _asked(self, request: Request, path: Path, key: Key) -> tuple[ClientRequest, Wanted | None]:
+    def _asked(self, request: Request, path: Path, key: Key) -> tuple[ClientRequest, ConversationOptions | None]:
         wanted = None
         value = self._distinct.require(request.body, dialect_named(path.dialect))
         if path.in_session:

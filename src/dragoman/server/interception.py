@@ -20,7 +20,7 @@ from dragoman.core.stream import Sequencer
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, malformed_body
 from dragoman.gateway.context import RequestContext
-from dragoman.gateway.conversations.options import Wanted, asked_by_headers, named_conversation
+from dragoman.gateway.conversations.options import ConversationOptions, asked_by_headers, named_conversation
 from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.record import Record
 from dragoman.gateway.response_writer import write_events
@@ -33,7 +33,7 @@ from dragoman.http.message import Request
 from dragoman.intercept.caller import Caller, wish_of
 from dragoman.intercept.captured import digest_of
 from dragoman.intercept.exchange import Looker, Passing
-from dragoman.intercept.proxy import Destination, Surface
+from dragoman.intercept.proxy import Surface, UpstreamAddress
 from dragoman.intercept.sessions import Name, Session, Sessions, fixed_plan, kept, key_of, recall
 from dragoman.intercept.settings import KINDS, InterceptTable
 from dragoman.interpreter.aliases import minted_id
@@ -120,7 +120,7 @@ class Interception:
         """Tell whether a request may be a caller's."""
         return bool(self._config.intercept)
 
-    async def bound(self, ask: ClientRequest, request: Request, wanted: Wanted | None) -> Bound | None:
+    async def bound(self, ask: ClientRequest, request: Request, wanted: ConversationOptions | None) -> Bound | None:
         """Return the session that a request of a caller names as its conversation; None for any other request."""
         name = wanted.conversation if wanted is not None else conversation_of(ask, request)
         entry, _, session = name.partition(":")
@@ -151,12 +151,12 @@ class Interception:
             raise Problem("not_found", f"there is no [intercept.{name}], and no upstream {name!r} of Google's")
         return InterceptTable(upstream=name)
 
-    def _destination(self, table: InterceptTable) -> Destination:
+    def _destination(self, table: InterceptTable) -> UpstreamAddress:
         target = self._routes.named(table.upstream, "gemini-")
         site = getattr(target.upstream, "site", None) if target is not None else None
         if target is None or site is None:
             raise Problem("not_found", f"there is no upstream {table.upstream!r} of Google's")
-        return Destination(
+        return UpstreamAddress(
             upstream=table.upstream,
             origin=site.origin,
             prefix=site.prefix,

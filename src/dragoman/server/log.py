@@ -66,7 +66,7 @@ _MOST_WAITING = 50_000
 _LAST_WAIT = 2.0
 
 
-class Lines:
+class LogWriter:
     """A file that lines are added to, or standard error."""
 
     def __init__(self, path: Path | None = None) -> None:
@@ -132,7 +132,7 @@ _MOST_READ = 4000
 _LONGEST_TRACE = 64 << 10
 
 
-class Tokens(Struct, frozen=True):
+class LoggedTokens(Struct, frozen=True):
     """What was used."""
 
     input: int | None
@@ -141,7 +141,7 @@ class Tokens(Struct, frozen=True):
     reasoning: int | None
 
 
-class Line(Struct, frozen=True):
+class LogLine(Struct, frozen=True):
     """What is told of an exchange, in this order."""
 
     time: str
@@ -160,7 +160,7 @@ class Line(Struct, frozen=True):
     total_ms: float | None
     finish: str
     losses: int
-    tokens: Tokens | UnsetType = UNSET
+    tokens: LoggedTokens | UnsetType = UNSET
     problem: str | UnsetType = UNSET
     message: str | UnsetType = UNSET
     worker: int | UnsetType = UNSET
@@ -225,13 +225,13 @@ class Log:
         words = self._clean(str(context.get("message", "")))
         self.crashed(error if isinstance(error, BaseException) else RuntimeError(words), words=words)
 
-    def _line(self, record: Record) -> Line:
+    def _line(self, record: Record) -> LogLine:
         problem, usage = record.problem, record.usage
         model, asked = record.model, record.upstream_model
         if record.outcome != "answered":
             # A name that was answered to is no secret; any other is a client's word.
             model, asked = self._clean(model), self._clean(asked)
-        return Line(
+        return LogLine(
             _moment(record.began),
             record.id,
             record.owner,
@@ -248,7 +248,7 @@ class Log:
             _milliseconds(record.seconds),
             record.finish,
             len(record.losses) + len(record.reply_losses),
-            UNSET if usage is None else Tokens(usage.input, usage.output, usage.cached, usage.reasoning),
+            UNSET if usage is None else LoggedTokens(usage.input, usage.output, usage.cached, usage.reasoning),
             UNSET if problem is None else problem.kind,
             UNSET if problem is None else self._clean(problem.message),
             self._worker,
@@ -274,7 +274,7 @@ def _milliseconds(seconds: float | None) -> float | None:
     return None if seconds is None else int(seconds * 10_000) / 10
 
 
-def _plain(line: Line) -> bytes:
+def _plain(line: LogLine) -> bytes:
     """Return a line for a person."""
     words = [line.time[11:], str(line.status or "-"), line.outcome, line.dialect]
     if line.model:
@@ -300,7 +300,7 @@ def opened(config: Config, worker: int | None = None) -> Generator[Log]:
     """Keep the log that is configured open as long as the block runs; of several workers each says which it is."""
     said = config.server.log
     try:
-        lines = Lines(None if said in {"stderr", "off"} else Path(said))
+        lines = LogWriter(None if said in {"stderr", "off"} else Path(said))
     except OSError as error:
         words = f'{said!r} cannot be written ({error.strerror}): name another file, "stderr" or "off"'
         raise ConfigError(config.source, "server.log", words) from None

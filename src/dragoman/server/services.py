@@ -21,7 +21,7 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.prices import price_by, table_of
 from dragoman.gateway.agents.runner import Agents
 from dragoman.gateway.agents.toolset import Roster, by_name, unmeant
-from dragoman.gateway.conversations.load import Desk
+from dragoman.gateway.conversations.load import ConversationLoader
 from dragoman.gateway.conversations.runner import Carrying
 from dragoman.gateway.generate import Gateway, Timing
 from dragoman.gateway.media import Library, MediaLimits
@@ -119,7 +119,7 @@ class Connected(Struct, frozen=True):
     """Who asks upstreams, and who keeps conversations."""
 
     gateway: Gateway
-    desk: Desk
+    desk: ConversationLoader
     carrier: Carrier
     """Carries all runs, in the gateway's requests, behind them and in MCP tasks."""
 
@@ -151,7 +151,7 @@ async def connected(
 
 
 def _agents(
-    config: Config, toolbox: Toolbox, desk: Desk, carrier: Carrier, prices: Mapping[str, Price | None]
+    config: Config, toolbox: Toolbox, desk: ConversationLoader, carrier: Carrier, prices: Mapping[str, Price | None]
 ) -> Agents:
     registry = toolbox.executor.registry
     origins = (toolbox.origin(name) for name in registry.names)
@@ -178,7 +178,7 @@ _HOUR = 3600.0
 
 
 @asynccontextmanager
-async def open_desk(config: Config) -> AsyncGenerator[Desk]:
+async def open_desk(config: Config) -> AsyncGenerator[ConversationLoader]:
     """Open the store a configuration names, as long as the block runs."""
     table = config.sessions
     try:
@@ -189,7 +189,7 @@ async def open_desk(config: Config) -> AsyncGenerator[Desk]:
         raise ConfigError(config.source, "sessions.url", f"cannot be opened: {error}; name another place") from None
     cleaning = asyncio.create_task(_forget_old(store, table.keep_days)) if table.keep_days else None
     try:
-        yield Desk(store, keeps_responses=table.state == "gateway")
+        yield ConversationLoader(store, keeps_responses=table.state == "gateway")
     finally:
         if cleaning is not None:
             cleaning.cancel()

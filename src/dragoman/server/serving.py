@@ -7,7 +7,7 @@ from msgspec import convert, to_builtins
 
 from dragoman.config import Config, ConfigError
 from dragoman.gateway.record import Observer
-from dragoman.http.connection import Limits
+from dragoman.http.connection import ClientLimits
 from dragoman.http.server import Server, listening
 from dragoman.server.agent_services import Bench
 from dragoman.server.app import App
@@ -61,7 +61,7 @@ async def running(  # noqa: PLR0913  a configuration, and what else may be given
             open_interception(config, upstreams.gateway.routes, upstreams.desk.store, alone=seat is None)
         )
         app = App(upstreams, _access(config, host), watch, door, between, strict=config.server.strict)
-        held = convert(to_builtins(config.server.limits), Limits)
+        held = convert(to_builtins(config.server.limits), ClientLimits)
         server = await stack.enter_async_context(
             listening(
                 app.handle,

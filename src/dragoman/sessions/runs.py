@@ -40,7 +40,7 @@ class Seen(Struct, frozen=True, kw_only=True):
     """Its newest entry."""
 
 
-class Said(Struct, frozen=True):
+class RunMessage(Struct, frozen=True):
     """What somebody says to a run."""
 
     owner: str
@@ -136,7 +136,7 @@ class Runs:
         rows = await self._engine.read(lambda cursor: cursor.rows(statement, owner, name, after))
         return [(place, bytes(body)) for place, body in rows]
 
-    async def say(self, said: Said) -> None:
+    async def say(self, said: RunMessage) -> None:
         """Leave a word for a run, wherever it is; what was said first about a topic holds."""
         statement = (
             "INSERT INTO run_messages (owner, run, topic, body, created) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
@@ -144,11 +144,11 @@ class Runs:
         values = (said.owner, said.run, said.topic, said.body, int(time()))
         await self._engine.write(lambda cursor: cursor.run(statement, *values))
 
-    async def heard(self) -> list[Said]:
+    async def heard(self) -> list[RunMessage]:
         """Return all that was said to runs that are not over."""
         statement = "SELECT owner, run, topic, body FROM run_messages"
         rows = await self._engine.read(lambda cursor: cursor.rows(statement))
-        return [Said(owner, run, topic, bytes(body)) for owner, run, topic, body in rows]
+        return [RunMessage(owner, run, topic, bytes(body)) for owner, run, topic, body in rows]
 
     async def find(self, owner: str, name: str) -> KeptRun | None:
         """Find a run, and all that was said in it."""

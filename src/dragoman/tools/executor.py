@@ -23,7 +23,7 @@ from dragoman.tools.arguments import InvalidArgumentsError, read_arguments
 from dragoman.tools.handler import Handler, Invocation, ToolFailure, enter, invocation, joined
 from dragoman.tools.registry import LONGEST_NAME, Registry
 from dragoman.tools.results import Execution, Once, Outcome, answered, refused, returned, trimmed
-from dragoman.tools.workers import Crew, Ended, OverdueError, Record, StuckError
+from dragoman.tools.workers import CallRecord, Ended, OverdueError, StuckError, WorkerPool
 
 TIMEOUT = 30.0
 CONCURRENCY = 16
@@ -68,7 +68,7 @@ class Executor:
         """Whom calls are run for."""
         self._absent = absent
         """Knows of tools that are not there now, and says why."""
-        self._crew = Crew(MOST_STUCK)
+        self._crew = WorkerPool(MOST_STUCK)
         self._once = Once(remembered, REMEMBERED_BYTES)
         self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, asyncio.Semaphore]] = WeakKeyDictionary()
 
@@ -117,7 +117,7 @@ class Executor:
     async def perform(self, call: ToolCall, key: str = "", *, unswayed: bool = False) -> Execution:
         """Do as `execute`, and tell what became of the call; `unswayed` is for the tool to know."""
         handler = self.registry.find(call)
-        record = Record(call, handler)
+        record = CallRecord(call, handler)
         error: BaseException | None = None
         try:
             execution, error = await self._performed(self._invocation(call, key, unswayed), handler, record)
@@ -147,7 +147,7 @@ class Executor:
         return True
 
     async def _performed(
-        self, current: Invocation, handler: Handler | None, record: Record
+        self, current: Invocation, handler: Handler | None, record: CallRecord
     ) -> tuple[Execution, BaseException | None]:
         """Return what became of a call, and what a tool raised that it should not have."""
         call, key = current.call, current.key

@@ -35,7 +35,7 @@ class StuckError(Exception):
     """Too many earlier calls of the tool have not ended."""
 
 
-class Crew:
+class WorkerPool:
     """The tasks and threads of one executor."""
 
     def __init__(self, most_stuck: int) -> None:
@@ -158,7 +158,7 @@ def _loggable(error: BaseException | None) -> BaseException | None:
     return error
 
 
-class Record:
+class CallRecord:
     """A call from its beginning to its end."""
 
     def __init__(self, call: ToolCall, handler: Handler | None) -> None:

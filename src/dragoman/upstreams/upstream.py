@@ -30,7 +30,7 @@ _INPUT = (
 _OUTPUT = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 
 
-class Listed(Struct, frozen=True, kw_only=True):
+class ListedModel(Struct, frozen=True, kw_only=True):
     """A model, as an upstream lists it."""
 
     name: str
@@ -46,18 +46,18 @@ class Listing(Struct, frozen=True):
     """How an upstream is asked for its models, and how its answer is read."""
 
     request: Outgoing
-    read: Callable[[bytes], list[Listed]]
+    read: Callable[[bytes], list[ListedModel]]
 
 
-def openai_rows(body: bytes) -> list[Listed]:
+def openai_rows(body: bytes) -> list[ListedModel]:
     """Read the list of OpenAI, or of a server that speaks its language."""
     return [_openai(row) for row in _rows(body, "data") if isinstance(row.get("id"), str)]
 
 
-def anthropic_rows(body: bytes) -> list[Listed]:
+def anthropic_rows(body: bytes) -> list[ListedModel]:
     """Read Anthropic's list."""
     return [
-        Listed(
+        ListedModel(
             name=row["id"],
             shown=_text(row, "display_name"),
             input_limit=_number(row, "max_input_tokens"),
@@ -69,10 +69,10 @@ def anthropic_rows(body: bytes) -> list[Listed]:
     ]
 
 
-def gemini_rows(body: bytes) -> list[Listed]:
+def gemini_rows(body: bytes) -> list[ListedModel]:
     """Read Google's list."""
     return [
-        Listed(
+        ListedModel(
             name=row["name"].removeprefix("models/"),
             shown=_text(row, "displayName"),
             input_limit=_number(row, "inputTokenLimit"),
@@ -84,16 +84,18 @@ def gemini_rows(body: bytes) -> list[Listed]:
     ]
 
 
-def publisher_rows(body: bytes) -> list[Listed]:
+def publisher_rows(body: bytes) -> list[ListedModel]:
     """Read the list of a publisher on Vertex: names only."""
     rows = _rows(body, "publisherModels")
-    return [Listed(name=row["name"].rpartition("/")[2], row={}) for row in rows if isinstance(row.get("name"), str)]
+    return [
+        ListedModel(name=row["name"].rpartition("/")[2], row={}) for row in rows if isinstance(row.get("name"), str)
+    ]
 
 
-def _openai(row: Row) -> Listed:
+def _openai(row: Row) -> ListedModel:
     inner = (row.get("top_provider"), row.get("meta"))
     places = [row, *(cast("Row", value) for value in inner if isinstance(value, dict))]
-    return Listed(
+    return ListedModel(
         name=row["id"],
         shown=_text(row, "name"),
         input_limit=_first(places, (*_INPUT, "n_ctx_train")),

@@ -13,7 +13,7 @@ from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.stream import checked, collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.gemini import DIALECT
-from dragoman.dialects.gemini.chunks import ChunkReader
+from dragoman.dialects.gemini.chunks import GeminiChunkReader
 from dragoman.wire.json import Malformed
 
 KNOWN_BROKEN = {
@@ -271,7 +271,7 @@ def test_an_error_in_place_of_a_reply_is_its_problem():
 
 
 def as_one_chunk(body):
-    reader = ChunkReader()
+    reader = GeminiChunkReader()
     reader.feed(body.strip())
     reader.conclude()
     return collect(reader.events)

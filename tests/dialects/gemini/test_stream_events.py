@@ -10,7 +10,7 @@ from dragoman.core.events import Event, Failed, PartEnded
 from dragoman.core.problems import Problem
 from dragoman.core.stream import checked
 from dragoman.dialects.gemini import DIALECT
-from dragoman.dialects.gemini.chunks import ChunkReader
+from dragoman.dialects.gemini.chunks import GeminiChunkReader
 
 
 def chunk(*parts: Any, **fields: Any) -> dict[str, Any]:
@@ -303,5 +303,5 @@ def test_a_chunk_of_text_tells_the_same_as_if_it_could_hold_anything(monkeypatch
     first = chunk({"text": "a", "thought": thought}, usageMetadata=COUNTED)
     stream = sse(first, second, second, STOP)
     directly = decode(stream)
-    monkeypatch.setattr(ChunkReader, "append_text", lambda _self, _body: False)
+    monkeypatch.setattr(GeminiChunkReader, "append_text", lambda _self, _body: False)
     assert repr(decode(stream)) == repr(directly)

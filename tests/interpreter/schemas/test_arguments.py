@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schemas.arguments import ArgumentUndo, Choice, restore, takes
+from dragoman.interpreter.schemas.arguments import Alternative, ArgumentUndo, restore, takes
 
 NUMBER = ArgumentUndo(values={"1": "1"})
 INTEGER = ArgumentUndo(integer=True)
@@ -98,9 +98,9 @@ def test_text_that_should_be_json_and_is_not_stays_text():
 
 
 def test_the_first_choice_thattakes_the_value_decides():
-    numbers = Choice(kinds=frozenset({"string"}), texts=frozenset({"1"}), undo=NUMBER)
-    text = Choice(kinds=frozenset({"string"}))
-    listed = Choice(kinds=frozenset({"array"}), undo=ArgumentUndo(items=NUMBER))
+    numbers = Alternative(kinds=frozenset({"string"}), texts=frozenset({"1"}), undo=NUMBER)
+    text = Alternative(kinds=frozenset({"string"}))
+    listed = Alternative(kinds=frozenset({"array"}), undo=ArgumentUndo(items=NUMBER))
     undo = ArgumentUndo(properties={"p": ArgumentUndo(choices=(numbers, text, listed))})
     assert restore('{"p":"1"}', undo) == '{"p":1}'
     assert restore('{"p":"2"}', undo) == '{"p":"2"}'
@@ -109,7 +109,7 @@ def test_the_first_choice_thattakes_the_value_decides():
 
 
 def test_a_choice_of_objects_needs_its_required_members_and_tags():
-    first = Choice(
+    first = Alternative(
         kinds=frozenset({"object"}),
         required=frozenset({"a"}),
         tags={"k": frozenset({"x"})},
@@ -148,13 +148,13 @@ def test_restoring_twice_changes_nothing_more():
 )
 def test_a_choicetakes_values_of_its_kinds_and_no_others(text, kind):
     for other in ("string", "object", "array", "boolean", "null", "number"):
-        assert takes(Choice(kinds=frozenset({other})), text) is (other == kind)
+        assert takes(Alternative(kinds=frozenset({other})), text) is (other == kind)
 
 
 def test_a_choicetakes_the_texts_it_lists_or_every_text():
-    assert takes(Choice(kinds=frozenset({"string"}), texts=frozenset({"a"})), b'"a"')
-    assert not takes(Choice(kinds=frozenset({"string"}), texts=frozenset({"a"})), b'"b"')
-    undo = ArgumentUndo(choices=(Choice(kinds=frozenset({"string"}), undo=ArgumentUndo(parse=True)),))
+    assert takes(Alternative(kinds=frozenset({"string"}), texts=frozenset({"a"})), b'"a"')
+    assert not takes(Alternative(kinds=frozenset({"string"}), texts=frozenset({"a"})), b'"b"')
+    undo = ArgumentUndo(choices=(Alternative(kinds=frozenset({"string"}), undo=ArgumentUndo(parse=True)),))
     assert restore('"[1]"', undo) == "[1]"
 
 
@@ -179,9 +179,9 @@ def test_values_are_changed_back_down_to_a_hundred_levels(path):
 def test_choices_and_references_count_as_levels():
     undo = INTEGER
     for _ in range(99):
-        undo = ArgumentUndo(choices=(Choice(kinds=frozenset({"number"}), undo=undo),))
+        undo = ArgumentUndo(choices=(Alternative(kinds=frozenset({"number"}), undo=undo),))
     assert restore("5.0", undo) == "5"
-    assert restore("5.0", ArgumentUndo(choices=(Choice(kinds=frozenset({"number"}), undo=undo),))) == "5.0"
+    assert restore("5.0", ArgumentUndo(choices=(Alternative(kinds=frozenset({"number"}), undo=undo),))) == "5.0"
 
     def chain(links):
         definitions = {str(i): ArgumentUndo(references=(str(i + 1),)) for i in range(links)}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schemas.arguments import ArgumentUndo, Choice, restore
+from dragoman.interpreter.schemas.arguments import Alternative, ArgumentUndo, restore
 from dragoman.interpreter.schemas.openapi import to_openapi
 from dragoman.interpreter.schemas.openapi_words import Piece, choice, choices_between, collect_kinds, flat_choices
 from dragoman.interpreter.schemas.outcome import Note
@@ -182,13 +182,13 @@ def test_a_choice_describes_what_it_takes():
         "properties": {"k": {"type": "STRING", "enum": ["x"]}, "n": {"enum": [1]}, "t": {"type": "STRING"}, "e": {"enum": []}},
         "required": ["k"],
     }  # fmt: skip
-    assert choice(schema, INTEGER) == Choice(
+    assert choice(schema, INTEGER) == Alternative(
         kinds=frozenset({"object", "null"}),
         required=frozenset({"k"}),
         tags={"k": frozenset({"x"})},
         undo=INTEGER,
     )
-    assert choice({"type": ["string", "integer"], "enum": ["a"]}, None) == Choice(
+    assert choice({"type": ["string", "integer"], "enum": ["a"]}, None) == Alternative(
         kinds=frozenset({"string", "number"}), texts=frozenset({"a"})
     )
     assert choice({"type": "STRING", "enum": ["a", 1]}, None).texts is None
@@ -204,13 +204,13 @@ def test_a_union_takes_the_kinds_of_all_its_branches():
 
 def test_a_union_inside_a_union_is_flattened():
     strings, numbers = {"type": "STRING"}, {"type": "INTEGER"}
-    plain = Choice(kinds=frozenset({"string"}))
-    number = Choice(kinds=frozenset({"number"}), undo=INTEGER)
+    plain = Alternative(kinds=frozenset({"string"}))
+    number = Alternative(kinds=frozenset({"number"}), undo=INTEGER)
     assert flat_choices({"anyOf": [strings, {"anyOf": [strings]}]}, None) == (plain, plain)
     inner = ArgumentUndo(choices=(number, plain))
     assert flat_choices({"anyOf": [numbers, strings]}, inner) == (number, plain)
     assert flat_choices({"anyOf": [numbers, strings]}, INTEGER) == (
-        Choice(kinds=frozenset({"number", "string"}), undo=INTEGER),
+        Alternative(kinds=frozenset({"number", "string"}), undo=INTEGER),
     )
     assert choices_between([Piece(strings), Piece(strings)]) is None
     assert choices_between([Piece(strings), Piece(numbers, INTEGER)]) == ArgumentUndo(choices=(plain, number))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.interpreter.schemas.arguments import ArgumentUndo, Choice, restore
+from dragoman.interpreter.schemas.arguments import Alternative, ArgumentUndo, restore
 from dragoman.interpreter.schemas.openapi import to_openapi
 from dragoman.interpreter.schemas.retelling import retell
 from dragoman.interpreter.schemas.structured import to_openai_strict
@@ -86,9 +86,9 @@ def test_members_that_are_absent_are_null_in_the_order_of_the_schema():
 
 
 def test_the_alternative_that_would_be_changed_back_to_the_value_is_told():
-    numbers = Choice(kinds=frozenset({"string"}), texts=frozenset({"1"}), undo=ArgumentUndo(values={"1": "1"}))
-    text = Choice(kinds=frozenset({"string"}))
-    listed = Choice(kinds=frozenset({"array"}), undo=ArgumentUndo(items=NUMBER))
+    numbers = Alternative(kinds=frozenset({"string"}), texts=frozenset({"1"}), undo=ArgumentUndo(values={"1": "1"}))
+    text = Alternative(kinds=frozenset({"string"}))
+    listed = Alternative(kinds=frozenset({"array"}), undo=ArgumentUndo(items=NUMBER))
     undo = ArgumentUndo(items=ArgumentUndo(choices=(numbers, text, listed)))
     assert retell('[1,"x",[1],true]', undo) == '["1","x",["1"],true]'
     assert retell('["1"]', undo) == '["1"]'
@@ -96,7 +96,7 @@ def test_the_alternative_that_would_be_changed_back_to_the_value_is_told():
 
 def test_an_alternative_of_objects_is_known_by_its_members():
     def one(name, optional):
-        return Choice(
+        return Alternative(
             kinds=frozenset({"object"}),
             required=frozenset({name, optional}),
             undo=ArgumentUndo(optional=frozenset({optional}), order=(name, optional)),
@@ -143,10 +143,10 @@ def test_arguments_beyond_measure_are_returned_unchanged():
 
 
 def test_unions_in_unions_are_told_in_bounded_time():
-    leaf = Choice(kinds=frozenset({"string"}), texts=frozenset({"1"}), undo=ArgumentUndo(values={"1": "1"}))
+    leaf = Alternative(kinds=frozenset({"string"}), texts=frozenset({"1"}), undo=ArgumentUndo(values={"1": "1"}))
     undo = ArgumentUndo(choices=(leaf,))
     for _ in range(40):
-        alike = Choice(kinds=frozenset({"array"}), undo=ArgumentUndo(items=undo))
+        alike = Alternative(kinds=frozenset({"array"}), undo=ArgumentUndo(items=undo))
         undo = ArgumentUndo(choices=(alike, alike, alike))
     text = "[" * 40 + "2" + "]" * 40
     assert retell(text, undo) is text

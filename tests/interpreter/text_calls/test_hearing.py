@@ -18,7 +18,7 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
-from dragoman.interpreter.text_calls.detector import Hearing, heard
+from dragoman.interpreter.text_calls.detector import CallDetector, heard
 from dragoman.interpreter.translate import translate_request
 
 DIALECTS = ["chat", "responses", "messages", "gemini"]
@@ -51,7 +51,7 @@ def reply(*parts, reason="stop", reply_id="r1"):
 
 def hearing(ledger=None, *, runs_calls=False, **spoken):
     spoken = {"names": ("get_weather", "get_time"), **spoken}
-    return Hearing(Spoken(**spoken), "call_", "1", Ledger({}) if ledger is None else ledger, runs_calls=runs_calls)
+    return CallDetector(Spoken(**spoken), "call_", "1", Ledger({}) if ledger is None else ledger, runs_calls=runs_calls)
 
 
 def listened(response, **spoken):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.interpreter.text_calls.forms import Unread, Written
+from dragoman.interpreter.text_calls.forms import UnreadableText, Written
 from dragoman.interpreter.text_calls.reading import Reader
 from strategies import words
 
@@ -260,7 +260,7 @@ def stretches(text, size):
     reader, told = Reader(), []
     pieces = [one for at in range(0, len(text), size) for one in reader.feed(text[at : at + size])]
     for piece in [*pieces, *reader.close()]:
-        kind = Written if isinstance(piece, Written) else Unread if isinstance(piece, Unread) else str
+        kind = Written if isinstance(piece, Written) else UnreadableText if isinstance(piece, UnreadableText) else str
         if told and told[-1][0] is kind is not Written:
             told[-1] = (kind, told[-1][1] + piece)
         else:

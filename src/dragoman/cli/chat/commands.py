@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dragoman.cli.chat.format import Calls, readable, unfolded, whole
+from dragoman.cli.chat.format import CallList, readable, unfolded, whole
 from dragoman.cli.chat.session import Talk
 from dragoman.cli.chat.terminal import Screen, Stage
 from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
@@ -97,7 +97,7 @@ class Command(Struct, frozen=True):
 class Commands:
     """Does what the user says to the program."""
 
-    def __init__(self, stage: Stage[Talk], talk: Talk, screen: Screen, shown: Calls) -> None:
+    def __init__(self, stage: Stage[Talk], talk: Talk, screen: Screen, shown: CallList) -> None:
         self._stage, self._talk, self._screen, self._calls = stage, talk, screen, shown
         self.failed = False
         """Something could not be done."""

@@ -25,7 +25,7 @@ class Shown(Struct):
     execution: Execution | None = None
 
 
-class Calls:
+class CallList:
     """All calls of a conversation."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from msgspec import structs
 from dragoman.cli.chat.commands import Commands, Done, warn_of_simulator
 from dragoman.cli.chat.session import Talk, Wants, open_talk
 from dragoman.cli.chat.terminal import Interrupts, Keyboard, Lines, Pipe, Screen, Stage
-from dragoman.cli.chat.turns import Turns
+from dragoman.cli.chat.turns import ChatTurns
 from dragoman.config import Config, load
 from dragoman.core.problems import Problem
 
@@ -67,7 +67,7 @@ def _talked(options: argparse.Namespace, stage: Stage[Talk], screen: Screen) -> 
             # Some vendors refuse an empty text, others make something up.
             raise Problem("invalid_request", "--once: there is nothing to ask")
         talk = stage.open()
-        turns = Turns(stage, talk, screen, lines, interrupts, aloud=prompt is None, verbose=options.verbose)
+        turns = ChatTurns(stage, talk, screen, lines, interrupts, aloud=prompt is None, verbose=options.verbose)
         _welcome(talk, screen)
         if prompt is None:
             commands = Commands(stage, talk, screen, turns.calls)
@@ -76,7 +76,7 @@ def _talked(options: argparse.Namespace, stage: Stage[Talk], screen: Screen) -> 
         return 0 if turns.take(prompt) else _INTERRUPTED if interrupts.armed else 1
 
 
-def _converse(turns: Turns, commands: Commands, screen: Screen, lines: Lines, interrupts: Interrupts) -> bool:
+def _converse(turns: ChatTurns, commands: Commands, screen: Screen, lines: Lines, interrupts: Interrupts) -> bool:
     """Take turns until the user has no more to say; tell whether all of them brought an answer."""
     well = True
     while True:

@@ -15,7 +15,7 @@ from dragoman.agent import (
     TurnEnded,
 )
 from dragoman.cli.chat import format as calls
-from dragoman.cli.chat.format import Calls, succeeded, worth_saying
+from dragoman.cli.chat.format import CallList, succeeded, worth_saying
 from dragoman.cli.chat.format import remedy as remedy_of
 from dragoman.cli.chat.session import Talk
 from dragoman.cli.chat.terminal import Interrupts, Lines, Screen, Stage
@@ -34,7 +34,7 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-class Turns:
+class ChatTurns:
     """Takes turns with a model; `aloud` if what it says is written as it comes, and not only its last words."""
 
     def __init__(  # noqa: PLR0913  the two who talk, and what is between them
@@ -51,7 +51,7 @@ class Turns:
         self._stage, self._talk, self._screen = stage, talk, screen
         self._lines, self._interrupts = lines, interrupts
         self._aloud, self._verbose = aloud, verbose
-        self.calls = Calls()
+        self.calls = CallList()
         self._parts: dict[int, AnyPart] = {}
         self._quiet = ""
         """What was said in this turn, where only the last words are the answer."""

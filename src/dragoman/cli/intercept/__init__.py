@@ -86,14 +86,14 @@ def _command(options: argparse.Namespace, config: "Config") -> int:
 
     from msgspec.structs import replace  # noqa: PLC0415
 
-    from dragoman.cli.intercept.command import Plan, stand_between  # noqa: PLC0415
+    from dragoman.cli.intercept.command import InterceptionPlan, stand_between  # noqa: PLC0415
     from dragoman.cli.intercept.hosts import routes  # noqa: PLC0415
     from dragoman.cli.intercept.show import followed  # noqa: PLC0415
     from dragoman.cli.loop import runner  # noqa: PLC0415
 
     if options.listen:
         config = replace(config, server=replace(config.server, listen=options.listen))
-    plan = Plan(
+    plan = InterceptionPlan(
         config=config,
         routes=routes(config, options.name, options.session),
         program=_program(options),

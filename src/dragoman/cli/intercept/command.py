@@ -25,8 +25,8 @@ from msgspec.structs import replace
 
 from dragoman.cli.intercept.mitmproxy import (
     FolderError,
+    InterceptProxy,
     MissingError,
-    Proxy,
     ProxyError,
     ProxyFailedError,
     Way,
@@ -155,7 +155,7 @@ _KEY = "DRAGOMAN_KEY"
 _HEADER = "x-dragoman-key"
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class InterceptionPlan(Struct, frozen=True, kw_only=True):
     """What is to be done."""
 
     config: Config
@@ -167,7 +167,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Where a gateway listens already; without one, it is started."""
 
 
-async def stand_between(plan: Plan) -> int:
+async def stand_between(plan: InterceptionPlan) -> int:
     """Run a command whose requests to the listed hosts go through the surface; return its exit code."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="dragoman-intercept-", ignore_cleanup_errors=True)))
@@ -183,7 +183,7 @@ async def stand_between(plan: Plan) -> int:
         return await run_child(plan.command, environment)
 
 
-def _environment(proxy: Proxy, plan: Plan, folder: Path) -> dict[str, str]:
+def _environment(proxy: InterceptProxy, plan: InterceptionPlan, folder: Path) -> dict[str, str]:
     found, taken = proxied(proxy.url, os.environ, plan.routes)
     if taken:
         _warn(f"NO_PROXY of the command is without {', '.join(taken)}: its requests would go past")
@@ -191,7 +191,7 @@ def _environment(proxy: Proxy, plan: Plan, folder: Path) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def _gateway(plan: Plan) -> AsyncGenerator[tuple[str, str]]:
+async def _gateway(plan: InterceptionPlan) -> AsyncGenerator[tuple[str, str]]:
     """Give the address of a gateway and the key that is shown there."""
     shown = os.environ.get(_KEY, "")
     if plan.gateway:

@@ -57,26 +57,26 @@ class ProxyError(Exception):
     """The proxy that the user already has cannot be gone through."""
 
 
-class Before(Struct, frozen=True):
+class UserProxy(Struct, frozen=True):
     """The proxy that a user already has on the way to the internet."""
 
     mode: str = ""
     credentials: str = ""
 
 
-def proxy_before(environment: Mapping[str, str]) -> Before:
+def proxy_before(environment: Mapping[str, str]) -> UserProxy:
     """Return the proxy behind ours, if the user has one."""
     names = (*reversed(_PROXY), "all_proxy", "ALL_PROXY")
     said = next((environment[name] for name in names if environment.get(name)), "")
     if not said:
-        return Before()
+        return UserProxy()
     parts = urlsplit(said if "://" in said else f"http://{said}")
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ProxyError(f"mitmproxy cannot go through your proxy: it is of the kind {parts.scheme}, not http or https")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     port = parts.port or (443 if parts.scheme == "https" else 80)
     credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else ""
-    return Before(f"upstream:{parts.scheme}://{host}:{port}", credentials)
+    return UserProxy(f"upstream:{parts.scheme}://{host}:{port}", credentials)
 
 
 def proxied(url: str, environment: Mapping[str, str], hosts: Iterable[str]) -> tuple[dict[str, str], list[str]]:
@@ -155,7 +155,7 @@ class Way(Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
 
 
-class Proxy(Struct, frozen=True, kw_only=True):
+class InterceptProxy(Struct, frozen=True, kw_only=True):
     """A proxy that listens."""
 
     url: str
@@ -166,7 +166,7 @@ class Proxy(Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def proxying(program: Path, way: Way, before: Before, folder: Path) -> AsyncGenerator[Proxy]:
+async def proxying(program: Path, way: Way, before: UserProxy, folder: Path) -> AsyncGenerator[InterceptProxy]:
     """Run the proxy as long as the block does; `folder` is that of this run, and private."""
     authority = private(home() / "authority")
     password = secrets.token_urlsafe(24)
@@ -180,7 +180,7 @@ async def proxying(program: Path, way: Way, before: Before, folder: Path) -> Asy
         ended = asyncio.create_task(_drained(process))
         stack.callback(ended.cancel)
         url = f"http://{_USER}:{password}@127.0.0.1:{port}"
-        yield Proxy(url=url, authority=_certificate(authority), ended=ended)
+        yield InterceptProxy(url=url, authority=_certificate(authority), ended=ended)
 
 
 @asynccontextmanager
@@ -210,7 +210,7 @@ def _expressions(way: Way) -> list[tuple[str, str]]:
     return [(expression(pattern), prefix) for pattern, prefix in way.routes.items()]
 
 
-def _options(way: Way, before: Before, authority: Path, password: str) -> dict[str, object]:
+def _options(way: Way, before: UserProxy, authority: Path, password: str) -> dict[str, object]:
     """Return mitmproxy's options; JSON is YAML too."""
     options: dict[str, object] = {
         "confdir": str(authority),

@@ -117,11 +117,11 @@ class ChatDecoder(FrameDecoder):
             self._tell_usage()
         super()._fail(error)
 
-    def _start(self, chunk: wire_reply.Chunk) -> None:
+    def _start(self, chunk: wire_reply.ChatChunk) -> None:
         self._started = True
         self._events.append(Started(chunk.id or "", chunk.model or "", int(chunk.created) if chunk.created else None))
 
-    def _new_fields(self, chunk: wire_reply.Chunk | wire_reply.TextChunk) -> "list[tuple[str, Raw]]":
+    def _new_fields(self, chunk: wire_reply.ChatChunk | wire_reply.ChatTextChunk) -> "list[tuple[str, Raw]]":
         """Return the fields of the reply that say something else than the last time."""
         return [
             (pointer, given)
@@ -270,7 +270,7 @@ class ChatDecoder(FrameDecoder):
         if custom is not None:
             name, text = custom.name or "", custom.input or ""
         else:
-            function = delta.function or wire.FunctionCall()
+            function = delta.function or wire.ChatFunctionCall()
             name, text = function.name or "", read_arguments(function.arguments)
         call = self._calls.find(delta.id or "", delta.index, name, text)
         if custom is not None and call.index < 0:
@@ -283,7 +283,7 @@ class ChatDecoder(FrameDecoder):
                 call.fields[field] = raw
         self._advance(call, text)
 
-    def _legacy_call(self, delta: wire.FunctionCall) -> None:
+    def _legacy_call(self, delta: wire.ChatFunctionCall) -> None:
         call = self._calls.legacy(delta.name or "")
         self._advance(call, read_arguments(delta.arguments))
 
@@ -327,7 +327,7 @@ class ChatDecoder(FrameDecoder):
         if self._word is None and not (done and self._count and self._calls.all_whole()):
             raise Problem("malformed_reply", _CUT_OFF)
         if not self._started:
-            self._start(wire_reply.Chunk())
+            self._start(wire_reply.ChatChunk())
         calls = self._calls.calls
         for call in calls:
             if not call.name:

@@ -50,7 +50,7 @@ _MARK = "/prompt_cache_breakpoint"
 _AUDIO_TYPES = {"mp3": "audio/mpeg"}
 _AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
-_THINKING_TEXT: Decoder[wire.TextPart] = Decoder(wire.TextPart)
+_THINKING_TEXT: Decoder[wire.ChatTextPart] = Decoder(wire.ChatTextPart)
 _ANNOTATION: Decoder[wire_reply.Annotation] = Decoder(wire_reply.Annotation)
 
 
@@ -85,7 +85,7 @@ def whole_again(value: Wire, extras: Extras | None) -> bytes:
 def read_part(part: wire.Part, where: str, unread: Unread | None) -> AnyPart:
     """Read one item of a content list."""
     if (
-        type(part) is wire.TextPart
+        type(part) is wire.ChatTextPart
         and unread is None
         and part.prompt_cache_breakpoint is None
         and part.cache_control is ABSENT
@@ -93,7 +93,7 @@ def read_part(part: wire.Part, where: str, unread: Unread | None) -> AnyPart:
         return Text(text=part.text, where=where)
     cache, extras = _read_mark(part, extras_at(unread, where, part))
     match part:
-        case wire.TextPart(text=text):
+        case wire.ChatTextPart(text=text):
             return Text(text=text, where=where, extras=extras, cache=cache)
         case wire.ImagePart(image_url=url):
             return _read_link("image", url, where, extras, cache)
@@ -192,7 +192,7 @@ def _read_thinking(part: wire.ThinkingPart, where: str, extras: Extras | None) -
     return Reasoning(texts=texts, where=where, spelling=words.THINKING, extras=extras)
 
 
-def read_call(call: wire.Call, where: str, unread: Unread | None) -> ToolCall | Opaque:
+def read_call(call: wire.ChatCall, where: str, unread: Unread | None) -> ToolCall | Opaque:
     """Read one call; a kind of call nobody knows stays whole."""
     function = call.function
     rest = _get_sent_rest if type(call) is wire.SentCall else _get_call_rest
@@ -229,7 +229,7 @@ def read_call(call: wire.Call, where: str, unread: Unread | None) -> ToolCall | 
     return Opaque(dialect=NAME, raw=whole_again(call, unknown), where=where, spelling=words.CALL)
 
 
-def _call_extras(call: wire.Call, extras: Extras | None) -> Extras | None:
+def _call_extras(call: wire.ChatCall, extras: Extras | None) -> Extras | None:
     """Keep what a server says of the other kind of call, beside the one it is."""
     if call.function is None or call.custom is None:
         return extras
@@ -246,7 +246,7 @@ def read_arguments(arguments: str | dict[str, Any] | None) -> str:
     return arguments or ""
 
 
-def read_legacy_call(call: wire.FunctionCall, where: str, unread: Unread | None) -> ToolCall:
+def read_legacy_call(call: wire.ChatFunctionCall, where: str, unread: Unread | None) -> ToolCall:
     """Read a call from before calls had ids."""
     return ToolCall(
         id="",

@@ -87,7 +87,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
     )
 
 
-def _read_sampling(body: wire.Request, spelling: set[str], extras: dict[str, bytes]) -> Sampling:
+def _read_sampling(body: wire.ChatRequest, spelling: set[str], extras: dict[str, bytes]) -> Sampling:
     limit = body.max_completion_tokens
     if limit is None:
         limit = body.max_tokens
@@ -145,7 +145,7 @@ def _read_output(
     )
 
 
-def _read_user(body: wire.Request, spelling: set[str], extras: dict[str, bytes]) -> str | None:
+def _read_user(body: wire.ChatRequest, spelling: set[str], extras: dict[str, bytes]) -> str | None:
     if body.safety_identifier is None:
         if body.user is not None:
             spelling.add("user")

@@ -31,7 +31,7 @@ def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
     return tuple([_read_tool(tool, index, where, unread) for index, tool in enumerate(tools or ())])
 
 
-def _read_tool(tool: wire.Tool, index: int, above: str, unread: Unread | None) -> Tool | NativeTool:
+def _read_tool(tool: wire.ChatTool, index: int, above: str, unread: Unread | None) -> Tool | NativeTool:
     """Read one tool; a kind nobody knows is the vendor's own."""
     where = f"{above}/{index}"
     extras = extras_at(unread, f"/{index}")
@@ -114,7 +114,7 @@ def _write_tool(tool: Tool | NativeTool) -> dict[str, Any] | Raw | None:
     return with_extras(value, tool)
 
 
-def read_choice(request: wire.Request, unread: Unread | None, extras: dict[str, bytes]) -> ToolChoice | None:
+def read_choice(request: wire.ChatRequest, unread: Unread | None, extras: dict[str, bytes]) -> ToolChoice | None:
     """Read how free the model is; a choice nobody knows goes to `extras` whole."""
     parallel = request.parallel_tool_calls
     found = _read_tool_choice(request.tool_choice, parallel, unread)
@@ -129,12 +129,12 @@ def read_choice(request: wire.Request, unread: Unread | None, extras: dict[str, 
     return found or (ToolChoice(parallel=parallel) if parallel is not None else None)
 
 
-def _whole_choice(choice: str | wire.Choice | wire.FunctionChoice, where: str, unread: Unread | None) -> bytes:
+def _whole_choice(choice: str | wire.ChatChoice | wire.FunctionChoice, where: str, unread: Unread | None) -> bytes:
     return encode(choice) if isinstance(choice, str) else whole_again(choice, extras_at(unread, where))
 
 
 def _read_tool_choice(
-    choice: str | wire.Choice | None, parallel: bool | None, unread: Unread | None
+    choice: str | wire.ChatChoice | None, parallel: bool | None, unread: Unread | None
 ) -> ToolChoice | None:
     where = "/tool_choice"
     match choice:
@@ -142,16 +142,18 @@ def _read_tool_choice(
             mode: Any = _MODES.get(choice)
             spelling = words.ANY if choice == "any" else ""
             return ToolChoice(mode=mode, parallel=parallel, where=where, spelling=spelling) if mode else None
-        case wire.Choice(type="allowed_tools", allowed_tools=wire.AllowedTools(mode="auto" | "required") as allowed):
+        case wire.ChatChoice(
+            type="allowed_tools", allowed_tools=wire.ChatAllowedTools(mode="auto" | "required") as allowed
+        ):
             names = [tool.function or tool.custom for tool in allowed.tools]
             mode = allowed.mode
             told = tuple(name.name for name in names if name is not None)
             if len(told) != len(names):
                 return None
             spelling = "allowed_tools"
-        case wire.Choice(type="function" | None as kind, function=wire.Named(name=name)):
+        case wire.ChatChoice(type="function" | None as kind, function=wire.NamedFunction(name=name)):
             mode, told, spelling = "required", (name,), "" if kind else "untyped"
-        case wire.Choice(type="custom", custom=wire.Named(name=name)):
+        case wire.ChatChoice(type="custom", custom=wire.NamedFunction(name=name)):
             mode, told, spelling = "required", (name,), "custom"
         case _:
             return None

@@ -29,7 +29,7 @@ class Breakpoint(Wire):
     ttl: str | None = None
 
 
-class TextPart(Wire, tag="text"):
+class ChatTextPart(Wire, tag="text"):
     """Plain text."""
 
     text: str
@@ -99,7 +99,7 @@ class ThinkingPart(Wire, tag="thinking"):
     thinking: list[Raw]
 
 
-Part = TextPart | ImagePart | VideoPart | AudioPart | FilePart | RefusalPart | ThinkingPart | Unknown
+Part = ChatTextPart | ImagePart | VideoPart | AudioPart | FilePart | RefusalPart | ThinkingPart | Unknown
 
 
 class GoogleExtra(Wire):
@@ -114,7 +114,7 @@ class ExtraContent(Wire):
     google: GoogleExtra | None = None
 
 
-class FunctionCall(Wire):
+class ChatFunctionCall(Wire):
     """Name and JSON text; a few servers send the object itself, or nothing."""
 
     name: str | None = None
@@ -128,23 +128,23 @@ class CustomCall(Wire):
     input: str | None = None
 
 
-class Call(Wire):
+class ChatCall(Wire):
     """A call."""
 
     id: str | None = None
     type: str | None = None
-    function: FunctionCall | None = None
+    function: ChatFunctionCall | None = None
     custom: CustomCall | None = None
     extra_content: ExtraContent | None = None
 
 
-class SentCall(Call):
+class SentCall(ChatCall):
     """A call in the history of a request: clients that collect a stream send its index back."""
 
     index: Carried = ABSENT
 
 
-class ReplyCall(Call):
+class ReplyCall(ChatCall):
     """A call, or a piece of one, in a reply; the index only tells the pieces apart."""
 
     index: int | None = None
@@ -180,7 +180,7 @@ class AssistantMessage(Wire, tag_field="role", tag="assistant"):
     reasoning: str | None = None
     refusal: str | None = None
     tool_calls: list[SentCall] | None = None
-    function_call: FunctionCall | None = None
+    function_call: ChatFunctionCall | None = None
     annotations: Carried = ABSENT
     reasoning_details: Carried = ABSENT
     prefix: Carried = ABSENT
@@ -243,7 +243,7 @@ class Custom(Wire):
     format: CustomFormat | None = None
 
 
-class Tool(Wire):
+class ChatTool(Wire):
     """A tool; without a type it is a function."""
 
     type: str | None = None
@@ -251,7 +251,7 @@ class Tool(Wire):
     custom: Custom | None = None
 
 
-class Named(Wire):
+class NamedFunction(Wire):
     """A tool by name."""
 
     name: str
@@ -261,24 +261,24 @@ class AllowedTool(Wire):
     """One of the allowed tools."""
 
     type: str | None = None
-    function: Named | None = None
-    custom: Named | None = None
+    function: NamedFunction | None = None
+    custom: NamedFunction | None = None
 
 
-class AllowedTools(Wire):
+class ChatAllowedTools(Wire):
     """The tools the model may choose from."""
 
     mode: str
     tools: list[AllowedTool]
 
 
-class Choice(Wire):
+class ChatChoice(Wire):
     """`tool_choice` as an object."""
 
     type: str | None = None
-    function: Named | None = None
-    custom: Named | None = None
-    allowed_tools: AllowedTools | None = None
+    function: NamedFunction | None = None
+    custom: NamedFunction | None = None
+    allowed_tools: ChatAllowedTools | None = None
 
 
 class FunctionChoice(Wire):
@@ -303,14 +303,14 @@ class ResponseFormat(Wire):
     json_schema: JsonSchema | None = None
 
 
-class Request(Wire):
+class ChatRequest(Wire):
     """A request."""
 
     messages: list[Message]
     model: str | None = None
     tools: Raw = ABSENT
     functions: list[Function] | None = None
-    tool_choice: str | Choice | None = None
+    tool_choice: str | ChatChoice | None = None
     function_call: str | FunctionChoice | None = None
     parallel_tool_calls: bool | None = None
     temperature: int | float | None = None
@@ -339,5 +339,5 @@ class Request(Wire):
     provider: Carried = ABSENT
 
 
-REQUEST: Shape[Request] = Shape(Request)
-TOOLS: Shape[list[Tool] | None] = Shape(list[Tool] | None)
+REQUEST: Shape[ChatRequest] = Shape(ChatRequest)
+TOOLS: Shape[list[ChatTool] | None] = Shape(list[ChatTool] | None)

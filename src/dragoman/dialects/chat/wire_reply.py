@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Raw, field
 from msgspec.json import Decoder
 
-from dragoman.dialects.chat.wire import ABSENT, FunctionCall, Part, ReplyCall
+from dragoman.dialects.chat.wire import ABSENT, ChatFunctionCall, Part, ReplyCall
 from dragoman.wire.shape import Carried, Shape, Wire
 
 
@@ -30,7 +30,7 @@ class CompletionDetails(Wire):
     image_tokens: Carried = ABSENT
 
 
-class Usage(Wire):
+class ChatUsage(Wire):
     """Tokens; what is only carried is from OpenRouter, Vercel, Groq, DeepSeek, xAI and gateways to Claude."""
 
     prompt_tokens: int | None = None
@@ -70,7 +70,7 @@ class Annotation(Wire, forbid_unknown_fields=False):
     url_citation: UrlCitation | None = None
 
 
-class Said(Wire):
+class ReplyFields(Wire):
     """What a whole message and a piece of one have in common."""
 
     role: str | None = None
@@ -79,11 +79,11 @@ class Said(Wire):
     reasoning: str | None = None
     refusal: str | None = None
     tool_calls: list[ReplyCall] | None = None
-    function_call: FunctionCall | None = None
+    function_call: ChatFunctionCall | None = None
     annotations: list[Raw] | None = None
 
 
-class ReplyMessage(Said):
+class ReplyMessage(ReplyFields):
     """The message of a whole reply."""
 
     audio: Carried = ABSENT
@@ -127,7 +127,7 @@ class Reply(Wire):
     generation_id: Carried = field(name="generationId", default=ABSENT)
 
 
-class Delta(Said):
+class Delta(ReplyFields):
     """A piece of a message."""
 
     reasoning_details: Raw = ABSENT
@@ -144,7 +144,7 @@ class ChunkChoice(Wire):
     content_filter_results: Raw = ABSENT
 
 
-class Chunk(Wire):
+class ChatChunk(Wire):
     """A piece of a reply."""
 
     id: str | None = None
@@ -161,7 +161,7 @@ class Chunk(Wire):
     """Padding against eavesdroppers; means nothing."""
 
 
-class TextDelta(Wire):
+class ChatTextDelta(Wire):
     """A piece of text and nothing else."""
 
     content: Annotated[str, Meta(min_length=1)]
@@ -176,14 +176,14 @@ class TextDelta(Wire):
 class TextChoice(Wire):
     """An answer that only continues."""
 
-    delta: TextDelta
+    delta: ChatTextDelta
     index: Literal[0] = 0
     finish_reason: None = None
     logprobs: None = None
     native_finish_reason: None = None
 
 
-class TextChunk(Wire):
+class ChatTextChunk(Wire):
     """A chunk that only continues a text, as most do: its type says that it holds nothing else."""
 
     choices: tuple[TextChoice]
@@ -198,7 +198,7 @@ class TextChunk(Wire):
     obfuscation: Raw = ABSENT
 
 
-TEXT_CHUNK: Decoder[TextChunk] = Decoder(TextChunk)
+TEXT_CHUNK: Decoder[ChatTextChunk] = Decoder(ChatTextChunk)
 REPLY: Shape[Reply] = Shape(Reply)
-USAGE: Shape[Usage] = Shape(Usage)
-CHUNK: Shape[Chunk] = Shape(Chunk)
+USAGE: Shape[ChatUsage] = Shape(ChatUsage)
+CHUNK: Shape[ChatChunk] = Shape(ChatChunk)

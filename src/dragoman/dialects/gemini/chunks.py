@@ -41,8 +41,8 @@ from dragoman.dialects.gemini.wire import (
     REPLY,
     Candidate,
     FunctionCall,
+    GeminiPart,
     GenerateContentResponse,
-    Part,
     TextChunk,
     given,
 )
@@ -54,7 +54,7 @@ _ODD_USAGE = 64
 """Usage shorter than this may have no counts."""
 
 
-class ChunkReader:
+class GeminiChunkReader:
     """One reply: its chunks in, events out, appended to the list `events`, which the owner may empty.
 
     `feed` raises `Malformed` or the `Problem` the chunk tells.
@@ -203,7 +203,7 @@ class ChunkReader:
         self._start()
         content = candidate.content
         parts = (content.parts if content is not None else None) or ()
-        if isinstance(parts, Part):
+        if isinstance(parts, GeminiPart):
             parts = [parts]
         if candidate.grounding_metadata:
             self._take_sources(GROUNDING_FIELD, candidate.grounding_metadata)
@@ -229,7 +229,7 @@ class ChunkReader:
         self._native[field] = b""
         self._sources.take(field, bytes(raw))
 
-    def _take_part(self, part: Part, where: str, fields: dict[str, bytes] | None) -> None:
+    def _take_part(self, part: GeminiPart, where: str, fields: dict[str, bytes] | None) -> None:
         call = part.function_call
         alone = part.function_response is None and part.inline_data is None and part.file_data is None
         if alone and call is None and (part.text is not None or (part.thought_signature and not fields)):
@@ -241,7 +241,7 @@ class ChunkReader:
             self.events.extend(replay_part(self._count, read_part(part, where, fields)))
             self._count += 1
 
-    def _take_text(self, part: Part, where: str, fields: dict[str, bytes] | None) -> None:
+    def _take_text(self, part: GeminiPart, where: str, fields: dict[str, bytes] | None) -> None:
         text = part.text
         signature = part.thought_signature
         if not text and not signature and not fields:

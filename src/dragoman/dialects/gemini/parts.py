@@ -37,7 +37,7 @@ from dragoman.dialects.gemini.wire import (
     FileData,
     FunctionCall,
     FunctionResponse,
-    Part,
+    GeminiPart,
     given,
 )
 from dragoman.wire import json
@@ -55,7 +55,7 @@ _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "vi
 Written = Raw | dict[str, Any]
 
 
-def read_part(part: Part, where: str, fields: Fields) -> AnyPart:
+def read_part(part: GeminiPart, where: str, fields: Fields) -> AnyPart:
     """Return the core part; `fields` are the members of `part` that nobody read."""
     call, result, blob, file = part.function_call, part.function_response, part.inline_data, part.file_data
     signature = Signature(ISSUER, part.thought_signature) if part.thought_signature else None
@@ -80,13 +80,13 @@ def read_part(part: Part, where: str, fields: Fields) -> AnyPart:
     return _read_media(blob or file or Blob(), where, extras, signature, spelling)
 
 
-def whole(part: Part, fields: Fields) -> bytes:
+def whole(part: GeminiPart, fields: Fields) -> bytes:
     """Return the JSON of a part as it was received, but for white space and snake_case."""
     body = json.encode(part)
     return json.graft(body, fields) if fields else body
 
 
-def _read_without_content(part: Part, where: str, fields: Fields, signature: Signature | None) -> AnyPart:
+def _read_without_content(part: GeminiPart, where: str, fields: Fields, signature: Signature | None) -> AnyPart:
     if signature is None or fields or part.thought is not None:
         return Opaque(dialect=NAME, raw=whole(part, fields), where=where, signature=signature)
     return Text(text="", where=where, signature=signature, spelling=NO_TEXT)

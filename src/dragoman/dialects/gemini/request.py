@@ -18,7 +18,7 @@ from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import code_assist, settings, wire
 from dragoman.dialects.gemini.parts import read_part, write_parts
 from dragoman.dialects.gemini.tools import read_choice, read_tools, write_choice, write_tools
-from dragoman.dialects.gemini.wire import NAME, REQUEST, GenerateContentRequest, Leftovers, Part, given
+from dragoman.dialects.gemini.wire import NAME, REQUEST, GeminiPart, GenerateContentRequest, Leftovers, given
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire import json
 from dragoman.wire.shape import Unread, carried
@@ -196,7 +196,7 @@ def _read_parts(content: wire.Content, where: str, leftovers: Leftovers | None) 
     parts = content.parts
     if parts is None:
         return (), NO_PARTS
-    if isinstance(parts, Part):
+    if isinstance(parts, GeminiPart):
         where = f"{where}/parts"
         return (read_part(parts, where, leftovers.take(where) if leftovers is not None else None),), ONE_PART
     read: list[AnyPart] = []

@@ -19,7 +19,7 @@ from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.stream import collect
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import code_assist
-from dragoman.dialects.gemini.chunks import ChunkReader
+from dragoman.dialects.gemini.chunks import GeminiChunkReader
 from dragoman.dialects.gemini.finish import read_block_reason, read_finish, usage_of, write_finish, write_usage
 from dragoman.dialects.gemini.grounding import is_cited, joined, write_grounding
 from dragoman.dialects.gemini.parts import Written, write_part
@@ -92,7 +92,7 @@ def parse_response(body: bytes) -> Response:
 
 
 def _read_as_chunk(body: bytes) -> Response:
-    reader = ChunkReader()
+    reader = GeminiChunkReader()
     reader.feed(body.strip())
     reader.conclude()
     return structs.replace(collect(reader.events), spelling=AS_CHUNK)

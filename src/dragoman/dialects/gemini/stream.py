@@ -31,7 +31,7 @@ from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import code_assist
-from dragoman.dialects.gemini.chunks import ChunkReader
+from dragoman.dialects.gemini.chunks import GeminiChunkReader
 from dragoman.dialects.gemini.errors import build_error
 from dragoman.dialects.gemini.grounding import joined, write_grounding
 from dragoman.dialects.gemini.response import identity, wrap, write_reply, write_reply_part
@@ -83,7 +83,7 @@ class GeminiDecoder(FrameDecoder):
 
     def __init__(self) -> None:
         super().__init__(_Reader())
-        self._chunks = ChunkReader(self._events)
+        self._chunks = GeminiChunkReader(self._events)
 
     def _take(self, frame: Frame) -> None:
         data = frame.data

@@ -32,7 +32,7 @@ def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
     except json.Malformed as error:
         raise json.Malformed(error.message, where + error.where) from None
     found: list[Tool | NativeTool] = []
-    if isinstance(tools, wire.Tool):
+    if isinstance(tools, wire.GeminiTool):
         _read_group(tools, where, f"{GROUP}0", unread.rest() if unread is not None else {}, found)
     for index, group in enumerate(tools if isinstance(tools, list) else ()):
         fields = (unread.take(f"/{index}") if unread is not None else None) or {}
@@ -41,7 +41,7 @@ def read_tools(raw: bytes, where: str) -> tuple[Tool | NativeTool, ...]:
 
 
 def _read_group(
-    group: wire.Tool, where: str, word: str, fields: dict[str, bytes], found: list[Tool | NativeTool]
+    group: wire.GeminiTool, where: str, word: str, fields: dict[str, bytes], found: list[Tool | NativeTool]
 ) -> None:
     """Read one Tool object; `fields` are its unread members."""
     declarations = group.function_declarations

@@ -64,7 +64,7 @@ class FunctionResponse(Camel):
     parts: list[FunctionResponsePart] | None = None
 
 
-class Part(Camel):
+class GeminiPart(Camel):
     """A piece of content: at most one of text, call, response and data is set."""
 
     text: str | None = None
@@ -79,7 +79,7 @@ class Part(Camel):
 class Content(Camel):
     """A turn."""
 
-    parts: list[Part] | Part | None = None
+    parts: list[GeminiPart] | GeminiPart | None = None
     role: str | None = None
 
 
@@ -95,7 +95,7 @@ class FunctionDeclaration(Camel):
     snake_response_schema: Carried = field(default=ABSENT, name="response_json_schema")
 
 
-class Tool(Camel):
+class GeminiTool(Camel):
     """A bundle of declarations; tools Google runs stand beside them and are not read."""
 
     function_declarations: list[FunctionDeclaration] | None = None
@@ -311,7 +311,7 @@ class PartialArg(Camel):
 
 
 REQUEST: Shape[GenerateContentRequest] = Shape(GenerateContentRequest, snake=True)
-TOOLS: Shape[list[Tool] | Tool | None] = Shape(list[Tool] | Tool | None, snake=True)
+TOOLS: Shape[list[GeminiTool] | GeminiTool | None] = Shape(list[GeminiTool] | GeminiTool | None, snake=True)
 REPLY: Shape[GenerateContentResponse] = Shape(GenerateContentResponse, snake=True)
 USAGE: Shape[UsageMetadata] = Shape(UsageMetadata, snake=True)
 PROMPT_FEEDBACK: Shape[PromptFeedback] = Shape(PromptFeedback, snake=True)

@@ -28,10 +28,10 @@ from dragoman.dialects.responses.wire import (
     PADDING,
     PROGRESS,
     ContentPart,
-    Item,
     OutputText,
     RefusalText,
     StreamEvent,
+    WireItem,
     absent,
     decode_known,
 )
@@ -121,7 +121,7 @@ class ResponsesDecoder(FrameDecoder):
 
     # Items
 
-    def _register(self, event: StreamEvent, item: Item | None) -> OpenItem:
+    def _register(self, event: StreamEvent, item: WireItem | None) -> OpenItem:
         """Note an item; reasoning that waits for its kind of text starts now, to keep its place."""
         self._start(Started("", ""))
         waiting = self._items.last()
@@ -169,7 +169,7 @@ class ResponsesDecoder(FrameDecoder):
         """Return the open part an event of a message is about, and start it if it has not been announced."""
         known = self._items.find(event)
         if known is None:
-            known = self._register(event, Item(type="message", id=event.item_id))
+            known = self._register(event, WireItem(type="message", id=event.item_id))
         key = event.content_index or 0
         part = known.parts.get(key)
         if part is not None or known.done or known.item is None or known.item.type != "message":
@@ -245,7 +245,7 @@ class ResponsesDecoder(FrameDecoder):
         """Return the open reasoning part, if it is made of this kind of text."""
         known = self._items.find(event)
         if known is None:
-            known = self._register(event, Item(type="reasoning", id=event.item_id))
+            known = self._register(event, WireItem(type="reasoning", id=event.item_id))
         self._begin_item(known, spelling)
         part = known.parts.get(0)
         if part is None or part.ended or not isinstance(part.part, Reasoning):
@@ -282,7 +282,7 @@ class ResponsesDecoder(FrameDecoder):
         self._finish_item(known, read_output_at(event.item, event.output_index or 0), item)
         self._release(self._items.released(known))
 
-    def _finish_item(self, known: OpenItem, parts: list[AnyPart], item: Item | None) -> None:
+    def _finish_item(self, known: OpenItem, parts: list[AnyPart], item: WireItem | None) -> None:
         known.done = True
         if not known.parts:
             known.held = parts

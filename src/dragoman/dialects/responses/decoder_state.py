@@ -11,7 +11,7 @@ from dragoman.core.parts import AnyPart, Reasoning, Refusal, Text, ToolCall
 from dragoman.core.stream import replay_part
 from dragoman.dialects.responses.output import NO_ARGUMENTS, is_complete
 from dragoman.dialects.responses.parts import read_citation
-from dragoman.dialects.responses.wire import NAME, Item, StreamEvent
+from dragoman.dialects.responses.wire import NAME, StreamEvent, WireItem
 from dragoman.wire.json import Malformed
 
 _MOST_PIECES = 100_000
@@ -49,7 +49,7 @@ class OpenItem:
 
     __slots__ = ("begun", "done", "held", "item", "order", "parts", "where")
 
-    def __init__(self, item: Item | None, index: int) -> None:
+    def __init__(self, item: WireItem | None, index: int) -> None:
         self.item = item
         self.order = 0
         self.where = f"/output/{index}"
@@ -70,7 +70,7 @@ class Items:
         self._by_id: dict[str, OpenItem] = {}
         self._by_index: dict[int, OpenItem] = {}
 
-    def add(self, event: StreamEvent, item: Item | None) -> OpenItem:
+    def add(self, event: StreamEvent, item: WireItem | None) -> OpenItem:
         """Note an item that an event speaks of first."""
         known = OpenItem(item, len(self._order) if event.output_index is None else event.output_index)
         self.append(known)
@@ -96,7 +96,7 @@ class Items:
             return self._by_index.get(event.output_index)
         return self.last() if event.item_id is None else None
 
-    def by_id(self, item: Item | None) -> OpenItem | None:
+    def by_id(self, item: WireItem | None) -> OpenItem | None:
         """Find an item by its own id."""
         return self._by_id.get(item.id) if item is not None and item.id else None
 

@@ -18,7 +18,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Role
 from dragoman.core.value import own_extras
 from dragoman.dialects.responses.parts import PART, extras_of, read_contents, write_contents
-from dragoman.dialects.responses.wire import ISSUER, NAME, ContentPart, Item, ReasoningText, decode_known
+from dragoman.dialects.responses.wire import ISSUER, NAME, ContentPart, ReasoningText, WireItem, decode_known
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
 from dragoman.wire.shape import Shape, Unknown, Unread
@@ -45,9 +45,9 @@ _KNOWN = frozenset(
         "reasoning",
     }
 )
-_FAST: Decoder[list[Item]] = Decoder(list[Item])
-_ONE: Decoder[Item] = Decoder(Item)
-_SHAPE: Shape[Item] = Shape(Item)
+_FAST: Decoder[list[WireItem]] = Decoder(list[WireItem])
+_ONE: Decoder[WireItem] = Decoder(WireItem)
+_SHAPE: Shape[WireItem] = Shape(WireItem)
 _USED = {
     "message": {"content", "role"},
     "function_call": {"call_id", "name", "namespace", "arguments"},
@@ -57,12 +57,12 @@ _USED = {
     "reasoning": {"summary", "content", "encrypted_content"},
 }
 _UNUSED_NAMES = {
-    kind: tuple(name for name in Item.__struct_fields__ if name != "type" and name not in used)
+    kind: tuple(name for name in WireItem.__struct_fields__ if name != "type" and name not in used)
     for kind, used in _USED.items()
 }
 _UNUSED = {kind: tuple(f"/{name}" for name in names) for kind, names in _UNUSED_NAMES.items()}
 _GET_UNUSED = {kind: attrgetter(*names) for kind, names in _UNUSED_NAMES.items()}
-_DEFAULTS = {field.name: field.default for field in structs.fields(Item)}
+_DEFAULTS = {field.name: field.default for field in structs.fields(WireItem)}
 _NOTHING = {kind: tuple(_DEFAULTS[name] for name in names) for kind, names in _UNUSED_NAMES.items()}
 
 
@@ -93,7 +93,7 @@ def read_item(raw: Raw, where: str) -> Message:
     return _opaque(raw, where) if message is None else message
 
 
-def decode_item(raw: Raw | bytes) -> tuple[Item | None, Unread | None]:
+def decode_item(raw: Raw | bytes) -> tuple[WireItem | None, Unread | None]:
     """Decode an item and what it has beyond its shape; None for an item of another type."""
     known = decode_known(_ONE, raw)
     if known is not None:
@@ -107,7 +107,7 @@ def decode_item(raw: Raw | bytes) -> tuple[Item | None, Unread | None]:
     return _SHAPE.read(raw)
 
 
-def item_fields(item: Item, kind: str, unread: Unread | None) -> dict[str, bytes]:
+def item_fields(item: WireItem, kind: str, unread: Unread | None) -> dict[str, bytes]:
     """Collect the members of an item that its reader does not use."""
     values = _GET_UNUSED[kind](item)
     given = [*map(is_not, values, _NOTHING[kind])]
@@ -117,7 +117,7 @@ def item_fields(item: Item, kind: str, unread: Unread | None) -> dict[str, bytes
     return fields
 
 
-def _read_known(item: Item, where: str, unread: Unread | None) -> Message | None:
+def _read_known(item: WireItem, where: str, unread: Unread | None) -> Message | None:
     match item.type:
         case None | "message":
             role = _ROLES.get(item.role or "")
@@ -134,7 +134,7 @@ def _read_known(item: Item, where: str, unread: Unread | None) -> Message | None
             return Message(where=where, spelling="item", role="user", parts=(_read_result(item, where, unread),))
 
 
-def _read_message(item: Item, role: Role, where: str, unread: Unread | None) -> Message:
+def _read_message(item: WireItem, role: Role, where: str, unread: Unread | None) -> Message:
     content = item.content
     if isinstance(content, str):
         parts: tuple[AnyPart, ...] = (Text(where=where + "/content", text=content),)
@@ -153,7 +153,7 @@ def _read_message(item: Item, role: Role, where: str, unread: Unread | None) -> 
     )
 
 
-def read_call(item: Item, where: str, unread: Unread | None) -> ToolCall:
+def read_call(item: WireItem, where: str, unread: Unread | None) -> ToolCall:
     """Read a function or custom call, as far as it is given."""
     text = item.type == "custom_tool_call"
     return ToolCall(
@@ -167,7 +167,7 @@ def read_call(item: Item, where: str, unread: Unread | None) -> ToolCall:
     )
 
 
-def read_reasoning(item: Item, where: str, unread: Unread | None) -> Reasoning:
+def read_reasoning(item: WireItem, where: str, unread: Unread | None) -> Reasoning:
     """Read a reasoning item: its summaries, or its raw texts where there is no summary."""
     summary = [piece.text for piece in item.summary or () if not isinstance(piece, Unknown)]
     content = item.content if isinstance(item.content, list) else []
@@ -202,7 +202,7 @@ def _other_pieces(content: list[ContentPart]) -> dict[str, bytes]:
     }
 
 
-def _read_result(item: Item, where: str, unread: Unread | None) -> ToolResult:
+def _read_result(item: WireItem, where: str, unread: Unread | None) -> ToolResult:
     if item.call_id is None:
         raise Problem("invalid_request", "a tool result needs a call_id", where=where + "/call_id")
     output = item.output

@@ -30,7 +30,7 @@ from dragoman.dialects.responses.parts import (
     read_contents,
     write_citations,
 )
-from dragoman.dialects.responses.wire import NAME, Item
+from dragoman.dialects.responses.wire import NAME, WireItem
 from dragoman.wire import json
 from dragoman.wire.shape import Unread
 
@@ -48,7 +48,7 @@ def read_output(raw: Raw | bytes, where: str) -> list[AnyPart]:
     return [Opaque(where=where, dialect=NAME, raw=bytes(raw))] if parts is None else parts
 
 
-def read_known(item: Item, where: str, unread: Unread | None) -> list[AnyPart] | None:
+def read_known(item: WireItem, where: str, unread: Unread | None) -> list[AnyPart] | None:
     """Read an output item of a known type; None for one that is carried whole."""
     match item.type:
         case "function_call" | "custom_tool_call":
@@ -61,7 +61,7 @@ def read_known(item: Item, where: str, unread: Unread | None) -> list[AnyPart] |
             return None
 
 
-def _read_call(item: Item, where: str, unread: Unread | None) -> ToolCall:
+def _read_call(item: WireItem, where: str, unread: Unread | None) -> ToolCall:
     if not item.name:
         raise Problem("malformed_reply", "a call has no name", where=where + "/name")
     text = item.type == "custom_tool_call"
@@ -89,7 +89,7 @@ def is_complete(call: ToolCall, status: str | None) -> bool:
     return not call.arguments or json.is_json(call.arguments)
 
 
-def _read_message(item: Item, where: str, unread: Unread | None) -> list[AnyPart]:
+def _read_message(item: WireItem, where: str, unread: Unread | None) -> list[AnyPart]:
     if isinstance(item.content, str):
         parts: tuple[AnyPart, ...] = (Text(where=f"{where}/content", text=item.content),)
     else:

@@ -23,9 +23,9 @@ from dragoman.dialects.responses.request import leading_instructions, write_sett
 from dragoman.dialects.responses.wire import (
     NAME,
     InputDetails,
-    Item,
-    OutputDetails,
-    Tokens,
+    ResponsesOutputDetails,
+    TokenCounts,
+    WireItem,
     absent,
     decode_known,
     optional,
@@ -37,10 +37,10 @@ _STRING: Decoder[str] = Decoder(str)
 _NUMBER: Decoder[int | float] = Decoder(int | float)
 _NULL = Raw(b"null")
 _RAW_ITEMS: Decoder[list[Raw]] = Decoder(list[Raw])
-_ITEMS: Decoder[list[Item]] = Decoder(list[Item])
+_ITEMS: Decoder[list[WireItem]] = Decoder(list[WireItem])
 _DETAILS: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _OBJECT: Decoder[dict[str, Any]] = Decoder(dict[str, Any])
-_TOKENS: Shape[Tokens] = Shape(Tokens)
+_TOKENS: Shape[TokenCounts] = Shape(TokenCounts)
 
 STREAM_FIELDS = "/stream/"
 """Pointers of events that only a stream has."""
@@ -135,7 +135,7 @@ def _read_items(output: Raw) -> list[AnyPart]:
     return parts
 
 
-def _read_known(item: Item, where: str) -> list[AnyPart] | None:
+def _read_known(item: WireItem, where: str) -> list[AnyPart] | None:
     try:
         return read_known(item, where, None)
     except (json.Malformed, Problem):
@@ -245,7 +245,7 @@ def read_usage(raw: Raw | bytes) -> Usage:
     ):
         fields["/total_tokens"] = json.encode(tokens.total_tokens)
     read = tokens.input_tokens_details or InputDetails()
-    written = tokens.output_tokens_details or OutputDetails()
+    written = tokens.output_tokens_details or ResponsesOutputDetails()
     return Usage(
         input=tokens.input_tokens,
         output=tokens.output_tokens,

@@ -23,10 +23,10 @@ from dragoman.dialects.responses.wire import (
     AnyTool,
     Choice,
     CustomTool,
-    FunctionTool,
     NamedCustomTool,
     NamedTool,
     NamespaceTool,
+    WireFunctionTool,
     absent,
     decode_known,
 )
@@ -104,13 +104,17 @@ def _read_tool(wire: AnyTool, where: str, raw: bytes, unread: Unread | None) -> 
 
 
 def _read_own(
-    wire: FunctionTool | CustomTool, where: str, fields: dict[str, bytes] | None, namespace: str = "", word: str = ""
+    wire: WireFunctionTool | CustomTool,
+    where: str,
+    fields: dict[str, bytes] | None,
+    namespace: str = "",
+    word: str = "",
 ) -> Tool:
     words = [word] if word else []
     if wire.description == "":
         words.append(_EMPTY_DESCRIPTION)
     grammar = parameters = strict = None
-    if isinstance(wire, FunctionTool):
+    if isinstance(wire, WireFunctionTool):
         strict = wire.strict
         if wire.defer_loading is not ABSENT:
             fields = {"/defer_loading": bytes(wire.defer_loading), **(fields or {})}
@@ -135,7 +139,7 @@ def _read_own(
         description=wire.description or "",
         parameters=parameters,
         strict=strict,
-        form="json" if isinstance(wire, FunctionTool) else "text",
+        form="json" if isinstance(wire, WireFunctionTool) else "text",
         grammar=grammar,
         namespace=namespace,
     )

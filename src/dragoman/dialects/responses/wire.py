@@ -107,7 +107,7 @@ ItemType = Literal[
 ]
 
 
-class Item(Wire):
+class WireItem(Wire):
     """Every item that is read, flat; all other item types are carried whole."""
 
     type: ItemType | None = None
@@ -128,7 +128,7 @@ class Item(Wire):
     internal_chat_message_metadata_passthrough: Carried = ABSENT
 
 
-class FunctionTool(Wire, tag_field="type", tag="function"):
+class WireFunctionTool(Wire, tag_field="type", tag="function"):
     """A function the caller runs."""
 
     name: str
@@ -150,11 +150,11 @@ class NamespaceTool(Wire, tag_field="type", tag="namespace"):
     """A named group of tools."""
 
     name: str
-    tools: list[FunctionTool | CustomTool | Unknown]
+    tools: list[WireFunctionTool | CustomTool | Unknown]
     description: str | None = None
 
 
-AnyTool = FunctionTool | CustomTool | NamespaceTool | Unknown
+AnyTool = WireFunctionTool | CustomTool | NamespaceTool | Unknown
 
 
 class NamedTool(Wire, tag_field="type", tag="function"):
@@ -219,20 +219,20 @@ class InputDetails(Wire):
     cache_write_tokens: int | None = None
 
 
-class OutputDetails(Wire):
+class ResponsesOutputDetails(Wire):
     """What the output tokens were."""
 
     reasoning_tokens: int | None = None
 
 
-class Tokens(Wire):
+class TokenCounts(Wire):
     """The `usage` member of a reply."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     total_tokens: int | None = None
     input_tokens_details: InputDetails | None = None
-    output_tokens_details: OutputDetails | None = None
+    output_tokens_details: ResponsesOutputDetails | None = None
 
 
 class StreamEvent(Struct):

@@ -35,7 +35,7 @@ from dragoman.core.response import Usage
 from dragoman.core.stream import replay_part
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.agents.toolset import Crew
+from dragoman.gateway.agents.toolset import Toolset
 from dragoman.interpreter.aliases import minted_id, plain_id
 from dragoman.interpreter.arrange import SKIP_SIGNATURE
 from dragoman.interpreter.ledger import Ledger
@@ -49,10 +49,10 @@ _ASKED = "mcpr_"
 _Inner = PartDelta | PartSigned | PartCited | PartNative | PartEnded
 
 
-class Telling:
+class RunReply:
     """Steps of a run in, events for its client out."""
 
-    def __init__(self, client: Dialect, crew: Crew, run: str, spoken: Callable[[], str], *, whole: bool) -> None:
+    def __init__(self, client: Dialect, crew: Toolset, run: str, spoken: Callable[[], str], *, whole: bool) -> None:
         self._client = client
         self._crew = crew
         self._run = run

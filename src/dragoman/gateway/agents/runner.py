@@ -22,8 +22,8 @@ from dragoman.core.request import Message, Request
 from dragoman.dialects.record import APPROVED, DENIED
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.hidden_turns import Asides, Trust
-from dragoman.gateway.agents.reply import Telling, last_words
-from dragoman.gateway.agents.toolset import Crew, Roster, compaction_of
+from dragoman.gateway.agents.reply import RunReply, last_words
+from dragoman.gateway.agents.toolset import Roster, Toolset, compaction_of
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.context import RequestContext
 from dragoman.gateway.conversations.runs import RunBook, held
@@ -49,7 +49,7 @@ class Agents:
         self._trust = Trust(store)
 
     async def answer(
-        self, crew: Crew, context: RequestContext, model: Callable[[Asker, Record], UpstreamModel]
+        self, crew: Toolset, context: RequestContext, model: Callable[[Asker, Record], UpstreamModel]
     ) -> None:
         """Run the agent loop and send what it says; raise the `Problem` of a run that failed before that."""
         ask, record, runtime, keeper = context.request, context.record, context.runtime, context.keeper
@@ -82,7 +82,7 @@ class Agents:
             runtime=self._carrier.runtime if runtime is None else partial(Within, outer=runtime),
         )
         is_whole = context.heartbeat is None
-        telling = Telling(dialect, crew, run, lambda: asked.speaker(crew.request.model), whole=is_whole)
+        telling = RunReply(dialect, crew, run, lambda: asked.speaker(crew.request.model), whole=is_whole)
         async with AsyncExitStack() as stack:
             if keeper is not None and keeper.conversation is not None:
                 await stack.enter_async_context(held(self._store, keeper.conversation))
@@ -96,7 +96,7 @@ class Agents:
 
             await write_events(self._events(told, telling, ask.owner), crew.asked, context, note_losses)
 
-    async def _events(self, steps: AsyncIterator[Step], telling: Telling, owner: str) -> AsyncIterator[Event]:
+    async def _events(self, steps: AsyncIterator[Step], telling: RunReply, owner: str) -> AsyncIterator[Event]:
         """Yield what the client receives of a run; what it does not receive is saved before the end."""
         async for step in steps:
             if isinstance(step, RunEnded):
@@ -105,7 +105,7 @@ class Agents:
                 yield event
 
     async def _prepared(
-        self, crew: Crew, ask: ClientRequest, record: Record
+        self, crew: Toolset, ask: ClientRequest, record: Record
     ) -> tuple[Request, Sequence[tuple[ToolCall, ToolResult]]]:
         """Return what the loop is asked, and the calls that were run for that.
 

@@ -31,17 +31,17 @@ _ARTIFACTS = "read_artifact"
 """What reads outputs that were too large: every tool's may be."""
 
 
-class Origin(NamedTuple):
+class ToolOrigin(NamedTuple):
     """Where a tool is from."""
 
     server: str
     tool: str
 
 
-def by_name(name: str) -> Origin | None:
+def by_name(name: str) -> ToolOrigin | None:
     """Tell from its name where a tool is from."""
     server, joint, tool = name.partition(JOINT)
-    return Origin(server, tool) if joint else None
+    return ToolOrigin(server, tool) if joint else None
 
 
 class _Wanted(NamedTuple):
@@ -50,11 +50,11 @@ class _Wanted(NamedTuple):
     free: dict[str, None]
     waiting: dict[str, None]
     """Tools that are run when the client has said so."""
-    told: dict[str, Origin]
+    told: dict[str, ToolOrigin]
     """Tools of servers that it names, and where they are from."""
 
 
-class Crew(Struct, frozen=True, kw_only=True):
+class Toolset(Struct, frozen=True, kw_only=True):
     """A request, and the tools that are run for it."""
 
     asked: Request
@@ -65,7 +65,7 @@ class Crew(Struct, frozen=True, kw_only=True):
     """Tools that are run."""
     waiting: Registry
     """Tools that are run when the client has said so."""
-    origins: Callable[[], Mapping[str, Origin]] = dict
+    origins: Callable[[], Mapping[str, ToolOrigin]] = dict
     """Tells the servers that the client asked for tools, by the names of these, and their names there."""
     listed: Mapping[str, str] = {}
     """The servers that the client asked for by their names, and why one cannot be reached."""
@@ -78,7 +78,7 @@ class Crew(Struct, frozen=True, kw_only=True):
     compaction: AgentCompaction = AgentCompaction()
 
     @property
-    def servers(self) -> Mapping[str, Origin]:
+    def servers(self) -> Mapping[str, ToolOrigin]:
         """By the name of a tool, the server that the client asked for it, and its name there: so it is told of."""
         return self.origins()
 
@@ -129,7 +129,7 @@ class Roster:
         agent = self.agents.get(name)
         return name if agent is None else agent.model
 
-    def crew(self, ask: ClientRequest) -> Crew | None:
+    def crew(self, ask: ClientRequest) -> Toolset | None:
         """Return who works on a request; None if it asks for none of our tools."""
         agent = self.agents.get(ask.call.model)
         if agent is None and not ask.tools and not self.servers:
@@ -154,7 +154,7 @@ class Roster:
         asked: Request,
         request: Request,
         servers: tuple[AskedServer, ...],
-    ) -> Crew:
+    ) -> Toolset:
         theirs = names_of(request)
         words = [word.strip() for word in ask.tools.split(",") if word.strip()]
         for said in words:
@@ -187,7 +187,7 @@ class Roster:
         # Tools that come while it runs join in; those that wait for the client's word it has to be told of first.
         registry = self.registry.select(chosen)
         _require_choosable(request, listed, (*theirs, *registry.names, *wanted.waiting))
-        return Crew(
+        return Toolset(
             asked=asked,
             request=request,
             registry=registry,
@@ -237,13 +237,13 @@ class Roster:
             return [name for name in self.registry.names if fnmatchcase(name, said)]
         return [name for name, _ in self._from(said)]
 
-    def _from(self, server: str) -> Iterator[tuple[str, Origin]]:
+    def _from(self, server: str) -> Iterator[tuple[str, ToolOrigin]]:
         for name in self.registry.names:
             origin = self._origin(name)
             if origin is not None and origin[0] == server:
-                yield name, Origin(*origin)
+                yield name, ToolOrigin(*origin)
 
-    def _of_server(self, server: AskedServer) -> Iterator[tuple[str, Origin]]:
+    def _of_server(self, server: AskedServer) -> Iterator[tuple[str, ToolOrigin]]:
         for name, origin in self._from(server.name):
             if origin.tool not in server.without and (server.only is None or origin.tool in server.only):
                 yield name, origin

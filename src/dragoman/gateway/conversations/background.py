@@ -22,7 +22,7 @@ from dragoman.core.response import Finish
 from dragoman.core.stream import Collector
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.context import RequestContext
-from dragoman.gateway.conversations.load import Opened
+from dragoman.gateway.conversations.load import LoadedRequest
 from dragoman.gateway.conversations.recorder import Echo, Keeper, Question, item_id, response_name, unavailable
 from dragoman.gateway.generate import Gateway
 from dragoman.gateway.record import Observers, Record
@@ -113,7 +113,7 @@ class Emitting(Exchange):
 _KIND = "response"
 _IN_PROGRESS = "in_progress"
 _GONE = "the gateway that made this answer is gone"
-_OPENED = msgspec.msgpack.Decoder(Opened)
+_OPENED = msgspec.msgpack.Decoder(LoadedRequest)
 
 
 class Background:
@@ -127,7 +127,7 @@ class Background:
         self._done: dict[str, Callable[[], object]] = {}
         carrier.serve(_KIND, self._make)
 
-    async def begin(self, opened: Opened, done: Callable[[], object]) -> Turn:
+    async def begin(self, opened: LoadedRequest, done: Callable[[], object]) -> Turn:
         """Begin an answer; return it as its client is told of it meanwhile. `done` is called when it is over."""
         question, ask = opened.question, opened.ask
         if self._gateway.runs(ask):

@@ -14,7 +14,7 @@ from dragoman.core.parts import AnyPart, Data, Media, Opaque, Refusal, Text, Too
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.dialects.record import Call, Dialect
-from dragoman.gateway.conversations.options import Wanted
+from dragoman.gateway.conversations.options import ConversationOptions
 from dragoman.gateway.conversations.recorder import item_id
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conversation, History
@@ -134,7 +134,7 @@ _IN_PROGRESS = "in_progress"
 _LONGEST_REFERENCE = 512
 
 
-class Before(Struct, frozen=True):
+class Continuation(Struct, frozen=True):
     """What was said before."""
 
     conversation: Conversation | None
@@ -142,7 +142,7 @@ class Before(Struct, frozen=True):
     history: History
 
 
-class Said(Struct, frozen=True):
+class NewItems(Struct, frozen=True):
     """What is new."""
 
     before: Sequence[bytes]
@@ -160,20 +160,20 @@ class Said(Struct, frozen=True):
         return {part.id: part.name for part in parts if isinstance(part, ToolCall)}
 
 
-async def find_before(store: Store, wanted: Wanted, owner: str, dialect: str) -> Before:
+async def find_before(store: Store, wanted: ConversationOptions, owner: str, dialect: str) -> Continuation:
     """Find what a request goes on from, or raise the `Problem` that it is not there."""
     if wanted.previous:
-        return Before(None, await _before_response(store, wanted.previous, owner))
+        return Continuation(None, await _before_response(store, wanted.previous, owner))
     if not wanted.conversation:
-        return Before(None, History())
+        return Continuation(None, History())
     found = await store.opened(owner, wanted.conversation)
     if found is None:
-        return Before(Conversation(owner=owner, id=wanted.conversation, dialect=dialect), History())
+        return Continuation(Conversation(owner=owner, id=wanted.conversation, dialect=dialect), History())
     conversation, history = found
     if conversation.dialect != dialect and history.items:
         words = f"the conversation {conversation.id!r} was begun in {conversation.dialect}: go on with it there"
         raise Problem("conflict", words, code="conversation_diverged")
-    return Before(structs.replace(conversation, dialect=dialect), history)
+    return Continuation(structs.replace(conversation, dialect=dialect), history)
 
 
 async def _before_response(store: Store, name: str, owner: str) -> History:
@@ -187,7 +187,9 @@ async def _before_response(store: Store, name: str, owner: str) -> History:
     return await store.history(owner, turn)
 
 
-async def find_said(store: Store, raw: Raw | None, before: Before, wanted: Wanted, dialect: Dialect) -> Said:
+async def find_said(
+    store: Store, raw: Raw | None, before: Continuation, wanted: ConversationOptions, dialect: Dialect
+) -> NewItems:
     """Find what is new among the items a client sent."""
     history = before.history
     sent = await _followed(store, items_in(raw, dialect), history, wanted.owner)
@@ -202,7 +204,7 @@ async def find_said(store: Store, raw: Raw | None, before: Before, wanted: Wante
             bodies = [*sent[: new.systems], *bodies[leading(kept) :]]
     news = messages[new.begins :]
     has_results = _brings_results(news, history.calls, new.begins)
-    return Said(bodies, sent[new.begins :], news, new.answered, has_results)
+    return NewItems(bodies, sent[new.begins :], news, new.answered, has_results)
 
 
 def items_in(raw: Raw | None, dialect: Dialect) -> list[bytes]:

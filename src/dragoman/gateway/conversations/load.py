@@ -14,7 +14,7 @@ from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, malformed_body
 from dragoman.gateway.conversations.history import REFERENCE, find_before, find_said
-from dragoman.gateway.conversations.options import Wanted, asked_by_body, asked_by_headers
+from dragoman.gateway.conversations.options import ConversationOptions, asked_by_body, asked_by_headers
 from dragoman.gateway.conversations.recorder import Keeper, Question, fresh_response, item_id, unavailable
 from dragoman.gateway.conversations.repeats import digest_of, find_repeated
 from dragoman.sessions.store import Store
@@ -113,7 +113,7 @@ def _unstored(body: bytes, members: Mapping[str, Raw]) -> bytes:
     return spliced(body, "store", b"false")
 
 
-def echoed(wanted: Wanted, dialect: Dialect) -> dict[str, bytes]:
+def echoed(wanted: ConversationOptions, dialect: Dialect) -> dict[str, bytes]:
     """Return what the answer says of its conversation, where the dialect or the path has a place for that."""
     if not dialect.turns.keeps:
         return {"conversation": json.encode(wanted.conversation)} if wanted.is_told else {}
@@ -128,7 +128,7 @@ def echoed(wanted: Wanted, dialect: Dialect) -> dict[str, bytes]:
     return told
 
 
-class Opened(Struct, frozen=True, kw_only=True):
+class LoadedRequest(Struct, frozen=True, kw_only=True):
     """A request made whole, and what is to be kept of it."""
 
     ask: ClientRequest
@@ -137,7 +137,9 @@ class Opened(Struct, frozen=True, kw_only=True):
     """The turn that answered the same question before: it is not asked twice."""
 
 
-async def open_request(store: Store, ask: ClientRequest, members: Mapping[str, Raw], wanted: Wanted) -> Opened:
+async def open_request(
+    store: Store, ask: ClientRequest, members: Mapping[str, Raw], wanted: ConversationOptions
+) -> LoadedRequest:
     """Make a request whole; a `Problem` if what it goes on from is not there, or is not as the client thinks."""
     try:
         return await _opened(store, ask, members, wanted)
@@ -147,7 +149,9 @@ async def open_request(store: Store, ask: ClientRequest, members: Mapping[str, R
         raise malformed_body(error) from None
 
 
-async def _opened(store: Store, ask: ClientRequest, members: Mapping[str, Raw], wanted: Wanted) -> Opened:
+async def _opened(
+    store: Store, ask: ClientRequest, members: Mapping[str, Raw], wanted: ConversationOptions
+) -> LoadedRequest:
     dialect = dialect_named(ask.dialect)
     before = await find_before(store, wanted, wanted.owner, ask.dialect)
     said = await find_said(store, members.get(dialect.history), before, wanted, dialect)
@@ -175,21 +179,21 @@ async def _opened(store: Store, ask: ClientRequest, members: Mapping[str, Raw], 
         members=echoed(wanted, dialect),
         below=dialect.turns.below,
     )
-    return Opened(
+    return LoadedRequest(
         ask=made_whole(ask, members, [*said.before, *said.items], held, dialect),
         question=question,
         again=await find_repeated(store, before, said, wanted, digest),
     )
 
 
-class Desk:
+class ConversationLoader:
     """Opens requests that go on from what is kept, or whose answer is to be kept."""
 
     def __init__(self, store: Store, *, keeps_responses: bool = True) -> None:
         self.store = store
         self._keeps_responses = keeps_responses
 
-    def wanted(self, ask: ClientRequest, headers: Mapping[str, str]) -> Wanted | None:
+    def wanted(self, ask: ClientRequest, headers: Mapping[str, str]) -> ConversationOptions | None:
         """Return what the headers ask for; None if a request has nothing to do with what is kept."""
         wanted = asked_by_headers(headers)
         return wanted if wanted.conversation or self._states(dialect_named(ask.dialect)) else None
@@ -198,7 +202,7 @@ class Desk:
         """Tell whether requests of a dialect say themselves what is to be kept, and we keep it."""
         return dialect.turns.keeps and self._keeps_responses
 
-    async def open(self, ask: ClientRequest, wanted: Wanted) -> Opened | None:
+    async def open(self, ask: ClientRequest, wanted: ConversationOptions) -> LoadedRequest | None:
         """Make a request whole; None for one that has nothing to do with what is kept."""
         dialect = dialect_named(ask.dialect)
         states = self._states(dialect)
@@ -211,7 +215,7 @@ class Desk:
             raise Problem("unsupported", "a request in an envelope cannot be part of a kept conversation")
         return await open_request(self.store, ask, members, structs.replace(wanted, owner=ask.owner))
 
-    def keeper(self, opened: Opened) -> Keeper:
+    def keeper(self, opened: LoadedRequest) -> Keeper:
         """Return what keeps the answer to an opened request."""
         return Keeper(self.store, opened.question)
 

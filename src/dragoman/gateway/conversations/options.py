@@ -19,7 +19,7 @@ from dragoman.wire.splice import removed, spliced
 _LONGEST_NAME = 256
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class ConversationOptions(Struct, frozen=True, kw_only=True):
     """Which conversation a request belongs to."""
 
     owner: str = ""
@@ -45,15 +45,15 @@ class Wanted(Struct, frozen=True, kw_only=True):
         return self.is_named or bool(self.conversation)
 
 
-_NOTHING = Wanted()
+_NOTHING = ConversationOptions()
 
 
-def asked_by_headers(said: Mapping[str, str]) -> Wanted:
+def asked_by_headers(said: Mapping[str, str]) -> ConversationOptions:
     """Read what the headers ask for."""
     if CONVERSATION_HEADERS.isdisjoint(said):
         return _NOTHING
     count = said.get("x-stainless-retry-count", "0")
-    return Wanted(
+    return ConversationOptions(
         conversation=checked_name(said.get("x-dragoman-conversation", ""), "x-dragoman-conversation"),
         may_repeat=True,
         attempt=said.get("idempotency-key", ""),
@@ -61,7 +61,7 @@ def asked_by_headers(said: Mapping[str, str]) -> Wanted:
     )
 
 
-def asked_by_body(members: Mapping[str, Raw], headers: Wanted) -> Wanted:
+def asked_by_body(members: Mapping[str, Raw], headers: ConversationOptions) -> ConversationOptions:
     """Read what a Responses request asks for; what its body names goes before the header."""
     conversation = named_conversation(members.get("conversation"))
     previous = _text(members, "previous_response_id")
@@ -71,7 +71,7 @@ def asked_by_body(members: Mapping[str, Raw], headers: Wanted) -> Wanted:
     is_named, is_background = _flag(members, "store", usual=True), _flag(members, "background", usual=False)
     if is_background and not is_named:
         raise Problem("invalid_request", "a background response must be stored", where="/background")
-    return Wanted(
+    return ConversationOptions(
         conversation=conversation or headers.conversation,
         previous=previous,
         is_named=is_named,
@@ -125,13 +125,13 @@ _THEIRS = "contents"
 _OURS = ("model", "stream", "conversation", "input")
 
 
-def native_call(body: bytes) -> tuple[Call, Wanted]:
+def native_call(body: bytes) -> tuple[Call, ConversationOptions]:
     """Return the request that Gemini would be sent, and the conversation it belongs to."""
     named = read_call(body)
     try:
         members = json.decode_object(body)
         contents = _contents(members)
-        wanted = Wanted(
+        wanted = ConversationOptions(
             conversation=named_conversation(members.get("conversation")) or fresh_conversation(), is_told=True
         )
         for name in _OURS:

@@ -14,8 +14,8 @@ from dragoman.core.problems import Problem
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.conversations.history import Before, Said, read
-from dragoman.gateway.conversations.options import Wanted
+from dragoman.gateway.conversations.history import Continuation, NewItems, read
+from dragoman.gateway.conversations.options import ConversationOptions
 from dragoman.gateway.conversations.recorder import Echo
 from dragoman.gateway.heartbeat import make_framer
 from dragoman.gateway.record import Record, headers_of
@@ -42,7 +42,9 @@ def _hashed(pieces: Sequence[bytes]) -> str:
     return told.hexdigest()
 
 
-async def find_repeated(store: Store, before: Before, said: Said, wanted: Wanted, digest: str) -> Turn | None:
+async def find_repeated(
+    store: Store, before: Continuation, said: NewItems, wanted: ConversationOptions, digest: str
+) -> Turn | None:
     """Return the turn that has answered the same already, if this is sent again."""
     last = before.history.last
     if not wanted.keeps:

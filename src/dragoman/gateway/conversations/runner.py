@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from dragoman.agent import InProcess, Order, State, Status, WatchedRuntime, Work
-from dragoman.sessions.runs import INTERRUPTED, RUNNING, Runs, Said
+from dragoman.sessions.runs import INTERRUPTED, RUNNING, RunMessage, Runs
 from dragoman.sessions.values import Unavailable
 
 _LOG = logging.getLogger("dragoman.runs")
@@ -108,7 +108,7 @@ class Carrying:
         if carried is not None:
             carried.runtime.tell(topic, value)
         else:
-            await self._runs.say(Said(owner, run, topic, msgspec.json.encode(value)))
+            await self._runs.say(RunMessage(owner, run, topic, msgspec.json.encode(value)))
 
     async def cancel(self, owner: str, run: str) -> None:
         """Stop a run."""
@@ -120,7 +120,7 @@ class Carrying:
         seen = await self._runs.see(owner, run)
         if seen is None or seen.status != RUNNING:
             return
-        await self._runs.say(Said(owner, run, _CANCEL, b"null"))
+        await self._runs.say(RunMessage(owner, run, _CANCEL, b"null"))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
                 while seen is not None and seen.status == RUNNING:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from dragoman.intercept.captured import Captured, Group, digest_of
-from dragoman.intercept.document import Document, Fields, items_of, listed
+from dragoman.intercept.document import GeminiDocument, ObjectFields, items_of, listed
 from dragoman.intercept.plan import Plan
 from dragoman.wire import json
 
@@ -17,7 +17,7 @@ MODEL = "model"
 _CALL, _RESULT = ("functionCall", "function_call"), ("functionResponse", "function_response")
 
 
-class Content(Struct, frozen=True, kw_only=True):
+class TurnContent(Struct, frozen=True, kw_only=True):
     """One turn: its role and its parts, each as it stands there."""
 
     raw: bytes
@@ -29,37 +29,37 @@ class Content(Struct, frozen=True, kw_only=True):
         """Whether the model said it."""
         return self.role == MODEL
 
-    def having(self, parts: list[bytes]) -> "Content":
+    def having(self, parts: list[bytes]) -> "TurnContent":
         """Return the turn with other parts."""
-        fields = Fields(self.raw)
+        fields = ObjectFields(self.raw)
         fields.set("parts", listed(parts))
-        return Content(raw=fields.raw, role=self.role, parts=tuple(parts))
+        return TurnContent(raw=fields.raw, role=self.role, parts=tuple(parts))
 
 
-def contents_of(document: Document) -> list[Content]:
+def contents_of(document: GeminiDocument) -> list[TurnContent]:
     """Return the history of a request."""
     raw = document.get("contents")
     return [read(item) for item in items_of(raw)] if raw is not None else []
 
 
-def read(raw: bytes) -> Content:
+def read(raw: bytes) -> TurnContent:
     """Open one turn."""
-    fields = Fields(raw)
+    fields = ObjectFields(raw)
     role, parts = fields.get("role"), fields.get("parts")
-    return Content(
+    return TurnContent(
         raw=raw,
         role=json.decode(role) if role is not None else "user",
         parts=tuple(items_of(parts)) if parts is not None else (),
     )
 
 
-def turn(role: str, parts: list[bytes]) -> Content:
+def turn(role: str, parts: list[bytes]) -> TurnContent:
     """Make a turn."""
     raw = b'{"role":' + json.encode(role) + b',"parts":' + listed(parts) + b"}"
-    return Content(raw=raw, role=role, parts=tuple(parts))
+    return TurnContent(raw=raw, role=role, parts=tuple(parts))
 
 
-def put(document: Document, contents: list[Content]) -> None:
+def put(document: GeminiDocument, contents: list[TurnContent]) -> None:
     """Set the history of a request."""
     document.set("contents", listed([content.raw for content in contents]))
 
@@ -90,12 +90,12 @@ def _inner(part: bytes, names: tuple[str, str]) -> dict[str, Any] | None:
     return next((said[name] for name in names if isinstance(said.get(name), dict)), None)
 
 
-def unprompted(document: Document, plan: Plan) -> bool:
+def unprompted(document: GeminiDocument, plan: Plan) -> bool:
     """Take our prompt out, wherever it stands."""
     if not plan.groups or not plan.prompt:
         return False
     before = contents_of(document)
-    kept: list[Content] = []
+    kept: list[TurnContent] = []
     for content in before:
         without = _without(content, plan)
         is_needed = not without.parts and (not kept or kept[-1].is_said)
@@ -109,19 +109,19 @@ def unprompted(document: Document, plan: Plan) -> bool:
     return True
 
 
-def has_prompt(content: Content, plan: Plan) -> bool:
+def has_prompt(content: TurnContent, plan: Plan) -> bool:
     """Tell whether our prompt stands in a turn."""
     return _without(content, plan) is not content
 
 
-def _without(content: Content, plan: Plan) -> Content:
+def _without(content: TurnContent, plan: Plan) -> TurnContent:
     if content.is_said:
         return content
     parts = [part for part in content.parts if (text_of(part) or "").strip() != plan.prompt.strip()]
     return content if len(parts) == len(content.parts) else content.having(parts)
 
 
-def restored(document: Document, plan: Plan) -> bool:
+def restored(document: GeminiDocument, plan: Plan) -> bool:
     """Put back what is missing."""
     group = plan.ready
     if group is None or group.results is None or not group.before or _stands_in(document, group):
@@ -139,11 +139,11 @@ def restored(document: Document, plan: Plan) -> bool:
     return True
 
 
-def _stands_in(document: Document, group: Group) -> bool:
+def _stands_in(document: GeminiDocument, group: Group) -> bool:
     return group.calls[0].part in (document.get("contents") or b"")
 
 
-def answered(document: Document, plan: Plan) -> bool:
+def answered(document: GeminiDocument, plan: Plan) -> bool:
     """Replace every placeholder that stands for calls with results."""
     raw = document.get("contents")
     if raw is None or not any(mark.encode() in raw for mark in plan.groups):
@@ -161,14 +161,14 @@ def answered(document: Document, plan: Plan) -> bool:
 class _History:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self.told: list[Content] = []
+        self.told: list[TurnContent] = []
         self.is_changed = False
         self._met: set[str] = set()
         self._step: list[Captured | bytes] = []
         """Calls since the user had the word: ours, and the client's as they stand there."""
         self._results: dict[str, bytes] = {}
 
-    def take(self, content: Content) -> None:
+    def take(self, content: TurnContent) -> None:
         """Take the next turn."""
         if content.is_said:
             self._said(content)
@@ -184,7 +184,7 @@ class _History:
         if self._results:
             self._answer(None)
 
-    def _said(self, content: Content) -> None:
+    def _said(self, content: TurnContent) -> None:
         items = [item for part in content.parts for item in self._replaced(part)]
         self._step += [item for item in items if isinstance(item, Captured) or call_of(item) is not None]
         parts = [item.part if isinstance(item, Captured) else item for item in items]
@@ -217,7 +217,7 @@ class _History:
         self._results |= {call.id: result for call, result in zip(group.calls, group.results or (), strict=True)}
         return group.calls
 
-    def _answer(self, content: Content | None) -> None:
+    def _answer(self, content: TurnContent | None) -> None:
         """Tell all results in the order of the calls; those of the client's own tools stand in its turn."""
         theirs = [part for part in content.parts if result_of(part) is not None] if content is not None else []
         told: list[bytes] = []

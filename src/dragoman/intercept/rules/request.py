@@ -2,14 +2,14 @@
 
 from collections.abc import Collection
 
-from dragoman.intercept.document import Document, Fields, items_of, listed
+from dragoman.intercept.document import GeminiDocument, ObjectFields, items_of, listed
 from dragoman.intercept.plan import Plan
 from dragoman.wire import json
 
 _FUNCTIONS = "functionDeclarations"
 
 
-def stripped(document: Document, plan: Plan) -> bool:
+def stripped(document: GeminiDocument, plan: Plan) -> bool:
     """Take tools out."""
     raw = document.get("tools")
     if not plan.tools.objects:
@@ -31,7 +31,7 @@ def stripped(document: Document, plan: Plan) -> bool:
 
 def _without(tool: bytes, functions: Collection[str], natives: Collection[str]) -> bytes | None:
     """Return a tool object without what is named; None if nothing is left of it."""
-    fields = Fields(tool)
+    fields = ObjectFields(tool)
     raw = fields.get(_FUNCTIONS)
     if raw is not None:
         before = items_of(raw)
@@ -45,11 +45,11 @@ def _without(tool: bytes, functions: Collection[str], natives: Collection[str]) 
     return fields.raw if fields.names else None
 
 
-def _unchosen(document: Document) -> bool:
+def _unchosen(document: GeminiDocument) -> bool:
     raw = document.get("toolConfig")
     if raw is None:
         return False
-    config = Fields(raw)
+    config = ObjectFields(raw)
     if config.get("functionCallingConfig") is None:
         return False
     config.remove("functionCallingConfig")
@@ -60,7 +60,7 @@ def _unchosen(document: Document) -> bool:
 _CONFIG, _CALLING, _PIECES = "toolConfig", "functionCallingConfig", "streamFunctionCallArguments"
 
 
-def injected(document: Document, plan: Plan) -> bool:
+def injected(document: GeminiDocument, plan: Plan) -> bool:
     """Put tools in."""
     if not plan.tools.objects:
         return False
@@ -72,27 +72,27 @@ def injected(document: Document, plan: Plan) -> bool:
 
 
 def _joined(theirs: list[bytes], ours: tuple[bytes, ...]) -> list[bytes]:
-    at = next((at for at, tool in enumerate(theirs) if Fields(tool).get(_FUNCTIONS) is not None), None)
+    at = next((at for at, tool in enumerate(theirs) if ObjectFields(tool).get(_FUNCTIONS) is not None), None)
     joined = list(theirs)
     for tool in ours:
-        functions = Fields(tool).get(_FUNCTIONS)
+        functions = ObjectFields(tool).get(_FUNCTIONS)
         if at is None or functions is None:
             at = len(joined) if at is None and functions is not None else at
             joined.append(tool)
             continue
-        home = Fields(joined[at])
+        home = ObjectFields(joined[at])
         home.set(_FUNCTIONS, listed([*items_of(home.get(_FUNCTIONS) or b"[]"), *items_of(functions)]))
         joined[at] = home.raw
     return joined
 
 
-def _choose(document: Document, plan: Plan) -> None:
+def _choose(document: GeminiDocument, plan: Plan) -> None:
     raw = document.get(_CONFIG)
-    config = Fields(raw if raw is not None else b"{}")
+    config = ObjectFields(raw if raw is not None else b"{}")
     calling = plan.tools.config or config.get(_CALLING)
     if calling is None:
         return
-    chosen = Fields(calling)
+    chosen = ObjectFields(calling)
     chosen.remove(_PIECES)
     config.set(_CALLING, chosen.raw)
     document.set(_CONFIG, config.raw)
@@ -101,7 +101,7 @@ def _choose(document: Document, plan: Plan) -> None:
 _NAME = "systemInstruction"
 
 
-def instructed(document: Document, plan: Plan) -> bool:
+def instructed(document: GeminiDocument, plan: Plan) -> bool:
     """Set or add to the instructions."""
     if not plan.system:
         return False
@@ -112,7 +112,7 @@ def instructed(document: Document, plan: Plan) -> bool:
     elif json.first_byte(raw) == b'"':
         document.set(_NAME, _content([json.encode({"text": json.decode(raw)}), part]))
     else:
-        content = Fields(raw)
+        content = ObjectFields(raw)
         content.set("parts", listed([*items_of(content.get("parts") or b"[]"), part]))
         document.set(_NAME, content.raw)
     return True
@@ -126,7 +126,7 @@ _PREFIX = "models/"
 """Google's clients write it before a model's name, or do not."""
 
 
-def remodelled(document: Document, plan: Plan) -> bool:
+def remodelled(document: GeminiDocument, plan: Plan) -> bool:
     """Name another model."""
     if not plan.model:
         return False

@@ -35,7 +35,7 @@ class ArgumentUndo(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     """The first items of an array, by position."""
     items: "ArgumentUndo | None" = None
     """The items after `prefix`."""
-    choices: tuple["Choice", ...] = ()
+    choices: tuple["Alternative", ...] = ()
     """Alternatives of a union; the first that takes the value decides."""
     references: tuple[str, ...] = ()
     """Also undo what `definitions` of the outermost undo say under these names."""
@@ -64,7 +64,7 @@ class ArgumentUndo(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     """Said of the outermost: nothing but how integers are written is changed, as most undo no more."""
 
 
-class Choice(Struct, frozen=True, kw_only=True):
+class Alternative(Struct, frozen=True, kw_only=True):
     """One alternative of a union, with just enough to tell whether a value is meant for it."""
 
     kinds: frozenset[str]
@@ -73,7 +73,7 @@ class Choice(Struct, frozen=True, kw_only=True):
     required: frozenset[str] = frozenset()
     tags: dict[str, frozenset[str]] = {}
     """Members that hold one of a few strings."""
-    items: tuple["Choice", ...] = ()
+    items: tuple["Alternative", ...] = ()
     """What the items of an array are meant for; empty means anything."""
     undo: ArgumentUndo | None = None
 
@@ -134,7 +134,7 @@ class Restoring:
             case _:
                 return text
 
-    def choice(self, text: bytes, choices: tuple[Choice, ...], depth: int) -> bytes:
+    def choice(self, text: bytes, choices: tuple[Alternative, ...], depth: int) -> bytes:
         """Change back a value of a union."""
         for choice in choices:
             if takes(choice, text) and is_declared(text, choice.undo, self.definitions):
@@ -202,7 +202,7 @@ def _integer(text: bytes) -> bytes:
     return b"%d" % number if math.isfinite(number) and number.is_integer() else text
 
 
-def takes(choice: Choice, text: bytes) -> bool:
+def takes(choice: Alternative, text: bytes) -> bool:
     """Tell whether a value, as the target says it, is meant for an alternative."""
     kind = kind_of(text)
     if kind not in choice.kinds:
@@ -220,7 +220,7 @@ def takes(choice: Choice, text: bytes) -> bool:
     )
 
 
-def _takes_string(choice: Choice, said: str) -> bool:
+def _takes_string(choice: Alternative, said: str) -> bool:
     if choice.texts is not None:
         return said in choice.texts
     undo = choice.undo

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from dragoman.interpreter.schemas.arguments import ArgumentUndo, Choice
+from dragoman.interpreter.schemas.arguments import Alternative, ArgumentUndo
 from dragoman.interpreter.schemas.cycles import DEFINITIONS, IN_DEFINITIONS, circles, definition_around
 from dragoman.interpreter.schemas.from_openapi import nullable
 from dragoman.interpreter.schemas.merging import merge
@@ -213,7 +213,7 @@ class Closing:
                 _, _, rest = note.where.removeprefix(inside).partition("/")
                 self.notes.append(Note(f"{beside}/{rest}", note.what, "dropped"))
 
-    def choices(self, piece: Piece) -> tuple[Choice, ...]:
+    def choices(self, piece: Piece) -> tuple[Alternative, ...]:
         pointer = self.references.locate(reference_of(piece.schema)) if "$ref" in piece.schema else None
         if pointer is None:
             return flat_choices(piece.schema, piece.undo)

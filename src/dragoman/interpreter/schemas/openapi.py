@@ -52,7 +52,7 @@ def to_openapi(schema: bytes, *, vertex: bool = False) -> Converted:
         return Converted(None, (Note("", f"schema is not readable: {error.message}", "dropped"),))
     notes: list[Note] = []
     root, undo = object_root(document, notes)
-    converter = Converter(root, notes, vertex=vertex)
+    converter = SchemaConverter(root, notes, vertex=vertex)
     piece = converter.convert(root, At())
     if piece.schema.get("type") != "OBJECT":
         # A map has no members to declare, so it came out as text; the root may not be a string.
@@ -75,7 +75,7 @@ def to_openapi(schema: bytes, *, vertex: bool = False) -> Converted:
     return Converted(encode(piece.schema), found, converter.whole_undo(piece.undo))
 
 
-class Converter:
+class SchemaConverter:
     """One conversion: the document, what is left of its budget, and what was noted."""
 
     def __init__(self, root: Node, notes: list[Note], *, vertex: bool) -> None:

@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from dragoman.interpreter.schemas.arguments import ArgumentUndo, Choice
+from dragoman.interpreter.schemas.arguments import Alternative, ArgumentUndo
 from dragoman.interpreter.schemas.nodes import Node, as_list, as_node, text_of
 from dragoman.interpreter.schemas.outcome import NoteKind
 from dragoman.interpreter.schemas.sentences import sentence, with_sentences
@@ -120,7 +120,7 @@ def choices_between(pieces: list[Piece]) -> ArgumentUndo | None:
     return ArgumentUndo(choices=tuple(one for piece in pieces for one in flat_choices(piece.schema, piece.undo)))
 
 
-def flat_choices(schema: Node, undo: ArgumentUndo | None) -> tuple[Choice, ...]:
+def flat_choices(schema: Node, undo: ArgumentUndo | None) -> tuple[Alternative, ...]:
     """Describe an alternative; one that is a union itself is as many alternatives as it has."""
     if undo is not None and undo.choices:
         return undo.choices
@@ -130,14 +130,14 @@ def flat_choices(schema: Node, undo: ArgumentUndo | None) -> tuple[Choice, ...]:
     return (choice(schema, undo),)
 
 
-def choice(schema: Node, undo: ArgumentUndo | None) -> Choice:
+def choice(schema: Node, undo: ArgumentUndo | None) -> Alternative:
     """Describe one alternative, so that a value can be told to be meant for it."""
     kinds: set[str] = set()
     collect_kinds(schema, kinds)
     properties = as_node(schema.get("properties")) or {}
     tags = {name: texts for name, child in properties.items() if (texts := _texts(child))}
     items = as_node(schema.get("items"))
-    return Choice(
+    return Alternative(
         kinds=frozenset(kinds),
         texts=_texts(schema) or None,
         required=frozenset(as_list(schema.get("required"))),

@@ -12,8 +12,8 @@ from typing import Any, cast
 from dragoman.interpreter.schemas.arguments import (
     DEEPEST,
     MOST_STEPS,
+    Alternative,
     ArgumentUndo,
-    Choice,
     Restoring,
     is_declared,
     kind_of,
@@ -107,7 +107,7 @@ class _Retelling:
             after.append(item if inside is None else self.value(item, inside, depth - 1))
         return b"[" + b",".join(after) + b"]" if any(map(is_not, after, before)) else text
 
-    def choice(self, text: bytes, choices: tuple[Choice, ...], depth: int) -> bytes:
+    def choice(self, text: bytes, choices: tuple[Alternative, ...], depth: int) -> bytes:
         for choice in choices:
             if not _may_be_meant(choice, text):
                 continue
@@ -120,7 +120,7 @@ class _Retelling:
                 return said
         return text
 
-    def means(self, said: bytes, text: bytes, choices: tuple[Choice, ...], depth: int) -> bool:
+    def means(self, said: bytes, text: bytes, choices: tuple[Alternative, ...], depth: int) -> bool:
         restoring = Restoring(self.definitions)
         restoring.steps_left = self.steps_left
         restored = restoring.choice(said, choices, depth)
@@ -128,7 +128,7 @@ class _Retelling:
         return restored == text or _typed(decode(restored)) == _typed(decode(text))
 
 
-def _may_be_meant(choice: Choice, text: bytes) -> bool:
+def _may_be_meant(choice: Alternative, text: bytes) -> bool:
     """Tell whether an alternative is worth a try: unions in unions would else be tried in all combinations."""
     undo = choice.undo
     if undo is not None and (undo.values or undo.parse or undo.choices or undo.references):

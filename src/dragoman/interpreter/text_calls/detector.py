@@ -22,7 +22,7 @@ from dragoman.core.stream import Sequencer, collect, replay
 from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.fitting import Spoken
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.text_calls.forms import Unread, Written
+from dragoman.interpreter.text_calls.forms import UnreadableText, Written
 from dragoman.interpreter.text_calls.reading import Reader
 
 
@@ -61,7 +61,7 @@ class _Spoken:
             self.beside.append(PartSigned(0, part.signature))
 
 
-class Hearing:
+class CallDetector:
     """Listens to one reply."""
 
     def __init__(self, spoken: Spoken, prefix: str, salt: str, ledger: Ledger, *, runs_calls: bool = False) -> None:
@@ -138,7 +138,7 @@ class Hearing:
         if self._doubtful is None:
             return []
         (spoken, call), self._doubtful = self._doubtful, None
-        return [*self._pieces(spoken, [call if is_whole else Unread(call.doubt)]), *self._closed(spoken)]
+        return [*self._pieces(spoken, [call if is_whole else UnreadableText(call.doubt)]), *self._closed(spoken)]
 
     def _pieces(self, spoken: _Spoken, pieces: list[str | Written]) -> list[Event]:
         events: list[Event] = []
@@ -146,7 +146,7 @@ class Hearing:
             if isinstance(piece, Written):
                 events += self._called(spoken, piece)
                 continue
-            is_unread = self._runs_calls and isinstance(piece, Unread)
+            is_unread = self._runs_calls and isinstance(piece, UnreadableText)
             if spoken.index is not None and spoken.is_unread != is_unread:
                 events += self._cut(spoken)
             if spoken.index is None:
@@ -228,6 +228,6 @@ class Hearing:
         return Finish(finish.reason) if finish.sequence and finish.sequence == self._stop else finish
 
 
-def heard(response: Response, hearing: Hearing) -> Response:
+def heard(response: Response, hearing: CallDetector) -> Response:
     """Return a whole reply with the calls in it."""
     return collect(hearing.feed(replay(response)))

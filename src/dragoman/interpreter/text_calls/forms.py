@@ -37,7 +37,7 @@ class Unreadable(ValueError):  # noqa: N818  it says what the text is
     """What stands where a call should be is none."""
 
 
-class Unread(str):
+class UnreadableText(str):
     """Text in which a call stands that cannot be read."""
 
     __slots__ = ()
@@ -212,7 +212,7 @@ class NoCall(Struct, frozen=True):
     end: int
 
 
-class Broken(Struct, frozen=True):
+class BrokenCall(Struct, frozen=True):
     """A call that cannot be read; one in tags ends with them, of any other nobody knows where it ends."""
 
     is_tagged: bool
@@ -220,7 +220,7 @@ class Broken(Struct, frozen=True):
     """A code fence stands around it."""
 
 
-class Calls(Struct, frozen=True):
+class ParsedCalls(Struct, frozen=True):
     """Calls up to `end`, and what may still close them, the innermost last."""
 
     calls: tuple[Written, ...]
@@ -230,10 +230,10 @@ class Calls(Struct, frozen=True):
     """Nothing but what follows tells that it is whole."""
 
 
-Attempt = NoCall | Broken | Calls
+Attempt = NoCall | BrokenCall | ParsedCalls
 
 
-class Form:
+class CallForm:
     """Text that has come so far, read from a place on; asks for `More` where the text ends too early."""
 
     def __init__(self) -> None:
@@ -294,10 +294,10 @@ class Form:
         else:
             return NoCall(line_end)
         match found:
-            case Calls(calls, end, closers, is_open):
-                return Calls(calls, end, (FENCE, *closers), is_open)
-            case Broken(is_tagged):
-                return Broken(is_tagged, is_fenced=True)
+            case ParsedCalls(calls, end, closers, is_open):
+                return ParsedCalls(calls, end, (FENCE, *closers), is_open)
+            case BrokenCall(is_tagged):
+                return BrokenCall(is_tagged, is_fenced=True)
             case _:
                 return found
 
@@ -320,10 +320,10 @@ class Form:
         if given:
             return self._given(name, self.skip(given, "*", 2))
         if self.character(end) in ("", "\n", "\r"):
-            return Calls((Written(name, NO_ARGUMENTS),), end, is_open=True)
+            return ParsedCalls((Written(name, NO_ARGUMENTS),), end, is_open=True)
         # Arguments in parentheses, or a name of several words that has arguments: a call, but none that can be read.
         is_meant = self.character(name_end) == "(" or self._arguments(self._line_end(end))
-        return Broken(is_tagged=False) if is_meant else NoCall(name_end)
+        return BrokenCall(is_tagged=False) if is_meant else NoCall(name_end)
 
     def _arguments(self, at: int) -> int:
         """Return the place behind the word for arguments; 0 if it does not follow."""
@@ -343,9 +343,9 @@ class Form:
         """Read the JSON form's object or array."""
         try:
             end = self._value_end(at)
-            return Calls(calls_in(self.text[at:end]), end, closers)
+            return ParsedCalls(calls_in(self.text[at:end]), end, closers)
         except Unreadable:
-            return Broken(END_TAG in closers)
+            return BrokenCall(END_TAG in closers)
 
     def _given(self, name: str, at: int) -> Attempt:
         """Read the arguments of a call, or that it has none."""
@@ -356,15 +356,15 @@ class Form:
             closers = (FENCE,) if is_fenced else ("`",) if ticked > begin else ()
             try:
                 end = self._value_end(ticked)
-                return Calls((Written(name, arguments_in(self.text[ticked:end])),), end, closers)
+                return ParsedCalls((Written(name, arguments_in(self.text[ticked:end])),), end, closers)
             except Unreadable:
-                return Broken(is_tagged=False)
+                return BrokenCall(is_tagged=False)
         nothing = (Written(name, NO_ARGUMENTS),)
         if self.has(begin, "null"):
-            return Calls(nothing, begin + len("null"))
+            return ParsedCalls(nothing, begin + len("null"))
         if not found or self.has(self.skip(begin, ORNAMENTS, 2), CALL):
-            return Calls(nothing, at, is_open=True)
-        return Broken(is_tagged=False)
+            return ParsedCalls(nothing, at, is_open=True)
+        return BrokenCall(is_tagged=False)
 
     def _fence(self, at: int) -> tuple[int, bool]:
         """Return the place behind the line of a code fence, if one stands here."""

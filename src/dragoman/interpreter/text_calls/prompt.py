@@ -95,14 +95,14 @@ _UNTOLD = "no tool may be called: the model is not told of it"
 _SPELLED = "words that could be taken for a call are spelled otherwise"
 
 
-class Said(Struct, frozen=True):
+class DescribedRequest(Struct, frozen=True):
     """A request in words, and how to read the reply; no way back where nothing could have been called."""
 
     request: Request
     undo: Undo | None
 
 
-def in_words(request: Request, source_issuer: str, traits: Traits, ledger: Ledger) -> Said | None:
+def in_words(request: Request, source_issuer: str, traits: Traits, ledger: Ledger) -> DescribedRequest | None:
     """Return a request without tools, calls and results of the caller's; None if it has none."""
     form = traits.text_calls
     functions = tuple(tool for tool in request.tools if isinstance(tool, Tool))
@@ -126,7 +126,9 @@ def in_words(request: Request, source_issuer: str, traits: Traits, ledger: Ledge
         for tool in functions:
             ledger.dropped(tool.where, _UNTOLD)
         instructed = _instructed(turns, NO_CALLS) if functions and is_talked_of else turns
-        return Said(structs.replace(said, messages=tuple(instructed)), _forbidden(functions, fitting, is_talked_of))
+        return DescribedRequest(
+            structs.replace(said, messages=tuple(instructed)), _forbidden(functions, fitting, is_talked_of)
+        )
     ledger.approximated(ledger.place("tools"), _TOOLS_TOLD)
     more = list(fitting.instructions)
     if request.output is not None and request.output.kind != "text":
@@ -139,7 +141,7 @@ def in_words(request: Request, source_issuer: str, traits: Traits, ledger: Ledge
         sampling=_stopped(request.sampling, traits),
     )
     spoken = Spoken(tuple(tool.name for tool in told), single=fitting.single, stop=RESULT)
-    return Said(said, Undo(fitting.names, fitting.custom, fitting.arguments, spoken=spoken))
+    return DescribedRequest(said, Undo(fitting.names, fitting.custom, fitting.arguments, spoken=spoken))
 
 
 def _is_of_calls(part: AnyPart) -> bool:

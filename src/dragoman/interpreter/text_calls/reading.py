@@ -20,12 +20,12 @@ from dragoman.interpreter.text_calls.forms import (
     TAG,
     WHITE,
     Attempt,
-    Broken,
-    Calls,
-    Form,
+    BrokenCall,
+    CallForm,
     More,
     NoCall,
-    Unread,
+    ParsedCalls,
+    UnreadableText,
     Written,
 )
 
@@ -62,7 +62,7 @@ class Reader:
     """Text in, text and calls out."""
 
     def __init__(self) -> None:
-        self._form = Form()
+        self._form = CallForm()
         self._fresh = True
         """What is held begins a line, or follows a call."""
         self._later: list[str] = []
@@ -72,7 +72,7 @@ class Reader:
         self._closers: tuple[str, ...] = ()
         self._until: str | None = None
         """What must come before anything is a call again; empty for nothing that could."""
-        self._broken: Broken | None = None
+        self._broken: BrokenCall | None = None
         """The call that cannot be read, while its text is told."""
         self._told: list[str | Written] = []
         self.unread = 0
@@ -155,12 +155,12 @@ class Reader:
         match found:
             case NoCall(end):
                 self._tell(end)
-            case Broken():
+            case BrokenCall():
                 self.unread += 1
                 self._after = False
                 self._until = END_TAG if found.is_tagged else ""
                 self._broken = found
-            case Calls(calls, end, closers, is_open):
+            case ParsedCalls(calls, end, closers, is_open):
                 form = self._form
                 if is_open and form.is_all and not form.text[end:].strip(WHITE):
                     calls, end = (Written(calls[0].name, calls[0].arguments, form.text),), len(form.text)
@@ -198,7 +198,7 @@ class Reader:
         end += form.character(end) in ("s", "S")
         return end + (form.character(end) == ">")
 
-    def _end_of_broken(self, broken: Broken) -> int:
+    def _end_of_broken(self, broken: BrokenCall) -> int:
         form, end = self._form, self._end_of(END_TAG)
         fence = form.skip(end, WHITE) if broken.is_fenced else end
         return fence + len(FENCE) if broken.is_fenced and form.has(fence, FENCE) else end
@@ -228,4 +228,4 @@ class Reader:
         text = self._form.text
         told, self._form.text = text[:end], text[end:]
         self._fresh = told.endswith("\n")
-        self._told.append(told if self._broken is None else Unread(told))
+        self._told.append(told if self._broken is None else UnreadableText(told))

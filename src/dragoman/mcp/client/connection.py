@@ -89,7 +89,7 @@ class Live(Struct, frozen=True):
     """Done when it works no more."""
 
 
-class Link:
+class ServerConnection:
     """A server, connected or about to be."""
 
     def __init__(

@@ -17,7 +17,7 @@ from dragoman.mcp.settings import ToolServer
 from dragoman.tools import Handler, Registry
 
 if TYPE_CHECKING:
-    from dragoman.mcp.client.connection import Link
+    from dragoman.mcp.client.connection import ServerConnection
     from dragoman.mcp.client.tool_list import Listed
     from dragoman.mcp.client.toolset import Toolset
 
@@ -25,7 +25,7 @@ PATIENCE = 10.0
 
 
 class _Member(Struct, frozen=True):
-    link: "Link"
+    link: "ServerConnection"
     tools: "Toolset"
 
 
@@ -43,10 +43,10 @@ class Servers:
         self._members = {name: self._member(name, settings) for name, settings in configured.items()}
 
     def _member(self, name: str, settings: ToolServer) -> _Member:
-        from dragoman.mcp.client.connection import Link  # noqa: PLC0415  the SDK is slow to load, and may be missing
+        from dragoman.mcp.client.connection import ServerConnection  # noqa: PLC0415  the SDK is slow to load, and may be missing
         from dragoman.mcp.client.toolset import Toolset  # noqa: PLC0415
 
-        link = Link(name, settings, partial(self._listed, name), self._abilities.get(name, NO_ABILITIES))
+        link = ServerConnection(name, settings, partial(self._listed, name), self._abilities.get(name, NO_ABILITIES))
         return _Member(link, Toolset(name, settings, link.call))
 
     def _listed(self, name: str, listed: "Listed") -> None:

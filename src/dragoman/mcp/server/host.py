@@ -30,7 +30,7 @@ from dragoman.agent import (
 )
 from dragoman.core.parts import AnyPart, Inline, Link, Media, MediaKind, Text
 from dragoman.core.problems import Problem
-from dragoman.mcp.server.tasks import Job
+from dragoman.mcp.server.tasks import TaskJob
 from dragoman.tools import Progress as ToolProgress
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
@@ -224,7 +224,7 @@ class Waiting:
 class Behind:
     """A host that asks for its task."""
 
-    def __init__(self, job: Job, seconds: float) -> None:
+    def __init__(self, job: TaskJob, seconds: float) -> None:
         self._job = job
         self.seconds = seconds
         self.step = job.runtime.step
@@ -243,7 +243,7 @@ class Behind:
 
 
 class _Asking(Within):
-    def __init__(self, run: str, job: Job) -> None:
+    def __init__(self, run: str, job: TaskJob) -> None:
         super().__init__(run, job.runtime)
         self._job = job
 

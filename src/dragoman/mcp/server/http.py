@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.message import JSON
-from dragoman.mcp.server.service import STATE, Caller
+from dragoman.mcp.server.service import STATE, ToolCaller
 
 NOTIFICATIONS = "notifications/"
 """How the names of notifications begin: every other method is that of a request."""
@@ -97,7 +97,7 @@ class _Sender:
             await self._exchange.end(body)
 
 
-async def answered(application: Application, exchange: Exchange, caller: Caller) -> None:
+async def answered(application: Application, exchange: Exchange, caller: ToolCaller) -> None:
     """Let an application answer one request for a caller."""
     request = exchange.request
     refused = refusal(request.body) if request.method == "POST" else b""
@@ -141,7 +141,7 @@ class Endpoint:
         self._closing = asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
 
-    async def answer(self, exchange: Exchange, caller: Caller) -> None:
+    async def answer(self, exchange: Exchange, caller: ToolCaller) -> None:
         """Answer one request for a caller that was let in."""
         if self._owner is None:
             self._opened = asyncio.get_running_loop().create_future()

@@ -25,8 +25,8 @@ from dragoman.core.request import Message, Request, Thinking
 from dragoman.gateway.conversations.runs import begun, in_conversation, kept, packed, unpacked, written
 from dragoman.mcp.bridge import content_to
 from dragoman.mcp.server.host import WAIT, Behind, Effort, Host, Part, Waiting, elicits, progress_of, question
-from dragoman.mcp.server.service import Caller, Service, caller_of
-from dragoman.mcp.server.tasks import Job, Task, current_desk
+from dragoman.mcp.server.service import Service, ToolCaller, caller_of
+from dragoman.mcp.server.tasks import Task, TaskJob, current_desk
 from dragoman.sessions.values import Unavailable
 
 NAME = "query"
@@ -61,7 +61,7 @@ class Answer(BaseModel):
     statistics: Numbers
 
 
-class Wish(Struct, frozen=True, kw_only=True):
+class QueryRequest(Struct, frozen=True, kw_only=True):
     """What a call asks, once it is known that it can be asked."""
 
     session: str
@@ -105,7 +105,7 @@ class Query:
         caller, most = caller_of(ctx.request_context), self._service.settings.max_turns
         try:
             said = Message(role="user", parts=question(prompt, parts))
-            wish = Wish(
+            wish = QueryRequest(
                 session=session_id or uuid4().hex,
                 model=self._model(model, caller),
                 said=preserved([said]),
@@ -140,11 +140,11 @@ class Query:
             answering.cancel()
         await asyncio.gather(*self._answering, return_exceptions=True)
 
-    async def _carried(self, job: Job, document: bytes) -> CallToolResult:
-        wish = msgspec.json.decode(document, type=Wish)
+    async def _carried(self, job: TaskJob, document: bytes) -> CallToolResult:
+        wish = msgspec.json.decode(document, type=QueryRequest)
         return await self._answer(wish, job.owner, Behind(job, wish.seconds))
 
-    def _model(self, named: str | None, caller: Caller) -> str:
+    def _model(self, named: str | None, caller: ToolCaller) -> str:
         model = named or self._service.settings.model
         if not model:
             raise Problem("invalid_request", "name a model: none is configured as the usual one ([mcp] model)")
@@ -152,7 +152,7 @@ class Query:
             raise Problem("permission", f"this key may not ask for the model {model!r}")
         return model
 
-    async def _answer(self, wish: Wish, owner: str, host: Host) -> CallToolResult:
+    async def _answer(self, wish: QueryRequest, owner: str, host: Host) -> CallToolResult:
         conversations, patience = self._service.conversations, self._service.settings.seconds
         try:
             async with in_conversation(conversations, owner, wish.session, patience=patience):
@@ -167,7 +167,7 @@ class Query:
             return _failed(ended.problem.message, wish, ended)
         return _answered(ended, wish)
 
-    async def _in_conversation(self, wish: Wish, owner: str, host: Host) -> RunEnded:
+    async def _in_conversation(self, wish: QueryRequest, owner: str, host: Host) -> RunEnded:
         service, conversations = self._service, self._service.conversations
 
         async def opened() -> str:
@@ -222,7 +222,7 @@ async def _run(agent: Agent, run: AsyncGenerator[Step], host: Host, turns: int) 
     return ended
 
 
-def _answered(ended: RunEnded, wish: Wish) -> CallToolResult:
+def _answered(ended: RunEnded, wish: QueryRequest) -> CallToolResult:
     """Return how a run ended, as text and media, and as numbers."""
     last = ended.history[-1]
     parts = last.parts if last.role == "assistant" else ()
@@ -232,7 +232,7 @@ def _answered(ended: RunEnded, wish: Wish) -> CallToolResult:
     return CallToolResult(content=content, structured_content=_structured(text, wish, ended))
 
 
-def _structured(text: str, wish: Wish, ended: RunEnded | None) -> dict[str, Any]:
+def _structured(text: str, wish: QueryRequest, ended: RunEnded | None) -> dict[str, Any]:
     answer = Answer(
         answer=text,
         session_id=wish.session,
@@ -256,7 +256,7 @@ def _numbers(statistics: Statistics) -> Numbers:
     )
 
 
-def _failed(words: str, wish: Wish, ended: RunEnded | None = None) -> CallToolResult:
+def _failed(words: str, wish: QueryRequest, ended: RunEnded | None = None) -> CallToolResult:
     """Say what went wrong, and by which name the conversation goes on from what was done."""
     told = f"{words} (session_id: {wish.session})"
     content: list[ContentBlock] = [TextContent(type="text", text=told)]

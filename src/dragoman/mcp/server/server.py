@@ -25,7 +25,7 @@ from dragoman.mcp.server.fixtures import asking, contents, jobs, reading, rounds
 from dragoman.mcp.server.http import Endpoint
 from dragoman.mcp.server.looking import Looking
 from dragoman.mcp.server.pipe import serve_pipe
-from dragoman.mcp.server.service import Caller, Service
+from dragoman.mcp.server.service import Service, ToolCaller
 from dragoman.mcp.server.tasks import TTL, Task, Tasks
 from dragoman.tools.arguments import fault, listed, pointer
 
@@ -161,7 +161,7 @@ class Serving:
             # Without sessions nothing is ever said on a stream of its own, and there is nothing to end.
             await exchange.send(405, {"allow": "POST"})
             return
-        await self._endpoint.answer(exchange, Caller(owner=owner, allows=allows))
+        await self._endpoint.answer(exchange, ToolCaller(owner=owner, allows=allows))
 
     async def pipe(self) -> None:
         """Serve standard input and output until the input ends."""

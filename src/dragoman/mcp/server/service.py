@@ -10,7 +10,7 @@ from dragoman.agent import Carrier, Model
 from dragoman.core.request import NativeTool
 from dragoman.sessions.conversations import Conversations
 from dragoman.tools import Executor
-from dragoman.tools.web.documents import Document
+from dragoman.tools.web.documents import WebDocument
 
 STATE = "dragoman.caller"
 """Where the bridge leaves the caller, in the scope of a request."""
@@ -20,7 +20,7 @@ def _anything(_model: str) -> bool:
     return True
 
 
-class Caller(Struct, frozen=True, kw_only=True):
+class ToolCaller(Struct, frozen=True, kw_only=True):
     """Whose call it is."""
 
     owner: str = "local"
@@ -28,16 +28,16 @@ class Caller(Struct, frozen=True, kw_only=True):
     """Tells whether the caller may ask for a model."""
 
 
-LOCAL = Caller()
+LOCAL = ToolCaller()
 """Who started the process speaks for itself."""
 
 
-def caller_of(ctx: ServerRequestContext[Any, Any]) -> Caller:
+def caller_of(ctx: ServerRequestContext[Any, Any]) -> ToolCaller:
     """Return whose call a request is; on a pipe it is whoever started the process."""
     return LOCAL if ctx.request is None else ctx.request.scope.get(STATE, LOCAL)
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class ServiceSettings(Struct, frozen=True, kw_only=True):
     """How calls are answered that say nothing else."""
 
     model: str
@@ -55,14 +55,14 @@ class Settings(Struct, frozen=True, kw_only=True):
 class Service(Struct, frozen=True, kw_only=True):
     """What the tools stand on."""
 
-    settings: Settings
+    settings: ServiceSettings
     model: Callable[[str], Model]
     """Returns the function that asks models for an owner."""
     search_tool: Callable[[str], NativeTool | None]
     """Returns what makes a model search the web; None for one that cannot."""
     executor: Executor
     """Runs the tools there are at the moment: external servers come and go."""
-    read_page: Callable[[str, str], Awaitable[Document]]
+    read_page: Callable[[str, str], Awaitable[WebDocument]]
     """Reads a page by its address for an owner, or raises `Refused`."""
     conversations: Conversations
     carrier: Carrier

@@ -81,7 +81,7 @@ def read(lines: bytes) -> Told:
     return msgspec.json.decode(lines.rstrip(b"\n").rpartition(b"\n")[2], type=Told)
 
 
-class Job:
+class TaskJob:
     """A run that somebody may ask about."""
 
     def __init__(self, owner: str, runtime: Runtime, told: Told) -> None:
@@ -157,17 +157,17 @@ class Task(Struct, frozen=True):
     """How a tool is run as a task."""
 
     support: Support
-    work: Callable[[Job, bytes], Awaitable[HandlerResult]]
+    work: Callable[[TaskJob, bytes], Awaitable[HandlerResult]]
     """Does what the tool began with, and returns the result of the call."""
 
 
-class Named(RequestParams):
+class TaskName(RequestParams):
     """Which task is meant."""
 
     task_id: str
 
 
-class Answered(Named):
+class Answered(TaskName):
     """Which task is meant, and what it asked."""
 
     input_responses: dict[str, Any]
@@ -179,7 +179,7 @@ class _Document(Struct, frozen=True):
     told: Told
 
 
-class Desk:
+class TaskStarter:
     """Where a call can become a task."""
 
     def __init__(self, carrier: Carrier, tool: str, owner: str, ttl: float) -> None:
@@ -199,10 +199,10 @@ class Desk:
         self.told = told
 
 
-_DESK: ContextVar[Desk | None] = ContextVar("dragoman_mcp_desk", default=None)
+_DESK: ContextVar[TaskStarter | None] = ContextVar("dragoman_mcp_desk", default=None)
 
 
-def current_desk() -> Desk | None:
+def current_desk() -> TaskStarter | None:
     """Return where this call may become a task; None where the client knows no tasks."""
     return _DESK.get()
 
@@ -221,9 +221,9 @@ class Tasks(Extension):
     def methods(self) -> Sequence[MethodBinding]:
         """The methods by which a client asks for a task."""
         return (
-            MethodBinding("tasks/get", Named, self._get, _MODERN),
+            MethodBinding("tasks/get", TaskName, self._get, _MODERN),
             MethodBinding("tasks/update", Answered, self._update, _MODERN),
-            MethodBinding("tasks/cancel", Named, self._cancel, _MODERN),
+            MethodBinding("tasks/cancel", TaskName, self._cancel, _MODERN),
         )
 
     async def intercept_tool_call(
@@ -237,7 +237,7 @@ class Tasks(Extension):
             if tool.support == "required":
                 require_client_extension(ctx, IDENTIFIER)
             return await call_next(ctx)
-        desk = Desk(self._carrier, params.name, caller_of(ctx).owner, self._ttl)
+        desk = TaskStarter(self._carrier, params.name, caller_of(ctx).owner, self._ttl)
         before = _DESK.set(desk)
         try:
             result = await call_next(ctx)
@@ -247,14 +247,14 @@ class Tasks(Extension):
 
     async def _work(self, order: Order, runtime: Runtime) -> bytes:
         document = msgspec.json.decode(order.document, type=_Document)
-        job = Job(order.owner, runtime, document.told)
+        job = TaskJob(order.owner, runtime, document.told)
         try:
             result = await self._tools[document.tool].work(job, document.wish)
         except Exception as error:  # noqa: BLE001  whoever asks for the result is owed one
             return job.end(error=_error(error))
         return job.end(result=_dumped(result))
 
-    async def _get(self, ctx: _Context, params: Named) -> HandlerResult:
+    async def _get(self, ctx: _Context, params: TaskName) -> HandlerResult:
         return msgspec.to_builtins(await self._found(ctx, params))
 
     async def _update(self, ctx: _Context, params: Answered) -> HandlerResult:
@@ -264,12 +264,12 @@ class Tasks(Extension):
             await self._carrier.tell(caller_of(ctx).owner, _PREFIX + params.task_id, topic, answers[topic])
         return {}
 
-    async def _cancel(self, ctx: _Context, params: Named) -> HandlerResult:
+    async def _cancel(self, ctx: _Context, params: TaskName) -> HandlerResult:
         await self._found(ctx, params)
         await self._carrier.cancel(caller_of(ctx).owner, _PREFIX + params.task_id)
         return {}
 
-    async def _found(self, ctx: _Context, params: Named) -> Told:
+    async def _found(self, ctx: _Context, params: TaskName) -> Told:
         require_client_extension(ctx, IDENTIFIER)
         named = None if ctx.request is None else ctx.request.headers.get("mcp-name", "")
         if named is not None and named != params.task_id:

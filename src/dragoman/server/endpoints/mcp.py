@@ -73,11 +73,11 @@ class Door:
 
     def _made(self) -> "Serving":
         from dragoman.mcp.server.server import Serving  # noqa: PLC0415
-        from dragoman.mcp.server.service import Service, Settings  # noqa: PLC0415  the SDK is an extra
+        from dragoman.mcp.server.service import Service, ServiceSettings  # noqa: PLC0415  the SDK is an extra
 
         bench = self._bench
         table = bench.config.mcp
-        settings = Settings(
+        settings = ServiceSettings(
             model=bench.usual,
             search_model=table.search_model,
             system=table.system_prompt,

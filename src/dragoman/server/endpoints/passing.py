@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.passthrough import Form, Passage, form_of, renamed_within
+from dragoman.gateway.passthrough import ModelForm, Passage, form_of, renamed_within
 from dragoman.gateway.router import Routes, Target
 from dragoman.http.message import Request
 from dragoman.server.auth import Key
@@ -29,7 +29,7 @@ class Found(Struct, frozen=True):
 
 def found(request: Request, other: OtherPath, dialect: str, routes: Routes, key: Key) -> Found:
     """Return where a request goes, or raise the `Problem` for which it goes nowhere."""
-    form = Form(request.body) if other.model else form_of(request.body, request.header("content-type"))
+    form = ModelForm(request.body) if other.model else form_of(request.body, request.header("content-type"))
     model = (other.model or form.model).removeprefix(_PREFIX)
     target, asked = _target(other, model, dialect, routes)
     if not key.allows(asked):

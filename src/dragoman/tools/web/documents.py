@@ -114,7 +114,7 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2060\u2066-\u2069\u202
 """Characters that a reader does not see: a terminal obeys some of them, and a model reads words made of others."""
 
 
-class Document(Struct, frozen=True):
+class WebDocument(Struct, frozen=True):
     """What stood at an address."""
 
     url: str
@@ -146,20 +146,20 @@ def text_kind(kind: str) -> str:
     return _ENDINGS.get(kind[kind.rfind("+") :], _PLAIN if kind.startswith("text/") else "")
 
 
-async def document_of(page: Page, converter: Converter) -> Document:
+async def document_of(page: Page, converter: Converter) -> WebDocument:
     """Read a page; raises `Refused`."""
     kind = page.kind or _guessed(page.body)
     accept(kind)
     if kind in _MAGIC:
-        return Document(url=page.url, kind=kind, media=_media(kind, page.body))
+        return WebDocument(url=page.url, kind=kind, media=_media(kind, page.body))
     if kind not in _HTML:
         text, is_beginning = await converter.apart(lambda: _plain(page))
-        return Document(url=page.url, kind=text_kind(kind), text=text, is_beginning=is_beginning)
+        return WebDocument(url=page.url, kind=text_kind(kind), text=text, is_beginning=is_beginning)
     try:
         markdown = await converter.markdown(text_of(page.body[:LONGEST_INPUT], page.charset), page.url)
     except NotConvertedError as error:
         raise Refused(str(error)) from None
-    return Document(
+    return WebDocument(
         url=page.url,
         kind=kind,
         text=await converter.apart(lambda: cleaned(markdown.text)),

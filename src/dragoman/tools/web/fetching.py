@@ -22,7 +22,7 @@ from dragoman.http.addresses import Allowed, Location, Refused, host_of, locatio
 from dragoman.http.guarded import Guard, Lately, Page, Resolve, Room, Terms
 from dragoman.tools.handler import Handler, ToolFailure, invocation
 from dragoman.tools.web.converter import Converter
-from dragoman.tools.web.documents import Document, accept, document_of
+from dragoman.tools.web.documents import WebDocument, accept, document_of
 from dragoman.tools.web.files import Files
 
 Redirects = Literal["site", "anywhere"]
@@ -88,7 +88,7 @@ def _and_above(host: str) -> Iterable[str]:
 _LONGEST_ADDRESS = 500
 
 
-def told(asked: str, document: Document, start: int, length: int) -> tuple[Content, ...]:
+def told(asked: str, document: WebDocument, start: int, length: int) -> tuple[Content, ...]:
     """Return the parts of a result; raises `Refused` for a stretch that is not there."""
     plain = document.url if asked[:5].lower() == "file:" else location_of(asked).url
     address, moved = _clipped(plain), [f"Address: {_clipped(document.url)}"] if plain != document.url else []
@@ -191,7 +191,7 @@ _PARAMETERS = {
 }
 
 
-class Wanted(Struct, frozen=True):
+class FetchOptions(Struct, frozen=True):
     """What a call asks for."""
 
     url: str
@@ -216,9 +216,9 @@ class Web:
         self._private = Allowed(self._settings.private)
         self._files = Files(self._settings.files)
         self._converter = converter or Converter()
-        self._lately: Lately[Document] = Lately(self._settings.cache_seconds, _MOST_KEPT)
+        self._lately: Lately[WebDocument] = Lately(self._settings.cache_seconds, _MOST_KEPT)
 
-    async def fetch(self, wanted: Wanted) -> tuple[Content, ...]:
+    async def fetch(self, wanted: FetchOptions) -> tuple[Content, ...]:
         """Return what a model is told of a page; raises `ToolFailure`."""
         try:
             current = invocation()
@@ -229,7 +229,7 @@ class Web:
             shown = wanted.url if len(wanted.url) <= _LONGEST_SHOWN else f"{wanted.url[:_LONGEST_SHOWN]}…"
             raise ToolFailure(f"{shown!r} cannot be read: {refusal}") from None
 
-    async def read(self, url: str, redirects: Redirects | None = None, owner: str = "") -> Document:
+    async def read(self, url: str, redirects: Redirects | None = None, owner: str = "") -> WebDocument:
         """Return what stands at an address; raises `Refused`. What is kept of it is kept for an owner alone.
 
         `redirects` other than the settings' are for addresses that no stranger can have chosen.
@@ -274,5 +274,5 @@ def web_fetch(settings: Settings | None = None, *, web: Web | None = None) -> Ha
     )
 
 
-def _wanted(arguments: dict[str, Any]) -> Wanted:
-    return msgspec.convert(arguments, Wanted)
+def _wanted(arguments: dict[str, Any]) -> FetchOptions:
+    return msgspec.convert(arguments, FetchOptions)
