@@ -34,23 +34,39 @@ SNAKE = "snake_case, which proto JSON also takes: renamed when a request is read
 SLOW: dict[str, dict[str, set[str]]] = {
     "chat": {
         OTHER_VENDOR: {
-            *("Request.echo", "Request.enable_thinking", "Request.min_p", "Request.plugins", "Request.random_seed"),
-            *("Request.reasoning_format", "Request.repetition_penalty", "Request.safety_model"),
+            *(
+                "ChatRequest.echo",
+                "ChatRequest.enable_thinking",
+                "ChatRequest.min_p",
+                "ChatRequest.plugins",
+                "ChatRequest.random_seed",
+            ),
+            *("ChatRequest.reasoning_format", "ChatRequest.repetition_penalty", "ChatRequest.safety_model"),
             *("SystemMessage.cache_control", "SentCall.cache_control", "UserMessage.cache_control"),
             "type=document_url",
         },
         RARE: {
-            *("Request.audio", "Request.logit_bias", "Request.modalities", "Request.store", "Request.top_logprobs"),
-            *("Request.web_search_options", "FunctionCall.parsed_arguments"),
+            *(
+                "ChatRequest.audio",
+                "ChatRequest.logit_bias",
+                "ChatRequest.modalities",
+                "ChatRequest.store",
+                "ChatRequest.top_logprobs",
+            ),
+            *("ChatRequest.web_search_options", "ChatFunctionCall.parsed_arguments"),
             "UserMessage.tool_calls",
         },
         TOOL_MEMBER: {
-            *("Tool.cache_control", "Tool.parameters"),
+            *("ChatTool.cache_control", "ChatTool.parameters"),
             *("Function.external_execution", "Function.requires_confirmation", "Function.type"),
         },
     },
     "responses": {
-        TOOL_MEMBER: {"CustomTool.allowed_callers", "FunctionTool.allowed_callers", "FunctionTool.output_schema"},
+        TOOL_MEMBER: {
+            "CustomTool.allowed_callers",
+            "WireFunctionTool.allowed_callers",
+            "WireFunctionTool.output_schema",
+        },
         KEPT_WHOLE: {
             *("type=apply_patch", "type=code_interpreter", "type=computer_use_preview", "type=file_search"),
             *("type=image_generation", "type=local_shell", "type=mcp", "type=programmatic_tool_calling"),
@@ -72,10 +88,19 @@ SLOW: dict[str, dict[str, set[str]]] = {
     },
     "gemini": {
         SNAKE: {
-            *("Part.file_data", "Part.function_call", "Part.function_response", "Part.inline_data"),
-            *("Part.thought_signature", "FunctionResponsePart.file_data", "FunctionResponsePart.inline_data"),
+            *(
+                "GeminiPart.file_data",
+                "GeminiPart.function_call",
+                "GeminiPart.function_response",
+                "GeminiPart.inline_data",
+            ),
+            *("GeminiPart.thought_signature", "FunctionResponsePart.file_data", "FunctionResponsePart.inline_data"),
             *("Blob.mime_type", "FileData.file_uri", "FileData.mime_type"),
-            *("Tool.function_declarations", "Tool.google_search", "FunctionCallingConfig.allowed_function_names"),
+            *(
+                "GeminiTool.function_declarations",
+                "GeminiTool.google_search",
+                "FunctionCallingConfig.allowed_function_names",
+            ),
             *("GenerationConfig.response_mime_type", "GenerationConfig.response_schema"),
             *("ThinkingConfig.include_thoughts", "ThinkingConfig.thinking_budget", "ThinkingConfig.thinking_level"),
         },
@@ -86,8 +111,13 @@ SLOW: dict[str, dict[str, set[str]]] = {
             *("GenerateContentRequest.sessionId", "GenerateContentRequest.userAgent"),
         },
         KEPT_WHOLE: {
-            *("Part.codeExecutionResult", "Part.executableCode", "Part.toolCall", "Part.toolResponse"),
-            "Tool.fileSearch",
+            *(
+                "GeminiPart.codeExecutionResult",
+                "GeminiPart.executableCode",
+                "GeminiPart.toolCall",
+                "GeminiPart.toolResponse",
+            ),
+            "GeminiTool.fileSearch",
         },
     },
 }

@@ -293,5 +293,5 @@ def stretches(text, size):
     ],
 )
 def test_the_text_of_a_call_that_cannot_be_read_is_known_as_such(text, expected, size):
-    told = [("Unread", *one) if isinstance(one, tuple) else ("str", one) for one in expected]
+    told = [("UnreadableText", *one) if isinstance(one, tuple) else ("str", one) for one in expected]
     assert stretches(text, size) == told
