@@ -1,7 +1,4 @@
-"""What Gemini's models take, by generation and family, and Google's errors.
-
-A name that nobody knows counts as the newest generation.
-"""
+"""What Gemini's models take (a name that nobody knows counts as the newest generation), and Google's errors."""
 
 import math
 import re

@@ -50,14 +50,18 @@ def unsupported(path: str, when: When, hint: str = "") -> Refuse:
     return Refuse(path, lambda where, _: words.unsupported(where) + hint, bool, when)
 
 
-def name(path: str) -> Refuse:
+def name(path: str, fault: Callable[[str, str], str] | None = None) -> Refuse:
     """Refuse a name that is empty, of another form or too long."""
-    return Refuse(path, name_fault)
+    return Refuse(path, fault or name_fault)
 
 
-def name_fault(where: str, value: str, pattern: str = "[a-zA-Z0-9_-]+", most: int = 64) -> str:
-    """Say what is wrong with a name; "" if nothing is."""
-    if not value:
+def name_fault(
+    where: str, value: str, pattern: str = "[a-zA-Z0-9_-]+", most: int = 64, *, length_first: bool = False
+) -> str:
+    """Say what is wrong with a name; "" if nothing is. An API that looks at the length first has no words for none."""
+    if length_first and len(value) > most:
+        return words.long_string(where, most, len(value))
+    if not value and not length_first:
         return words.empty_string(where)
     if not re.fullmatch(pattern, value):
         return words.unlike_pattern(where, f"^{pattern}$")

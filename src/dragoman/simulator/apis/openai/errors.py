@@ -50,25 +50,24 @@ _CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 _CODES_OF_RULES: dict[str, str | None] = {
     "responses.async-tool": "unsupported_parameter",
     "responses.cache-retention": "invalid_parameter",
+    "responses.call-name": "invalid_value",
     "responses.configuration-update": None,
+    "responses.effort": "unsupported_value",
+    "responses.format-name": "invalid_value",
     "responses.format-schema": "invalid_json_schema",
     "responses.image": "invalid_value",
     "responses.logprobs": "unsupported_parameter",
     "responses.sampling": None,
+    "responses.tool-name": "invalid_value",
 }
 _QUOTED = re.compile(
     r"(?:Unknown parameter: |Missing required parameter: |Unsupported parameter: |Invalid type for |Invalid )'([^']+)'"
 )
 _DOTTED = re.compile(r"Invalid value for 'content'|Invalid parameter: |An assistant message with 'tool_calls'")
 """Faults that OpenAI finds late, and whose place it then writes as `messages.[1].content`."""
-_TYPES = {429: "requests"}
 _STATUS_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded"}
 _OWN_TYPES = {"requests", "tokens", "insufficient_quota", "server_error", "invalid_request_error", "rate_limit_error"}
-_CODE_OF_TYPE = {
-    "insufficient_quota": "insufficient_quota",
-    "requests": "rate_limit_exceeded",
-    "tokens": "rate_limit_exceeded",
-}
+_BY_TYPE = dict.fromkeys(("requests", "tokens"), "rate_limit_exceeded") | {"insufficient_quota": "insufficient_quota"}
 
 
 def refuse(refusal: Refusal, codes: Mapping[int, str] = _STATUS_CODES) -> Told:
@@ -87,12 +86,12 @@ def _type(refusal: Refusal) -> str:
     if refusal.kind in _OWN_TYPES:
         return refusal.kind
     default = "server_error" if refusal.status >= 500 else "invalid_request_error"
-    return _TYPES.get(refusal.status, default)
+    return "requests" if refusal.status == 429 else default
 
 
 def _code(refusal: Refusal, codes: Mapping[int, str]) -> str | None:
     if refusal.kind:
-        return _CODE_OF_TYPE.get(refusal.kind) if refusal.kind in _OWN_TYPES else refusal.kind
+        return _BY_TYPE.get(refusal.kind) if refusal.kind in _OWN_TYPES else refusal.kind
     if refusal == NO_KEY:
         return None
     if refusal.rule in _CODES_OF_RULES:

@@ -1,10 +1,11 @@
 """Rules about a request as a whole and its parameters, and about what only some models take."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from dragoman.simulator.apis.openai import words
-from dragoman.simulator.apis.openai.checks import name, requires
+from dragoman.simulator.apis.openai.checks import name, name_fault, requires
 from dragoman.simulator.apis.openai.models import before, since
 from dragoman.simulator.apis.openai.models import thinks as thinks_so_hard
 from dragoman.simulator.apis.openai.schemas import complaints
@@ -183,7 +184,7 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
         "responses.format-name",
         "The name of a format is 1 to 64 letters, digits, underscores and dashes.",
         "wire/openai_responses.md section 1 (as for Chat)",
-        name("/text/format/name"),
+        name("/text/format/name", partial(name_fault, length_first=True)),
     ),
     Rule(
         "responses.format-schema",

@@ -47,7 +47,7 @@ def _clients_tools(request: ResponsesRequest) -> Iterator[tuple[str, Json, str]]
 def _names(request: ResponsesRequest, _: Situation) -> Iterator[Violation]:
     groups = [(where, tool) for where, tool in declared_tools(request) if tool["type"] == "namespace"]
     for where, tool in [*((where, tool) for where, tool, _group in clients_tools(request)), *groups]:
-        if fault := name_fault(f"{where}/name", tool["name"], most=_MOST_CHARACTERS):
+        if fault := name_fault(f"{where}/name", tool["name"], most=_MOST_CHARACTERS, length_first=True):
             yield Violation(fault, f"{where}/name")
 
 
