@@ -18,8 +18,7 @@ from msgspec import Struct
 from dragoman.config_hints import choices_at, hint, keys_of
 from dragoman.gateway.agents.prices import PriceTable
 from dragoman.gateway.agents.settings import AgentTable
-from dragoman.intercept.settings import InterceptSettingsError as InterceptError
-from dragoman.intercept.settings import InterceptTable, read_intercepts
+from dragoman.intercept.settings import InterceptSettingsError, InterceptTable, read_intercepts
 from dragoman.mcp.settings import McpTable, SettingsError, ToolServer, prompted, read_servers
 from dragoman.web_settings import WebTable
 
@@ -386,7 +385,7 @@ class _Reader:
         kinds = {name: table.kind for name, table in upstreams.items()}
         try:
             return read_intercepts(tables, kinds, self._table, self._secret)
-        except InterceptError as error:
+        except InterceptSettingsError as error:
             raise self._error(error.key, str(error)) from None
 
     def tools(self, tables: dict[str, Any]) -> dict[str, ToolServer]:

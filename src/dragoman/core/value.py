@@ -15,11 +15,6 @@ class Extras(Struct, frozen=True):
     dialect: str
     fields: dict[str, bytes]
 
-    @property
-    def is_ascii(self) -> bool:
-        """Tell whether they are: what was not looked into may not be UTF-8 otherwise."""
-        return b"".join(self.fields.values()).isascii()
-
 
 class Value(Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """Base of messages, parts, tools and replies."""

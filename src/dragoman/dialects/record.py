@@ -331,6 +331,6 @@ class Dialect(Struct, frozen=True, kw_only=True):
     vendor_tools: Mapping[str, VendorTool] = {}
     """Its counterparts of tools that several vendors run, by what they do."""
     shared_fields: frozenset[str] = frozenset()
-    """Pointers of request fields that mean the same in the other dialects of its vendor that have them."""
+    """Pointers of request fields that mean the same in its vendor's other dialect; one of the two lists them."""
     image_detail: str = ""
     """The pointer in an image of how closely to look at it, in the words that its vendor's dialects share."""

@@ -26,6 +26,15 @@ _FAMILIES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
 )
 
 
+class FixedPlace(Struct, frozen=True):
+    """An upstream that is the same for every model."""
+
+    upstream: Upstream
+
+    def __call__(self, _model: str) -> Upstream:
+        return self.upstream
+
+
 class Target(Struct, frozen=True):
     """An upstream and what it calls the model."""
 

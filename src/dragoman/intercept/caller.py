@@ -29,8 +29,7 @@ from dragoman.intercept.sessions import Session
 from dragoman.intercept.settings import PROMPT, URL, InterceptTable
 from dragoman.intercept.turns import CallerTurn
 from dragoman.interpreter.fitting import Undo
-from dragoman.interpreter.neutral import TranslationOptions as Wording
-from dragoman.interpreter.neutral import say_request
+from dragoman.interpreter.neutral import TranslationOptions, say_request
 from dragoman.wire import json
 
 _GEMINI = "gemini"
@@ -63,7 +62,7 @@ def wish_of(request: Request, document: bytes, dialect: str, *, strict: bool = F
     wish = CallerRequest(digest=digest_of(document), prompt=prompt, results=results)
     if not request.tools and not _says_tools(document):
         return wish
-    wording = Wording(source=dialect, document=document, strict=strict)
+    wording = TranslationOptions(source=dialect, document=document, strict=strict)
     asked = Request(model=request.model, messages=(_ANYTHING,), tools=request.tools, tool_choice=request.tool_choice)
     said_there = say_request(asked, _GEMINI, request.model, wording)
     return structs.replace(wish, tools=_tools(said_there.call.body), undo=said_there.undo, losses=said_there.losses)
@@ -125,7 +124,7 @@ def result_parts(results: Sequence[ToolResult], group: Group, request: Request, 
         messages=(_ANYTHING, said, Message(role="user", parts=tuple(results))),
         tools=request.tools,
     )
-    body = say_request(asked, _GEMINI, request.model, Wording(source=dialect)).call.body
+    body = say_request(asked, _GEMINI, request.model, TranslationOptions(source=dialect)).call.body
     last = items_of(ObjectFields(body).get("contents") or b"[]")[-1]
     gathered: list[list[bytes]] = []
     for part in items_of(ObjectFields(last).get("parts") or b"[]"):

@@ -215,8 +215,6 @@ def _extras(request: Request, tools: tuple[Tool | NativeTool, ...], fitting: Fit
         kept["/stream_options"] = b'{"include_usage":true}'
     for pointer, raw in traits.unkept:
         kept.setdefault(pointer, raw)
-    for pointer, raw in traits.unkept:
-        kept.setdefault(pointer, raw)
     if traits.native_mix and len({type(tool) for tool in tools}) > 1:
         kept.update(traits.native_mix)
     return Extras(traits.dialect, kept) if kept else None

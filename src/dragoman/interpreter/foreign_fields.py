@@ -164,7 +164,7 @@ def shared_fields(source: str, target: str) -> frozenset[str]:
     here, there = DIALECTS.get(source), DIALECTS.get(target)
     if here is None or there is None or here is there or here.issuer != there.issuer:
         return frozenset()
-    return here.shared_fields & there.shared_fields
+    return here.shared_fields | there.shared_fields
 
 
 def shared_value(pointer: str, raw: bytes, fitting: Fitting) -> bytes | None:

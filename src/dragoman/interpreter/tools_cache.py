@@ -78,19 +78,13 @@ class ToolsCache:
         self._size = 0
         self._sets: dict[_Key, ToolSet] = {}
         """What was not used for longest first."""
-        self._latest: tuple[_Key | None, ToolSet | None] = (None, None)
-        """What was read last: a large body is read twice, and to compare its bytes is cheaper than to hash them."""
 
     def find(self, dialect: Dialect, raw: bytes, where: str) -> ToolSet | None:
         """Return an array that was read before."""
         key = (dialect.name, where, raw)
-        latest, found = self._latest
-        if found is not None and found.is_kept and latest == key:
-            return found
         found = self._sets.pop(key, None)
         if found is not None:
             self._sets[key] = found
-            self._latest = (key, found)
         return found
 
     def read(self, dialect: Dialect, raw: bytes, where: str) -> ToolSet:
@@ -100,9 +94,7 @@ class ToolsCache:
             tools = dialect.read_tools(raw, where)
             found = ToolSet(tools, 2 * len(raw) + _TOOL_COST * (1 + len(tools)))
             if found.size <= self._most // 8:
-                key = (dialect.name, where, raw)
-                self._sets[key] = found
-                self._latest = (key, found)
+                self._sets[dialect.name, where, raw] = found
                 found.is_kept = True
                 self._resize(found, found.size)
         return found

@@ -1,9 +1,9 @@
 """Translate a request or an error from one dialect to another.
 
-For another dialect a request is parsed, adapted (losses are reported there) and rendered. In its own
-dialect its bytes pass, except for another vendor's signatures: what is in our envelopes is for its issuer alone, and a
-field for another vendor's signature is rejected by models that do not know it. Both are removed where the target is not
-theirs, and reported. A body that has neither is not parsed for that.
+For another dialect a request is parsed, adapted (losses are reported there) and rendered. In its own dialect its bytes
+pass, except for another vendor's signatures: what is in our envelopes is for its issuer alone, and a field for another
+vendor's signature is rejected by models that do not know it. Both are removed where the target is not theirs, and
+reported. A body that has neither is not parsed for that.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,43 +33,6 @@ from dragoman.interpreter.traits import traits_for
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import spliced
-
-
-def cleaned(call: Call, dialect: Dialect, model: str, ledger: Ledger) -> Call:
-    """Return a request without what another vendor signed; the same one if there is nothing such."""
-    in_envelopes = MARK in call.body
-    in_calls = bool(dialect.holds.call_issuers) and _field(dialect) in call.body
-    if not in_envelopes and not in_calls:
-        return call
-    request = dialect.parse_request(call)
-    traits = traits_for(dialect.name, model or request.model)
-    messages = request.messages
-    # Servers that take any reasoning back are lenient with fields, and may be a way to Google themselves.
-    if in_calls and not traits.call_signatures and not traits.reasoning_text:
-        messages = tuple(_unsigned(message, dialect, ledger) for message in messages)
-    if in_envelopes:
-        messages = signed_steps(native(messages, dialect.issuer, ledger), traits, ledger)
-    elif not len(ledger):
-        return call
-    return dialect.render_request(structs.replace(request, messages=messages), traits)
-
-
-def _field(dialect: Dialect) -> bytes:
-    """Return the name of the field that a call has for another vendor's signature."""
-    return dialect.pointers["part.signature"][0].rpartition("/")[2].encode()
-
-
-def _unsigned(message: Message, dialect: Dialect, ledger: Ledger) -> Message:
-    return structs.replace(message, parts=tuple(_without_signature(part, dialect, ledger) for part in message.parts))
-
-
-def _without_signature(part: AnyPart, dialect: Dialect, ledger: Ledger) -> AnyPart:
-    if not isinstance(part, ToolCall) or part.signature is None:
-        return part
-    if part.signature.issuer not in dialect.holds.call_issuers:
-        return part
-    ledger.field_dropped("part.signature", f"signed by {part.signature.issuer}, whose models alone read it", part)
-    return structs.replace(part, signature=None)
 
 
 class Translation(Struct, frozen=True, kw_only=True):
@@ -251,7 +214,7 @@ def _translate_in_words(asked: Asked, links: Links | None) -> Translation:
     """
     here, there = asked.here, asked.there
     ledger = Ledger(here.pointers, asked.call.body)
-    call = cleaned(asked.call, here, asked.model, ledger) if here is there else asked.call
+    call = remove_foreign_signatures(asked.call, here, asked.model, ledger) if here is there else asked.call
     request = here.parse_request(call)
     model = asked.model or request.model
     traits = traits_for(there.name, model, asked.text_calls)
@@ -271,7 +234,7 @@ def _pass_on(asked: Asked, _links: Links | None) -> Translation:
     """Pass a request on in its own dialect: the same bytes, but for another vendor's signatures and an envelope."""
     call, dialect, model = asked.call, asked.here, asked.model
     ledger = Ledger(dialect.pointers, call.body)
-    passed, request = cleaned(call, dialect, model, ledger), None
+    passed, request = remove_foreign_signatures(call, dialect, model, ledger), None
     unwrapped = dialect.unwrap(passed) if dialect.unwrap is not None else None
     if unwrapped is not None:
         request = dialect.parse_request(call)
@@ -282,6 +245,43 @@ def _pass_on(asked: Asked, _links: Links | None) -> Translation:
     if asked.strict:
         refuse(losses)
     return Translation(call=_with_model(passed, model, dialect) if model else passed, losses=losses, request=request)
+
+
+def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: Ledger) -> Call:
+    """Return a request without signatures of other vendors; the same one if it has none."""
+    in_envelopes = MARK in call.body
+    in_calls = bool(dialect.holds.call_issuers) and _signature_field(dialect) in call.body
+    if not in_envelopes and not in_calls:
+        return call
+    request = dialect.parse_request(call)
+    traits = traits_for(dialect.name, model or request.model)
+    messages = request.messages
+    # Servers that take any reasoning back are lenient with fields, and may be a way to Google themselves.
+    if in_calls and not traits.call_signatures and not traits.reasoning_text:
+        messages = tuple(_unsigned(message, dialect, ledger) for message in messages)
+    if in_envelopes:
+        messages = signed_steps(native(messages, dialect.issuer, ledger), traits, ledger)
+    elif not len(ledger):
+        return call
+    return dialect.render_request(structs.replace(request, messages=messages), traits)
+
+
+def _signature_field(dialect: Dialect) -> bytes:
+    """Return the name of the field that a call has for another vendor's signature."""
+    return dialect.pointers["part.signature"][0].rpartition("/")[2].encode()
+
+
+def _unsigned(message: Message, dialect: Dialect, ledger: Ledger) -> Message:
+    return structs.replace(message, parts=tuple(_without_signature(part, dialect, ledger) for part in message.parts))
+
+
+def _without_signature(part: AnyPart, dialect: Dialect, ledger: Ledger) -> AnyPart:
+    if not isinstance(part, ToolCall) or part.signature is None:
+        return part
+    if part.signature.issuer not in dialect.holds.call_issuers:
+        return part
+    ledger.field_dropped("part.signature", f"signed by {part.signature.issuer}, whose models alone read it", part)
+    return structs.replace(part, signature=None)
 
 
 def _with_model(call: Call, model: str, dialect: Dialect) -> Call:

@@ -16,7 +16,7 @@ from dragoman.gateway.conversations.background import Background
 from dragoman.gateway.conversations.options import ConversationOptions, native_call
 from dragoman.gateway.conversations.repeats import send_again
 from dragoman.gateway.duplicate_keys import DistinctKeys, require_distinct
-from dragoman.gateway.passthrough import without_key as without_query_key
+from dragoman.gateway.passthrough import without_key
 from dragoman.gateway.record import Record, headers_of, signed
 from dragoman.gateway.retry import client_may_retry
 from dragoman.gateway.token_count import unwrapped, wrapped_count
@@ -85,15 +85,17 @@ class App:
         record = Record(dialect=dialect, operation=path.operation if path else "")
         self._watch.observers.begin(record)
         try:
-            key = self._admitted(request, path)
+            key = self._authorize(request, path)
             record.owner = key.name
-            if path is None or (request.method == "GET" and request.header("sec-websocket-key")):
-                await self._reject_path(exchange, path, record)
+            if request.method == "GET" and request.header("sec-websocket-key"):
+                await self._reject_websocket(exchange, record)
+            elif path is None:
+                await self._reject_path(exchange, record)
             else:
                 await self._handlers[path.operation](exchange, path, key, record)
         except Problem as problem:
             record.problem = problem
-            await self._tell(problem, exchange, record)
+            await self._send_error(problem, exchange, record)
         except (Gone, asyncio.CancelledError):
             # Some hang up as soon as they have read the last event: that is no leaving.
             record.outcome = "left" if record.outcome == "open" else record.outcome
@@ -101,7 +103,7 @@ class App:
         except Exception as error:  # noqa: BLE001  a client is owed an answer in its own dialect even then
             record.crash = error
             record.problem = Problem("internal", f"the gateway failed; its log tells how, at {record.id}")
-            await self._tell(record.problem, exchange, record)
+            await self._send_error(record.problem, exchange, record)
         else:
             if record.outcome == "open":
                 record.status, record.outcome = exchange.status, "answered"
@@ -109,7 +111,7 @@ class App:
             record.close()
             self._watch.observers.end(record)
 
-    def _admitted(self, request: Request, path: Path | None) -> Key:
+    def _authorize(self, request: Request, path: Path | None) -> Key:
         if path is not None and path.operation == "intercept":
             # What the client shows is for its upstream: we do not look at it.
             try:
@@ -121,18 +123,22 @@ class App:
                 raise Problem(problem.kind, words) from None
         return self._access.admit(request, anybody=path is not None and path.operation == "health")
 
-    async def _reject_path(self, exchange: Exchange, path: Path | None, record: Record) -> None:
-        """Reject a WebSocket, a method that a path does not have, and a path that does not exist."""
+    async def _reject_websocket(self, exchange: Exchange, record: Record) -> None:
+        """Reject a WebSocket with a status upon which clients that prefer one use HTTP at once."""
+        reply = dialect_named(record.dialect).build_error(Problem("unsupported", "use HTTP here, not a WebSocket"))
+        await exchange.send(426, reply.headers, reply.body)
+
+    async def _reject_path(self, exchange: Exchange, record: Record) -> None:
+        """Reject a path that does not exist, or that has other methods."""
         request = exchange.request
-        if path is not None or (request.method == "GET" and request.header("sec-websocket-key")):
-            # With this status clients that prefer a WebSocket turn to HTTP at once.
-            told = dialect_named(record.dialect).build_error(Problem("unsupported", "use HTTP here, not a WebSocket"))
-            await exchange.send(426, told.headers, told.body)
-            return
         methods = methods_of(request.path, request.target.partition("?")[0])
         if not methods:
             raise Problem("not_found", f"there is no {request.method} {request.path} here", code="unknown_url")
-        await self._tell_methods(exchange, methods, record)
+        allowed = ", ".join(methods)
+        words = f"{request.path} is asked with {allowed} here, not with {request.method}"
+        reply = dialect_named(record.dialect).build_error(Problem("invalid_request", words, status=405))
+        record.status, record.outcome = 405, "refused"
+        await exchange.send(405, headers_of(record, {**reply.headers, "allow": allowed}), signed(reply.body, record))
 
     async def _show_health(self, exchange: Exchange, _path: Path, _key: Key, _record: Record) -> None:
         await exchange.send(200, JSON, self._door.health(known=self._access.knows(exchange.request)))
@@ -146,8 +152,8 @@ class App:
 
     async def _list_models(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
         query = exchange.request.query
-        told = await models.told(self._gateway.catalogue, path.model, key.allows, record.dialect, query)
-        await exchange.send(200, headers_of(record, JSON), told)
+        listed = await models.told(self._gateway.catalogue, path.model, key.allows, record.dialect, query)
+        await exchange.send(200, headers_of(record, JSON), listed)
 
     async def _answer_stored(self, exchange: Exchange, path: Path, key: Key, _record: Record) -> None:
         require_distinct(exchange.request.body)
@@ -162,20 +168,13 @@ class App:
     async def _intercept(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
         await self.interception.answer(exchange, path, key, record)
 
-    async def _tell_methods(self, exchange: Exchange, methods: tuple[str, ...], record: Record) -> None:
-        allowed = ", ".join(methods)
-        words = f"{exchange.request.path} is asked with {allowed} here, not with {exchange.request.method}"
-        told = dialect_named(record.dialect).build_error(Problem("invalid_request", words, status=405))
-        record.status, record.outcome = 405, "refused"
-        await exchange.send(405, headers_of(record, {**told.headers, "allow": allowed}), signed(told.body, record))
-
     async def _generate(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
-        ask, wanted = self._asked(exchange.request, path, key)
+        ask, wanted = self._read_request(exchange.request, path, key)
         call = ask.call
         record.model, record.stream = call.model, call.stream
         if not key.allows(call.model):
             raise Problem("permission", f"this key may not ask for the model {call.model!r}")
-        self._take_turn(exchange, key)
+        self._take_slot(exchange, key)
         context = RequestContext(ask, exchange, record)
         goes_on = False
         try:
@@ -216,21 +215,21 @@ class App:
             raise Problem("not_found", f"{exchange.request.path} is not served here")
         going = passing.found(exchange.request, path.other, record.dialect, self._gateway.routes, key)
         record.dialect, record.model = going.passage.target.upstream.dialect, going.model
-        self._take_turn(exchange, key)
+        self._take_slot(exchange, key)
         try:
             await self._gateway.pass_on(going.passage, exchange, record)
         finally:
             self._watch.quotas.give_back(key)
 
-    def _take_turn(self, exchange: Exchange, key: Key) -> None:
-        """Note that a key has one more request open, which ends when its client leaves."""
+    def _take_slot(self, exchange: Exchange, key: Key) -> None:
+        """Count one more open request of a key, and cancel it when its client disconnects."""
         self._watch.quotas.take(key)
         task = asyncio.current_task()
         if task is not None:
             exchange.when_gone(task.cancel)
 
     async def _count(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
-        ask, _ = self._asked(exchange.request, path, key)
+        ask, _ = self._read_request(exchange.request, path, key)
         if path.google and not path.wrapped:
             ask = structs.replace(ask, call=unwrapped(ask.call))
         wanted = self._desk.wanted(ask, exchange.request.named)
@@ -239,7 +238,7 @@ class App:
         record.model = ask.call.model
         if not key.allows(ask.call.model):
             raise Problem("permission", f"this key may not ask for the model {ask.call.model!r}")
-        self._take_turn(exchange, key)
+        self._take_slot(exchange, key)
         try:
             body, estimated = await self._gateway.count(ask, record)
         finally:
@@ -248,7 +247,7 @@ class App:
         labelled = {**JSON, "x-dragoman-estimate": "true"} if estimated else JSON
         await exchange.send(200, headers_of(record, labelled), body)
 
-    def _asked(self, request: Request, path: Path, key: Key) -> tuple[ClientRequest, ConversationOptions | None]:
+    def _read_request(self, request: Request, path: Path, key: Key) -> tuple[ClientRequest, ConversationOptions | None]:
         wanted = None
         value = self._distinct.require(request.body, dialect_named(path.dialect))
         if path.in_session:
@@ -273,14 +272,14 @@ class App:
             strict=self._strict if said is None else wants_strict(said, usual=self._strict),
             owner=key.name,
             headers=() if _PASSED.isdisjoint(named) else passed(request.headers),
-            target=without_key(request.target) if path.queried and "?" in request.target else "",
+            target=target_without_key(request.target) if path.queried and "?" in request.target else "",
             tools=named.get(HEADER, "") if self._gateway.runs_tools else "",
             allowed=key.tools,
         )
         return ask, wanted
 
-    async def _tell(self, problem: Problem, exchange: Exchange, record: Record) -> None:
-        """Send an error as the client's vendor would; nothing more can be said once an answer has begun."""
+    async def _send_error(self, problem: Problem, exchange: Exchange, record: Record) -> None:
+        """Send an error in the client's dialect; cut a response that has started."""
         record.outcome = "failed" if record.upstream else "refused"
         if exchange.started:
             exchange.cut()
@@ -299,10 +298,10 @@ class App:
         await exchange.send(reply.status, headers, signed(reply.body, record))
 
 
-def without_key(target: str) -> str:
-    """Return a path and query without the key that it may show."""
+def target_without_key(target: str) -> str:
+    """Return a path and its query without the key that may be in it."""
     path, _, query = target.partition("?")
-    kept = without_query_key(query)
+    kept = without_key(query)
     return f"{path}?{kept}" if kept else ""
 
 

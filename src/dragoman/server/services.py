@@ -27,7 +27,7 @@ from dragoman.gateway.generate import Gateway, Timing
 from dragoman.gateway.media import Library, MediaLimits
 from dragoman.gateway.redact import redact
 from dragoman.gateway.retry import RetryPolicy
-from dragoman.gateway.router import Place, Places, Routes, Target
+from dragoman.gateway.router import FixedPlace, Place, Places, Routes, Target
 from dragoman.gateway.signatures import Vault
 from dragoman.gateway.upstream_call import map_failure
 from dragoman.http.client import Client, Deadlines, Outgoing
@@ -250,7 +250,7 @@ async def place(name: str, table: UpstreamTable, client: Client, stack: AsyncExi
     if table.kind == "simulator":
         return await _simulated(name, table, stack)
     upstream = make_upstream(name, table, client)
-    return lambda _: upstream
+    return FixedPlace(upstream)
 
 
 def make_upstream(name: str, table: UpstreamTable, client: Client) -> Upstream:

@@ -1,7 +1,7 @@
 """OpenAI Responses."""
 
 from dragoman.dialects.record import Count, Dialect, Holds
-from dragoman.dialects.responses.compat import IMPLIED, SHARED_FIELDS, TURNS, VENDOR_TOOLS
+from dragoman.dialects.responses.compat import IMPLIED, TURNS, VENDOR_TOOLS
 from dragoman.dialects.responses.decoder import ResponsesDecoder
 from dragoman.dialects.responses.encoder import ResponsesEncoder
 from dragoman.dialects.responses.errors import ERROR_WORDS, build_error, parse_error
@@ -61,6 +61,5 @@ DIALECT = Dialect(
     id_header="x-request-id",
     implied=IMPLIED,
     vendor_tools=VENDOR_TOOLS,
-    shared_fields=SHARED_FIELDS,
     image_detail="/detail",
 )

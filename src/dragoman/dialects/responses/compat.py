@@ -56,20 +56,6 @@ VENDOR_TOOLS = {
 }
 """Web search and the code interpreter."""
 
-SHARED_FIELDS = frozenset(
-    {
-        "/service_tier",
-        "/store",
-        "/prompt_cache_key",
-        "/prompt_cache_options",
-        "/prompt_cache_retention",
-        "/moderation",
-        "/user",
-        "/safety_identifier",
-    }
-)
-"""Fields that OpenAI's dialects have with one meaning."""
-
 
 def _plain(text: bytes) -> bytes:
     return json.encode({"type": "message", "role": "user", "content": Raw(text)})
