@@ -16,6 +16,8 @@ from msgspec import structs
 
 import dragoman.simulator
 from dragoman.config import Config, KeyTable, ServerTable, SessionsTable, UpstreamTable
+from dragoman.core.problems import Problem
+from dragoman.mcp.server.server import load_fixtures
 from dragoman.mcp.settings import McpTable, ToolServer
 from dragoman.server.serving import running
 
@@ -348,6 +350,12 @@ def test_the_fixtures_of_the_suite_are_not_offered(tmp_path):
             assert (await client.list_resources()).resources == []
 
     asyncio.run(scene())
+
+
+def test_fixtures_that_are_not_on_the_path_are_an_error_that_says_so(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mcp_fixtures", None)
+    with pytest.raises(Problem, match="folder tests of Dragoman's source on PYTHONPATH"):
+        load_fixtures()
 
 
 def test_the_log_has_each_question_to_a_model(tmp_path):
