@@ -50,7 +50,7 @@ test-slow: $(STAMP)
 
 # Every required scenario of both revisions of MCP, against our client and our server (with tests/mcp_fixtures).
 conformance: $(STAMP)
-	$(PYTEST) -n 0 -rs tests/mcp -k conformance
+	$(PYTEST) -n 0 -rs tests/end_to_end/mcp -k conformance
 
 check: $(STAMP)
 	$(BIN)/ruff check .

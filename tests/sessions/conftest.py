@@ -1,12 +1,13 @@
 """A store on each database."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
 import pytest
 
 from databases import postgres
+from dragoman.sessions.store import Store
 from dragoman.sessions.urls import open_store
 
 
@@ -27,7 +28,7 @@ def url(request: Any, tmp_path: Any) -> str:
 def ask(url):
     """Run one coroutine function with a store of its own."""
 
-    def run(do):
+    def run(do: Callable[[Store], Awaitable[Any]]):
         async def with_store():
             store = open_store(url)
             try:
