@@ -1,13 +1,12 @@
 """A store on each database."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Generator
 from typing import Any
 
 import pytest
 
 from databases import postgres
-from dragoman.sessions.store import Store
 from dragoman.sessions.urls import open_store
 
 
@@ -28,7 +27,7 @@ def url(request: Any, tmp_path: Any) -> str:
 def ask(url):
     """Run one coroutine function with a store of its own."""
 
-    def run(do: Callable[[Store], Awaitable[Any]]):
+    def run(do):
         async def with_store():
             store = open_store(url)
             try:

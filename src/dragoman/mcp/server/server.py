@@ -21,7 +21,6 @@ from mcp.types import INVALID_PARAMS, CallToolResult, InputRequiredResult
 from msgspec import Struct
 from pydantic import ValidationError
 
-from dragoman.agent import Carrier
 from dragoman.core.problems import Problem
 from dragoman.http.exchange import Exchange
 from dragoman.mcp.server import query
@@ -110,17 +109,10 @@ _INSTRUCTIONS = (
 )
 
 
-def build(  # noqa: PLR0913  each with its name
-    mounts: Sequence[Mount],
-    carrier: Carrier,
-    tools: Mapping[str, Task],
-    *,
-    version: str = "",
-    fixtures: Fixtures | None = None,
-    ttl: float = TTL,
+def build(
+    mounts: Sequence[Mount], tasks: Tasks, *, version: str = "", fixtures: Fixtures | None = None
 ) -> MCPServer[Any]:
     """Return a server with what the mounts offer, and the fixtures of the conformance suite if there are any."""
-    tasks = Tasks(carrier, {**tools, **fixtures.tasks} if fixtures else tools, ttl)
     server = _quietly(
         lambda: SpeakingServer(
             "dragoman",
@@ -172,9 +164,8 @@ class Serving:
         self._query = query.Query(service)
         mounts = (self._query.mount, Looking(service).mount)
         ttl = min(TTL, kept) if kept else TTL
-        server = build(
-            mounts, service.carrier, {query.NAME: self._query.task}, version=version, fixtures=fixtures, ttl=ttl
-        )
+        tools = {query.NAME: self._query.task, **(fixtures.tasks if fixtures else {})}
+        server = build(mounts, Tasks(service.carrier, tools, ttl), version=version, fixtures=fixtures)
         self._lower = beneath(server, largest=largest, fixtures=fixtures)
         self._endpoint = Endpoint(server)
         self._in_sessions = fixtures is not None
