@@ -48,9 +48,9 @@ test: $(STAMP)
 test-slow: $(STAMP)
 	$(PYTEST) -n $(JOBS) -m slow
 
-# Every required scenario of both revisions of MCP, against what we have of client and server; fixtures only here.
+# Every required scenario of both revisions of MCP, against our client and our server (with tests/mcp_fixtures).
 conformance: $(STAMP)
-	$(PYTEST) -n 0 -rs tests/mcp -k conformance
+	$(PYTEST) -n 0 -rs tests/end_to_end/mcp -k conformance
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -10,7 +10,7 @@ from end_to_end.fault_rows import CELLS, failing
 from npm import installed, nodejs
 
 pytestmark = pytest.mark.slow
-SOURCES = Path(__file__).resolve().parents[1] / "simulator" / "clients" / "node"
+SOURCES = Path(__file__).parent / "simulator" / "node"
 
 
 @pytest.fixture(scope="module")

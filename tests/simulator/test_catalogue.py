@@ -9,7 +9,7 @@ from openai.types import Model
 from pydantic import BaseModel
 
 from dragoman.simulator.catalogue import ANTHROPIC, anthropic_model, anthropic_models, gemini_model, openai_models
-from simulator.gemini.asking import genai, types
+from simulator.apis.gemini.asking import genai, types
 
 ANTHROPIC_HEADERS = {"anthropic-version": "2026-10-21"}
 GOOGLE_MEMBERS = {

@@ -5,6 +5,7 @@ says where and what is expected; a tool's own message is returned without words 
 for the whole process; that is undone.
 """
 
+import importlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,15 +14,16 @@ from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, Server
 from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, InputRequiredResult
+from msgspec import Struct
 from pydantic import ValidationError
 
-from dragoman.agent import Carrier
+from dragoman.core.problems import Problem
 from dragoman.http.exchange import Exchange
 from dragoman.mcp.server import query
-from dragoman.mcp.server.fixtures import asking, contents, jobs, reading, rounds
 from dragoman.mcp.server.http import Endpoint
 from dragoman.mcp.server.looking import Looking
 from dragoman.mcp.server.pipe import serve_pipe
@@ -79,23 +81,38 @@ def refuse_unknown(server: MCPServer[Any]) -> ServerMiddleware[Any]:
 
 
 Mount = Callable[[MCPServer[Any]], None]
+_FIXTURES_MODULE = "mcp_fixtures"
+"""The module with the fixtures: part of the project's tests, not of the package."""
+
+
+class Fixtures(Struct, frozen=True, kw_only=True):
+    """What MCP's conformance suite expects of a server beside the gateway's own tools."""
+
+    tasks: Mapping[str, Task]
+    tools: Sequence[Tool]
+    mount: Mount
+    mount_lower: Callable[[Server[Any]], None]
+
+
+def load_fixtures() -> Fixtures:
+    """Import the fixtures of the conformance suite, or raise a `Problem` if they are not on the Python path."""
+    try:
+        return importlib.import_module(_FIXTURES_MODULE).FIXTURES
+    except ModuleNotFoundError:
+        message = "[mcp] fixtures needs the folder tests of Dragoman's source on PYTHONPATH"
+        raise Problem("unsupported", message, status=501) from None
+
+
 _INSTRUCTIONS = (
     "`query` asks a model that has tools of its own and may take minutes; pass the session_id it returns to go on. "
     "`search` finds web pages and `fetch` reads one of them."
 )
 
 
-def build(  # noqa: PLR0913  each with its name
-    mounts: Sequence[Mount],
-    carrier: Carrier,
-    tools: Mapping[str, Task],
-    *,
-    version: str = "",
-    fixtures: bool = False,
-    ttl: float = TTL,
+def build(
+    mounts: Sequence[Mount], tasks: Tasks, *, version: str = "", fixtures: Fixtures | None = None
 ) -> MCPServer[Any]:
-    """Return a server with what the mounts offer, and the fixtures of the conformance suite if those are wanted."""
-    tasks = Tasks(carrier, {**tools, **jobs.TASKS} if fixtures else tools, ttl)
+    """Return a server with what the mounts offer, and the fixtures of the conformance suite if there are any."""
     server = _quietly(
         lambda: SpeakingServer(
             "dragoman",
@@ -103,32 +120,31 @@ def build(  # noqa: PLR0913  each with its name
             version=version,
             instructions=_INSTRUCTIONS,
             extensions=[tasks],
-            tools=[contents.schema_tool()] if fixtures else [],
+            tools=list(fixtures.tools) if fixtures else [],
         )
     )
     server.middleware.append(refuse_unknown(server))
     for mount in mounts:
         mount(server)
     if fixtures:
-        for room in (contents, asking, rounds, reading, jobs):
-            room.mount(server)
+        fixtures.mount(server)
     return server
 
 
-def beneath(server: MCPServer[Any], *, largest: int, fixtures: bool = False) -> Server[Any]:
+def beneath(server: MCPServer[Any], *, largest: int, fixtures: Fixtures | None = None) -> Server[Any]:
     """Return the SDK's lower server, with the HTTP side of it set up.
 
     Who may come in is decided before. Without fixtures no request needs another: any process may answer it. The suite
     also has tools that ask the client in the middle of a call, as the older era does, and those need a session.
     """
     server.streamable_http_app(
-        stateless_http=not fixtures,
+        stateless_http=fixtures is None,
         max_request_body_size=largest,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     lower = server.session_manager.app
     if fixtures:
-        reading.mount_older(lower)
+        fixtures.mount_lower(lower)
     return lower
 
 
@@ -144,16 +160,15 @@ def _quietly(make: Callable[[], MCPServer[Any]]) -> MCPServer[Any]:
 class Serving:
     """Serves the tools."""
 
-    def __init__(self, service: Service, *, version: str, largest: int, fixtures: bool, kept: float) -> None:
+    def __init__(self, service: Service, *, version: str, largest: int, fixtures: Fixtures | None, kept: float) -> None:
         self._query = query.Query(service)
         mounts = (self._query.mount, Looking(service).mount)
         ttl = min(TTL, kept) if kept else TTL
-        server = build(
-            mounts, service.carrier, {query.NAME: self._query.task}, version=version, fixtures=fixtures, ttl=ttl
-        )
+        tools = {query.NAME: self._query.task, **(fixtures.tasks if fixtures else {})}
+        server = build(mounts, Tasks(service.carrier, tools, ttl), version=version, fixtures=fixtures)
         self._lower = beneath(server, largest=largest, fixtures=fixtures)
         self._endpoint = Endpoint(server)
-        self._in_sessions = fixtures
+        self._in_sessions = fixtures is not None
 
     async def answer(self, exchange: Exchange, owner: str, allows: Callable[[str], bool]) -> None:
         """Answer one request for a caller that was let in."""

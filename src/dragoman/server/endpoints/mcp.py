@@ -72,7 +72,7 @@ class Door:
             await self._serving.close()
 
     def _made(self) -> "Serving":
-        from dragoman.mcp.server.server import Serving  # noqa: PLC0415
+        from dragoman.mcp.server.server import Serving, load_fixtures  # noqa: PLC0415
         from dragoman.mcp.server.service import Service, ServiceSettings  # noqa: PLC0415  the SDK is an extra
 
         bench = self._bench
@@ -99,7 +99,7 @@ class Door:
             service,
             version=__version__,
             largest=bench.config.server.limits.body,
-            fixtures=table.fixtures,
+            fixtures=load_fixtures() if table.fixtures else None,
             kept=bench.config.sessions.keep_days * _DAY,
         )
 

@@ -1,0 +1,378 @@
+"""`query`, `search` and `fetch` of a running gateway, asked by the official client, with the simulator as the model."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from msgspec import structs
+
+import dragoman.simulator
+from dragoman.config import Config, KeyTable, ServerTable, SessionsTable, UpstreamTable
+from dragoman.mcp.settings import McpTable, ToolServer
+from dragoman.server.serving import running
+from mcp_peers import PEERS
+
+TASKS = "io.modelcontextprotocol/tasks"
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+KEYS = (
+    KeyTable(key="ann-secret", name="ann"),
+    KeyTable(key="bob-secret", name="bob", models=("gpt*",)),
+)
+MODELS = {
+    "gem": ("gemini/gemini-3.8-flash",),
+    "gpt": ("openai/gpt-5.2",),
+    "resp": ("responses/gpt-5.2",),
+    "claude": ("anthropic/claude-opus-4-8",),
+}
+
+
+class Stage:
+    """A gateway with a simulator behind it."""
+
+    def __init__(self, url: str, simulator: Any) -> None:
+        self.url = url
+        self.simulator = simulator
+
+    def asked(self) -> list[Any]:
+        """What the simulator was asked, oldest first."""
+        return [seen.json() for seen in self.simulator.requests]
+
+    @asynccontextmanager
+    async def client(self, key: str = "ann-secret", era: str = "auto") -> AsyncGenerator[Client]:
+        async with (
+            httpx2.AsyncClient(headers={"authorization": f"Bearer {key}"}, timeout=30) as http,
+            Client(streamable_http_client(self.url, http_client=http), mode=era) as client,
+        ):
+            yield client
+
+    async def post(self, method: str, target: str = "", key: str = "ann-secret", **params: Any) -> dict[str, Any]:
+        """Send one request of the newer era by hand, from a client that knows tasks."""
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"extensions": {TASKS: {}}},
+        }
+        headers = {
+            "authorization": f"Bearer {key}",
+            "accept": "application/json, text/event-stream",
+            "mcp-protocol-version": "2026-07-28",
+            "mcp-method": method,
+            "mcp-name": target,
+        }
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+        async with httpx2.AsyncClient(timeout=30) as http:
+            return (await http.post(self.url, json=body, headers=headers)).json()
+
+    async def ended(self, task: str) -> dict[str, Any]:
+        """Ask for a task as its client would, until it has ended."""
+        for _ in range(500):
+            told = (await self.post("tasks/get", task, taskId=task))["result"]
+            if told["status"] != "working":
+                return told
+            await asyncio.sleep(0.02)
+        raise TimeoutError(task)
+
+
+@asynccontextmanager
+async def staged(tmp_path: Any, script: Any = None, tools: Any = None, **mcp: Any) -> AsyncGenerator[Stage]:
+    async with dragoman.simulator.running(script=script) as simulator:
+        base = simulator.base_url
+        config = Config(
+            server=ServerTable(log="off"),
+            keys=KEYS,
+            upstreams={
+                "gemini": UpstreamTable(kind="gemini", base_url=base, api_key="k"),
+                "anthropic": UpstreamTable(kind="anthropic", base_url=base, api_key="k"),
+                "openai": UpstreamTable(kind="openai", base_url=f"{base}/v1", api_key="k"),
+                "responses": UpstreamTable(kind="openai-responses", base_url=f"{base}/v1", api_key="k"),
+            },
+            models=MODELS,
+            sessions=SessionsTable(url=f"sqlite:///{tmp_path}/sessions.db"),
+            mcp=McpTable(**mcp),
+            tools=tools or {},
+        )
+        async with running(config, port=0, grace=1.0) as gateway:
+            yield Stage(f"{gateway.base_url}/mcp", simulator)
+
+
+def failing(fault: str) -> Any:
+    return lambda _received: dragoman.simulator.read_fault(fault)
+
+
+def said(result: Any) -> str:
+    return "".join(block.text for block in result.content if block.type == "text")
+
+
+@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("model", sorted(MODELS))
+def test_a_query_is_answered_by_any_model_in_either_era(tmp_path, model, era):
+    async def scene() -> None:
+        async with staged(tmp_path) as stage, stage.client(era=era) as client:
+            result = await client.call_tool("query", {"prompt": "Who are you?", "model": model})
+            told = result.structured_content
+            assert "simulator" in told["answer"]
+            assert told["answer"] == said(result)
+            assert (told["model"], told["stop_reason"]) == (model, "finished")
+            assert told["session_id"]
+            numbers = told["statistics"]
+            assert (numbers["turns"], numbers["calls"]) == (1, 0)
+            assert numbers["total_tokens"] == numbers["input_tokens"] + numbers["output_tokens"] > 0
+
+    asyncio.run(scene())
+
+
+def test_a_session_goes_on_and_another_key_does_not_see_it(tmp_path):
+    async def scene() -> None:
+        async with staged(tmp_path) as stage:
+            async with stage.client() as client:
+                first = await client.call_tool("query", {"prompt": "My name is Ann.", "model": "gpt"})
+                name = first.structured_content["session_id"]
+                again = await client.call_tool("query", {"prompt": "And?", "session_id": name, "model": "gpt"})
+                assert again.structured_content["session_id"] == name
+            async with stage.client("bob-secret") as client:
+                await client.call_tool("query", {"prompt": "Who?", "session_id": name, "model": "gpt"})
+            asked = [[message["content"] for message in body["messages"]] for body in stage.asked()]
+            assert asked == [
+                ["My name is Ann."],
+                ["My name is Ann.", first.structured_content["answer"], "And?"],
+                ["Who?"],
+            ]
+
+    asyncio.run(scene())
+
+
+def test_a_session_begun_on_one_model_goes_on_with_another(tmp_path):
+    async def scene() -> None:
+        async with staged(tmp_path) as stage, stage.client() as client:
+            for model in ("gem", "claude", "resp", "gpt"):
+                result = await client.call_tool("query", {"prompt": "Go on.", "session_id": "trip", "model": model})
+                assert not result.is_error, said(result)
+            assert len(stage.asked()[-1]["messages"]) == 7
+
+    asyncio.run(scene())
+
+
+def test_the_system_prompt_and_the_thinking_level_and_images_reach_the_model(tmp_path):
+    async def scene() -> None:
+        async with staged(tmp_path, system_prompt="Be brief.", model="gem") as stage, stage.client() as client:
+            parts = [
+                {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
+                {"text": "and"},
+                {"fileData": {"fileUri": f"data:image/png;base64,{PIXEL}"}},
+            ]
+            asked = {"prompt": "What is it?", "parts": parts, "thinking": "low"}
+            assert not (await client.call_tool("query", asked)).is_error
+            (body,) = stage.asked()
+            assert body["systemInstruction"]["parts"] == [{"text": "Be brief."}]
+            assert body["generationConfig"]["thinkingConfig"]["thinkingLevel"].lower() == "low"
+            image = {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
+            assert body["contents"][0]["parts"] == [image, {"text": "and"}, image, {"text": "What is it?"}]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ({}, "/parts/0: give one of"),
+        ({"text": "a", "fileData": {"fileUri": "https://x.example/a"}}, "/parts/0: give one of"),
+        ({"fileData": {"fileUri": "file:///etc/passwd"}}, "an address begins with"),
+        ({"fileData": {"fileUri": "data:image/png,abc"}}, "base64"),
+        ({"inlineData": {"data": "AA"}}, "mimeType"),
+    ],
+)
+def test_a_part_that_cannot_be_sent_is_told_and_nobody_is_asked(tmp_path, part, words):
+    async def scene() -> None:
+        async with staged(tmp_path) as stage, stage.client() as client:
+            result = await client.call_tool("query", {"prompt": "x", "parts": [part]})
+            assert result.is_error
+            assert words in said(result)
+            assert stage.asked() == []
+
+    asyncio.run(scene())
+
+
+def test_a_key_asks_only_for_its_models(tmp_path):
+    async def scene() -> None:
+        async with staged(tmp_path) as stage, stage.client("bob-secret") as client:
+            for arguments in ({"prompt": "x", "model": "gem"}, {"prompt": "x"}):
+                result = await client.call_tool("query", arguments)
+                assert result.is_error
+                assert "this key may not ask for the model 'gem'" in said(result)
+            assert not (await client.call_tool("query", {"prompt": "x", "model": "gpt"})).is_error
+            assert "may not" in said(await client.call_tool("search", {"query": "x"}))
+
+    asyncio.run(scene())
+
+
+def test_what_the_model_refuses_is_a_failed_result(tmp_path):
+    async def scene() -> None:
+        async with staged(tmp_path, script=failing("404")) as stage, stage.client() as client:
+            result = await client.call_tool("query", {"prompt": "x", "session_id": "s"})
+            assert result.is_error
+            assert "404" in said(result)
+            assert len(stage.asked()) == 1
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("model", ["gem", "claude", "resp"])
+def test_a_search_finds_the_pages_that_the_models_own_search_cites(tmp_path, model):
+    async def scene() -> None:
+        async with staged(tmp_path, search_model=model) as stage, stage.client() as client:
+            result = await client.call_tool("search", {"query": "What is the capital of France?"})
+            found = result.structured_content
+            assert found["results"] == [
+                {"id": url, "title": title, "url": url}
+                for url, title in (
+                    ("https://example.org/search", "About this search"),
+                    ("https://example.org/", "Example"),
+                )
+            ]
+            assert json.loads(said(result)) == found
+
+    asyncio.run(scene())
+
+
+def test_a_model_without_a_search_says_so_and_is_not_asked(tmp_path):
+    async def scene() -> None:
+        async with staged(tmp_path, search_model="gpt") as stage, stage.client() as client:
+            result = await client.call_tool("search", {"query": "x"})
+            assert result.is_error
+            assert "the model 'gpt' has no web search" in said(result)
+            assert stage.asked() == []
+
+    asyncio.run(scene())
+
+
+def test_a_query_of_a_client_that_knows_tasks_is_a_task(tmp_path):
+    async def scene() -> None:
+        async with staged(tmp_path) as stage:
+            arguments = {"prompt": "Who are you?", "model": "gpt"}
+            created = await stage.post("tools/call", "query", name="query", arguments=arguments)
+            created = created["result"]
+            assert (created["resultType"], created["status"]) == ("task", "working")
+            name = created["taskId"]
+            other = await stage.post("tasks/get", name, key="bob-secret", taskId=name)
+            assert other["error"]["code"] == -32602
+            told = await stage.ended(name)
+            assert told["status"] == "completed"
+            assert "simulator" in told["result"]["structuredContent"]["answer"]
+
+    asyncio.run(scene())
+
+
+def test_a_task_can_be_cancelled_and_arguments_that_do_not_fit_make_none(tmp_path):
+    async def scene() -> None:
+        async with staged(tmp_path, script=failing("hang")) as stage:
+            refused = await stage.post("tools/call", "query", name="query", arguments={})
+            assert refused["result"]["isError"] is True
+            created = await stage.post("tools/call", "query", name="query", arguments={"prompt": "x"})
+            name = created["result"]["taskId"]
+            await stage.post("tasks/cancel", name, taskId=name)
+            assert (await stage.post("tasks/get", name, taskId=name))["result"]["status"] == "cancelled"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"authorization": "Bearer wrong"}, 401),
+        ({"authorization": "Bearer ann-secret", "origin": "https://evil.example"}, 403),
+        ({"authorization": "Bearer ann-secret", "host": "evil.example"}, 403),
+    ],
+)
+def test_who_may_not_come_in_is_told_in_json_rpc(tmp_path, headers, status):
+    async def scene() -> None:
+        async with staged(tmp_path) as stage, httpx2.AsyncClient() as http:
+            body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+            reply = await http.post(stage.url, json=body, headers=headers)
+            assert reply.status_code == status
+            assert reply.json()["id"] is None
+            assert reply.json()["error"]["code"] == -32000
+            assert (reply.headers.get("www-authenticate") == "Bearer") is (status == 401)
+
+    asyncio.run(scene())
+
+
+def test_the_host_hears_of_calls_and_of_the_progress_of_external_tools(tmp_path):
+    def script(received: Any) -> Any:
+        if received.ask.turns[-1].results:
+            return dragoman.simulator.Answer(text="done")
+        return dragoman.simulator.Answer(
+            calls=(dragoman.simulator.Call(id="1", name="peer__steps", arguments={}),), end="calls"
+        )
+
+    heard: list[str] = []
+
+    async def hear(_done: float, _total: float | None, message: str | None) -> None:
+        heard.append(message or "")
+
+    async def scene() -> None:
+        peer = ToolServer(command=sys.executable, args=(str(PEERS / "peer.py"), "stdio"))
+        async with staged(tmp_path, script=script, tools={"peer": peer}) as stage, stage.client() as client:
+            await client.call_tool("query", {"prompt": "go"}, progress_callback=hear)
+
+    asyncio.run(scene())
+    # What was overtaken before it was told is left out.
+    assert "peer__steps: 2 of 2 two" in heard
+    assert heard[0] == "peer__steps()"
+    assert heard[-1] == "turn 2 of at most 11"
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
+def test_only_a_post_is_answered_for_no_request_needs_another(tmp_path, method):
+    async def scene() -> None:
+        headers = {"authorization": "Bearer ann-secret", "accept": "text/event-stream"}
+        async with staged(tmp_path) as stage, httpx2.AsyncClient(headers=headers, timeout=10) as http:
+            assert (await http.request(method, stage.url)).status_code == 405
+
+    asyncio.run(scene())
+
+
+def test_the_fixtures_of_the_suite_are_not_offered(tmp_path):
+    async def scene() -> None:
+        async with staged(tmp_path) as stage, stage.client() as client:
+            tools = (await client.list_tools()).tools
+            assert [tool.name for tool in tools] == ["query", "search", "fetch"]
+            assert all(tool.output_schema for tool in tools)
+            assert (await client.list_prompts()).prompts == []
+            assert (await client.list_resources()).resources == []
+
+    asyncio.run(scene())
+
+
+def test_the_log_has_each_question_to_a_model(tmp_path):
+    lines: list[Any] = []
+
+    async def scene() -> None:
+        async with dragoman.simulator.running() as simulator:
+            config = Config(
+                server=ServerTable(log="off"),
+                upstreams={"gemini": UpstreamTable(kind="gemini", base_url=simulator.base_url, api_key="k")},
+                sessions=SessionsTable(url=f"sqlite:///{tmp_path}/sessions.db"),
+            )
+            observers = [lambda record: lines.append(structs.replace(record))]
+            async with (
+                running(config, port=0, observers=observers) as gateway,
+                Client(f"{gateway.base_url}/mcp") as client,
+            ):
+                await client.call_tool("query", {"prompt": "Who are you?"})
+
+    asyncio.run(scene())
+    (asked,) = [record for record in lines if record.operation == "generate"]
+    assert (asked.dialect, asked.model, asked.upstream, asked.outcome) == (
+        "mcp",
+        "gemini/gemini-3-flash",
+        "gemini",
+        "answered",
+    )
+    assert asked.usage is not None

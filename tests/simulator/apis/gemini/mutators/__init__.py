@@ -1,0 +1,57 @@
+"""What breaks each rule, by the rule's name, and where rules hold that do not hold everywhere."""
+
+from dragoman.simulator.rule import Situation
+from simulator.apis.gemini import changes
+from simulator.apis.gemini.mutators import contents, generation, schema, schema_limits, shape, signatures, tools, turns
+from simulator.mutation import Mutate
+
+MUTATORS: dict[str, Mutate] = {
+    **contents.MUTATORS,
+    **generation.MUTATORS,
+    **schema.MUTATORS,
+    **schema_limits.MUTATORS,
+    **shape.MUTATORS,
+    **signatures.MUTATORS,
+    **tools.MUTATORS,
+    **turns.MUTATORS,
+}
+UNBROKEN = frozenset({"gemini.json", "gemini.model", "gemini.envelope"})
+"""Rules no change of a JSON body breaks: the body is JSON, the model stands in the path, an envelope around it."""
+
+_NEW = Situation(model=changes.MODEL, recorded=True)
+_OLD = Situation(model="gemini-2.5-pro", recorded=True)
+_VERTEX = Situation(model="gemini-2.5-flash", recorded=True, vertex=True)
+CIRCUMSTANCES: dict[str, Situation] = {
+    "gemini.role": Situation(model="gemini-2.5-flash", recorded=True),
+    "gemini.empty-text": _VERTEX,
+    "gemini.file-uploaded": _VERTEX,
+    "gemini.file-data": Situation(model="gemini-2.5-flash", recorded=True),
+    "gemini.function-count": _VERTEX,
+    "gemini.tools-mixed": _OLD,
+    "gemini.tools-flagged": _NEW,
+    "gemini.streamed-arguments": _VERTEX,
+    "gemini.schema-format": _OLD,
+    "gemini.schema-any-of": _VERTEX,
+    "gemini.schema-defs": _VERTEX,
+    "gemini.schema-properties": Situation(model="gemini-1.5-flash", recorded=True),
+    "gemini.first-turn": _NEW,
+    "gemini.last-turn": _NEW,
+    "gemini.result-last": _NEW,
+    "gemini.results-together": _NEW,
+    "gemini.result-match": _NEW,
+    "gemini.penalties": _NEW,
+    "gemini.candidates": _NEW,
+    "gemini.response-with-tools": _OLD,
+    "gemini.thinking-once": _NEW,
+    "gemini.thinking-level": _NEW,
+    "gemini.thinking-budget": _OLD,
+    "gemini.thoughts": Situation(model="gemini-2.5-flash", recorded=True),
+    "gemini.signature-missing": _NEW,
+    "gemini.signature-altered": _NEW,
+    "gemini.signature-foreign": Situation(model=changes.MODEL),
+    "gemini.continuation-token": Situation(model="gemini-4-argon"),
+    "gemini.signature-moved": _NEW,
+    "gemini.signature-model": _NEW,
+    "gemini.signature-twice": _NEW,
+}
+"""Where a rule holds that does not hold for every model and surface: its mutators break it there."""

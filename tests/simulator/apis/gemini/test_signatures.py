@@ -1,0 +1,190 @@
+import json
+from base64 import b64encode, urlsafe_b64encode
+
+import pytest
+
+from dragoman.simulator.apis.gemini import API
+from dragoman.simulator.apis.gemini.signatures import SKIPS
+from dragoman.simulator.talk import Signer
+from simulator.apis.gemini.asking import (
+    ANSWERS,
+    NEW,
+    OLD,
+    accepted,
+    asking,
+    judged,
+    occasion,
+    refused,
+    result,
+    situation,
+    user,
+)
+
+
+def content(name="calls"):
+    """What the model said, as it came."""
+    reply = json.loads(API.whole(ANSWERS[name], accepted(asking()), occasion()))
+    return reply["candidates"][0]["content"]
+
+
+def results(said):
+    calls = [part["functionCall"] for part in said["parts"] if "functionCall" in part]
+    return user(*(result(call["name"], id=call["id"]) for call in calls))
+
+
+def following(said, *more):
+    return asking(user("Weather?"), said, results(said), *more)
+
+
+def test_what_the_model_said_comes_back_and_is_accepted():
+    for name in ("call", "calls"):
+        accepted(following(content(name)))
+    accepted(asking(user("Hi."), content("text"), user("And?")))
+
+
+def test_numbers_and_the_order_of_members_may_change_on_the_way():
+    said = content("call")
+    arguments = said["parts"][0]["functionCall"]["args"]
+    said["parts"][0]["functionCall"]["args"] = {"days": 3.0, "city": arguments["city"]}
+    accepted(following(said))
+
+
+def test_the_alphabet_and_padding_of_base64_do_not_matter():
+    said = content("call")
+    token = said["parts"][0]["thoughtSignature"]
+    said["parts"][0]["thoughtSignature"] = token.replace("+", "-").replace("/", "_").rstrip("=")
+    accepted(following(said))
+
+
+def test_a_streamed_answer_may_come_back_in_its_pieces():
+    frames = API.stream(ANSWERS["text"], accepted(asking()), occasion(size=4))
+    parts = [part for frame in frames for part in json.loads(frame[6:])["candidates"][0]["content"]["parts"]]
+    accepted(asking(user("Hi."), {"role": "model", "parts": parts}, user("And?")))
+
+
+def test_a_missing_signature_is_refused_on_the_first_call_of_a_step_only():
+    said = content()
+    del said["parts"][1]["thoughtSignature"]
+    found = refused(following(said))
+    assert found.rule == "gemini.signature-missing"
+    assert "function call `default_api:get_weather` , position 2." in found.message
+    accepted(following(said), situation(OLD))
+
+
+def test_every_step_of_the_current_turn_is_signed():
+    first = content("call")
+    second = content("call")
+    token = API.whole(ANSWERS["call"], accepted(asking()), occasion()).decode()
+    assert first["parts"][0]["thoughtSignature"] in token
+    del second["parts"][0]["thoughtSignature"]
+    found = refused(following(first, second, results(second)))
+    assert (found.rule, found.where) == ("gemini.signature-missing", "/contents/3/parts/0")
+
+
+def test_an_earlier_turn_needs_no_signature():
+    said = content("call")
+    del said["parts"][0]["thoughtSignature"]
+    accepted(following(said, {"role": "model", "parts": [{"text": "18C"}]}, user("Thanks.")))
+
+
+@pytest.mark.parametrize("word", SKIPS)
+def test_the_documented_words_stand_for_a_signature(word):
+    said = content()
+    for form in (word, b64encode(word.encode()).decode(), urlsafe_b64encode(word.encode()).decode().rstrip("=")):
+        said["parts"][1]["thoughtSignature"] = form
+        accepted(following(said))
+        said["parts"][2]["thoughtSignature"] = form
+        accepted(following(said))
+
+
+def test_an_altered_signature_is_corrupted():
+    said = content("call")
+    token = said["parts"][0]["thoughtSignature"]
+    said["parts"][0]["thoughtSignature"] = token[:40] + ("A" if token[40] != "A" else "B") + token[41:]
+    found = refused(following(said))
+    assert (found.rule, found.message) == ("gemini.signature-altered", "Corrupted thought signature.")
+
+
+def test_a_moved_signature_is_invalid():
+    said = content()
+    said["parts"][2]["thoughtSignature"] = said["parts"][1].pop("thoughtSignature")
+    assert refused(following(said)).rule == "gemini.signature-missing"
+    said["parts"][1]["thoughtSignature"] = SKIPS[0]
+    found = refused(following(said))
+    assert (found.rule, found.where) == ("gemini.signature-moved", "/contents/1/parts/2/thoughtSignature")
+    said = content("text")
+    said["parts"].append(content("call")["parts"][0])
+    said["parts"][1]["thoughtSignature"] = said["parts"][0].pop("thoughtSignature")
+    assert refused(following(said)).rule == "gemini.signature-moved"
+
+
+def test_a_signature_comes_back_once():
+    said = content("call")
+    found = refused(following(said, said, results(said)))
+    assert found.rule == "gemini.signature-twice"
+    accepted(following(said, said, results(said)), situation(OLD))
+
+
+def test_a_result_may_repeat_the_signature_of_a_call():
+    said = content("call")
+    answered = results(said)
+    answered["parts"][0]["thoughtSignature"] = said["parts"][0]["thoughtSignature"]
+    accepted(asking(user("Hi."), said, answered))
+    answered["parts"][0]["thoughtSignature"] = content("text")["parts"][0]["thoughtSignature"][:-8]
+    assert refused(asking(user("Hi."), said, answered)).rule == "gemini.signature-altered"
+
+
+def test_a_foreign_signature_passes_only_in_a_recording():
+    said = content("call")
+    said["parts"][0]["thoughtSignature"] = "b3BhcXVlLXNpZ25hdHVyZS0x"
+    assert refused(following(said)).rule == "gemini.signature-foreign"
+    accepted(following(said), situation(NEW, recorded=True))
+    accepted(following(said), situation(OLD))
+    found = judged(following(content("call")), signer=Signer(seed=5))
+    assert found.rule == "gemini.signature-altered"
+
+
+def said_by(name, kind="call", **members):
+    """What a model said, as it came."""
+    reply = json.loads(API.whole(ANSWERS[kind], accepted(asking(), situation(name, **members)), occasion()))
+    return reply["candidates"][0]["content"]
+
+
+@pytest.mark.parametrize("other", ["gemini-3-pro-preview", "gemini-3.6-flash", "gemini-4-argon", "never-heard-of"])
+def test_a_signature_of_another_model_is_refused(other):
+    said = said_by(NEW)
+    found = refused(following(said), situation(other))
+    assert (found.rule, found.message) == ("gemini.signature-model", "Invalid thought signature.")
+    assert refused(following(said), situation(other, vertex=True)).rule == "gemini.signature-model"
+
+
+def test_a_signature_on_a_text_of_another_model_is_refused():
+    body = asking(user("Hi."), said_by(NEW, "text"), user("And?"))
+    assert refused(body, situation("gemini-3.6-flash")).rule == "gemini.signature-model"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (NEW, f"models/{NEW}"),
+        ("gemini-3-pro", "gemini-3-pro-preview-11-2025"),
+        ("gemini-flash-latest", "gemini-3.6-flash"),
+        ("gemini-3.1-pro-preview", "gemini-3.1-pro-preview-customtools"),
+    ],
+)
+def test_a_model_knows_its_signatures_under_all_its_names_and_on_all_surfaces(one, other):
+    accepted(following(said_by(one)), situation(other))
+    accepted(following(said_by(one)), situation(other, vertex=True))
+    accepted(following(said_by(other, vertex=True)), situation(one))
+
+
+def test_a_model_that_does_not_check_takes_any_signature():
+    accepted(following(said_by(NEW)), situation(OLD))
+
+
+def test_a_signature_cut_in_half_is_corrupted():
+    said = said_by(NEW)
+    token = said["parts"][0]["thoughtSignature"]
+    for half in (token[: len(token) // 2], token + token):
+        said["parts"][0]["thoughtSignature"] = half
+        assert refused(following(said)).rule == "gemini.signature-altered"

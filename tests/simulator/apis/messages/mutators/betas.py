@@ -1,0 +1,34 @@
+"""Mutators for the rules about betas: each yields bodies that break its rule."""
+
+from collections.abc import Iterator
+from random import Random
+
+from dragoman.simulator.rule import Json
+from simulator.apis.messages.changes import changed, with_tool
+from simulator.mutation import Mutate
+
+
+def _without_beta(body: Json, _: Random) -> Iterator[Json]:
+    """Vertex takes the betas in the body too; elsewhere a header tells them, which no body can break."""
+    if "anthropic_version" not in body:
+        return
+    told = changed(body, anthropic_beta=["files-api-2025-04-14"])
+    yield changed(told, context_management={"edits": [{"type": "clear_thinking_20251015"}]})
+    yield changed(told, output_config={"task_budget": {"type": "tokens", "total": 20_000}})
+    yield changed(told, thinking={"type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}})
+    yield changed(told, thinking={"type": "adaptive", "display": "updates"})
+    screen = {"type": "computer_20251124", "name": "computer", "display_height_px": 600, "display_width_px": 800}
+    yield with_tool(told, screen)
+    yield with_tool(told, {"type": "advisor_20260301", "name": "advisor", "model": "claude-opus-5-5"})
+    instructions: tuple[Json, ...] = (
+        {"content": "Be brief.", "clear_at": "next_user_message"},
+        {"content": "Be brief.", "output_config": {"effort": "low"}},
+        {"content": [{"type": "tool_removal", "tool": {"type": "tool_reference", "name": "get_weather"}}]},
+    )
+    for instruction in instructions:
+        yield changed(told, messages=[*body["messages"], {"role": "system", **instruction}])
+
+
+MUTATORS: dict[str, Mutate] = {
+    "messages.beta-header": _without_beta,
+}

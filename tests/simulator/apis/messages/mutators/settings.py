@@ -1,0 +1,74 @@
+"""Mutators for the rules about settings: each yields bodies that break its rule."""
+
+from collections.abc import Iterator
+from random import Random
+
+from dragoman.simulator.rule import Json
+from simulator.apis.messages.changes import blocks_of, changed
+from simulator.mutation import Mutate
+
+_OCTOBER = "2026-10-21"
+
+
+def _unknown_model(body: Json, _: Random) -> Iterator[Json]:
+    if "model" in body:
+        yield changed(body, model="no-such-model")
+
+
+def _threaded(body: Json, _: Random) -> Iterator[Json]:
+    if "max_tokens" in body:
+        yield changed(body, thread={"type": "create"})
+        yield changed(body, thread={"type": "continue", "previous_message_id": "msg_01"})
+
+
+def _in_october(body: Json) -> Iterator[Json]:
+    """Vertex tells its version in the body; elsewhere a header does, which no body can break."""
+    if "anthropic_version" in body and "max_tokens" in body:
+        yield changed(body, anthropic_version=_OCTOBER, temperature=None, top_p=None, top_k=None)
+
+
+def _sampled_in_october(body: Json, _: Random) -> Iterator[Json]:
+    for moved in _in_october(body):
+        yield changed(moved, temperature=1.0)
+        yield changed(moved, top_k=5)
+
+
+def _blocks_in_october(body: Json, _: Random) -> Iterator[Json]:
+    location = {"type": "char_location", "cited_text": "a", "document_index": 0, "document_title": None}
+    cited = {"type": "text", "text": "a", "citations": [{**location, "start_char_index": 0, "end_char_index": 1}]}
+    source = {"type": "text", "media_type": "text/plain", "data": "words"}
+    for moved in _in_october(body):
+        if any(blocks_of(message) for message in moved["messages"]):
+            continue
+        question = {"role": "user", "content": "Why?"}
+        document = {"role": "assistant", "content": [{"type": "document", "source": source}]}
+        yield changed(moved, messages=[question, document, question])
+        yield changed(moved, messages=[{"role": "user", "content": [cited]}])
+        found = {"type": "search_result", "source": "https://example.com", "title": "A", "content": [cited]}
+        yield changed(moved, messages=[{"role": "user", "content": [found]}])
+
+
+def _too_many_tokens(body: Json, _: Random) -> Iterator[Json]:
+    if "max_tokens" in body:
+        yield changed(body, max_tokens=10_000_000)
+
+
+def _streamed_prewarm(body: Json, _: Random) -> Iterator[Json]:
+    if "max_tokens" in body:
+        yield changed(body, max_tokens=0, stream=True)
+
+
+def _blank_stop(body: Json, _: Random) -> Iterator[Json]:
+    if "max_tokens" in body:
+        yield changed(body, stop_sequences=["END", "\n"])
+
+
+MUTATORS: dict[str, Mutate] = {
+    "messages.model-exists": _unknown_model,
+    "messages.thread-unsupported": _threaded,
+    "messages.version-sampling": _sampled_in_october,
+    "messages.version-blocks": _blocks_in_october,
+    "messages.max-tokens": _too_many_tokens,
+    "messages.prewarm": _streamed_prewarm,
+    "messages.stop-sequences": _blank_stop,
+}

@@ -1,0 +1,114 @@
+"""What the model behind the API is asked."""
+
+from dragoman.simulator.talk import Call, Choice, Result, Turn
+from simulator.apis.messages.bodies import WEATHER, accepted, asks, assistant, call, result, text, user
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNg+M9QDwADhgGAWjTQ7gAAAABJRU5ErkJggg=="
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+
+
+def ask(body):
+    return accepted(body, recorded=True).ask
+
+
+def test_turns_are_merged_and_told_with_calls_results_and_media():
+    body = asks(
+        user(text("Look."), IMAGE),
+        assistant(text("Both."), call(1), call(2, input={"city": "Tokyo"})),
+        user(result(1), result(2, content=[text("offline")], is_error=True), text("Well?")),
+        user("Really?"),
+        system=[text("Be brief."), text("Be kind.")],
+        tools=[WEATHER],
+    )
+    assert ask(body).turns == (
+        Turn(role="system", text="Be brief.\n\nBe kind."),
+        Turn(role="user", text="Look.", media=("image/png",)),
+        Turn(
+            role="assistant",
+            text="Both.",
+            calls=(
+                Call(id="toolu_1", name="get_weather", arguments={"city": "Paris"}),
+                Call(id="toolu_2", name="get_weather", arguments={"city": "Tokyo"}),
+            ),
+        ),
+        Turn(
+            role="user",
+            text="Well?\n\nReally?",
+            results=(
+                Result(call_id="toolu_1", name="get_weather", text="18 degrees"),
+                Result(call_id="toolu_2", name="get_weather", text="offline", failed=True),
+            ),
+        ),
+    )
+
+
+def test_a_tool_is_told_with_its_schema():
+    (tool,) = ask(asks(tools=[WEATHER])).tools
+    assert (tool.name, tool.kind, tool.schema) == ("get_weather", "function", WEATHER["input_schema"])
+
+
+def test_tools_of_the_vendor_are_told_apart():
+    tools = [
+        {"type": "web_search_20260318", "name": "web_search"},
+        {"type": "bash_20250124", "name": "bash"},
+        {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"},
+        {"type": "code_execution_20260120", "name": "code_execution"},
+    ]
+    kinds = {tool.name: tool.kind for tool in ask(asks(tools=tools)).tools}
+    assert kinds == {
+        "web_search": "search",
+        "bash": "function",
+        "str_replace_based_edit_tool": "function",
+        "code_execution": "other",
+    }
+
+
+def test_a_deferred_tool_is_seen_once_it_was_found():
+    hidden = {**WEATHER, "name": "hidden", "defer_loading": True}
+    assert [tool.name for tool in ask(asks(tools=[WEATHER, hidden])).tools] == ["get_weather"]
+    found = result(content=[{"type": "tool_reference", "tool_name": "hidden"}])
+    body = asks(user("a"), assistant(call()), user(found), tools=[WEATHER, hidden])
+    assert [tool.name for tool in ask(body).tools] == ["get_weather", "hidden"]
+
+
+def test_a_tool_that_was_withdrawn_is_not_seen():
+    removal = {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "get_weather"}}
+    body = asks(user("a"), {"role": "system", "content": [removal]}, tools=[WEATHER])
+    assert ask(body).tools == ()
+
+
+def test_the_choice_of_tools_is_told():
+    old = {"model": "claude-sonnet-4-5", "tools": [WEATHER]}
+    assert ask(asks(**old)).choice == Choice()
+    assert ask(asks(**old, tool_choice={"type": "none"})).choice == Choice(mode="none")
+    assert ask(asks(**old, tool_choice={"type": "any"})).choice == Choice(mode="required")
+    named = {"type": "tool", "name": "get_weather", "disable_parallel_tool_use": True}
+    assert ask(asks(**old, tool_choice=named)).choice == Choice(mode="required", names=("get_weather",), parallel=False)
+    assert not ask(asks(**old, tool_choice={"type": "auto", "disable_parallel_tool_use": True})).choice.parallel
+
+
+def test_limits_and_the_shape_of_the_answer_are_told():
+    told = ask(
+        asks(stop_sequences=["END"], max_tokens=77, output_config={"format": {"type": "json_schema", "schema": SCHEMA}})
+    )
+    assert (told.stop, told.max_tokens, told.output_schema) == (("END",), 77, SCHEMA)
+
+
+def test_the_model_thinks_by_its_generation_unless_told():
+    assert ask(asks()).thinks
+    assert ask(asks(model="claude-sonnet-5")).thinks
+    assert not ask(asks(model="claude-sonnet-5", thinking={"type": "disabled"})).thinks
+    assert not ask(asks(model="claude-opus-4-8")).thinks
+    assert ask(asks(model="claude-opus-4-8", thinking={"type": "adaptive"})).thinks
+
+
+def test_between_tools_the_model_thinks_after_results_only():
+    setting = {"model": "claude-sonnet-5-5", "thinking": {"type": "between_tools"}, "tools": [WEATHER]}
+    assert not ask(asks(**setting)).thinks
+    assert ask(asks(user("a"), assistant(call()), user(result()), **setting)).thinks
+
+
+def test_a_stream_is_asked_for_in_the_body():
+    assert accepted(asks(stream=True)).stream
+    assert not accepted(asks()).stream

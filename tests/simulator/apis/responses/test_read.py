@@ -1,0 +1,209 @@
+"""What a request asks of the model."""
+
+import pytest
+
+from dragoman.simulator.apis.responses.store import Store, conversation_id, joined, previous_id, referenced_ids
+from dragoman.simulator.talk import Call, Choice, Result, Tool, Turn
+from simulator.apis.responses.bodies import PATCH, WEATHER, accepted, asks
+
+SEARCH = {"type": "tool_search", "execution": "client", "description": "Find tools", "parameters": {"type": "object"}}
+LOOKUP = {**WEATHER, "name": "lookup"}
+
+
+def ask(**members):
+    return accepted(asks(**members)).ask
+
+
+def test_the_conversation_is_told_turn_by_turn():
+    turns = ask(
+        instructions="Be brief.",
+        input=[
+            {"role": "developer", "content": "In French."},
+            {
+                "role": "user",
+                "content": [{"type": "input_text", "text": "Weather?"}, {"type": "input_text", "text": "Please."}],
+            },
+            {"type": "reasoning", "summary": []},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Let me see."}]},
+            {"type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": '{"city":"Paris"}'},
+            {"type": "custom_tool_call", "call_id": "call_2", "name": "apply_patch", "input": "+x"},
+            {"type": "function_call_output", "call_id": "call_1", "output": "18"},
+            {
+                "type": "custom_tool_call_output",
+                "call_id": "call_2",
+                "output": [{"type": "input_text", "text": "done"}],
+            },
+            {"role": "user", "content": "And?"},
+        ],
+    ).turns
+    assert turns == (
+        Turn(role="system", text="Be brief."),
+        Turn(role="system", text="In French."),
+        Turn(role="user", text="Weather?\nPlease."),
+        Turn(
+            role="assistant",
+            text="Let me see.",
+            calls=(
+                Call(id="call_1", name="get_weather", arguments={"city": "Paris"}),
+                Call(id="call_2", name="apply_patch", arguments="+x"),
+            ),
+        ),
+        Turn(
+            role="user",
+            results=(
+                Result(call_id="call_1", name="get_weather", text="18"),
+                Result(call_id="call_2", name="apply_patch", text="done"),
+            ),
+        ),
+        Turn(role="user", text="And?"),
+    )
+
+
+def test_what_is_shown_is_told_by_its_type():
+    picture = {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "low"}
+    linked = {"type": "input_image", "image_url": "https://example.com/a.jpg", "detail": "low"}
+    paper = {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,AAAA"}
+    sound = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
+    (turn,) = ask(input=[{"role": "user", "content": [picture, linked, paper, sound]}]).turns
+    assert turn.media == ("image/png", "image/*", "application/pdf", "audio/wav")
+
+
+def test_tools_are_told_with_their_kinds():
+    group = {
+        "type": "namespace",
+        "name": "crm",
+        "description": "Customers",
+        "tools": [{**WEATHER, "name": "get_customer"}],
+    }
+    tools = ask(tools=[WEATHER, PATCH, group, {"type": "web_search"}, {"type": "local_shell"}, SEARCH]).tools
+    assert [(tool.name, tool.kind) for tool in tools] == [
+        ("get_weather", "function"),
+        ("apply_patch", "custom"),
+        ("get_customer", "function"),
+        ("web_search", "search"),
+        ("local_shell", "other"),
+        ("tool_search", "function"),
+    ]
+    assert tools[0] == Tool(name="get_weather", description="Weather in a city", schema=WEATHER["parameters"])
+
+
+def test_tools_of_one_name_are_told_apart_by_their_namespaces():
+    groups = [
+        {"type": "namespace", "name": name, "description": name, "tools": [{**WEATHER, "name": "find"}]}
+        for name in ("a", "b")
+    ]
+    assert [tool.name for tool in ask(tools=groups).tools] == ["a.find", "b.find"]
+
+
+def test_a_tool_without_strict_is_filled_as_the_strict_tool_it_becomes():
+    loose = {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "unit": {"type": "string"}},
+        "required": ["city"],
+    }
+    (tool,) = ask(tools=[{"type": "function", "name": "f", "parameters": loose}]).tools
+    assert tool.schema["required"] == ["city", "unit"]
+
+
+def test_tools_that_were_added_or_found_on_the_way_may_be_called():
+    items = [
+        {"role": "user", "content": "Go."},
+        {"type": "tool_search_call", "call_id": "call_1", "execution": "client", "arguments": {"goal": "x"}},
+        {"type": "tool_search_output", "call_id": "call_1", "execution": "client", "tools": [LOOKUP]},
+        {"type": "additional_tools", "role": "developer", "tools": [WEATHER]},
+    ]
+    found = ask(tools=[SEARCH], input=items)
+    assert {tool.name for tool in found.tools} == {"tool_search", "lookup", "get_weather"}
+    assert found.turns[1].calls == (Call(id="call_1", name="tool_search", arguments={"goal": "x"}),)
+    assert found.turns[2].results == (Result(call_id="call_1", name="tool_search", text="Loaded: lookup"),)
+
+
+CHOICES = [
+    (None, Choice()),
+    ("auto", Choice()),
+    ("none", Choice(mode="none")),
+    ("required", Choice(mode="required")),
+    ({"type": "function", "name": "get_weather"}, Choice(mode="required", names=("get_weather",))),
+    ({"type": "custom", "name": "apply_patch"}, Choice(mode="required", names=("apply_patch",))),
+    ({"type": "web_search_preview"}, Choice(mode="required", names=("web_search",))),
+    (
+        {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "get_weather"}]},
+        Choice(mode="auto", names=("get_weather",)),
+    ),
+    (
+        {
+            "type": "allowed_tools",
+            "mode": "required",
+            "tools": [{"type": "custom", "name": "apply_patch"}, {"type": "web_search"}],
+        },
+        Choice(mode="required", names=("apply_patch", "web_search")),
+    ),
+]
+
+
+@pytest.mark.parametrize(("choice", "expected"), CHOICES, ids=str)
+def test_a_choice_is_told(choice, expected):
+    assert ask(tools=[WEATHER, PATCH, {"type": "web_search"}], tool_choice=choice).choice == expected
+
+
+def test_calls_one_at_a_time_are_told():
+    assert ask(tools=[WEATHER], parallel_tool_calls=False).choice == Choice(parallel=False)
+
+
+def test_limits_and_formats_are_told():
+    schema = {"type": "object", "properties": {}}
+    assert ask(max_output_tokens=99).max_tokens == 99
+    assert ask(text={"format": {"type": "json_schema", "name": "n", "schema": schema}}).output_schema == schema
+    assert ask(text={"format": {"type": "json_object"}}, input="As json.").output_schema == {}
+    assert ask(text={"format": {"type": "text"}}).output_schema is None
+
+
+THINKING = [
+    ({"model": "gpt-4o"}, False),
+    ({"model": "gpt-5.4"}, False),
+    ({"model": "gpt-5.4", "reasoning": {"effort": "low"}}, True),
+    ({"model": "gpt-5.5"}, True),
+    ({"model": "gpt-5.6", "reasoning": {"effort": "none"}}, False),
+    ({"model": "o3"}, True),
+    ({"model": "openai/gpt-5-nano"}, True),
+    ({"model": "gpt-5.2-chat"}, False),
+]
+
+
+@pytest.mark.parametrize(("members", "thinks"), THINKING, ids=str)
+def test_whether_the_model_thinks_depends_on_its_name_and_the_effort(members, thinks):
+    assert ask(**members).thinks is thinks
+
+
+def test_the_last_word_on_the_effort_holds():
+    update = {"type": "configuration_update", "reasoning": {"effort": "none"}}
+    members = {"model": "gpt-6-sol", "reasoning": {"effort": "high"}}
+    assert ask(**members, input=[{"role": "user", "content": "Hi"}]).thinks
+    assert not ask(**members, input=[update, {"role": "user", "content": "Hi"}]).thinks
+
+
+def test_what_a_request_needs_of_the_past_is_named():
+    assert previous_id({"previous_response_id": "resp_1"}) == "resp_1"
+    assert previous_id({}) == previous_id({"previous_response_id": 7}) == ""
+    assert (
+        conversation_id({"conversation": "conv_1"}) == conversation_id({"conversation": {"id": "conv_1"}}) == "conv_1"
+    )
+    assert conversation_id({}) == conversation_id({"conversation": 7}) == ""
+    items = [{"type": "item_reference", "id": "rs_1"}, {"id": "fc_1"}, {"role": "user", "id": "msg_1"}]
+    assert referenced_ids({"input": items}) == ["rs_1", "fc_1"]
+    assert Store().joined(b"[") == b"["
+
+
+def test_a_joined_request_holds_what_is_stored_before_its_own_input():
+    said = {"type": "message", "role": "assistant", "id": "msg_1", "content": "Hi."}
+    body = asks(previous_response_id="resp_1", input="And?")
+    found = joined(body, [{"role": "user", "content": "Hello"}, said], {})
+    assert [item["role"] for item in found["input"]] == ["user", "assistant", "user"]
+    assert found["previous_response_id"] == "resp_1"
+
+
+def test_items_that_are_referred_to_stand_where_they_are_referred_to():
+    said = {"type": "message", "role": "assistant", "id": "msg_1", "content": "Hi."}
+    again = [{"role": "user", "content": "Hello"}, {"type": "item_reference", "id": "msg_1"}]
+    found = joined(asks(input=again), [said], {"msg_1": said})
+    assert found["input"] == [again[0], said]

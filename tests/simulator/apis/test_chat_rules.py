@@ -1,0 +1,61 @@
+"""Every rule does what it says: what its mutator makes of accepted requests is refused by that rule's name."""
+
+import copy
+from itertools import islice
+from random import Random
+
+import pytest
+
+from dragoman.simulator.apis.chat import API
+from dragoman.simulator.rule import Violation
+from shelf import needs_shelf
+from simulator.apis.chat.bodies import judged, seeds
+from simulator.apis.chat.mutators import MUTATORS
+
+MOST = 48
+"""Changed bodies that are looked at for each rule."""
+
+
+def changed_by(note):
+    """Bodies that break a rule, some of every seed: a mutator that breaks it in many ways shall show them all."""
+    chance = Random(note.name)  # noqa: S311  the same bodies each time
+    order = chance.sample(seeds(), len(seeds()))
+    for seed in order:
+        before = copy.deepcopy(seed)
+        broken = list(MUTATORS[note.name](seed, chance))
+        yield from chance.sample(broken, min(len(broken), 6))
+        assert seed == before, "a mutator works on copies"
+
+
+@needs_shelf
+@pytest.mark.parametrize("note", API.rules, ids=lambda note: note.name)
+def test_a_body_that_breaks_a_rule_is_refused_by_its_name(note):
+    broken = list(islice(changed_by(note), MOST))
+    assert broken
+    for request in broken:
+        result = judged(request)
+        assert isinstance(result, Violation), request
+        assert (result.rule, result.status) in {(note.name, 400), (note.name, 404)}, (result, request)
+
+
+def test_every_rule_has_a_mutator():
+    assert MUTATORS.keys() == {note.name for note in API.rules}
+
+
+def test_rules_are_named_once():
+    names = [note.name for note in API.rules]
+    assert len(names) == len(set(names))
+    assert all(name.startswith("chat.") and name == name.lower() for name in names)
+
+
+@pytest.mark.parametrize("note", API.rules, ids=lambda note: note.name)
+def test_a_rule_says_one_sentence_and_tells_its_source(note):
+    assert note.says.endswith(".")
+    assert note.source.startswith(("wire/", "recorded: openai_chat/", "reported", "openai-python", "no source: "))
+
+
+def test_a_rule_without_a_source_says_so():
+    assert {note.name for note in API.rules if note.source.startswith("no source")} == {
+        "chat.tool-name-duplicate",
+        "chat.allowed-tools-empty",
+    }

@@ -1,0 +1,335 @@
+import itertools
+import json
+import random
+
+import pytest
+
+import shelf
+from dragoman.simulator.apis.gemini import API
+from dragoman.simulator.rule import Violation
+from simulator.apis.gemini.asking import (
+    NEW,
+    OLD,
+    SIGNER,
+    WEATHER,
+    accepted,
+    asking,
+    call,
+    judged,
+    model,
+    recorded,
+    recordings,
+    refused,
+    result,
+    shuffled,
+    situation,
+    user,
+)
+from simulator.apis.gemini.mutators import CIRCUMSTANCES, MUTATORS, UNBROKEN
+
+SKIP = "skip_thought_signature_validator"
+CASES = 40
+VERTEX = situation(OLD, vertex=True)
+FUNCTION = {"name": "f"}
+
+
+def accepted_under(rule):
+    """Recorded bodies that are accepted where a rule holds, and where that is."""
+    for one in shuffled(recordings()):
+        given = CIRCUMSTANCES.get(rule.name) or recorded(one)
+        if one["op"] == "generate" and not isinstance(judged(one["request"], given), Violation):
+            yield one["request"], given
+
+
+@shelf.needs_shelf
+@pytest.mark.parametrize("rule", [one for one in API.rules if one.name not in UNBROKEN], ids=lambda rule: rule.name)
+def test_what_breaks_a_rule_is_refused_by_its_name(rule):
+    chance = random.Random(rule.name)  # noqa: S311  it shall come out the same each time
+    broken = ((changed, given) for body, given in accepted_under(rule) for changed in MUTATORS[rule.name](body, chance))
+    seen = 0
+    for changed, given in itertools.islice(broken, CASES):
+        found = API.accept(json.dumps(changed).encode(), given, SIGNER)
+        assert isinstance(found, Violation), changed
+        assert found.rule == rule.name, found
+        seen += 1
+    assert seen
+
+
+def test_every_rule_has_a_mutator():
+    assert MUTATORS.keys() == {rule.name for rule in API.rules}
+
+
+def test_rules_have_names_of_their_own_and_tell_their_source():
+    names = [rule.name for rule in API.rules]
+    assert len(set(names)) == len(names)
+    assert all(name.startswith("gemini.") for name in names)
+    assert all(rule.says.endswith(".") and rule.source for rule in API.rules)
+    assert set(CIRCUMSTANCES) <= set(names)
+
+
+def declared(**members):
+    return {"contents": [user("Hi.")], "tools": [{"functionDeclarations": [{"name": "f", **members}]}]}
+
+
+def typed(**schema):
+    return declared(parameters={"type": "OBJECT", "properties": {"it": schema}})
+
+
+def tree(**members):
+    children = {"type": "array", "items": {"$ref": "#/$defs/Node"}}
+    node = {"type": "object", "properties": {"children": children}, **members}
+    return {"type": "object", "properties": {"root": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}}
+
+
+def wordy(count):
+    words = [f"word {number}" for number in range(count)]
+    return {"type": "object", "properties": {"it": {"type": "string", "enum": words}}}
+
+
+def shown_by_result(uri):
+    shown = [{"fileData": {"mimeType": "application/pdf", "fileUri": uri}}]
+    return asking(user("a"), model(call(signature=SKIP)), user(result(parts=shown)))
+
+
+def configured(**config):
+    return {"contents": [user("Hi.")], "generationConfig": config}
+
+
+@pytest.mark.parametrize(
+    ("body", "given", "words"),
+    [
+        ({"contents": []}, None, "contents is not specified"),
+        ({}, VERTEX, "at least one contents field is required"),
+        (
+            {"contents": [{"role": "assistant", "parts": [{"text": "a"}]}]},
+            None,
+            "Please use a valid role: user, model.",
+        ),
+        ({"contents": [{"parts": [{"text": "a"}]}]}, VERTEX, "Please use a valid role: user, model."),
+        ({"contents": [{"role": "user", "parts": []}]}, None, "contents[0].parts: contents.parts must not be empty."),
+        ({"contents": [user({})]}, None, "contents[0].parts[0].data: required oneof field 'data' must have one"),
+        ({"contents": [user("")]}, VERTEX, "it has an empty text parameter"),
+        (
+            {"contents": [user({"inlineData": {"mimeType": "image/gif", "data": ""}})]},
+            None,
+            "Unsupported MIME type: im",
+        ),
+        ({"contents": [user({"inlineData": {"mimeType": "image/gif", "data": ""}})]}, VERTEX, "value image/gif, which"),
+        ({"contents": [user({"fileData": {"fileUri": "gs://a/b"}})]}, None, "Unsupported file uri: gs://a/b"),
+        (declared(name="9"), None, "function_declarations[0].name: Invalid function name. Must start with a letter"),
+        (
+            asking(tools=[{"functionDeclarations": [FUNCTION, FUNCTION]}]),
+            None,
+            "Duplicate function declaration found: f",
+        ),
+        (declared(parameters={"type": "OBJECT"}, parametersJsonSchema={}), None, "mutually exclusive with parameters"),
+        (
+            asking(tools=[{"functionDeclarations": [FUNCTION]}, {"googleSearch": {}}]),
+            situation(OLD),
+            "Tool use with fun",
+        ),
+        (
+            asking(tools=[{"functionDeclarations": [FUNCTION], "googleSearch": {}}]),
+            None,
+            "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function calling.",
+        ),
+        (
+            {"contents": [user("a")], "toolConfig": {"functionCallingConfig": {"mode": "ANY"}}},
+            None,
+            "Function calling config is set without function_declarations.",
+        ),
+        (
+            asking(toolConfig={"functionCallingConfig": {"mode": "AUTO", "allowedFunctionNames": ["get_weather"]}}),
+            None,
+            "Please set allowed_function_names only when function calling mode is ANY.",
+        ),
+        (
+            asking(toolConfig={"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["other"]}}),
+            None,
+            "allowed_function_names[0]: function `other` is not declared.",
+        ),
+        (typed(type="ARRAY"), None, "parameters.properties[it].items: missing field."),
+        (typed(type="INTEGER", enum=["1"]), None, "parameters.properties[it].enum: only allowed for STRING type"),
+        (typed(type="STRING", enum=[""]), None, "properties[it].enum[0]: cannot be empty"),
+        (typed(type="STRING", format="uri"), None, "only 'enum' and 'date-time' are supported for STRING type"),
+        (
+            typed(anyOf=[{"type": "STRING"}], description="x"),
+            VERTEX,
+            "When using any_of, it must be the only field set.",
+        ),
+        (
+            declared(parameters={"type": "OBJECT", "required": ["it"]}),
+            None,
+            "function_declarations[0].parameters.required[0]: property is not defined",
+        ),
+        (
+            declared(parameters={"type": "OBJECT", "properties": {}}),
+            situation("gemini-1.5-pro"),
+            "parameters.properties: should be non-empty for OBJECT type",
+        ),
+        (
+            {"contents": [user(*[{"inlineData": {"mimeType": "image/png", "data": ""}}] * 4100)]},
+            None,
+            "The input token count (1057805) exceeds the maximum number of tokens allowed (1048576).",
+        ),
+        (
+            {"contents": [user({"fileData": {"fileUri": "https://generativelanguage.googleapis.com/v1beta/files/a"}})]},
+            VERTEX,
+            "it has an unsupported file uri: https://generativelanguage.googleapis.com/v1beta/files/a.",
+        ),
+        (declared(parametersJsonSchema=tree(required=["children"])), None, "only supported within non-required prop"),
+        (
+            {**declared(parametersJsonSchema=wordy(6000)), "toolConfig": {"functionCallingConfig": {"mode": "ANY"}}},
+            None,
+            "The specified schema produces a constraint that has too many states for serving.",
+        ),
+        (
+            configured(responseMimeType="application/json", responseJsonSchema=wordy(6000)),
+            None,
+            "The specified schema produces a constraint that has too many states for serving.",
+        ),
+        (configured(temperature=3), None, "temperature must be in the range [0.0, 2.0]."),
+        (configured(presencePenalty=1), None, "Penalty is not enabled for this model"),
+        (configured(candidateCount=2), None, "Multiple candidates is not enabled for this model"),
+        (
+            configured(thinkingConfig={"thinkingLevel": "LOW"}),
+            situation(OLD),
+            "Thinking level is not supported for this",
+        ),
+        (configured(thinkingConfig={"thinkingLevel": "MINIMAL"}), None, "Thinking level MINIMAL is not supported"),
+        (
+            configured(thinkingConfig={"thinkingLevel": "LOW", "thinkingBudget": 5}),
+            None,
+            "You can only set only one of thinking budget and thinking level.",
+        ),
+        (
+            configured(thinkingConfig={"thinkingBudget": 0}),
+            situation("gemini-2.5-pro"),
+            "Budget 0 is invalid. This model only works in thinking mode.",
+        ),
+        (
+            {**asking(), "generationConfig": {"responseMimeType": "application/json"}},
+            situation(OLD),
+            "Function calling with a response mime type: 'application/json' is unsupported",
+        ),
+        (
+            {**asking(), "cachedContent": "cachedContents/a"},
+            None,
+            "CachedContent can not be used with GenerateContent request setting system_instruction, tools or tool_config.",
+        ),
+        (
+            asking(model(call(signature=SKIP)), user(result())),
+            None,
+            "Please ensure that function call turn comes immediat",
+        ),
+        (
+            asking(user("a"), model("b"), user(result())),
+            None,
+            "Please ensure that function response turn comes immediate",
+        ),
+        (
+            asking(user("a"), model("b")),
+            None,
+            "Requests ending with a model turn are not supported unless the last part",
+        ),
+        (
+            asking(user("a"), model(call(signature=SKIP)), user(result(), "And?")),
+            None,
+            "Requests ending with a model turn are not supported unless the last part",
+        ),
+        (
+            asking(user("a"), model(call(signature=SKIP), call()), user(result())),
+            None,
+            "Please ensure that the number of function response parts is equal to the number of function call parts of",
+        ),
+        (
+            asking(user("a"), model(call(signature=SKIP), call()), user(result()), user(result())),
+            None,
+            "Please ensure that the number of function response parts is equal to the number of function call parts of",
+        ),
+        (shown_by_result("gs://bucket/a.pdf"), None, "Unsupported file uri: gs://bucket/a.pdf"),
+        (
+            shown_by_result("https://generativelanguage.googleapis.com/v1beta/files/a"),
+            situation(vertex=True),
+            "it has an unsupported file uri",
+        ),
+        (
+            asking(user("a"), model(call(signature=SKIP, id="1")), user(result(id="2"))),
+            None,
+            "Please ensure that every function response has the id and the name of its function call",
+        ),
+        (
+            asking(user("a"), model(call()), user(result())),
+            None,
+            "Function call is missing a thought_signature in functionCall parts.",
+        ),
+        (
+            asking(user("a"), model(call()), user(result())),
+            situation(vertex=True),
+            "function call `default_api:get_weather` in the `2.` content block is missing a `thought_signature`",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_in_googles_words(body, given, words):
+    found = refused(body, given)
+    assert words in found.message
+    assert found.status == 400
+
+
+@pytest.mark.parametrize(
+    ("body", "given"),
+    [
+        ({"contents": [{"parts": [{"text": "Without a role."}]}]}, situation()),
+        ({"contents": [user("")]}, situation()),
+        ({"contents": [user("a"), {"role": "model"}, user("b")]}, situation(OLD)),
+        ({"contents": [user("a"), model("b")]}, situation("gemini-3.5-flash")),
+        (asking(user("a"), model(call()), user(result(), "And?")), situation(OLD)),
+        (asking(user("a"), model(call(signature=SKIP, id="1")), user(result())), situation()),
+        (asking(user("a"), model(call(), call()), user(result()), user(result())), situation(OLD)),
+        (shown_by_result("https://generativelanguage.googleapis.com/v1beta/files/a"), situation()),
+        (shown_by_result("gs://bucket/a.pdf"), situation(vertex=True)),
+        (asking(user("a"), model(call(signature=SKIP)), {**user(result()), "role": "function"}), situation()),
+        (asking(user("a"), model(call(signature=SKIP)), {**user(result()), "role": "model"}), situation()),
+        (asking(tools=[{"functionDeclarations": [WEATHER]}, {"googleSearch": {}}]), situation(vertex=True)),
+        (typed(type="STRING", format="uri"), VERTEX),
+        (typed(type="INTEGER", format="enum", enum=["1", "2"]), situation()),
+        (typed(anyOf=[{"type": "STRING"}], description="x"), situation()),
+        (declared(parameters={"type": "OBJECT", "properties": {}}), situation()),
+        (declared(name="ns.part:of-it_" + "x" * 113), situation()),
+        (declared(parametersJsonSchema=tree()), situation()),
+        (declared(parametersJsonSchema=wordy(6000)), situation()),
+        (declared(parameters={"type": "OBJECT", "properties": {"a": {"ref": "#/defs/A"}}, "defs": {"A": {}}}), VERTEX),
+        (configured(temperature=2, topP=1, topK=40.0, candidateCount=1), situation()),
+        (configured(presencePenalty=1, candidateCount=8), situation("gemini-3.5-flash")),
+        (configured(thinkingConfig={"thinkingBudget": 1000}), situation()),
+        (configured(thinkingConfig={"thinkingBudget": -1, "includeThoughts": True}), situation("gemini-2.5-pro")),
+        (configured(thinkingConfig={"thinkingLevel": "minimal"}), situation("gemini-3.6-flash")),
+        ({**asking(), "generationConfig": {"responseMimeType": "application/json"}}, situation()),
+    ],
+)
+def test_what_google_takes_is_taken(body, given):
+    accepted(body, given)
+
+
+def test_strictness_follows_the_generation():
+    ending = asking(user("a"), model("b"))
+    for name in ("gemini-3.6-flash", "gemini-3.5-flash-lite", "gemini-flash-latest", "gemini-4-argon", "unheard-of"):
+        assert refused(ending, situation(name)).rule == "gemini.last-turn"
+    for name in ("gemini-2.5-pro", "gemini-3-flash-preview", "gemini-3.5-flash", "models/gemini-pro-latest"):
+        accepted(ending, situation(name))
+
+
+def test_results_apart_are_refused_from_gemini_3_on():
+    apart = asking(user("a"), model(call(signature=SKIP), call()), user(result()), user(result()))
+    for name in ("gemini-3-flash", NEW):
+        found = refused(apart, situation(name))
+        assert (found.rule, found.where) == ("gemini.results-together", "/contents/3/parts/0")
+    accepted(apart, situation(OLD))
+    accepted(asking(user("a"), model(call(signature=SKIP), call()), user(result(), result())))
+
+
+def test_the_place_of_a_fault_is_a_pointer():
+    assert refused({"contents": [user("a", {})]}).where == "/contents/0/parts/1"
+    body = typed(type="OBJECT", properties={"a/b": {"type": "ARRAY"}})
+    assert refused(body).where == "/tools/0/functionDeclarations/0/parameters/properties/it/properties/a~1b"
+    assert refused(asking(user("a"), model(call()), user(result())), situation(NEW)).where == "/contents/1/parts/0"

@@ -1,0 +1,128 @@
+"""Refusals are the vendor's, before a stream and within one."""
+
+import json
+
+import openai
+import pytest
+
+from dragoman.simulator.api import Refusal
+from dragoman.simulator.apis.responses import API
+from dragoman.simulator.apis.responses.conversations import item_not_found, not_found
+from dragoman.simulator.apis.responses.store import previous_not_found
+from dragoman.simulator.apis.responses.write import broken_off
+from simulator.apis.responses.answers import CASES, TYPED_EVENT, client, frames, occasion
+from simulator.apis.responses.bodies import WEATHER, accepted, asks, refused
+
+CODES = [
+    ({"zzz": 1}, "zzz", "unknown_parameter"),
+    ({"messages": []}, "messages", "unsupported_parameter"),
+    ({"max_output_tokens": "x"}, "max_output_tokens", "invalid_type"),
+    ({"max_output_tokens": 5}, "max_output_tokens", "integer_below_min_value"),
+    ({"temperature": 3}, "temperature", "decimal_above_max_value"),
+    ({"prompt_cache_key": "k" * 65}, "prompt_cache_key", "string_above_max_length"),
+    ({"truncation": "x"}, "truncation", "invalid_value"),
+    ({"input": [{"role": "user"}]}, "input[0].content", "missing_required_parameter"),
+    ({"temperature": 0.5}, "temperature", None),
+    ({"reasoning": {"effort": "none"}}, "reasoning.effort", "unsupported_value"),
+    ({"model": "no-such-model"}, "model", "model_not_found"),
+    ({"previous_response_id": "resp_1", "conversation": "conv_1"}, None, "mutually_exclusive_parameters"),
+    ({"tools": [{**WEATHER, "strict": True}]}, "tools[0].parameters", "invalid_function_parameters"),
+    ({"input": [{"type": "function_call_output", "call_id": "call_1", "output": ""}]}, "input", None),
+    ({"input": [{"type": "reasoning", "summary": [], "encrypted_content": "x"}]}, None, "invalid_encrypted_content"),
+]
+
+
+@pytest.mark.parametrize(("members", "param", "code"), CODES, ids=str)
+def test_an_error_tells_its_parameter_and_code(members, param, code):
+    found = refused(asks(**members))
+    told = API.refuse(Refusal(status=found.status, message=found.message, where=found.where, rule=found.rule))
+    error = json.loads(told.body)["error"]
+    assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", param, code)
+    assert error["message"] == f"{found.message} [rule: {found.rule}]"
+    assert told.headers["x-dragoman-rule"] == found.rule
+    assert told.headers["x-request-id"].startswith("req_")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "expected"),
+    [
+        (401, "", ("invalid_request_error", "invalid_api_key")),
+        (404, "", ("invalid_request_error", None)),
+        (429, "", ("requests", "rate_limit_exceeded")),
+        (429, "insufficient_quota", ("insufficient_quota", "insufficient_quota")),
+        (500, "", ("server_error", "server_error")),
+        (503, "", ("server_error", "server_is_overloaded")),
+    ],
+)
+def test_a_status_has_its_type_and_code(status, kind, expected):
+    error = json.loads(API.refuse(Refusal(status=status, message="No.", kind=kind)).body)["error"]
+    assert (error["type"], error["code"]) == expected
+    assert error["message"] == "No."
+
+
+def test_when_to_come_again_is_told_in_headers():
+    headers = API.refuse(Refusal(status=429, message="Slow down.", retry_after=1.5)).headers
+    assert (headers["retry-after"], headers["retry-after-ms"]) == ("2", "1500")
+    assert "x-dragoman-rule" not in headers
+
+
+def test_the_key_that_is_not_taken_is_told_so():
+    error = json.loads(API.refuse(API.bad_key).body)["error"]
+    assert (API.bad_key.status, error["code"]) == (401, "invalid_api_key")
+
+
+def test_what_is_not_stored_is_not_found():
+    told = API.refuse(previous_not_found("resp_1"))
+    error = json.loads(told.body)["error"]
+    assert (told.status, error["param"], error["code"]) == (400, "previous_response_id", "previous_response_not_found")
+    assert error["message"] == "Previous response with id 'resp_1' not found."
+    assert API.refuse(item_not_found("rs_1")).status == 404
+    told = API.refuse(not_found("Response", "resp_1"))
+    assert (told.status, json.loads(told.body)["error"]["code"]) == (404, "not_found")
+
+
+def test_a_stream_that_breaks_off_raises_in_the_sdk():
+    begun = b"".join(frames(*CASES["text"])[:4])
+    body = begun + API.fail(Refusal(status=503, message="Overloaded."))
+    with pytest.raises(openai.APIError, match="Overloaded") as caught:
+        list(client(body, "text/event-stream").responses.create(model="m", input="i", stream=True))
+    assert caught.value.code == "server_is_overloaded"
+
+
+def test_a_stream_that_is_known_breaks_off_under_its_own_id():
+    members, answer = CASES["text"]
+    request = accepted(asks(stream=True, **members))
+    told = broken_off(Refusal(status=500, message="Broken."), request, occasion(), 4).split(b"\n\n")[:2]
+    error, failed = (json.loads(frame.partition(b"data: ")[2]) for frame in told)
+    assert (error["type"], error["sequence_number"], error["error"]["code"]) == ("error", 4, "server_error")
+    response = TYPED_EVENT.validate_python(failed).response
+    assert (response.status, response.error.message) == ("failed", "Broken.")
+    assert response.id == json.loads(API.whole(answer, request, occasion()))["id"]
+
+
+def test_tokens_are_counted():
+    told = json.loads(API.count(accepted(asks()), 61))
+    assert told == {"object": "response.input_tokens", "input_tokens": 61}
+
+
+def test_who_has_no_key_is_told_so_without_a_code():
+    told = API.refuse(API.no_key)
+    error = json.loads(told.body)["error"]
+    assert error["message"].startswith("You didn't provide an API key.")
+    assert (told.status, error["type"], error["code"]) == (401, "invalid_request_error", None)
+    other = json.loads(API.refuse(API.bad_key).body)["error"]
+    assert (other["type"], other["code"]) == ("invalid_request_error", "invalid_api_key")
+
+
+def test_a_refusal_has_openais_headers():
+    headers = API.refuse(Refusal(status=400, message="No.")).headers
+    assert headers["x-request-id"].startswith("req_")
+    assert {"openai-version", "openai-processing-ms", "openai-organization"} <= headers.keys()
+    assert not any(name.startswith("x-ratelimit") for name in headers)
+    limited = API.refuse(Refusal(status=429, message="Slow down.")).headers
+    assert (limited["x-ratelimit-remaining-requests"], limited["x-ratelimit-remaining-tokens"]) == ("0", "0")
+
+
+@pytest.mark.parametrize("status", [502, 520, 529, 599])
+def test_a_fault_of_the_server_is_a_server_error(status):
+    assert json.loads(API.refuse(Refusal(status=status, message="No.")).body)["error"]["type"] == "server_error"

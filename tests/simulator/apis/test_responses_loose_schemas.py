@@ -1,0 +1,81 @@
+"""Tools that do not say whether they are strict: made strict where that can be, else told as they are, never stumbled on."""
+
+import pytest
+
+from dragoman.simulator.api import Accepted
+from dragoman.simulator.rule import Situation
+from dragoman.simulator.talk import Answer, Signer
+from simulator.apis.responses.answers import whole
+from simulator.apis.responses.bodies import API, accepted, asks, refused
+
+OPEN = {"type": "object", "properties": {"h": {"type": "object", "additionalProperties": {"type": "string"}}}}
+TOOL = {"type": "function", "name": "f", "parameters": OPEN}
+
+
+@pytest.mark.parametrize("strict", [{}, {"strict": None}])
+@pytest.mark.parametrize(
+    "schema",
+    [
+        OPEN,
+        {"type": "object", "additionalProperties": {}},
+        {"type": "object", "properties": {"a": {"anyOf": [{"type": "object"}, {"type": "null"}]}}},
+        {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "object"}}}},
+        {"type": "object", "properties": {"a": True}},
+    ],
+)
+def test_an_object_that_may_hold_anything_leaves_its_tool_loose(schema, strict):
+    asked = asks(tools=[{**TOOL, "parameters": schema, **strict}])
+    assert accepted(asked).ask.tools[0].schema == schema
+    told = whole({"tools": asked["tools"]}, Answer(text="Hi."))["tools"][0]
+    assert (told["strict"], told["parameters"]) == (False, schema)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        asks(tools=[{"type": "namespace", "name": "n", "description": "All of it.", "tools": [TOOL]}]),
+        asks(
+            input=[
+                {"type": "additional_tools", "role": "developer", "tools": [TOOL]},
+                {"role": "user", "content": "Hi."},
+            ]
+        ),
+    ],
+)
+def test_a_loose_tool_may_stand_wherever_tools_are_told(asked):
+    assert accepted(asked).ask.tools[0].schema == OPEN
+
+
+def test_tokens_of_a_loose_tool_are_counted():
+    situation = Situation(model="gpt-5.4", counting=True)
+    body = b'{"model":"gpt-5.4","input":"hi","tools":[{"type":"function","name":"f","parameters":{"type":"object",'
+    body += b'"properties":{"h":{"type":"object","additionalProperties":{"type":"string"}}}}}]}'
+    assert isinstance(API.accept(body, situation, Signer()), Accepted)
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"properties": {"a": {"type": "object", "properties": 7}}}, "7 is not of type 'object'."),
+        ({"properties": {"a": {"type": "string", "anyOf": 7}}}, "7 is not of type 'array'."),
+        ({"properties": {"a": {"type": "object", "required": {"b": 1}}}}, "{'b': 1} is not of type 'array'."),
+        ({"properties": ["a"]}, "['a'] is not of type 'object'."),
+        ({"required": 3}, "3 is not of type 'array'."),
+        ({"required": [3]}, "3 is not of type 'string'."),
+        ({"properties": {"a": {"type": []}}}, "[] is not valid under any of the given schemas."),
+        ({"properties": {"a": {"type": "string", "minLength": 1.5}}}, "1.5 is not of type 'integer'."),
+    ],
+)
+@pytest.mark.parametrize("strict", [True, False, None])
+def test_what_is_no_schema_is_refused_strict_or_not(members, words, strict):
+    parameters = {"type": "object", **members}
+    found = refused(asks(tools=[{**TOOL, "parameters": parameters, "strict": strict}]))
+    assert found.rule == "responses.tool-schema"
+    if strict is not True:
+        assert found.message == f"Invalid schema for function 'f': {words}"
+
+
+def test_an_item_of_no_type_that_there_is_is_refused():
+    for kind in ([], {}, 7):
+        found = refused(asks(input=[{"type": kind}]))
+        assert (found.status, found.rule) == (400, "responses.type")
