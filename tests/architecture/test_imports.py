@@ -11,6 +11,8 @@ from architecture.tree import PACKAGE, each, modules, name_of, parsed
 
 LEAVES = {"mcp", "intercept", "simulator", "console"}
 COMPOSERS = {"server", "doctor", "cli"}
+SHARED = {("dragoman", "tasks")}
+"""Modules at the top that every room with effects may import: they know no room themselves."""
 MAY_IMPORT = {
     "core": set(),
     "wire": set(),
@@ -70,11 +72,17 @@ def test_a_room_imports_only_the_rooms_it_may_know(path):
         if target[:1] != ("dragoman",):
             continue
         other = room_of(target[1:])
-        if other == room:
+        if other == room or (target in SHARED and room not in PURE):
             continue
         assert other, f"{name_of(path)} imports {'.'.join(target)}, which composes the rooms"
         assert other not in COMPOSERS | LEAVES, f"{name_of(path)} imports {'.'.join(target)}"
         assert allowed is None or other in allowed, f"{name_of(path)} imports {'.'.join(target)}"
+
+
+@pytest.mark.parametrize("module", sorted(SHARED))
+def test_a_shared_module_imports_no_room(module):
+    path = PACKAGE.joinpath(*module[1:]).with_suffix(".py")
+    assert not [target for target in imported(path, parsed(path)) if target[:1] == ("dragoman",)]
 
 
 @each([p for p in SOURCES if dotted(p)[:1] == ("dialects",)])

@@ -6,7 +6,6 @@ here is the provider's, and its result is a part after the turn that made it, in
 summed. A call that could not be parsed is left out: the loop has asked for it again, or has ended because of it.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any
@@ -41,6 +40,7 @@ from dragoman.core.request import Message, Request, Sampling, ToolChoice
 from dragoman.core.response import Usage
 from dragoman.core.stream import replay_part
 from dragoman.http.addresses import destination_of
+from dragoman.tasks import start_task, stop_tasks
 from dragoman.tools import Executor
 from dragoman.tools.handler import joined
 
@@ -214,7 +214,7 @@ class Agent:
         runtime, control = self._runtime(run), Control()
         self._under_way[run] = (runtime, control)
         begun = Run(equipment, request, runtime, run, control, untrusted=untrusted)
-        task = asyncio.create_task(_carried(begun, runtime))
+        task = start_task(_carried(begun, runtime), f"agent run {run}")
         try:
             async with aclosing(runtime.watch()) as steps:
                 async for step in steps:
@@ -223,8 +223,7 @@ class Agent:
         finally:
             del self._under_way[run]
             runtime.close()
-            task.cancel()
-            await asyncio.wait([task])
+            await stop_tasks(task)
 
     async def carry(
         self, request: Request, runtime: Runtime, *, run: str, control: Control | None = None, untrusted: bool = False

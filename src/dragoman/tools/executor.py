@@ -19,6 +19,7 @@ from weakref import WeakKeyDictionary
 from msgspec import structs
 
 from dragoman.core.parts import Content, Text, ToolCall, ToolResult
+from dragoman.tasks import run_all
 from dragoman.tools.arguments import InvalidArgumentsError, read_arguments
 from dragoman.tools.handler import Handler, Invocation, ToolFailure, enter, invocation, joined
 from dragoman.tools.registry import LONGEST_NAME, Registry
@@ -98,9 +99,7 @@ class Executor:
         ended: list[Execution] = []
         keys = _keys(calls, run)
         for stretch in self.stretches(calls):
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self.perform(call, next(keys))) for call in stretch]
-            ended += [task.result() for task in tasks]
+            ended += await run_all((self.perform(call, next(keys)) for call in stretch), "tool call")
         return tuple(ended)
 
     def stretches(self, calls: Sequence[ToolCall]) -> Iterator[tuple[ToolCall, ...]]:

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct
 
 from dragoman.core.parts import ToolCall
+from dragoman.tasks import start_task
 from dragoman.tools.handler import Handler, Invocation, enter
 
 _GRACE = 1.0
@@ -54,7 +55,7 @@ class WorkerPool:
         """Run a tool; what it raises is in what is returned."""
         if self.stuck(handler.name) >= self._most_stuck:
             raise StuckError
-        task = asyncio.get_running_loop().create_task(self._ended(handler, arguments, current))
+        task = start_task(self._ended(handler, arguments, current), f"tool {handler.name}")
         try:
             done, _ = await asyncio.wait({task}, timeout=seconds)
             if not done:

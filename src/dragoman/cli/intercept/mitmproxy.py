@@ -25,6 +25,7 @@ from msgspec import Struct
 
 from dragoman.cli.intercept.addon import READY, REFUSED, ROUTES, RUN
 from dragoman.cli.intercept.hosts import expression, without
+from dragoman.tasks import start_task, stop_tasks
 
 
 class FolderError(Exception):
@@ -177,8 +178,8 @@ async def proxying(program: Path, way: Way, before: UserProxy, folder: Path) -> 
             process = await _started(program, folder)
             stack.push_async_callback(_end, process)
             port = await _listening(process)
-        ended = asyncio.create_task(_drained(process))
-        stack.callback(ended.cancel)
+        ended = start_task(_drained(process), "output of mitmdump")
+        stack.push_async_callback(stop_tasks, ended)
         url = f"http://{_USER}:{password}@127.0.0.1:{port}"
         yield InterceptProxy(url=url, authority=_certificate(authority), ended=ended)
 

@@ -31,6 +31,7 @@ from dragoman.mcp.sdk import (
     types,
 )
 from dragoman.mcp.settings import ToolServer
+from dragoman.tasks import TaskSet, start_task
 
 _FIRST_LISTEN_WAIT = 1.0
 _LONGEST_LISTEN_WAIT = 60.0
@@ -122,7 +123,7 @@ class ServerConnection:
         self._closing = False
         self._restarting = False
         self._scope: anyio.CancelScope | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._calls: set[asyncio.Task[types.CallToolResult]] = set()
 
     @property
     def connected(self) -> bool:
@@ -232,10 +233,8 @@ class ServerConnection:
 
     async def _attend(self, client: Client, over: asyncio.Event) -> None:
         """Wait for the end, and list tools anew when they have changed."""
-        listening = asyncio.create_task(listen(client, self._changed))
-        self._tasks.add(listening)
-        listening.add_done_callback(self._settled)
-        try:
+        async with TaskSet() as background:
+            background.start(listen(client, self._changed), f"tool list of {self.name}")
             while not (self._closing or over.is_set()):
                 if self._stale:
                     self._stale = False
@@ -243,12 +242,9 @@ class ServerConnection:
                     await asyncio.sleep(_BREATH)
                 else:
                     await self._woken()
-            if self._restarting and (waiting := self._tasks - {listening}):
+            if self._restarting and self._calls:
                 # Calls that the server has refused for this are about to hear of it, and are made again.
-                await asyncio.wait(waiting, timeout=_REFUSALS)
-        finally:
-            listening.cancel()
-            await asyncio.wait({listening})
+                await asyncio.wait(self._calls, timeout=_REFUSALS)
 
     async def _relist(self, client: Client) -> None:
         """Take in what there is now; a list that does not come changes nothing."""
@@ -305,8 +301,8 @@ class ServerConnection:
 
     async def _called(self, live: Live, tool: str, arguments: Any, report: ProgressFnT | None) -> types.CallToolResult:
         seconds = self.settings.timeout + 1  # whoever runs the call is first to end it
-        task = asyncio.create_task(live.client.call_tool(tool, arguments, seconds, report))
-        self._tasks.add(task)
+        task = start_task(live.client.call_tool(tool, arguments, seconds, report), f"call of {tool}")
+        self._calls.add(task)
         task.add_done_callback(self._settled)
         try:
             await asyncio.wait({task, live.gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -317,10 +313,11 @@ class ServerConnection:
             return task.result()
         raise UnavailableError("it ended while the call ran, and may or may not have done what was asked")
 
-    def _settled(self, task: "asyncio.Task[Any]") -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # nobody may wait for it any more
+    def _settled(self, call: "asyncio.Task[types.CallToolResult]") -> None:
+        self._calls.discard(call)
+        # Nobody may wait for it any more: whoever did was told that the connection ended.
+        if not call.cancelled() and (error := call.exception()) is not None:
+            _LOG.debug("%s: %s failed: %s", self.name, call.get_name(), type(error).__name__)
 
 
 def _signer(settings: ToolServer) -> httpx2.Auth | None:
