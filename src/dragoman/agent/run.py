@@ -132,21 +132,20 @@ class Run:
 
     async def go(self) -> RunEnded:
         """Run to the end, whatever it is; the history it leaves is valid."""
+        is_over = False
+        abandoned: StopReason = "failed"
         try:
-            async with self._control.limited(self._limits.seconds):
-                await self._recorder.begin(self._run, structs.replace(self._request, messages=self._history))
-                stop = await self._turns()
-        except StoppedError:
-            stop = await self._stopped()
-        except Problem as problem:
-            stop = await self._failed(problem)
-        except BaseException as error:
-            # Whoever waited is gone, or what carries the run is: it is written down, and told to nobody.
-            is_left = isinstance(error, asyncio.CancelledError | GeneratorExit)
-            with contextlib.suppress(Problem):
-                await self._close_turn()
-                await self._written("cancelled" if is_left else "failed")
+            stop = await self._run_turns()
+            is_over = True
+        except (asyncio.CancelledError, GeneratorExit):
+            abandoned = "cancelled"
             raise
+        finally:
+            if not is_over:
+                # Whoever waited is gone, or what carries the run is: it is written down, and told to nobody.
+                with contextlib.suppress(Problem):
+                    await self._close_turn()
+                    await self._written(abandoned)
         try:
             ended = await self._written(stop)
         except Problem as problem:
@@ -154,6 +153,17 @@ class Run:
             ended = self._ended_as("failed")
         await self._runtime.emit(ended)
         return ended
+
+    async def _run_turns(self) -> StopReason:
+        """Run all turns and return why they ended."""
+        try:
+            async with self._control.limited(self._limits.seconds):
+                await self._recorder.begin(self._run, structs.replace(self._request, messages=self._history))
+                return await self._turns()
+        except StoppedError:
+            return await self._stopped()
+        except Problem as problem:
+            return await self._failed(problem)
 
     async def _written(self, stop: StopReason) -> RunEnded:
         ended = self._ended_as(stop)

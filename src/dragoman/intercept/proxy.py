@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from dragoman.core.problems import Problem
+from dragoman.guard import attempt
 from dragoman.http.addresses import Origin
 from dragoman.http.client import Client, Deadlines, Incoming, Outgoing
 from dragoman.http.exchange import Exchange, Gone
@@ -234,7 +235,7 @@ class Surface:
     ) -> None:
         """Hand a reply to the client without the calls in it; it is heard to its end, also if the client leaves."""
         told = _head(incoming, passing)
-        client, refused = _Client(exchange), b""
+        client, refused, is_read = _Client(exchange), b"", False
         try:
             if incoming.good:
                 hearing.begin(turn, incoming.header("content-type"))
@@ -245,13 +246,15 @@ class Surface:
                     await client.write(left)
             else:
                 refused = await incoming.read(_LARGEST_ERROR)
+            is_read = True
         except Failure as failure:
+            is_read = True
             hearing.fail(Problem("malformed_reply", f"the reply broke off: {failure}"))
             exchange.cut()
             return
-        except BaseException:
-            hearing.fail(Problem("cancelled", "the gateway stopped"))
-            raise
+        finally:
+            if not is_read:
+                hearing.fail(Problem("cancelled", "the gateway stopped"))
         if not incoming.good:
             hearing.fail(refusal(incoming.status, dict(incoming.headers), refused))
             passing.note(refused, refused)
@@ -300,7 +303,6 @@ def _note_refused(incoming: Incoming, body: bytes, passing: Passing, hearing: Re
 
 
 def _tell(looker: Looker, passing: Passing) -> None:
-    try:
-        looker(passing)
-    except Exception:  # noqa: BLE001  whoever looks on must not be able to do harm
-        _LOG.exception("a looker failed on %s", passing.id)
+    seen = attempt(looker, passing)
+    if seen.error is not None:  # whoever looks on must not be able to do harm
+        _LOG.error("a looker failed on %s", passing.id, exc_info=seen.error)

@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from dragoman.guard import attempt_async
 from dragoman.mcp.client.status import NO_ABILITIES, Abilities
 from dragoman.mcp.client.tool_list import Listed, Sieve, all_tools, words_of
 from dragoman.mcp.client.transports import Ends, Murmur, opened
@@ -134,11 +135,8 @@ class ServerConnection:
         """Keep the server connected until `close`: this is the owner's task."""
         while not self._closing:
             began = time.monotonic()
-            try:
-                await self._connection()
-                error: Exception = UnavailableError(_ENDED)
-            except Exception as raised:  # noqa: BLE001  a server may fail in any way, and only itself
-                error = raised
+            # A server may fail in any way, and only itself.
+            error = (await attempt_async(self._connection)).error or UnavailableError(_ENDED)
             self.tried.set()
             self._wake.clear()
             if self._closing:
@@ -272,7 +270,7 @@ class ServerConnection:
             case _:
                 pass
 
-    def _note(self, error: Exception) -> None:
+    def _note(self, error: BaseException) -> None:
         words = self._murmur.hidden(words_of(error, self.settings))
         said = f"; it said: {self._murmur.last}" if self.settings.command and self._murmur.last else ""
         # A server that stays away is told of once.

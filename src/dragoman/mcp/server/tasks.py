@@ -25,6 +25,7 @@ from msgspec import Struct, field, structs
 from pydantic import BaseModel
 
 from dragoman.agent import Carrier, Order, Runtime, State
+from dragoman.guard import attempt_async
 from dragoman.mcp.server.service import caller_of
 
 Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
@@ -248,11 +249,9 @@ class Tasks(Extension):
     async def _work(self, order: Order, runtime: Runtime) -> bytes:
         document = msgspec.json.decode(order.document, type=_Document)
         job = TaskJob(order.owner, runtime, document.told)
-        try:
-            result = await self._tools[document.tool].work(job, document.wish)
-        except Exception as error:  # noqa: BLE001  whoever asks for the result is owed one
-            return job.end(error=_error(error))
-        return job.end(result=_dumped(result))
+        done = await attempt_async(lambda: self._tools[document.tool].work(job, document.wish))
+        # Whoever asks for the result is owed one, also if the tool fails.
+        return job.end(result=_dumped(done.value)) if done.error is None else job.end(error=_error(done.error))
 
     async def _get(self, ctx: _Context, params: TaskName) -> HandlerResult:
         return msgspec.to_builtins(await self._found(ctx, params))
@@ -319,7 +318,7 @@ def _dumped(result: HandlerResult) -> dict[str, Any]:
     return dict(result or {})
 
 
-def _error(error: Exception) -> dict[str, Any]:
+def _error(error: BaseException) -> dict[str, Any]:
     if isinstance(error, MCPError):
         return error.error.model_dump(by_alias=True, mode="json", exclude_none=True)
     return {"code": INTERNAL_ERROR, "message": f"the run ended in an error: {type(error).__name__}"}
