@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from dragoman.cli.chat.format import CallList, readable, unfolded, whole
+from dragoman.cli.chat.format import CallList, format_details, readable, whole
 from dragoman.cli.chat.session import Talk
 from dragoman.cli.chat.terminal import Screen, Stage
 from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
@@ -173,7 +173,7 @@ class Commands:
         elif number and (not number.isdecimal() or not 0 < int(number) <= len(shown)):
             self._error(f"calls are numbered from 1 to {len(shown)}")
         else:
-            self._screen.reply(unfolded(shown[int(number) - 1 if number else -1]))
+            self._screen.reply(format_details(shown[int(number) - 1 if number else -1]))
 
     def _save(self, name: str) -> None:
         if not name:

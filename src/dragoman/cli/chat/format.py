@@ -48,14 +48,14 @@ class CallList:
         return found
 
 
-def begun(shown: Shown, width: int) -> str:
+def format_call(shown: Shown, width: int) -> str:
     """Return a call in one line."""
     call = shown.call
     head = f"[{shown.number}] {call.name}("
     return f"{head}{_cut(_arguments(call), width - len(head) - 1)})"
 
 
-def over(shown: Shown, width: int) -> str:
+def format_result(shown: Shown, width: int) -> str:
     """Return what became of a call in one line."""
     execution = shown.execution
     if execution is None:
@@ -69,7 +69,7 @@ def over(shown: Shown, width: int) -> str:
     return head + _cut(first, width - len(head))
 
 
-def unfolded(shown: Shown, most: int | None = None) -> str:
+def format_details(shown: Shown, most: int | None = None) -> str:
     """Return a call with its arguments and its result as they are; of the arguments `most` characters at most."""
     arguments = readable(shown.call.arguments) or "(no arguments)"
     if most is not None and len(arguments) > most:
@@ -80,9 +80,9 @@ def unfolded(shown: Shown, most: int | None = None) -> str:
     return "\n".join(lines)
 
 
-def asked(shown: Shown) -> str:
+def format_question(shown: Shown) -> str:
     """Return a call as a question shows it."""
-    return unfolded(shown, _LONGEST_ASKED)
+    return format_details(shown, _LONGEST_ASKED)
 
 
 def whole(content: tuple[Content, ...]) -> str:
@@ -173,7 +173,7 @@ _FINISHES: Mapping[FinishReason, str] = {
 }
 
 
-def remedy(problem: Problem) -> str:
+def suggest_remedy(problem: Problem) -> str:
     """Return what to do about a problem; "" if nothing is known."""
     if problem.retry_after:
         return f"wait {problem.retry_after:g} seconds and ask again, {_OTHER}"
