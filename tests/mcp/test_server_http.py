@@ -16,6 +16,7 @@ from dragoman.http.server import listening
 from dragoman.mcp.server.http import Endpoint
 from dragoman.mcp.server.server import beneath, build
 from dragoman.mcp.server.service import ToolCaller, caller_of
+from dragoman.mcp.server.tasks import Tasks
 
 
 class Stage:
@@ -53,7 +54,7 @@ class Stage:
 @asynccontextmanager
 async def staged() -> AsyncGenerator[Stage]:
     stage = Stage()
-    server = build([stage.mount], Mock(), {})
+    server = build([stage.mount], Tasks(Mock(), {}))
     beneath(server, largest=1 << 20)
     endpoint = Endpoint(server)
 

@@ -14,6 +14,7 @@ from mcp.types import jsonrpc_message_adapter
 
 from dragoman.mcp.server.pipe import converse
 from dragoman.mcp.server.server import beneath, build
+from dragoman.mcp.server.tasks import Tasks
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -40,7 +41,7 @@ def piped(lines: Iterable[Any]) -> list[dict[str, Any]]:
     """Send all lines at once, close the input, and return everything that was written."""
 
     async def run() -> list[dict[str, Any]]:
-        lower = beneath(build([offer], Mock(), {}), largest=1 << 20)
+        lower = beneath(build([offer], Tasks(Mock(), {})), largest=1 << 20)
         to_server, from_client = anyio.create_memory_object_stream[Any](100)
         to_client, from_server = anyio.create_memory_object_stream[Any](100)
         for line in lines:

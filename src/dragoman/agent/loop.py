@@ -18,7 +18,7 @@ from dragoman.agent.equipment import Equipment, Price
 from dragoman.agent.history import Compaction
 from dragoman.agent.limits import Control, Limits, When, added
 from dragoman.agent.model import Model
-from dragoman.agent.run import FirstCall, Run, client_names, question
+from dragoman.agent.run import FirstCall, Run, RunInput, client_names, question
 from dragoman.agent.runtime import InProcess, Runtime, WatchedRuntime
 from dragoman.agent.steps import CallEnded, Recorder, RunEnded, Step, TurnEnded
 from dragoman.core.events import (
@@ -213,7 +213,7 @@ class Agent:
             raise ValueError(f"a run {run!r} is under way")
         runtime, control = self._runtime(run), Control()
         self._under_way[run] = (runtime, control)
-        begun = Run(equipment, request, runtime, run, control, untrusted=untrusted)
+        begun = Run(equipment, RunInput(run, request, untrusted), runtime, control)
         task = start_task(_carried(begun, runtime), f"agent run {run}")
         try:
             async with aclosing(runtime.watch()) as steps:
@@ -229,7 +229,7 @@ class Agent:
         self, request: Request, runtime: Runtime, *, run: str, control: Control | None = None, untrusted: bool = False
     ) -> RunEnded:
         """Run on a runtime of the caller's: this is what an engine calls that outlives the process."""
-        return await Run(self._equipment, request, runtime, run, control or Control(), untrusted=untrusted).go()
+        return await Run(self._equipment, RunInput(run, request, untrusted), runtime, control or Control()).go()
 
     def cancel(self, run: str, when: When = "now") -> bool:
         """Stop a run that is under way; False if there is none of that id."""

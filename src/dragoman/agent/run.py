@@ -13,7 +13,7 @@ from contextlib import aclosing
 from time import monotonic
 from typing import Literal
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from dragoman.agent.admission import Admission
 from dragoman.agent.calls import Calling, ModelTurn
@@ -94,19 +94,20 @@ _WORTH_CUTTING = 2
 """Messages below which a summary is no shorter."""
 
 
+class RunInput(Struct, frozen=True):
+    """What one run begins with."""
+
+    run: str
+    request: Request
+    untrusted: bool = False
+    """Something was read earlier that the history does not show any more."""
+
+
 class Run:
     """The loop."""
 
-    def __init__(  # noqa: PLR0913  what a run is made of
-        self,
-        equipment: Equipment,
-        request: Request,
-        runtime: Runtime,
-        run: str,
-        control: Control,
-        *,
-        untrusted: bool = False,
-    ) -> None:
+    def __init__(self, equipment: Equipment, begun: RunInput, runtime: Runtime, control: Control) -> None:
+        run, request = begun.run, begun.request
         self._equipment, self._runtime, self._run, self._control = equipment, runtime, run, control
         self._executor, self._limits = equipment.executor, equipment.limits
         self._recorder = Recording(equipment.recorder) if equipment.recorder is not None else Unrecorded()
@@ -116,7 +117,7 @@ class Run:
         """Whether no tool may be called at all: a server may not heed that, and then its calls are not run."""
         self._history = answered(unfolded(request.messages), self._is_own)
         self._admission = Admission(equipment, self._history, runtime, run)
-        self._admission.untrusted |= untrusted
+        self._admission.untrusted |= begun.untrusted
         self._calling = Calling(self._executor, self._admission, runtime, self._recorder, run)
         self._statistics = Statistics()
         self._finish = Finish("other")

@@ -16,7 +16,7 @@ from dragoman.http.client import Client, Deadlines, Incoming, Outgoing
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.link import Failure
 from dragoman.http.message import Headers
-from dragoman.intercept.captured import digest_of
+from dragoman.intercept.captured import Group, digest_of
 from dragoman.intercept.exchange import Looker, Passing
 from dragoman.intercept.lookout import Lookout
 from dragoman.intercept.plan import Plan
@@ -113,6 +113,14 @@ class UpstreamAddress(Struct, frozen=True, kw_only=True):
     """Headers to set on the way, or to take out."""
 
 
+class Forwarding(Struct, frozen=True):
+    """One request that is forwarded: its exchange, what is noted of it, and where it goes."""
+
+    exchange: Exchange
+    passing: Passing
+    destination: UpstreamAddress
+
+
 class Surface:
     """Passes requests on."""
 
@@ -135,35 +143,28 @@ class Surface:
         try:
             is_awaited = session is not None and session.awaited is not None
             turn = turn_of(request.method, target) if is_awaited or not plan.is_empty else None
+            forwarding = Forwarding(exchange, passing, destination)
             if turn is None:
-                await self._pass(exchange, passing, destination, Going(target=target, body=request.body), None)
+                await self._pass(forwarding, Going(target=target, body=request.body), None)
             else:
-                await self._turn(exchange, passing, destination, plan, session, turn=turn, target=target)
+                going = rewritten(target, request.body, turn, plan)
+                await self._turn(forwarding, going, turn, session, plan.ready)
         finally:
             passing.close()
             for looker in lookers:
                 _tell(looker, passing)
 
-    async def _turn(  # noqa: PLR0913  what is passed on is what a request has
-        self,
-        exchange: Exchange,
-        passing: Passing,
-        destination: UpstreamAddress,
-        plan: Plan,
-        session: Session | None,
-        *,
-        turn: TurnRequest,
-        target: str,
+    async def _turn(
+        self, forwarding: Forwarding, going: Going, turn: TurnRequest, session: Session | None, ready: Group | None
     ) -> None:
-        """Do to a turn of the client what is to be done, and hear what the model says to it."""
-        body = exchange.request.body
-        going = rewritten(target, body, turn, plan)
+        """Forward a turn of the client as it was rewritten, and filter what the model replies to it."""
+        exchange, passing = forwarding.exchange, forwarding.passing
         passing.rules, passing.problem, passing.left = going.rules, going.problem, going.body
         passing.target_left = without_key(going.target)
         if going.problem:
             _LOG.warning("a request of %s is sent on as it came: %s", passing.name, going.problem)
         if session is None or going.is_aside:
-            await self._pass(exchange, passing, destination, going, None)
+            await self._pass(forwarding, going, None)
             return
         pending = session.pending
         if pending is not None:
@@ -173,28 +174,18 @@ class Surface:
             await exchange.send(200, told, reply)
             return
         caller = session.awaited
-        hearing = ReplyFilter(session, caller, going, session.mark(digest_of(body))) if caller is not None else None
+        digest = digest_of(exchange.request.body)
+        hearing = ReplyFilter(session, caller, going, session.mark(digest)) if caller is not None else None
         try:
-            await self._pass(exchange, passing, destination, going, (turn, hearing) if hearing is not None else None)
+            await self._pass(forwarding, going, (turn, hearing) if hearing is not None else None)
         finally:
             passing.captured = hearing.captured if hearing is not None else ()
-        ready = plan.ready
-        if (
-            ready is not None
-            and passing.status == 200
-            and not passing.problem
-            and ready.calls[0].part in going.contents
-        ):
-            ready.used = ready.used or digest_of(body)
+        is_taken = passing.status == 200 and not passing.problem
+        if ready is not None and is_taken and ready.calls[0].part in going.contents:
+            ready.used = ready.used or digest
 
-    async def _pass(
-        self,
-        exchange: Exchange,
-        passing: Passing,
-        destination: UpstreamAddress,
-        going: Going,
-        heard: tuple[TurnRequest, ReplyFilter] | None,
-    ) -> None:
+    async def _pass(self, forwarding: Forwarding, going: Going, heard: tuple[TurnRequest, ReplyFilter] | None) -> None:
+        exchange, passing, destination = forwarding.exchange, forwarding.passing, forwarding.destination
         request = exchange.request
         told = request_headers(request.headers, destination.headers)
         outgoing = Outgoing(destination.origin, request.method, destination.prefix + going.target, told, going.body)
@@ -210,7 +201,7 @@ class Surface:
             if refused is not None:
                 _note_refused(incoming, refused, passing, hearing)
                 unchanged = Going(target=going.came, body=request.body)
-                await self._pass(exchange, passing, destination, unchanged, None)
+                await self._pass(forwarding, unchanged, None)
             elif heard is None:
                 await self._hand_back(incoming, exchange, passing)
             else:

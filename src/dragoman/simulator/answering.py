@@ -243,7 +243,8 @@ class Answering:
     async def _send_frames(self, headers: Mapping[str, str], frames: Iterable[bytes], failure: Failure) -> None:
         settings = self._settings
         flow = Flow(delay=settings.delay, split=settings.split, seed=settings.seed)
-        await send_frames(self._exchange, headers, frames, flow, self._fault, failure)
+        self._exchange.start(200, headers)
+        await send_frames(self._exchange, frames, flow, self._fault, failure)
 
     def _occasion(self) -> Occasion:
         simulator, settings = self._simulator, self._settings

@@ -6,7 +6,7 @@ for the whole process; that is undone.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerMiddleware, ServerRequestContext
@@ -18,7 +18,6 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, InputRequiredResult
 from pydantic import ValidationError
 
-from dragoman.agent import Carrier
 from dragoman.http.exchange import Exchange
 from dragoman.mcp.server import query
 from dragoman.mcp.server.fixtures import asking, contents, jobs, reading, rounds
@@ -26,7 +25,7 @@ from dragoman.mcp.server.http import Endpoint
 from dragoman.mcp.server.looking import Looking
 from dragoman.mcp.server.pipe import serve_pipe
 from dragoman.mcp.server.service import Service, ToolCaller
-from dragoman.mcp.server.tasks import TTL, Task, Tasks
+from dragoman.mcp.server.tasks import TTL, Tasks
 from dragoman.tools.arguments import fault, listed, pointer
 
 
@@ -85,17 +84,8 @@ _INSTRUCTIONS = (
 )
 
 
-def build(  # noqa: PLR0913  each with its name
-    mounts: Sequence[Mount],
-    carrier: Carrier,
-    tools: Mapping[str, Task],
-    *,
-    version: str = "",
-    fixtures: bool = False,
-    ttl: float = TTL,
-) -> MCPServer[Any]:
+def build(mounts: Sequence[Mount], tasks: Tasks, *, version: str = "", fixtures: bool = False) -> MCPServer[Any]:
     """Return a server with what the mounts offer, and the fixtures of the conformance suite if those are wanted."""
-    tasks = Tasks(carrier, {**tools, **jobs.TASKS} if fixtures else tools, ttl)
     server = _quietly(
         lambda: SpeakingServer(
             "dragoman",
@@ -148,9 +138,8 @@ class Serving:
         self._query = query.Query(service)
         mounts = (self._query.mount, Looking(service).mount)
         ttl = min(TTL, kept) if kept else TTL
-        server = build(
-            mounts, service.carrier, {query.NAME: self._query.task}, version=version, fixtures=fixtures, ttl=ttl
-        )
+        tools = {query.NAME: self._query.task, **(jobs.TASKS if fixtures else {})}
+        server = build(mounts, Tasks(service.carrier, tools, ttl), version=version, fixtures=fixtures)
         self._lower = beneath(server, largest=largest, fixtures=fixtures)
         self._endpoint = Endpoint(server)
         self._in_sessions = fixtures
