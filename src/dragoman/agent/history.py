@@ -8,11 +8,12 @@ text. The cut is never between a call and its result. The text is marked if it s
 import inspect
 from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 from itertools import chain, groupby, takewhile
+from typing import assert_never
 
 from msgspec import Struct, structs
 
 from dragoman.agent.model import Model, closing, mistakes_of
-from dragoman.core.parts import AnyPart, Data, Media, Reasoning, Refusal, Text, ToolCall, ToolResult
+from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Request, leading_systems
 from dragoman.core.response import Response
 from dragoman.core.stream import Collector
@@ -51,8 +52,10 @@ def _can_stand(part: AnyPart, *, ended: bool) -> bool:
             return signature is not None
         case ToolCall(complete=complete):
             return complete and ended
-        case _:
+        case ToolResult() | Data() | Media() | Opaque():
             return True
+        case _:
+            assert_never(part)
 
 
 def closed(messages: Sequence[Message], words: str = NO_RESULT) -> tuple[Message, ...]:
@@ -222,5 +225,7 @@ def _line(role: str, part: AnyPart) -> str:
             return raw.decode("utf-8", "replace")
         case Media(kind=kind):
             return f"({kind})"
-        case _:
+        case Refusal() | Reasoning() | Opaque():
             return ""
+        case _:
+            assert_never(part)

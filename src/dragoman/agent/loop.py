@@ -8,7 +8,7 @@ summed. A call that could not be parsed is left out: the loop has asked for it a
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, assert_never
 from uuid import uuid4
 
 from msgspec import structs
@@ -20,7 +20,17 @@ from dragoman.agent.limits import Control, Limits, When, added
 from dragoman.agent.model import Model
 from dragoman.agent.run import FirstCall, Run, RunInput, client_names, question
 from dragoman.agent.runtime import InProcess, Runtime, WatchedRuntime
-from dragoman.agent.steps import CallEnded, Recorder, RunEnded, Step, TurnEnded
+from dragoman.agent.steps import (
+    ApprovalAsked,
+    CallEnded,
+    CallProgressed,
+    CallStarted,
+    Compacted,
+    Recorder,
+    RunEnded,
+    Step,
+    TurnEnded,
+)
 from dragoman.core.events import (
     Event,
     Failed,
@@ -92,8 +102,10 @@ class Folding:
                 self._turned()
             case RunEnded():
                 yield from self._over(step)
+            case Finished() | Failed() | CallStarted() | CallProgressed() | ApprovalAsked() | Compacted():
+                pass  # a client reads one reply: it has one end, and no steps
             case _:
-                pass
+                assert_never(step)
 
     def _place(self, index: int) -> int:
         """Return the place of a part of this turn in the whole reply."""

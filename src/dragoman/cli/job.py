@@ -5,7 +5,7 @@ The dialect of a request is recognised by members that only one dialect has; wit
 """
 
 import re
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, assert_never, cast
 
 import msgspec
 from msgspec import Raw, Struct
@@ -174,6 +174,8 @@ def perform(job: Job) -> JobResult:
             if job.strict:
                 refuse(reply.losses, "error")
             return JobResult(body=reply.body, losses=reply.losses, status=reply.status, headers=reply.headers)
+        case _:
+            assert_never(job.operation)
 
 
 def _request(job: Job) -> JobResult:
@@ -207,6 +209,8 @@ def _neutral(job: Job) -> JobResult:
             shown = view(named_reply(dialect.parse_response(job.body)))
         case "error":
             shown = view_problem(dialect.parse_error(job.status, {}, job.body))
+        case _:
+            assert_never(job.operation)
     return JobResult(body=encode(shown))
 
 

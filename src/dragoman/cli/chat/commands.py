@@ -8,6 +8,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import assert_never
 
 from msgspec import Struct
 
@@ -71,6 +72,8 @@ def _told(part: AnyPart) -> Iterator[str]:
             yield _fenced(whole(content))
         case Data() | Media() | Opaque():
             yield whole((part,))
+        case _:
+            assert_never(part)
 
 
 def _fenced(text: str, language: str = "") -> str:

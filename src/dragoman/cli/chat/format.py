@@ -3,12 +3,12 @@
 import json
 import textwrap
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, assert_never, cast
 
 from msgspec import Struct
 
 from dragoman.agent import RunEnded, StopReason
-from dragoman.core.parts import Content, Data, Inline, Media, Text, ToolCall
+from dragoman.core.parts import Content, Data, Inline, Media, Opaque, Text, ToolCall
 from dragoman.core.problems import Kind, Problem
 from dragoman.core.response import FinishReason
 from dragoman.tools import Execution
@@ -99,8 +99,10 @@ def _told(part: Content) -> str:
         case Media(kind=kind, media_type=media_type, source=source):
             size = f", {len(source.data) * 3 // 4:,} bytes" if isinstance(source, Inline) else ""
             return f"({media_type or kind}{size})"
-        case _:
+        case Opaque():
             return "(something only its vendor understands)"
+        case _:
+            assert_never(part)
 
 
 def readable(text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from time import time
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 from uuid import uuid4
 
 import msgspec
@@ -302,9 +302,11 @@ def told_of(state: State) -> Told:
             return read(state.told)
         case "cancelled":
             return structs.replace(read(state.told), status="cancelled", input_requests=None)
-        case _:
+        case "interrupted" | "failed":
             error = {"code": INTERNAL_ERROR, "message": _WHY[state.status]}
             return structs.replace(read(state.told), status="failed", input_requests=None, error=error)
+        case _:
+            assert_never(state.status)
 
 
 def _is_known(ctx: _Context) -> bool:
