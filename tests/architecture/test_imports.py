@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "interpreter": {"core", "wire", "dialects"},
     "upstreams": {"core", "wire", "dialects", "interpreter", "http"},
     "gateway": {"core", "wire", "dialects", "interpreter", "upstreams", "sessions", "agent", "tools", "http"},
-    "tools": {"core", "http"},
+    "tools": {"core", "interpreter", "http"},
     "sessions": {"core"},
     "agent": {"core", "tools", "http"},
     "http": set(),
