@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.cli.job import Job, open_stream, perform
-from dragoman.cli.translate import OPERATIONS, SOURCES, TARGETS
+from dragoman.cli.operations import OPERATIONS, SOURCES, TARGETS
 from dragoman.core.problems import Problem
 from dragoman.wire import json
 

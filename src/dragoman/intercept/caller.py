@@ -23,8 +23,8 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.intercept.captured import Captured, Group, digest_of
 from dragoman.intercept.document import ObjectFields, items_of
+from dragoman.intercept.history_rules import result_of
 from dragoman.intercept.plan import Tools
-from dragoman.intercept.rules.history import result_of
 from dragoman.intercept.sessions import Session
 from dragoman.intercept.settings import PROMPT, URL, InterceptTable
 from dragoman.intercept.turns import CallerTurn

@@ -14,7 +14,7 @@ from msgspec import Struct
 from dragoman.core.parts import ToolCall
 from dragoman.intercept.captured import Captured
 from dragoman.intercept.document import ObjectFields, items_of, listed
-from dragoman.intercept.rules.history import call_of
+from dragoman.intercept.history_rules import call_of
 from dragoman.wire import json
 from dragoman.wire.json import Malformed
 from dragoman.wire.json_stream import JsonStreamReader
