@@ -24,6 +24,9 @@ from dragoman.tasks import run_all, start_task
 from dragoman.tools import Execution, Executor, Progress, progress_to
 from dragoman.tools.results import refused
 
+_NO_TOOLS = "{name} was not run: there are no more turns for tools. Answer with what you have."
+_NO_CHOICE = "{name} was not run: the request says that no tool may be called. Answer without."
+
 
 @asynccontextmanager
 async def progress_told(runtime: Runtime) -> AsyncGenerator[None]:
@@ -133,10 +136,6 @@ class ModelTurn:
                 execution = self._executions[keyed.key] = refused(keyed.call, None, "cancelled", NO_RESULT)
                 made_up.append((keyed.call, execution))
         return made_up
-
-
-_NO_TOOLS = "{name} was not run: there are no more turns for tools. Answer with what you have."
-_NO_CHOICE = "{name} was not run: the request says that no tool may be called. Answer without."
 
 
 class Calling:

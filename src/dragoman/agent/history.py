@@ -19,6 +19,13 @@ from dragoman.core.response import Response
 from dragoman.core.stream import Collector
 
 NO_RESULT = "this call was interrupted, and its result is not known. Look before you try again."
+SUMMARY = "[Summary of the conversation so far]"
+UNTRUSTED_SUMMARY = "[Summary of the conversation so far, in which something untrusted was read]"
+_BYTES_A_TOKEN = 4
+_QUESTION = (
+    "Sum up this conversation for yourself, so that you can go on without it: what was asked, what was found out with "
+    "which tools, names and numbers as they are, and what is left to do. Answer with the summary alone."
+)
 
 
 def calls_of(parts: Iterable[AnyPart]) -> tuple[ToolCall, ...]:
@@ -125,13 +132,6 @@ def unanswered(call: ToolCall, words: str) -> ToolResult:
 
 
 Summarise = Callable[[tuple[Message, ...]], str | Awaitable[str]]
-SUMMARY = "[Summary of the conversation so far]"
-UNTRUSTED_SUMMARY = "[Summary of the conversation so far, in which something untrusted was read]"
-_BYTES_A_TOKEN = 4
-_QUESTION = (
-    "Sum up this conversation for yourself, so that you can go on without it: what was asked, what was found out with "
-    "which tools, names and numbers as they are, and what is left to do. Answer with the summary alone."
-)
 
 
 class Compaction(Struct, frozen=True, kw_only=True):

@@ -33,6 +33,9 @@ from dragoman.tools.handler import joined
 
 FirstCall = Literal["auto", "required"]
 """Whether the model must begin with a call. After the first result it is free in any case."""
+_LOG = logging.getLogger("dragoman.agent")
+_WORTH_CUTTING = 2
+"""Messages below which a summary is no shorter."""
 
 
 def question(prompt: str | Sequence[AnyPart], history: Sequence[Message], system: str, model: str) -> Request:
@@ -87,11 +90,6 @@ def without_tools(request: Request) -> Request:
     """Return the request with tools that are declared, for the history has calls of them, but may not be called."""
     parallel = request.tool_choice.parallel if request.tool_choice is not None else None
     return structs.replace(request, tool_choice=ToolChoice(mode="none", parallel=parallel))
-
-
-_LOG = logging.getLogger("dragoman.agent")
-_WORTH_CUTTING = 2
-"""Messages below which a summary is no shorter."""
 
 
 class RunInput(Struct, frozen=True):

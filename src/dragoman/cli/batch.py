@@ -15,6 +15,11 @@ from dragoman.cli.operations import OPERATIONS, SOURCES, TARGETS
 from dragoman.core.problems import Problem
 from dragoman.wire import json
 
+_SCALAR = rb'(?:"(?:[^"\\]|\\.)*+"|[-+.\w]++)'
+_MEMBERS_BEFORE = rb'(?:"\w*+"\s*+:\s*+%b\s*+,\s*+)*?' % _SCALAR
+_EARLY_ID = re.compile(rb'\s*+\{\s*+%b"id"\s*+:\s*+(?P<id>%b)\s*+[,}]' % (_MEMBERS_BEFORE, _SCALAR))
+_BEGINNING = 4096
+
 
 class Line(Struct, rename={"operation": "op", "source": "from", "target": "to"}):
     """One line of work."""
@@ -33,10 +38,6 @@ class Line(Struct, rename={"operation": "op", "source": "from", "target": "to"})
 
 
 _LINE = msgspec.json.Decoder(Line)
-_SCALAR = rb'(?:"(?:[^"\\]|\\.)*+"|[-+.\w]++)'
-_MEMBERS_BEFORE = rb'(?:"\w*+"\s*+:\s*+%b\s*+,\s*+)*?' % _SCALAR
-_EARLY_ID = re.compile(rb'\s*+\{\s*+%b"id"\s*+:\s*+(?P<id>%b)\s*+[,}]' % (_MEMBERS_BEFORE, _SCALAR))
-_BEGINNING = 4096
 
 
 def run_batch(lines: BinaryIO, results: BinaryIO, *, strict: bool) -> int:

@@ -28,6 +28,11 @@ from dragoman.wire import json
 _HIDDEN = {"where", "spelling"}
 _TYPED = (Part, Inline, Link, Plain, Stored, Tool, NativeTool)
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
+_CHAT_FIELDS = {"max_completion_tokens", "response_format", "stream_options", "functions", "reasoning_effort", "n"}
+_MESSAGES_FIELDS = {"system", "anthropic_version", "anthropic_beta", "stop_sequences", "thinking", "output_config"}
+_MESSAGES_BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
+CODE_ASSIST = "code-assist"
+CORE = "core"
 
 
 def view(value: Any) -> Any:
@@ -77,11 +82,6 @@ def encode(value: Any) -> bytes:
     return json.encode(value)
 
 
-_CHAT_FIELDS = {"max_completion_tokens", "response_format", "stream_options", "functions", "reasoning_effort", "n"}
-_MESSAGES_FIELDS = {"system", "anthropic_version", "anthropic_beta", "stop_sequences", "thinking", "output_config"}
-_MESSAGES_BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
-
-
 def dialect_of(body: bytes) -> str | None:
     """Return the name of the dialect `body` is surely in, or None."""
     document: Any = json.peek(body)
@@ -117,10 +117,6 @@ def _members(tools: Any) -> set[str]:
     """Return the names of the members that any of the tools has."""
     listed = cast("list[Any]", tools) if isinstance(tools, list) else []
     return {name for tool in listed if isinstance(tool, dict) for name in cast("dict[str, Any]", tool)}
-
-
-CODE_ASSIST = "code-assist"
-CORE = "core"
 
 
 class Job(Struct, frozen=True, kw_only=True):

@@ -35,6 +35,8 @@ from dragoman.wire import json
 
 _GEMINI = "gemini"
 _ANYTHING = Message(role="user", parts=(Text(text="go on"),))
+_NEEDED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "SYSTEMROOT", "TEMP", "TERM", "TMP", "TMPDIR", "USER")
+_GRACE = 2.0
 
 
 class CallerRequest(Struct, frozen=True, kw_only=True):
@@ -151,10 +153,6 @@ def _named(part: bytes, call: Captured) -> bytes:
         result.remove("id")
     fields.set("functionResponse", result.raw)
     return fields.raw
-
-
-_NEEDED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "SYSTEMROOT", "TEMP", "TERM", "TMP", "TMPDIR", "USER")
-_GRACE = 2.0
 
 
 class Program:

@@ -63,6 +63,11 @@ _UNTOLD = frozenset(
 )
 _SECRET = re.compile(r"auth|cookie|credential|key|secret|token")
 _KEY = re.compile(r"(?<=[?&])(?:key|(?:access|oauth|bearer)_token)=[^&]*&?", re.IGNORECASE)
+_LOG = logging.getLogger("dragoman.intercept")
+_BODILESS = frozenset({204, 304})
+_LARGEST_ERROR = 1 << 20
+_REFUSED = 400
+"""What an upstream says of a request that it cannot take: the client's own may still be one that it can."""
 
 
 def request_headers(headers: Headers, rules: Mapping[str, str]) -> Headers:
@@ -93,13 +98,6 @@ def shown(headers: Headers) -> Headers:
 def without_key(target: str) -> str:
     """Return a path and query without the key that it may show."""
     return _KEY.sub("", target).rstrip("?&")
-
-
-_LOG = logging.getLogger("dragoman.intercept")
-_BODILESS = frozenset({204, 304})
-_LARGEST_ERROR = 1 << 20
-_REFUSED = 400
-"""What an upstream says of a request that it cannot take: the client's own may still be one that it can."""
 
 
 class UpstreamAddress(Struct, frozen=True, kw_only=True):

@@ -27,6 +27,13 @@ _SAME_VALUE_BY_NAME = frozenset({"dependentSchemas", "dependencies"})
 _EVERY_MEMBER = frozenset({"additionalProperties", "unevaluatedProperties"})
 _EVERY_ITEM = frozenset({"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"})
 Node = dict[str, Any]
+LARGEST_SCHEMA = 256 << 10
+_MOST_STEPS = 200_000
+_MOST_EXPLAINED = 500
+_MOST_REPEATED = 4
+_MOST_TOLD = 20
+_MOST_COUNTED = 1000
+_LONGEST = 300
 
 
 class Effort(Struct, frozen=True):
@@ -160,15 +167,6 @@ def _schema_node(value: Any) -> Node | None:
 
 def _list(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
-
-
-LARGEST_SCHEMA = 256 << 10
-_MOST_STEPS = 200_000
-_MOST_EXPLAINED = 500
-_MOST_REPEATED = 4
-_MOST_TOLD = 20
-_MOST_COUNTED = 1000
-_LONGEST = 300
 
 
 class InvalidArgumentsError(ValueError):

@@ -17,6 +17,10 @@ from dragoman.tools.handler import Handler, Invocation, enter
 
 _GRACE = 1.0
 """Seconds a coroutine has to clean up after it was cancelled."""
+LOG = logging.getLogger("dragoman.tools")
+_LONGEST_NAME = 128
+_QUIET = frozenset({"succeeded", "failed", "unknown", "invalid", "cancelled"})
+"""Ends that say nothing about the health of a tool."""
 
 
 class OverdueError(Exception):
@@ -103,12 +107,6 @@ class WorkerPool:
                 work.add_done_callback(lambda _: self._count(handler.name, -1))
         error = work.exception()
         return Attempt(work.result()) if error is None else Attempt(error=error)
-
-
-LOG = logging.getLogger("dragoman.tools")
-_LONGEST_NAME = 128
-_QUIET = frozenset({"succeeded", "failed", "unknown", "invalid", "cancelled"})
-"""Ends that say nothing about the health of a tool."""
 
 
 def _loggable(error: BaseException | None) -> BaseException | None:

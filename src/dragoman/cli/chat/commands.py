@@ -24,6 +24,7 @@ from dragoman.wire import json
 
 _TITLES = {"system": "Instructions", "user": "You", "assistant": "Model"}
 _FENCES = re.compile(r"`{3,}")
+_COMMAND = re.compile(r"/([a-z]+)(?:\s+(.*))?", re.DOTALL)
 
 
 def save(path: Path, history: Sequence[Message], tools: Sequence[Tool], model: str, *, anew: bool) -> int:
@@ -80,9 +81,6 @@ def _fenced(text: str, language: str = "") -> str:
     """Return a block that what stands in it cannot end."""
     fence = "`" * (max((len(found) for found in _FENCES.findall(text)), default=2) + 1)
     return f"{fence}{language}\n{text}\n{fence}"
-
-
-_COMMAND = re.compile(r"/([a-z]+)(?:\s+(.*))?", re.DOTALL)
 
 
 class Done(Exception):  # noqa: N818  not an error: the user has had enough

@@ -32,6 +32,9 @@ _ARTIFACTS = "read_artifact"
 
 _USUAL = AgentCompaction(context=1 << 40)
 """Nobody knows how long a history a model takes: it is made shorter when the model says that it is too long."""
+_WHO = "chat"
+_LONG = 24 * 3600.0
+"""Seconds that a person has to answer a question."""
 
 
 class Role(Struct, frozen=True, kw_only=True):
@@ -163,11 +166,6 @@ def _place(wish: Wish) -> str | None:
         return None
     value = arguments.get(argument)
     return (host_of(value) or None) if isinstance(value, str) else None
-
-
-_WHO = "chat"
-_LONG = 24 * 3600.0
-"""Seconds that a person has to answer a question."""
 
 
 class Wants(Struct, frozen=True, kw_only=True):

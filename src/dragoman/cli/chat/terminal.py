@@ -27,6 +27,11 @@ _LOG = logging.getLogger("dragoman.chat")
 _STYLES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that move, colour or ring, and those that turn the direction of writing. Tab and newline stay."""
+_GOES_ON = "\\"
+_ENDED = 128
+"""What a shell adds to the number of the signal that ended a program."""
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def harmless(text: str) -> str:
@@ -96,9 +101,6 @@ class Screen:
         self.end_line()
         self._beside.write(f"{self.styled(harmless(text), *(styles or ('dim',)))}\n")
         self._beside.flush()
-
-
-_GOES_ON = "\\"
 
 
 class Lines(Protocol):
@@ -186,10 +188,6 @@ def _nothing() -> None:
     pass
 
 
-_ENDED = 128
-"""What a shell adds to the number of the signal that ended a program."""
-
-
 class Interrupts:
     """Hears signals in the main thread."""
 
@@ -236,10 +234,6 @@ class Terminal(Struct, frozen=True):
     screen: Screen
     lines: Lines
     interrupts: Interrupts
-
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 class Stage(Generic[T]):

@@ -39,6 +39,19 @@ _LONGEST_LISTEN_WAIT = 60.0
 
 
 _LOG = logging.getLogger("dragoman.mcp")
+_MODES = {"auto": "auto", "2025-11-25": "legacy"}
+_FIRST_WAIT = 0.25
+_LONGEST_WAIT = 60.0
+_MOST_DOUBLED = 16
+_STEADY = 30.0
+"""Seconds after which a connection counts as one that worked."""
+_FAREWELL = 10.0
+"""Seconds that ending a connection may take."""
+_BREATH = 0.25
+"""Seconds between two lists of tools, however often a server says that they have changed."""
+_REFUSALS = 1.0
+"""Seconds that refusals of calls have to come in before a forgotten connection is given up."""
+_ENDED = "the connection ended"
 
 
 async def listen(client: Client, changed: Callable[[], None]) -> None:
@@ -62,21 +75,6 @@ async def listen(client: Client, changed: Callable[[], None]) -> None:
             _LOG.debug("no more news of tools: %s", error)
         await asyncio.sleep(wait)
         wait = min(_LONGEST_LISTEN_WAIT, wait * 2)
-
-
-_MODES = {"auto": "auto", "2025-11-25": "legacy"}
-_FIRST_WAIT = 0.25
-_LONGEST_WAIT = 60.0
-_MOST_DOUBLED = 16
-_STEADY = 30.0
-"""Seconds after which a connection counts as one that worked."""
-_FAREWELL = 10.0
-"""Seconds that ending a connection may take."""
-_BREATH = 0.25
-"""Seconds between two lists of tools, however often a server says that they have changed."""
-_REFUSALS = 1.0
-"""Seconds that refusals of calls have to come in before a forgotten connection is given up."""
-_ENDED = "the connection ended"
 
 
 class UnavailableError(Exception):

@@ -26,6 +26,13 @@ from dragoman.tasks import TaskSet, start_task, stop_tasks
 LARGEST = 64 << 20
 """Bytes of one message: an image is far more than the SDK's own bound, but there has to be one."""
 _SIGN_OF_LIFE = 2.0
+_LOG = logging.getLogger("dragoman.mcp")
+_LONGEST_LINE = 1000
+_MOST_LINES = 100
+_WINDOW = 10.0
+_LAST_WORDS = 0.5
+_HIDDEN = "[redacted]"
+_SHORTEST_SECRET = 6
 
 
 class Ends(Struct, frozen=True):
@@ -133,16 +140,9 @@ def signer(settings: ToolServer, said: OAuth) -> httpx2.Auth:
     )
 
 
-_LOG = logging.getLogger("dragoman.mcp")
 # What is no message comes to us as well; a traceback for each line that a server writes wrongly helps nobody.
 for _name in ("mcp.client.stdio", "mcp.client.streamable_http"):
     logging.getLogger(_name).addFilter(lambda record: record.levelno < logging.WARNING)
-_LONGEST_LINE = 1000
-_MOST_LINES = 100
-_WINDOW = 10.0
-_LAST_WORDS = 0.5
-_HIDDEN = "[redacted]"
-_SHORTEST_SECRET = 6
 Streams = tuple[Any, Any]
 
 

@@ -36,6 +36,8 @@ from dragoman.tools import Progress as ToolProgress
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _SCHEMES = ("https://", "http://", "gs://", "data:")
+WAIT = 300.0
+"""Seconds in which the user has to answer."""
 
 
 class InlineData(BaseModel):
@@ -123,10 +125,6 @@ def progress_of(step: Step, turns: int) -> str:
 
 def _share(progress: ToolProgress) -> str:
     return f"{progress.done:g}" if progress.total is None else f"{progress.done:g} of {progress.total:g}"
-
-
-WAIT = 300.0
-"""Seconds in which the user has to answer."""
 
 
 class Approval(BaseModel):

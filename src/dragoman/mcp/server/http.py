@@ -24,6 +24,7 @@ NOTIFICATIONS = "notifications/"
 NO_ID = "a request needs an id that is a text or a whole number"
 _NO_MESSAGE = "this is no message of JSON-RPC 2.0"
 _ID = re.compile(rb'".*"|-?[0-9]+', re.DOTALL)
+_STREAM = "text/event-stream"
 
 
 class _Message(Struct):
@@ -58,8 +59,6 @@ Message = MutableMapping[str, Any]
 Application = Callable[
     [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
 ]
-
-_STREAM = "text/event-stream"
 
 
 class _Sender:

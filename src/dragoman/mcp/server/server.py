@@ -28,6 +28,11 @@ from dragoman.mcp.server.service import Service, ToolCaller
 from dragoman.mcp.server.tasks import TTL, Tasks
 from dragoman.tools.arguments import fault, listed, pointer
 
+_INSTRUCTIONS = (
+    "`query` asks a model that has tools of its own and may take minutes; pass the session_id it returns to go on. "
+    "`search` finds web pages and `fetch` reads one of them."
+)
+
 
 class SpeakingServer(MCPServer[Any]):
     """The SDK's server, with our own words for what goes wrong."""
@@ -78,10 +83,6 @@ def refuse_unknown(server: MCPServer[Any]) -> ServerMiddleware[Any]:
 
 
 Mount = Callable[[MCPServer[Any]], None]
-_INSTRUCTIONS = (
-    "`query` asks a model that has tools of its own and may take minutes; pass the session_id it returns to go on. "
-    "`search` finds web pages and `fetch` reads one of them."
-)
 
 
 def build(mounts: Sequence[Mount], tasks: Tasks, *, version: str = "", fixtures: bool = False) -> MCPServer[Any]:

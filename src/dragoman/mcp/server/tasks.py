@@ -31,6 +31,19 @@ from dragoman.mcp.server.service import caller_of
 Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
 POLL = 1000
 """Milliseconds after which it is worth asking again."""
+IDENTIFIER = "io.modelcontextprotocol/tasks"
+TTL = 86_400.0
+"""Seconds a task can be asked for."""
+_KIND = "task"
+_PREFIX = "task-"
+_LOOKS = 5
+_BETWEEN_LOOKS = 0.1
+_ENDED = frozenset({"completed", "failed", "cancelled"})
+_MODERN = frozenset(MODERN_PROTOCOL_VERSIONS)
+_WHY = {
+    "interrupted": "the process that worked on this task is gone",
+    "failed": "the run ended in an error",
+}
 
 
 def now() -> str:
@@ -137,20 +150,7 @@ class TaskJob:
         await self.runtime.emit(written(told))
 
 
-IDENTIFIER = "io.modelcontextprotocol/tasks"
-TTL = 86_400.0
-"""Seconds a task can be asked for."""
 Support = Literal["optional", "required"]
-_KIND = "task"
-_PREFIX = "task-"
-_LOOKS = 5
-_BETWEEN_LOOKS = 0.1
-_ENDED = frozenset({"completed", "failed", "cancelled"})
-_MODERN = frozenset(MODERN_PROTOCOL_VERSIONS)
-_WHY = {
-    "interrupted": "the process that worked on this task is gone",
-    "failed": "the run ended in an error",
-}
 _Context = ServerRequestContext[Any, Any]
 
 
