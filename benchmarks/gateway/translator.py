@@ -289,7 +289,7 @@ class Client(asyncio.Protocol):
         if Upstream.idle:
             Upstream.idle.pop().send(head.encode() + body, self)
         else:
-            asyncio.ensure_future(self._dial(head.encode() + body))  # noqa: RUF006  only for the first requests
+            asyncio.ensure_future(self._dial(head.encode() + body))  # noqa: RUF006, TID251  only for the first requests
 
     async def _dial(self, request: bytes) -> None:
         _, upstream = await asyncio.get_running_loop().create_connection(Upstream, self.host, self.port)

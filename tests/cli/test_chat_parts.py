@@ -5,9 +5,9 @@ import json
 
 from dragoman.agent import CallProgressed, CallStarted, Wish
 from dragoman.cli.chat.commands import save
-from dragoman.cli.chat.format import CallList, begun, over, unfolded, whole
+from dragoman.cli.chat.format import CallList, format_call, format_details, format_result, whole
 from dragoman.cli.chat.session import Consent
-from dragoman.cli.chat.terminal import Interrupts, Pipe, Screen, harmless
+from dragoman.cli.chat.terminal import Interrupts, Pipe, Screen, Terminal, harmless
 from dragoman.cli.chat.turns import ChatTurns
 from dragoman.core.parts import Data, Inline, Media, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
@@ -63,11 +63,11 @@ def test_a_call_and_its_result_are_a_line_each_and_whole_if_wanted():
     calls = CallList()
     shown, new = calls.shown(made)
     assert new
-    assert begun(shown, 60) == "[1] send(text=" + "a " * 22 + "…)"
+    assert format_call(shown, 60) == "[1] send(text=" + "a " * 22 + "…)"
     content = (Text(text="\n  first line\nsecond"), Data(json=b'{"a":[1]}'))
     execution = Execution(result=ToolResult(call_id=made.id, content=content), outcome="succeeded", milliseconds=1234)
-    assert over(calls.ended(made, execution), 200) == "[1] send: 1.2 s, 43 characters: first line"
-    assert "second" in unfolded(shown)
+    assert format_result(calls.ended(made, execution), 200) == "[1] send: 1.2 s, 43 characters: first line"
+    assert "second" in format_details(shown)
     assert calls.shown(made)[0].number == 2
 
 
@@ -82,7 +82,7 @@ def test_what_others_wrote_does_nothing_to_a_terminal():
 
 def test_a_call_that_says_how_far_it_is_is_shown_now_and_then():
     out, err = io.StringIO(), io.StringIO()
-    turns = ChatTurns(None, None, Screen(out, err, pretty=False), Pipe(), Interrupts())
+    turns = ChatTurns(None, None, Terminal(Screen(out, err, pretty=False), Pipe(), Interrupts()))
     made = call()
     turns._show(CallStarted(made))
     turns._show(CallProgressed(Progress(made, 1, 4, "reading")))

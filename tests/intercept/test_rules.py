@@ -6,12 +6,11 @@ import pytest
 
 from dragoman.intercept.captured import Captured, Group, digest_of
 from dragoman.intercept.document import GeminiDocument
+from dragoman.intercept.history_rules import answered, restored, unprompted
 from dragoman.intercept.plan import Plan, Tools
 from dragoman.intercept.replies import TurnRequest, turn_of
-from dragoman.intercept.rewrite import rewritten
-from dragoman.intercept.rules import RULES
-from dragoman.intercept.rules.history import answered, restored, unprompted
-from dragoman.intercept.rules.request import injected, instructed, remodelled, stripped
+from dragoman.intercept.request_rules import injected, instructed, remodelled, stripped
+from dragoman.intercept.rewrite import RULES, rewritten
 
 MARK = "dt-0123456789abcdef"
 OTHER = "dt-fedcba9876543210"

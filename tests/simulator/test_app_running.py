@@ -6,7 +6,7 @@ import httpx2
 import pytest
 
 from dragoman import simulator
-from dragoman.simulator import Settings, app
+from dragoman.simulator import Settings, state
 
 BODY = {"model": "gpt-4.1", "messages": [{"role": "user", "content": "Say hello."}]}
 KEY = {"authorization": "Bearer k"}
@@ -60,7 +60,7 @@ def test_nobody_is_told_twice_how_to_behave():
 
 
 def test_what_came_in_is_forgotten_when_it_gets_too_much(monkeypatch):
-    monkeypatch.setattr(app, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(state, "_MOST_BYTES", 1000)
     with simulator.in_thread() as running:
         for size in (400, 401, 402):
             httpx2.post(running.base_url + "/v1/chat/completions", content=b"x" * size, headers=KEY)

@@ -37,6 +37,9 @@ _SMALL = 1_000_000
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s<>\"'`|]+")
 _BEHIND = ".,;:!?)]}*_"
 """What stands behind an address in a sentence, and is mostly not part of it."""
+_ALL_CALLED = "{name} was not run: all {limit} calls of this run are made. Answer with what you have."
+_DENIED = "{name} was not run: that was not approved. Do not try it again; go on without it."
+_NOBODY = "{name} was not run: it needs approval ({reason}), and {nobody}. Go on without it."
 
 
 def is_untrusted(messages: Sequence[Message], registry: Registry) -> bool:
@@ -212,11 +215,6 @@ def fingerprint(call: ToolCall) -> bytes:
 
 def _digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-_ALL_CALLED = "{name} was not run: all {limit} calls of this run are made. Answer with what you have."
-_DENIED = "{name} was not run: that was not approved. Do not try it again; go on without it."
-_NOBODY = "{name} was not run: it needs approval ({reason}), and {nobody}. Go on without it."
 
 
 class KeyedCall(Struct, frozen=True):

@@ -6,9 +6,8 @@ the tool never waits for that: it may report from a thread, faster than anybody 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 
 from msgspec import structs
 
@@ -18,12 +17,15 @@ from dragoman.agent.runtime import Runtime
 from dragoman.agent.steps import CallEnded, CallProgressed, CallStarted, Recorder
 from dragoman.core.events import Event
 from dragoman.core.parts import AnyPart, Reasoning, Text, ToolCall
-from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.core.response import Response
 from dragoman.core.stream import Collector
+from dragoman.tasks import run_all, start_task
 from dragoman.tools import Execution, Executor, Progress, progress_to
 from dragoman.tools.results import refused
+
+_NO_TOOLS = "{name} was not run: there are no more turns for tools. Answer with what you have."
+_NO_CHOICE = "{name} was not run: the request says that no tool may be called. Answer without."
 
 
 @asynccontextmanager
@@ -52,7 +54,7 @@ class _Teller:
     def _heard(self, progress: Progress) -> None:
         self._newest = progress
         if not self._closed and (self._telling is None or self._telling.done()):
-            self._telling = self._loop.create_task(self._tell())
+            self._telling = start_task(self._tell(), "report progress")
 
     async def _tell(self) -> None:
         while self._newest is not None:
@@ -136,10 +138,6 @@ class ModelTurn:
         return made_up
 
 
-_NO_TOOLS = "{name} was not run: there are no more turns for tools. Answer with what you have."
-_NO_CHOICE = "{name} was not run: the request says that no tool may be called. Answer without."
-
-
 class Calling:
     """Answers the calls of one run."""
 
@@ -157,7 +155,7 @@ class Calling:
                 await self._ended(turn, keyed, refusals[keyed.key])
         let_in = {id(keyed.call): keyed for keyed in turn.calls if keyed.key not in refusals}
         for stretch in self._executor.stretches([keyed.call for keyed in let_in.values()]):
-            await _together(self._perform(turn, let_in[id(call)]) for call in stretch)
+            await run_all((self._perform(turn, let_in[id(call)]) for call in stretch), "tool call")
 
     async def refuse(self, turn: ModelTurn, *, forbidden: bool = False) -> None:
         """Run nothing: there is no turn left in which a result could be of use, or whoever asked forbids it."""
@@ -182,16 +180,3 @@ class Calling:
         turn.ended(keyed, execution)
         await self._recorder.add(self._run, answers([execution.result]))
         await self._runtime.emit(CallEnded(keyed.call, execution))
-
-
-async def _together(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Do several things at once; of several problems, which are the recorder's, one is as good as all."""
-    problem: BaseException | None = None
-    try:
-        async with asyncio.TaskGroup() as group:
-            for work in works:
-                group.create_task(work)
-    except* Problem as problems:
-        problem = problems.exceptions[0]
-    if problem is not None:
-        raise problem

@@ -8,16 +8,24 @@ text. The cut is never between a call and its result. The text is marked if it s
 import inspect
 from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 from itertools import chain, groupby, takewhile
+from typing import assert_never
 
 from msgspec import Struct, structs
 
 from dragoman.agent.model import Model, closing, mistakes_of
-from dragoman.core.parts import AnyPart, Data, Media, Reasoning, Refusal, Text, ToolCall, ToolResult
+from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, Request, leading_systems
 from dragoman.core.response import Response
 from dragoman.core.stream import Collector
 
 NO_RESULT = "this call was interrupted, and its result is not known. Look before you try again."
+SUMMARY = "[Summary of the conversation so far]"
+UNTRUSTED_SUMMARY = "[Summary of the conversation so far, in which something untrusted was read]"
+_BYTES_A_TOKEN = 4
+_QUESTION = (
+    "Sum up this conversation for yourself, so that you can go on without it: what was asked, what was found out with "
+    "which tools, names and numbers as they are, and what is left to do. Answer with the summary alone."
+)
 
 
 def calls_of(parts: Iterable[AnyPart]) -> tuple[ToolCall, ...]:
@@ -51,8 +59,10 @@ def _can_stand(part: AnyPart, *, ended: bool) -> bool:
             return signature is not None
         case ToolCall(complete=complete):
             return complete and ended
-        case _:
+        case ToolResult() | Data() | Media() | Opaque():
             return True
+        case _:
+            assert_never(part)
 
 
 def closed(messages: Sequence[Message], words: str = NO_RESULT) -> tuple[Message, ...]:
@@ -122,13 +132,6 @@ def unanswered(call: ToolCall, words: str) -> ToolResult:
 
 
 Summarise = Callable[[tuple[Message, ...]], str | Awaitable[str]]
-SUMMARY = "[Summary of the conversation so far]"
-UNTRUSTED_SUMMARY = "[Summary of the conversation so far, in which something untrusted was read]"
-_BYTES_A_TOKEN = 4
-_QUESTION = (
-    "Sum up this conversation for yourself, so that you can go on without it: what was asked, what was found out with "
-    "which tools, names and numbers as they are, and what is left to do. Answer with the summary alone."
-)
 
 
 class Compaction(Struct, frozen=True, kw_only=True):
@@ -222,5 +225,7 @@ def _line(role: str, part: AnyPart) -> str:
             return raw.decode("utf-8", "replace")
         case Media(kind=kind):
             return f"({kind})"
-        case _:
+        case Refusal() | Reasoning() | Opaque():
             return ""
+        case _:
+            assert_never(part)

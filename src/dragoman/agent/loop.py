@@ -6,10 +6,9 @@ here is the provider's, and its result is a part after the turn that made it, in
 summed. A call that could not be parsed is left out: the loop has asked for it again, or has ended because of it.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, assert_never
 from uuid import uuid4
 
 from msgspec import structs
@@ -19,9 +18,19 @@ from dragoman.agent.equipment import Equipment, Price
 from dragoman.agent.history import Compaction
 from dragoman.agent.limits import Control, Limits, When, added
 from dragoman.agent.model import Model
-from dragoman.agent.run import FirstCall, Run, client_names, question
+from dragoman.agent.run import FirstCall, Run, RunInput, client_names, question
 from dragoman.agent.runtime import InProcess, Runtime, WatchedRuntime
-from dragoman.agent.steps import CallEnded, Recorder, RunEnded, Step, TurnEnded
+from dragoman.agent.steps import (
+    ApprovalAsked,
+    CallEnded,
+    CallProgressed,
+    CallStarted,
+    Compacted,
+    Recorder,
+    RunEnded,
+    Step,
+    TurnEnded,
+)
 from dragoman.core.events import (
     Event,
     Failed,
@@ -41,6 +50,7 @@ from dragoman.core.request import Message, Request, Sampling, ToolChoice
 from dragoman.core.response import Usage
 from dragoman.core.stream import replay_part
 from dragoman.http.addresses import destination_of
+from dragoman.tasks import start_task, stop_tasks
 from dragoman.tools import Executor
 from dragoman.tools.handler import joined
 
@@ -92,8 +102,10 @@ class Folding:
                 self._turned()
             case RunEnded():
                 yield from self._over(step)
+            case Finished() | Failed() | CallStarted() | CallProgressed() | ApprovalAsked() | Compacted():
+                pass  # a client reads one reply: it has one end, and no steps
             case _:
-                pass
+                assert_never(step)
 
     def _place(self, index: int) -> int:
         """Return the place of a part of this turn in the whole reply."""
@@ -213,8 +225,8 @@ class Agent:
             raise ValueError(f"a run {run!r} is under way")
         runtime, control = self._runtime(run), Control()
         self._under_way[run] = (runtime, control)
-        begun = Run(equipment, request, runtime, run, control, untrusted=untrusted)
-        task = asyncio.create_task(_carried(begun, runtime))
+        begun = Run(equipment, RunInput(run, request, untrusted), runtime, control)
+        task = start_task(_carried(begun, runtime), f"agent run {run}")
         try:
             async with aclosing(runtime.watch()) as steps:
                 async for step in steps:
@@ -223,14 +235,13 @@ class Agent:
         finally:
             del self._under_way[run]
             runtime.close()
-            task.cancel()
-            await asyncio.wait([task])
+            await stop_tasks(task)
 
     async def carry(
         self, request: Request, runtime: Runtime, *, run: str, control: Control | None = None, untrusted: bool = False
     ) -> RunEnded:
         """Run on a runtime of the caller's: this is what an engine calls that outlives the process."""
-        return await Run(self._equipment, request, runtime, run, control or Control(), untrusted=untrusted).go()
+        return await Run(self._equipment, RunInput(run, request, untrusted), runtime, control or Control()).go()
 
     def cancel(self, run: str, when: When = "now") -> bool:
         """Stop a run that is under way; False if there is none of that id."""

@@ -13,7 +13,7 @@ from contextlib import aclosing
 from time import monotonic
 from typing import Literal
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from dragoman.agent.admission import Admission
 from dragoman.agent.calls import Calling, ModelTurn
@@ -33,6 +33,9 @@ from dragoman.tools.handler import joined
 
 FirstCall = Literal["auto", "required"]
 """Whether the model must begin with a call. After the first result it is free in any case."""
+_LOG = logging.getLogger("dragoman.agent")
+_WORTH_CUTTING = 2
+"""Messages below which a summary is no shorter."""
 
 
 def question(prompt: str | Sequence[AnyPart], history: Sequence[Message], system: str, model: str) -> Request:
@@ -89,24 +92,20 @@ def without_tools(request: Request) -> Request:
     return structs.replace(request, tool_choice=ToolChoice(mode="none", parallel=parallel))
 
 
-_LOG = logging.getLogger("dragoman.agent")
-_WORTH_CUTTING = 2
-"""Messages below which a summary is no shorter."""
+class RunInput(Struct, frozen=True):
+    """What one run begins with."""
+
+    run: str
+    request: Request
+    untrusted: bool = False
+    """Something was read earlier that the history does not show any more."""
 
 
 class Run:
     """The loop."""
 
-    def __init__(  # noqa: PLR0913  what a run is made of
-        self,
-        equipment: Equipment,
-        request: Request,
-        runtime: Runtime,
-        run: str,
-        control: Control,
-        *,
-        untrusted: bool = False,
-    ) -> None:
+    def __init__(self, equipment: Equipment, begun: RunInput, runtime: Runtime, control: Control) -> None:
+        run, request = begun.run, begun.request
         self._equipment, self._runtime, self._run, self._control = equipment, runtime, run, control
         self._executor, self._limits = equipment.executor, equipment.limits
         self._recorder = Recording(equipment.recorder) if equipment.recorder is not None else Unrecorded()
@@ -116,7 +115,7 @@ class Run:
         """Whether no tool may be called at all: a server may not heed that, and then its calls are not run."""
         self._history = answered(unfolded(request.messages), self._is_own)
         self._admission = Admission(equipment, self._history, runtime, run)
-        self._admission.untrusted |= untrusted
+        self._admission.untrusted |= begun.untrusted
         self._calling = Calling(self._executor, self._admission, runtime, self._recorder, run)
         self._statistics = Statistics()
         self._finish = Finish("other")
@@ -132,21 +131,20 @@ class Run:
 
     async def go(self) -> RunEnded:
         """Run to the end, whatever it is; the history it leaves is valid."""
+        is_over = False
+        abandoned: StopReason = "failed"
         try:
-            async with self._control.limited(self._limits.seconds):
-                await self._recorder.begin(self._run, structs.replace(self._request, messages=self._history))
-                stop = await self._turns()
-        except StoppedError:
-            stop = await self._stopped()
-        except Problem as problem:
-            stop = await self._failed(problem)
-        except BaseException as error:
-            # Whoever waited is gone, or what carries the run is: it is written down, and told to nobody.
-            is_left = isinstance(error, asyncio.CancelledError | GeneratorExit)
-            with contextlib.suppress(Problem):
-                await self._close_turn()
-                await self._written("cancelled" if is_left else "failed")
+            stop = await self._run_turns()
+            is_over = True
+        except (asyncio.CancelledError, GeneratorExit):
+            abandoned = "cancelled"
             raise
+        finally:
+            if not is_over:
+                # Whoever waited is gone, or what carries the run is: it is written down, and told to nobody.
+                with contextlib.suppress(Problem):
+                    await self._close_turn()
+                    await self._written(abandoned)
         try:
             ended = await self._written(stop)
         except Problem as problem:
@@ -154,6 +152,17 @@ class Run:
             ended = self._ended_as("failed")
         await self._runtime.emit(ended)
         return ended
+
+    async def _run_turns(self) -> StopReason:
+        """Run all turns and return why they ended."""
+        try:
+            async with self._control.limited(self._limits.seconds):
+                await self._recorder.begin(self._run, structs.replace(self._request, messages=self._history))
+                return await self._turns()
+        except StoppedError:
+            return await self._stopped()
+        except Problem as problem:
+            return await self._failed(problem)
 
     async def _written(self, stop: StopReason) -> RunEnded:
         ended = self._ended_as(stop)

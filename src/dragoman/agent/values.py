@@ -4,6 +4,8 @@ A step returns what a model said (`Response`), what became of a call (`Execution
 nobody can keep), or a text.
 """
 
+from typing import assert_never
+
 from msgspec import Raw, Struct, json
 
 from dragoman.core.parts import ToolResult
@@ -70,6 +72,8 @@ def packed(value: StepValue) -> bytes:
                     repeated=value.repeated,
                 )
             )
+        case _:
+            assert_never(value)
 
 
 def unpacked(kept: bytes) -> StepValue:
@@ -101,3 +105,5 @@ def unpacked(kept: bytes) -> StepValue:
                 size=value.size,
                 repeated=value.repeated,
             )
+        case _:
+            assert_never(value)

@@ -11,9 +11,14 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from dragoman.cli.job import Job, open_stream, perform
-from dragoman.cli.translate import OPERATIONS, SOURCES, TARGETS
+from dragoman.cli.operations import OPERATIONS, SOURCES, TARGETS
 from dragoman.core.problems import Problem
 from dragoman.wire import json
+
+_SCALAR = rb'(?:"(?:[^"\\]|\\.)*+"|[-+.\w]++)'
+_MEMBERS_BEFORE = rb'(?:"\w*+"\s*+:\s*+%b\s*+,\s*+)*?' % _SCALAR
+_EARLY_ID = re.compile(rb'\s*+\{\s*+%b"id"\s*+:\s*+(?P<id>%b)\s*+[,}]' % (_MEMBERS_BEFORE, _SCALAR))
+_BEGINNING = 4096
 
 
 class Line(Struct, rename={"operation": "op", "source": "from", "target": "to"}):
@@ -33,10 +38,6 @@ class Line(Struct, rename={"operation": "op", "source": "from", "target": "to"})
 
 
 _LINE = msgspec.json.Decoder(Line)
-_SCALAR = rb'(?:"(?:[^"\\]|\\.)*+"|[-+.\w]++)'
-_MEMBERS_BEFORE = rb'(?:"\w*+"\s*+:\s*+%b\s*+,\s*+)*?' % _SCALAR
-_EARLY_ID = re.compile(rb'\s*+\{\s*+%b"id"\s*+:\s*+(?P<id>%b)\s*+[,}]' % (_MEMBERS_BEFORE, _SCALAR))
-_BEGINNING = 4096
 
 
 def run_batch(lines: BinaryIO, results: BinaryIO, *, strict: bool) -> int:

@@ -5,7 +5,7 @@ The dialect of a request is recognised by members that only one dialect has; wit
 """
 
 import re
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, assert_never, cast
 
 import msgspec
 from msgspec import Raw, Struct
@@ -28,6 +28,11 @@ from dragoman.wire import json
 _HIDDEN = {"where", "spelling"}
 _TYPED = (Part, Inline, Link, Plain, Stored, Tool, NativeTool)
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
+_CHAT_FIELDS = {"max_completion_tokens", "response_format", "stream_options", "functions", "reasoning_effort", "n"}
+_MESSAGES_FIELDS = {"system", "anthropic_version", "anthropic_beta", "stop_sequences", "thinking", "output_config"}
+_MESSAGES_BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
+CODE_ASSIST = "code-assist"
+CORE = "core"
 
 
 def view(value: Any) -> Any:
@@ -77,11 +82,6 @@ def encode(value: Any) -> bytes:
     return json.encode(value)
 
 
-_CHAT_FIELDS = {"max_completion_tokens", "response_format", "stream_options", "functions", "reasoning_effort", "n"}
-_MESSAGES_FIELDS = {"system", "anthropic_version", "anthropic_beta", "stop_sequences", "thinking", "output_config"}
-_MESSAGES_BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
-
-
 def dialect_of(body: bytes) -> str | None:
     """Return the name of the dialect `body` is surely in, or None."""
     document: Any = json.peek(body)
@@ -117,10 +117,6 @@ def _members(tools: Any) -> set[str]:
     """Return the names of the members that any of the tools has."""
     listed = cast("list[Any]", tools) if isinstance(tools, list) else []
     return {name for tool in listed if isinstance(tool, dict) for name in cast("dict[str, Any]", tool)}
-
-
-CODE_ASSIST = "code-assist"
-CORE = "core"
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -174,6 +170,8 @@ def perform(job: Job) -> JobResult:
             if job.strict:
                 refuse(reply.losses, "error")
             return JobResult(body=reply.body, losses=reply.losses, status=reply.status, headers=reply.headers)
+        case _:
+            assert_never(job.operation)
 
 
 def _request(job: Job) -> JobResult:
@@ -207,6 +205,8 @@ def _neutral(job: Job) -> JobResult:
             shown = view(named_reply(dialect.parse_response(job.body)))
         case "error":
             shown = view_problem(dialect.parse_error(job.status, {}, job.body))
+        case _:
+            assert_never(job.operation)
     return JobResult(body=encode(shown))
 
 

@@ -12,7 +12,7 @@ from dragoman.cli.loop import runner
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
-    from dragoman.simulator.app import Settings
+    from dragoman.simulator.state import Settings
 
 PORT = 8742
 _SWITCHES = {
@@ -62,9 +62,9 @@ def _fail(message: str) -> int:
 
 
 def _settings(options: argparse.Namespace) -> "Settings":
-    from dragoman.simulator.app import Settings  # noqa: PLC0415
     from dragoman.simulator.recordings import Recordings  # noqa: PLC0415  only for this verb
     from dragoman.simulator.script import read_script  # noqa: PLC0415
+    from dragoman.simulator.state import Settings  # noqa: PLC0415
 
     return Settings(
         seed=options.seed,

@@ -8,15 +8,13 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from dragoman.cli.operations import OPERATIONS, SOURCES, TARGETS
+
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
     from dragoman.core.losses import Loss
 
-OPERATIONS = ("request", "response", "stream", "error")
-SOURCES = ("chat", "responses", "messages", "gemini")
-"""The dialects, by name: to load them for their names alone would hold up every other verb."""
-TARGETS = (*SOURCES, "code-assist", "core")
 _CHUNK = 65_536
 
 

@@ -40,6 +40,18 @@ _QUESTION = {"role": "user", "content": "What is the weather in Tokyo now? Use t
 _RESULT = '{"temperature": 21, "unit": "celsius", "sky": "clear"}'
 _ROOM = 4000
 _LONGEST = 60
+_REMEDIES: Mapping[Kind, str] = {
+    "authentication": "check the key in [upstreams.{name}]",
+    "permission": "the account may not use this model: enable it there, or name another with --model {name}/MODEL",
+    "not_found": "name a model that the upstream has: --model {name}/MODEL, and in [models]",
+    "rate_limit": "wait, or raise the quota of the account",
+    "billing": "the account needs credit",
+    "overloaded": "the upstream is busy: try again later",
+    "timeout": "try again with a longer --timeout; see whether the upstream is well",
+    "unreachable": "check base_url in [upstreams.{name}], the network and HTTPS_PROXY",
+    "malformed_reply": "what answers is no such API: check kind and base_url in [upstreams.{name}]",
+}
+_CODES: Mapping[str, str] = {"credentials": "check the key or credentials in [upstreams.{name}]"}
 
 
 async def round_trip(target: Target, client: Client) -> str:
@@ -79,20 +91,6 @@ def _text(parts: list[Any]) -> str:
 def _short(text: str) -> str:
     words = " ".join(text.split())
     return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
-
-
-_REMEDIES: Mapping[Kind, str] = {
-    "authentication": "check the key in [upstreams.{name}]",
-    "permission": "the account may not use this model: enable it there, or name another with --model {name}/MODEL",
-    "not_found": "name a model that the upstream has: --model {name}/MODEL, and in [models]",
-    "rate_limit": "wait, or raise the quota of the account",
-    "billing": "the account needs credit",
-    "overloaded": "the upstream is busy: try again later",
-    "timeout": "try again with a longer --timeout; see whether the upstream is well",
-    "unreachable": "check base_url in [upstreams.{name}], the network and HTTPS_PROXY",
-    "malformed_reply": "what answers is no such API: check kind and base_url in [upstreams.{name}]",
-}
-_CODES: Mapping[str, str] = {"credentials": "check the key or credentials in [upstreams.{name}]"}
 
 
 class Check(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,6 @@ All links of a request are fetched at once, within one limit of bytes and one of
 minutes: a conversation sends its links with every turn.
 """
 
-import asyncio
 from base64 import b64encode
 from collections.abc import Callable
 
@@ -17,6 +16,7 @@ from dragoman.http.guarded import Guard, Lately, Room
 from dragoman.interpreter.fitting import Fetched, Links, NeededLink, Unfetched
 from dragoman.interpreter.media import NOT_FETCHED
 from dragoman.interpreter.translate import Translation
+from dragoman.tasks import run_all
 
 _KEPT_SECONDS = 300.0
 _MOST_KEPT = 64 << 20
@@ -60,12 +60,7 @@ class Library:
         found = {url: page for url in links if (page := self._lately.get(url)) is not None}
         room = Room(limits.max_bytes)
         wanted = [(url, link) for url, link in links.items() if url not in found]
-        tasks = [asyncio.create_task(self._one(url, link, room)) for url, link in wanted]
-        try:
-            pages = await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
+        pages = await run_all((self._one(url, link, room) for url, link in wanted), "fetch media")
         return found | dict(zip((url for url, _ in wanted), pages, strict=True))
 
     async def _one(self, url: str, link: NeededLink, room: Room) -> Fetched:

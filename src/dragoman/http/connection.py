@@ -18,6 +18,7 @@ from msgspec import Struct
 from dragoman.http.encoding import ACCEPTED, BadEncoding, TooLarge, decoded, is_known
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.message import Headers, Request, decode_headers, render_head
+from dragoman.tasks import start_task
 
 Handler = Callable[[Exchange], Awaitable[None]]
 Refusal = Callable[[int, Request], tuple[Headers, bytes]]
@@ -232,7 +233,7 @@ class Connection(asyncio.Protocol):
         )
         if self._exchange is None:
             self._exchange = exchange
-            self._task = self._loop.create_task(self._answer(exchange))
+            self._task = start_task(self._answer(exchange), "http request")
         else:
             self._waiting.append(exchange)
             self._waiting_size += _REQUEST_COST + len(body) + sum(map(len, self._fields))

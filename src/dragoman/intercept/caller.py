@@ -23,17 +23,20 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.intercept.captured import Captured, Group, digest_of
 from dragoman.intercept.document import ObjectFields, items_of
+from dragoman.intercept.history_rules import result_of
 from dragoman.intercept.plan import Tools
-from dragoman.intercept.rules.history import result_of
 from dragoman.intercept.sessions import Session
 from dragoman.intercept.settings import PROMPT, URL, InterceptTable
 from dragoman.intercept.turns import CallerTurn
 from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.neutral import TranslationOptions, say_request
+from dragoman.tasks import TaskSet
 from dragoman.wire import json
 
 _GEMINI = "gemini"
 _ANYTHING = Message(role="user", parts=(Text(text="go on"),))
+_NEEDED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "SYSTEMROOT", "TEMP", "TERM", "TMP", "TMPDIR", "USER")
+_GRACE = 2.0
 
 
 class CallerRequest(Struct, frozen=True, kw_only=True):
@@ -152,10 +155,6 @@ def _named(part: bytes, call: Captured) -> bytes:
     return fields.raw
 
 
-_NEEDED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "SYSTEMROOT", "TEMP", "TERM", "TMP", "TMPDIR", "USER")
-_GRACE = 2.0
-
-
 class Program:
     """One run of a client."""
 
@@ -218,13 +217,11 @@ class Caller:
 
     def __init__(self) -> None:
         self._running: dict[Session, asyncio.Task[None]] = {}
+        self._tasks = TaskSet()
 
     async def close(self) -> None:
         """End all clients."""
-        tasks = list(self._running.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     async def answer(
         self, session: Session, wish: CallerRequest, request: Request, dialect: str, url: str
@@ -260,7 +257,7 @@ class Caller:
         if session.table.command:
             before = self._running.get(session)
             prompt = wish.prompt if wish.prompt.strip() else session.table.prompt
-            task = asyncio.create_task(self._run(session, turn, prompt, url, before))
+            task = self._tasks.start(self._run(session, turn, prompt, url, before), f"client {session.name.entry}")
             self._running[session] = task
             task.add_done_callback(lambda done: self._forget(session, done))
         return turn

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from dragoman.core.problems import Problem
+from dragoman.guard import attempt
 from dragoman.http.addresses import Origin
 from dragoman.http.client import Client, Deadlines, Incoming, Outgoing
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.link import Failure
 from dragoman.http.message import Headers
-from dragoman.intercept.captured import digest_of
+from dragoman.intercept.captured import Group, digest_of
 from dragoman.intercept.exchange import Looker, Passing
 from dragoman.intercept.lookout import Lookout
 from dragoman.intercept.plan import Plan
@@ -62,6 +63,11 @@ _UNTOLD = frozenset(
 )
 _SECRET = re.compile(r"auth|cookie|credential|key|secret|token")
 _KEY = re.compile(r"(?<=[?&])(?:key|(?:access|oauth|bearer)_token)=[^&]*&?", re.IGNORECASE)
+_LOG = logging.getLogger("dragoman.intercept")
+_BODILESS = frozenset({204, 304})
+_LARGEST_ERROR = 1 << 20
+_REFUSED = 400
+"""What an upstream says of a request that it cannot take: the client's own may still be one that it can."""
 
 
 def request_headers(headers: Headers, rules: Mapping[str, str]) -> Headers:
@@ -94,13 +100,6 @@ def without_key(target: str) -> str:
     return _KEY.sub("", target).rstrip("?&")
 
 
-_LOG = logging.getLogger("dragoman.intercept")
-_BODILESS = frozenset({204, 304})
-_LARGEST_ERROR = 1 << 20
-_REFUSED = 400
-"""What an upstream says of a request that it cannot take: the client's own may still be one that it can."""
-
-
 class UpstreamAddress(Struct, frozen=True, kw_only=True):
     """Where the requests of a client go: configured, never out of a request."""
 
@@ -110,6 +109,14 @@ class UpstreamAddress(Struct, frozen=True, kw_only=True):
     deadlines: Deadlines = Deadlines()
     headers: Mapping[str, str] = {}
     """Headers to set on the way, or to take out."""
+
+
+class Forwarding(Struct, frozen=True):
+    """One request that is forwarded: its exchange, what is noted of it, and where it goes."""
+
+    exchange: Exchange
+    passing: Passing
+    destination: UpstreamAddress
 
 
 class Surface:
@@ -134,35 +141,28 @@ class Surface:
         try:
             is_awaited = session is not None and session.awaited is not None
             turn = turn_of(request.method, target) if is_awaited or not plan.is_empty else None
+            forwarding = Forwarding(exchange, passing, destination)
             if turn is None:
-                await self._pass(exchange, passing, destination, Going(target=target, body=request.body), None)
+                await self._pass(forwarding, Going(target=target, body=request.body), None)
             else:
-                await self._turn(exchange, passing, destination, plan, session, turn=turn, target=target)
+                going = rewritten(target, request.body, turn, plan)
+                await self._turn(forwarding, going, turn, session, plan.ready)
         finally:
             passing.close()
             for looker in lookers:
                 _tell(looker, passing)
 
-    async def _turn(  # noqa: PLR0913  what is passed on is what a request has
-        self,
-        exchange: Exchange,
-        passing: Passing,
-        destination: UpstreamAddress,
-        plan: Plan,
-        session: Session | None,
-        *,
-        turn: TurnRequest,
-        target: str,
+    async def _turn(
+        self, forwarding: Forwarding, going: Going, turn: TurnRequest, session: Session | None, ready: Group | None
     ) -> None:
-        """Do to a turn of the client what is to be done, and hear what the model says to it."""
-        body = exchange.request.body
-        going = rewritten(target, body, turn, plan)
+        """Forward a turn of the client as it was rewritten, and filter what the model replies to it."""
+        exchange, passing = forwarding.exchange, forwarding.passing
         passing.rules, passing.problem, passing.left = going.rules, going.problem, going.body
         passing.target_left = without_key(going.target)
         if going.problem:
             _LOG.warning("a request of %s is sent on as it came: %s", passing.name, going.problem)
         if session is None or going.is_aside:
-            await self._pass(exchange, passing, destination, going, None)
+            await self._pass(forwarding, going, None)
             return
         pending = session.pending
         if pending is not None:
@@ -172,28 +172,18 @@ class Surface:
             await exchange.send(200, told, reply)
             return
         caller = session.awaited
-        hearing = ReplyFilter(session, caller, going, session.mark(digest_of(body))) if caller is not None else None
+        digest = digest_of(exchange.request.body)
+        hearing = ReplyFilter(session, caller, going, session.mark(digest)) if caller is not None else None
         try:
-            await self._pass(exchange, passing, destination, going, (turn, hearing) if hearing is not None else None)
+            await self._pass(forwarding, going, (turn, hearing) if hearing is not None else None)
         finally:
             passing.captured = hearing.captured if hearing is not None else ()
-        ready = plan.ready
-        if (
-            ready is not None
-            and passing.status == 200
-            and not passing.problem
-            and ready.calls[0].part in going.contents
-        ):
-            ready.used = ready.used or digest_of(body)
+        is_taken = passing.status == 200 and not passing.problem
+        if ready is not None and is_taken and ready.calls[0].part in going.contents:
+            ready.used = ready.used or digest
 
-    async def _pass(
-        self,
-        exchange: Exchange,
-        passing: Passing,
-        destination: UpstreamAddress,
-        going: Going,
-        heard: tuple[TurnRequest, ReplyFilter] | None,
-    ) -> None:
+    async def _pass(self, forwarding: Forwarding, going: Going, heard: tuple[TurnRequest, ReplyFilter] | None) -> None:
+        exchange, passing, destination = forwarding.exchange, forwarding.passing, forwarding.destination
         request = exchange.request
         told = request_headers(request.headers, destination.headers)
         outgoing = Outgoing(destination.origin, request.method, destination.prefix + going.target, told, going.body)
@@ -209,7 +199,7 @@ class Surface:
             if refused is not None:
                 _note_refused(incoming, refused, passing, hearing)
                 unchanged = Going(target=going.came, body=request.body)
-                await self._pass(exchange, passing, destination, unchanged, None)
+                await self._pass(forwarding, unchanged, None)
             elif heard is None:
                 await self._hand_back(incoming, exchange, passing)
             else:
@@ -234,7 +224,7 @@ class Surface:
     ) -> None:
         """Hand a reply to the client without the calls in it; it is heard to its end, also if the client leaves."""
         told = _head(incoming, passing)
-        client, refused = _Client(exchange), b""
+        client, refused, is_read = _Client(exchange), b"", False
         try:
             if incoming.good:
                 hearing.begin(turn, incoming.header("content-type"))
@@ -245,13 +235,15 @@ class Surface:
                     await client.write(left)
             else:
                 refused = await incoming.read(_LARGEST_ERROR)
+            is_read = True
         except Failure as failure:
+            is_read = True
             hearing.fail(Problem("malformed_reply", f"the reply broke off: {failure}"))
             exchange.cut()
             return
-        except BaseException:
-            hearing.fail(Problem("cancelled", "the gateway stopped"))
-            raise
+        finally:
+            if not is_read:
+                hearing.fail(Problem("cancelled", "the gateway stopped"))
         if not incoming.good:
             hearing.fail(refusal(incoming.status, dict(incoming.headers), refused))
             passing.note(refused, refused)
@@ -300,7 +292,6 @@ def _note_refused(incoming: Incoming, body: bytes, passing: Passing, hearing: Re
 
 
 def _tell(looker: Looker, passing: Passing) -> None:
-    try:
-        looker(passing)
-    except Exception:  # noqa: BLE001  whoever looks on must not be able to do harm
-        _LOG.exception("a looker failed on %s", passing.id)
+    seen = attempt(looker, passing)
+    if seen.error is not None:  # whoever looks on must not be able to do harm
+        _LOG.error("a looker failed on %s", passing.id, exc_info=seen.error)

@@ -14,19 +14,23 @@ from msgspec import Struct
 from dragoman.core.parts import ToolCall
 from dragoman.intercept.captured import Captured
 from dragoman.intercept.document import ObjectFields, items_of, listed
-from dragoman.intercept.rules.history import call_of
+from dragoman.intercept.history_rules import call_of
 from dragoman.wire import json
 from dragoman.wire.json import Malformed
 from dragoman.wire.json_stream import JsonStreamReader
 from dragoman.wire.sse import SseReader, whole_frames
 
 _CALLS = (b"functionCall", b"function_call")
-
-
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
-
 _NOTHING = b'{"text":""}'
+_TURN = re.compile(
+    r"(?P<before>[^?]*/(?P<room>models|tunedModels|endpoints)/)(?P<model>[^/?]+?)"
+    r"(?P<after>(?::|%3[Aa])(?P<verb>generateContent|streamGenerateContent)(?:\?(?P<query>.*))?)"
+)
+_WRAPPED = re.compile(r".*/v1internal:(?P<verb>generateContent|streamGenerateContent)(?:\?(?P<query>.*))?")
+_EVENTS = frozenset({"alt=sse", "$alt=sse", "%24alt=sse"})
+_NO_USAGE = {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}
+_MOST_HELD = 64 << 20
 
 
 class Capture:
@@ -101,14 +105,6 @@ def tool_call(captured: Captured) -> ToolCall:
     return ToolCall(id=captured.id, name=captured.name, arguments=arguments.decode())
 
 
-_TURN = re.compile(
-    r"(?P<before>[^?]*/(?P<room>models|tunedModels|endpoints)/)(?P<model>[^/?]+?)"
-    r"(?P<after>(?::|%3[Aa])(?P<verb>generateContent|streamGenerateContent)(?:\?(?P<query>.*))?)"
-)
-_WRAPPED = re.compile(r".*/v1internal:(?P<verb>generateContent|streamGenerateContent)(?:\?(?P<query>.*))?")
-_EVENTS = frozenset({"alt=sse", "$alt=sse", "%24alt=sse"})
-
-
 class TurnRequest(Struct, frozen=True, kw_only=True):
     """A request for a turn of the model."""
 
@@ -144,9 +140,6 @@ def renamed(target: str, model: str) -> str:
     return f"{found['before']}{model}{found['after']}"
 
 
-_NO_USAGE = {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}
-
-
 def made_reply(text: str, turn: TurnRequest, model: str) -> tuple[dict[str, str], bytes]:
     """Return headers and body of a reply in which the model says nothing but `text`."""
     candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}
@@ -156,9 +149,6 @@ def made_reply(text: str, turn: TurnRequest, model: str) -> tuple[dict[str, str]
     if turn.stream and turn.events:
         return {"content-type": "text/event-stream"}, b"data: " + body + b"\r\n\r\n"
     return {"content-type": "application/json; charset=UTF-8"}, b"[" + body + b"]" if turn.stream else body
-
-
-_MOST_HELD = 64 << 20
 
 
 class ReplyForm(Protocol):

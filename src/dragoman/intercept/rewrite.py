@@ -7,16 +7,23 @@ client's own side requests (a check, a title, a choice of a model): they get no 
 from msgspec import Struct
 
 from dragoman.intercept.document import GeminiDocument, ObjectFields
-from dragoman.intercept.plan import Plan
+from dragoman.intercept.history_rules import answered, contents_of, restored, unprompted
+from dragoman.intercept.plan import Plan, Rule
 from dragoman.intercept.replies import TurnRequest, renamed
-from dragoman.intercept.rules import RULES
-from dragoman.intercept.rules.history import contents_of
-from dragoman.intercept.rules.request import remodelled
+from dragoman.intercept.request_rules import injected, instructed, remodelled, stripped
 from dragoman.wire import json
 
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("the client's tools taken out", stripped),
+    ("tools put in", injected),
+    ("calls and results put in", answered),
+    ("the conversation put back", restored),
+    ("our prompt taken out", unprompted),
+    ("another model", remodelled),
+    ("other instructions", instructed),
+)
+"""Applied in this order: tools first, then the history, then the model and its instructions."""
 _PLAIN = frozenset({"text/plain", ""})
-
-
 _SCHEMAS = ("responseSchema", "responseJsonSchema")
 
 

@@ -7,6 +7,7 @@ one reply. What was told is kept until the caller has heard its end, so that one
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
 from time import monotonic
+from typing import assert_never
 
 from msgspec import structs
 
@@ -213,6 +214,8 @@ class Telling:
                 return []
             case Started() | UsageSeen():
                 return [event]
+            case _:
+                assert_never(event)
 
     def _inner(self, event: _Inner, place: int | None) -> list[Event]:
         if place is None:

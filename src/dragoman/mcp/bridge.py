@@ -9,7 +9,7 @@ import base64
 import logging
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any, assert_never, cast
 
 import msgspec
 
@@ -138,6 +138,8 @@ def _block(part: Content) -> types.ContentBlock:
             return _media(part)
         case Opaque(raw=raw):
             return types.TextContent(text=raw.decode("utf-8", "replace"))
+        case _:
+            assert_never(part)
 
 
 def _media(part: Media) -> types.ContentBlock:
@@ -157,6 +159,8 @@ def _media(part: Media) -> types.ContentBlock:
             return types.ResourceLink(uri=url, name=part.name or url, mime_type=media_type)
         case Stored(issuer, kept):
             return types.TextContent(text=f"[{part.kind} {kept}, which {issuer} keeps]")
+        case _:
+            assert_never(part.source)
 
 
 def _value(part: Data) -> Any:

@@ -20,6 +20,8 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_)){0,30}(?<!_)")
 _TRANSPORTS = {"stdio": "command", "http": "url", "streamable-http": "url", "streamable_http": "url"}
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 _PLACE = re.compile(r" - at `\$(.*?)`$")
+SYSTEM_PROMPT = "GEMINI_SYSTEM_PROMPT"
+"""The variable with the system prompt, where the file has none."""
 
 
 class SettingsError(ValueError):
@@ -211,10 +213,6 @@ def _server(entry: _Entry) -> ToolServer:
     )
     check(entry.name, server)
     return server
-
-
-SYSTEM_PROMPT = "GEMINI_SYSTEM_PROMPT"
-"""The variable with the system prompt, where the file has none."""
 
 
 class McpTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -37,6 +37,7 @@ from dragoman.mcp.client import Status, open_servers
 from dragoman.sessions.store import Store
 from dragoman.sessions.urls import open_store, usual_url
 from dragoman.sessions.values import Unavailable
+from dragoman.tasks import TaskSet
 from dragoman.tools import Executor, Handler, Registry
 from dragoman.tools.handler import JOINT
 from dragoman.tools.web import Settings, Web, web_fetch
@@ -187,14 +188,12 @@ async def open_desk(config: Config) -> AsyncGenerator[ConversationLoader]:
         raise ConfigError(config.source, "sessions.url", str(error)) from None
     except Unavailable as error:
         raise ConfigError(config.source, "sessions.url", f"cannot be opened: {error}; name another place") from None
-    cleaning = asyncio.create_task(_forget_old(store, table.keep_days)) if table.keep_days else None
     try:
-        yield ConversationLoader(store, keeps_responses=table.state == "gateway")
+        async with TaskSet() as background:
+            if table.keep_days:
+                background.start(_forget_old(store, table.keep_days), "delete old conversations")
+            yield ConversationLoader(store, keeps_responses=table.state == "gateway")
     finally:
-        if cleaning is not None:
-            cleaning.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await cleaning
         await store.close()
 
 

@@ -14,19 +14,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dragoman.simulator.app import Seen, Settings, Simulator
+    from dragoman.simulator.app import Simulator
     from dragoman.simulator.faults import Fault, read_fault
     from dragoman.simulator.recordings import Recordings
     from dragoman.simulator.script import Received, TomlScript, Unmet, read_script
     from dragoman.simulator.serving import Running, in_thread, running
+    from dragoman.simulator.state import Seen, Settings
     from dragoman.simulator.talk import Answer, Ask, Call
 
 _MODULES = {
-    "app": ("Seen", "Settings", "Simulator"),
+    "app": ("Simulator",),
     "faults": ("Fault", "read_fault"),
     "recordings": ("Recordings",),
     "script": ("Received", "TomlScript", "Unmet", "read_script"),
     "serving": ("Running", "in_thread", "running"),
+    "state": ("Seen", "Settings"),
     "talk": ("Answer", "Ask", "Call"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Mapping
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct, structs
@@ -36,12 +35,10 @@ from dragoman.simulator.recordings import SSE
 from dragoman.simulator.routes import Route
 from dragoman.simulator.rule import Situation, Violation
 from dragoman.simulator.script import Received, Unmet
+from dragoman.simulator.state import State
 from dragoman.simulator.talk import Answer
 from dragoman.wire.json import Malformed
 from dragoman.wire.splice import spliced
-
-if TYPE_CHECKING:
-    from dragoman.simulator.app import Simulator
 
 _SSE = {"content-type": SSE, "cache-control": "no-cache"}
 _BREAK = Refusal(status=500, message="A fault in the stream, as asked for", rule="fault")
@@ -62,7 +59,7 @@ class Refused(Exception):  # noqa: N818  it says what became of the request
 class Answering:
     """One request on its way to an answer."""
 
-    def __init__(self, simulator: "Simulator", exchange: Exchange, route: Route) -> None:
+    def __init__(self, simulator: State, exchange: Exchange, route: Route) -> None:
         self._simulator = simulator
         self._settings = simulator.settings
         self._exchange = exchange
@@ -243,7 +240,8 @@ class Answering:
     async def _send_frames(self, headers: Mapping[str, str], frames: Iterable[bytes], failure: Failure) -> None:
         settings = self._settings
         flow = Flow(delay=settings.delay, split=settings.split, seed=settings.seed)
-        await send_frames(self._exchange, headers, frames, flow, self._fault, failure)
+        self._exchange.start(200, headers)
+        await send_frames(self._exchange, frames, flow, self._fault, failure)
 
     def _occasion(self) -> Occasion:
         simulator, settings = self._simulator, self._settings

@@ -1,17 +1,6 @@
-"""The models that the simulator lists for each vendor, and names of models that do not exist."""
+"""The models that the simulator lists for each vendor."""
 
-import re
 from typing import Any
-
-_ABSENT = re.compile(r"no-such|non-?existent|does-not-exist")
-SAYS = "The model exists; one with `no-such`, `non-existent`, `nonexistent` or `does-not-exist` in its name does not."
-"""The rule as every API lists it. The words are those of recorded refusals."""
-
-
-def is_absent(model: str) -> bool:
-    """Tell whether a model shall not exist."""
-    return _ABSENT.search(model) is not None
-
 
 OPENAI = ("gpt-6-luna", "gpt-6-sol", "gpt-5.6", "gpt-5.4", "gpt-5.4-mini", "gpt-5.2", "gpt-4.1", "gpt-4o", "o4-mini")
 ANTHROPIC = {

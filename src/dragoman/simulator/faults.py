@@ -8,7 +8,7 @@ the first two requests that name it go wrong, so that a retry can be seen to suc
 import asyncio
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Any, Literal
 
@@ -227,16 +227,10 @@ def _drip(fault: Fault | None) -> Flow:
     return Flow(delay=fault.delay if fault is not None else 0.0)
 
 
-async def send_frames(  # noqa: PLR0913, PLR0917  what, to whom, how, and how it goes wrong
-    exchange: Exchange,
-    headers: Mapping[str, str],
-    frames: Iterable[bytes],
-    flow: Flow,
-    fault: Fault | None,
-    failure: Failure,
+async def send_frames(
+    exchange: Exchange, frames: Iterable[bytes], flow: Flow, fault: Fault | None, failure: Failure
 ) -> None:
-    """Send a stream."""
-    exchange.start(200, headers)
+    """Send the frames of a stream whose head was sent; a fault breaks it off, `failure` renders an error in it."""
     waiting = iter(frames)
     if fault is None or fault.name not in _ON_THE_WAY:
         await _send(exchange, waiting, flow)

@@ -5,6 +5,7 @@ the document, a test of what is found there, and the vendor's words. A vendor's 
 limits, requirements, exclusions and allowed values. A function is written only where a rule needs one.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, Generic, TypeVar, cast
@@ -13,6 +14,11 @@ from msgspec import Struct, field
 
 from dragoman.wire.pointer import escape
 
+_ABSENT = re.compile(r"no-such|non-?existent|does-not-exist")
+MODEL_EXISTS = (
+    "The model exists; one with `no-such`, `non-existent`, `nonexistent` or `does-not-exist` in its name does not."
+)
+"""The rule as every API lists it. The words are those of recorded refusals."""
 Json = dict[str, Any]
 Body = TypeVar("Body")
 Found = list[tuple[str, Any]]
@@ -214,3 +220,8 @@ def _steps(path: str) -> list[str]:
 def cut(pointer: str, steps: int) -> str:
     """Return the first steps of a pointer."""
     return "/".join(pointer.split("/")[: steps + 1])
+
+
+def is_absent(model: str) -> bool:
+    """Tell whether a model shall not exist."""
+    return _ABSENT.search(model) is not None

@@ -28,6 +28,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import Struct, field
 
+from dragoman.guard import attempt
 from dragoman.simulator.faults import Fault, read_fault
 from dragoman.simulator.talk import Answer, AnswerEnd, Ask, Call
 from dragoman.wire.pointer import split
@@ -55,10 +56,10 @@ def read_script(path: Path) -> Script:
     """Read a script from a file in TOML or Python; raises `ValueError` for one that is none."""
     if path.suffix != ".py":
         return TomlScript.read(path)
-    try:
-        script = runpy.run_path(str(path)).get("script")
-    except Exception as error:
-        raise ValueError(f"{path.name} is not a script: {type(error).__name__}: {error}") from error
+    ran = attempt(runpy.run_path, str(path))
+    if ran.error is not None:
+        raise ValueError(f"{path.name} is not a script: {type(ran.error).__name__}: {ran.error}") from ran.error
+    script = ran.value.get("script")
     if callable(script):
         return cast("Script", script)
     raise ValueError(f"{path.name} is not a script: it has no function `script`")

@@ -6,7 +6,8 @@ from socket import socket
 from typing import Any
 
 from dragoman.http.server import Server, in_background, listening
-from dragoman.simulator.app import Seen, Settings, Simulator
+from dragoman.simulator.app import Simulator
+from dragoman.simulator.state import Seen, Settings
 
 _GRACE = 0.5
 

@@ -34,6 +34,8 @@ _GOOGLE_ITEM = re.compile(r"\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)")
 _NUMPY_ITEM = re.compile(r"(\*{0,2}\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?")
 _FIELD = re.compile(r"\s*[:@](\w+)(?:\s+([^:]*?))?\s*:\s*(.*)")
 _FIELD_WORDS = ("param", "parameter", "arg", "argument", "key", "keyword")
+_UNIONS = (Union, types.UnionType)
+_BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length")
 
 
 class Described(Struct, frozen=True):
@@ -117,10 +119,6 @@ def _items(lines: list[str], indent: int, form: re.Pattern[str]) -> Iterator[tup
 
 def _joined(lines: list[str]) -> str:
     return " ".join(stripped for line in lines if (stripped := line.strip()))
-
-
-_UNIONS = (Union, types.UnionType)
-_BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length")
 
 
 class Annotations:

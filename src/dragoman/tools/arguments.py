@@ -5,18 +5,18 @@ they look around. A validation that would take too many steps is not started: a 
 from several alternatives, and each level doubles the work. Steps are counted once for each pair of schema and value.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from math import inf
 from typing import Any, cast
 from urllib.parse import unquote
 
-import jsonschema_rs
 import msgspec
 from msgspec import Struct
 
 from dragoman.core.request import Tool
+from dragoman.interpreter.schemas.validation import compile_schema
 from dragoman.tools.handler import ToolDefinitionError
 
 _DEEPEST_SCHEMA = 64
@@ -27,6 +27,13 @@ _SAME_VALUE_BY_NAME = frozenset({"dependentSchemas", "dependencies"})
 _EVERY_MEMBER = frozenset({"additionalProperties", "unevaluatedProperties"})
 _EVERY_ITEM = frozenset({"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"})
 Node = dict[str, Any]
+LARGEST_SCHEMA = 256 << 10
+_MOST_STEPS = 200_000
+_MOST_EXPLAINED = 500
+_MOST_REPEATED = 4
+_MOST_TOLD = 20
+_MOST_COUNTED = 1000
+_LONGEST = 300
 
 
 class Effort(Struct, frozen=True):
@@ -162,17 +169,6 @@ def _list(value: Any) -> list[Any]:
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
-LARGEST_SCHEMA = 256 << 10
-_PATTERN_SIZE = 1 << 20
-_BACKTRACKS = 10_000
-_MOST_STEPS = 200_000
-_MOST_EXPLAINED = 500
-_MOST_REPEATED = 4
-_MOST_TOLD = 20
-_MOST_COUNTED = 1000
-_LONGEST = 300
-
-
 class InvalidArgumentsError(ValueError):
     """The arguments of a call do not fit; the message is for the model."""
 
@@ -226,7 +222,7 @@ def checked_schema(schema: bytes) -> Checker:
         document: Any = msgspec.json.decode(schema)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise ToolDefinitionError(f"its schema is not JSON: {error}") from None
-    node = _node(document)
+    node = _schema_node(document)
     if node is None:
         raise ToolDefinitionError("its schema must be a JSON object")
     kinds = node.get("type", "object")
@@ -236,25 +232,10 @@ def checked_schema(schema: bytes) -> Checker:
         steps = Steps(node)
     except ValueError as error:
         raise ToolDefinitionError(f"its schema cannot be used: {error}") from None
-    return Checker(document, _compiled(document), steps if steps.needed else None)
-
-
-def _compiled(document: Any) -> Any:
-    linear = jsonschema_rs.RegexOptions(size_limit=_PATTERN_SIZE)
-    fancy = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=_PATTERN_SIZE)
-    drafts: list[Callable[..., Any]] = [jsonschema_rs.validator_for]
-    if "$schema" not in document:
-        # Who names no draft may still write an older one: `items` as a list, `exclusiveMinimum` as a flag.
-        drafts += [jsonschema_rs.Draft7Validator, jsonschema_rs.Draft4Validator]
-    reasons: list[str] = []
-    for draft in drafts:
-        for options in (linear, fancy):
-            try:
-                return draft(document, offline=True, pattern_options=options)
-            except (ValueError, TypeError) as error:
-                reasons.append(_short(getattr(error, "message", str(error))))
-    # The first reason may be only that a pattern looks around; the second is about the newest draft.
-    raise ToolDefinitionError(f"its schema cannot be used: {reasons[1]}")
+    validator = compile_schema(document)
+    if isinstance(validator, str):
+        raise ToolDefinitionError(f"its schema cannot be used: {_short(validator)}")
+    return Checker(document, validator, steps if steps.needed else None)
 
 
 def _faults(checker: Checker, value: Any) -> list[str]:
@@ -275,7 +256,7 @@ def _explained(checker: Checker, error: Any) -> str:
     schema = _schema_of(checker.document, error.schema_path)
     match error.schema_path[-1] if error.schema_path else "":
         case "required":
-            missing = (_node(schema.get("properties")) or {}).get(error.kind.property)
+            missing = (_schema_node(schema.get("properties")) or {}).get(error.kind.property)
             meant = missing if checker.steps is None else checker.steps.meant(missing)
             expected = f"expected {_short(_told(meant))}" if meant else ""
         case "additionalProperties" | "unevaluatedProperties" | "propertyNames":
@@ -293,19 +274,15 @@ def _schema_of(document: Any, path: Sequence[str | int]) -> dict[str, Any]:
             node = node[step]
         except (LookupError, TypeError):
             return {}
-    return _node(node) or {}
+    return _schema_node(node) or {}
 
 
 def _members(schema: dict[str, Any]) -> str:
     """Say which members an object may have and which it must."""
-    known = _node(schema.get("properties")) or {}
+    known = _schema_node(schema.get("properties")) or {}
     required = schema.get("required") or ()
     told = [f"{name} (required)" if name in required else name for name in known]
     return f"expected members: {', '.join(told)}" if told else "expected no members"
-
-
-def _node(value: Any) -> dict[str, Any] | None:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else None
 
 
 def pointer(path: Sequence[str | int]) -> str:

@@ -19,11 +19,13 @@ from weakref import WeakKeyDictionary
 from msgspec import structs
 
 from dragoman.core.parts import Content, Text, ToolCall, ToolResult
+from dragoman.guard import Attempt, attempt, attempt_async
+from dragoman.tasks import run_all
 from dragoman.tools.arguments import InvalidArgumentsError, read_arguments
 from dragoman.tools.handler import Handler, Invocation, ToolFailure, enter, invocation, joined
 from dragoman.tools.registry import LONGEST_NAME, Registry
 from dragoman.tools.results import Execution, Once, Outcome, answered, refused, returned, trimmed
-from dragoman.tools.workers import CallRecord, Ended, OverdueError, StuckError, WorkerPool
+from dragoman.tools.workers import CallRecord, OverdueError, StuckError, WorkerPool
 
 TIMEOUT = 30.0
 CONCURRENCY = 16
@@ -98,9 +100,7 @@ class Executor:
         ended: list[Execution] = []
         keys = _keys(calls, run)
         for stretch in self.stretches(calls):
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self.perform(call, next(keys))) for call in stretch]
-            ended += [task.result() for task in tasks]
+            ended += await run_all((self.perform(call, next(keys)) for call in stretch), "tool call")
         return tuple(ended)
 
     def stretches(self, calls: Sequence[ToolCall]) -> Iterator[tuple[ToolCall, ...]]:
@@ -118,14 +118,17 @@ class Executor:
         """Do as `execute`, and tell what became of the call; `unswayed` is for the tool to know."""
         handler = self.registry.find(call)
         record = CallRecord(call, handler)
-        error: BaseException | None = None
         try:
-            execution, error = await self._performed(self._invocation(call, key, unswayed), handler, record)
+            current = self._invocation(call, key, unswayed)
+            performed = await attempt_async(self._performed, current, handler, record)
         except asyncio.CancelledError:
             record.end("cancelled")
             raise
-        except Exception as unforeseen:  # noqa: BLE001  a mistake of ours must not end the conversation
-            execution, error = refused(call, handler, "error", "the tool could not be run"), unforeseen
+        if performed.error is None:
+            execution, error = performed.value
+        else:
+            # A mistake of ours, or of what converts the arguments, must not end the conversation.
+            execution, error = refused(call, handler, "error", "the tool could not be run"), performed.error
         milliseconds = record.end(execution.outcome, execution.size, error, repeated=execution.repeated)
         return structs.replace(execution, milliseconds=milliseconds)
 
@@ -138,13 +141,8 @@ class Executor:
     def fits(self, call: ToolCall) -> bool:
         """Tell whether a call would be run: its tool is there, and takes its arguments."""
         handler = self.registry.find(call)
-        try:
-            if handler is None:
-                return False
-            _read(handler, call)
-        except Exception:  # noqa: BLE001  whoever runs the call is told what is wrong with it
-            return False
-        return True
+        # Whoever runs the call is told what is wrong with it.
+        return handler is not None and attempt(_read, handler, call).error is None
 
     async def _performed(
         self, current: Invocation, handler: Handler | None, record: CallRecord
@@ -195,7 +193,7 @@ class Executor:
         return await self._told(current, handler, ended, raised)
 
     async def _told(
-        self, current: Invocation, handler: Handler, ended: Ended, raised: list[BaseException]
+        self, current: Invocation, handler: Handler, ended: Attempt, raised: list[BaseException]
     ) -> Execution:
         """Return what the tool returned, within the limits."""
         call = current.call
@@ -221,14 +219,16 @@ class Executor:
         """Return where all of an output is kept; "" if it is kept nowhere."""
         if self._spill is None:
             return ""
-        try:
-            context = copy_context()
-            context.run(enter, current)
-            kept = context.run(self._spill, current.call, content)
-            return await kept if inspect.isawaitable(kept) else kept
-        except Exception as error:  # noqa: BLE001  the result is told all the same, as one that was cut
-            raised.append(error)
+        context = copy_context()
+        context.run(enter, current)
+        kept = attempt(context.run, self._spill, current.call, content)
+        waiting = kept.value
+        if inspect.isawaitable(waiting):
+            kept = await attempt_async(lambda: waiting)
+        if kept.error is not None:
+            raised.append(kept.error)  # the result is told all the same, as one that was cut
             return ""
+        return kept.value
 
     def _unknown(self, call: ToolCall) -> str:
         name = _clipped(joined(call.namespace, call.name), LONGEST_NAME)
@@ -278,10 +278,8 @@ def _raised(call: ToolCall, handler: Handler, error: BaseException, raised: list
 
 def _words(error: BaseException) -> str:
     """Return what an error says; nothing if it cannot even do that."""
-    try:
-        return _clipped(str(error))
-    except Exception:  # noqa: BLE001  it is a tool's own code
-        return ""
+    words = attempt(str, error)  # it is a tool's own code
+    return _clipped(words.value) if words.error is None else ""
 
 
 def _cut_note(size: int, most: int, kept: str) -> str:

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from msgspec import Struct
 
 from dragoman.core.parts import ToolCall
+from dragoman.guard import attempt
 from dragoman.tools.handler import invocation
 
 _LOG = logging.getLogger("dragoman.tools")
@@ -53,9 +54,8 @@ def reporter() -> Report | None:
         return None
 
     def report(done: float, total: float | None = None, message: str = "") -> None:
-        try:
-            listener(Progress(current.call, done, total, message))
-        except Exception:  # noqa: BLE001  whoever listens must not break the tool
-            _LOG.exception("a listener to progress failed")
+        heard = attempt(listener, Progress(current.call, done, total, message))
+        if heard.error is not None:  # whoever listens must not break the tool
+            _LOG.error("a listener to progress failed", exc_info=heard.error)
 
     return report

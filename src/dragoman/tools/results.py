@@ -10,7 +10,7 @@ import asyncio
 import base64
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Literal, cast
+from typing import Any, Literal, assert_never, cast
 
 import msgspec
 from msgspec import Struct, structs
@@ -133,8 +133,10 @@ def _beginning(part: Content, most: int) -> list[Content]:
             start = text[:most].encode()[:most]
         case Data(json=raw):
             start = raw[:most]
-        case _:
+        case Media() | Opaque():
             start = b""
+        case _:
+            assert_never(part)
     text = start.decode("utf-8", "ignore")
     return [Text(text=text)] if text else []
 
@@ -148,8 +150,10 @@ def size_of(part: Content) -> int:
             return len(raw)
         case Media(source=Inline(data)):
             return len(data)
-        case _:
+        case Media():
             return 0
+        case _:
+            assert_never(part)
 
 
 Outcome = Literal[

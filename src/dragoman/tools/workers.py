@@ -5,26 +5,22 @@ import inspect
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from time import perf_counter
 from typing import Any
 
-from msgspec import Struct
-
 from dragoman.core.parts import ToolCall
+from dragoman.guard import Attempt, attempt, attempt_async, start_thread
+from dragoman.tasks import start_task
 from dragoman.tools.handler import Handler, Invocation, enter
 
 _GRACE = 1.0
 """Seconds a coroutine has to clean up after it was cancelled."""
-
-
-class Ended(Struct, frozen=True):
-    """How the run of a tool ended: with a value, or with what it raised."""
-
-    value: Any = None
-    error: BaseException | None = None
+LOG = logging.getLogger("dragoman.tools")
+_LONGEST_NAME = 128
+_QUIET = frozenset({"succeeded", "failed", "unknown", "invalid", "cancelled"})
+"""Ends that say nothing about the health of a tool."""
 
 
 class OverdueError(Exception):
@@ -42,7 +38,7 @@ class WorkerPool:
         self._most_stuck = most_stuck
         self._stuck: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self._left: set[asyncio.Task[Ended]] = set()
+        self._left: set[asyncio.Task[Attempt]] = set()
         """Tasks that did not end when they were told to: the event loop itself keeps no hold of them."""
 
     def stuck(self, name: str) -> int:
@@ -50,11 +46,11 @@ class WorkerPool:
         with self._lock:
             return self._stuck[name]
 
-    async def run(self, handler: Handler, arguments: Any, current: Invocation, seconds: float | None) -> Ended:
+    async def run(self, handler: Handler, arguments: Any, current: Invocation, seconds: float | None) -> Attempt:
         """Run a tool; what it raises is in what is returned."""
         if self.stuck(handler.name) >= self._most_stuck:
             raise StuckError
-        task = asyncio.get_running_loop().create_task(self._ended(handler, arguments, current))
+        task = start_task(self._attempt(handler, arguments, current), f"tool {handler.name}")
         try:
             done, _ = await asyncio.wait({task}, timeout=seconds)
             if not done:
@@ -63,10 +59,10 @@ class WorkerPool:
             if not task.done():
                 await self._stop(handler.name, task)
         if task.cancelled():
-            return Ended(error=asyncio.CancelledError())
+            return Attempt(error=asyncio.CancelledError())
         return task.result()
 
-    async def _stop(self, name: str, task: asyncio.Task[Ended]) -> None:
+    async def _stop(self, name: str, task: asyncio.Task[Attempt]) -> None:
         task.cancel()
         try:
             await asyncio.wait({task}, timeout=_GRACE)
@@ -76,7 +72,7 @@ class WorkerPool:
                 self._left.add(task)
                 task.add_done_callback(lambda task: self._came_back(name, task))
 
-    def _came_back(self, name: str, task: asyncio.Task[Ended]) -> None:
+    def _came_back(self, name: str, task: asyncio.Task[Attempt]) -> None:
         self._left.discard(task)
         self._count(name, -1)
 
@@ -86,74 +82,39 @@ class WorkerPool:
             if not self._stuck[name]:
                 del self._stuck[name]
 
-    async def _ended(self, handler: Handler, arguments: Any, current: Invocation) -> Ended:
+    async def _attempt(self, handler: Handler, arguments: Any, current: Invocation) -> Attempt:
         enter(current)
-        try:
-            if handler.is_async:
-                return Ended(await handler.run(arguments))
-            ended = await self._in_thread(handler, arguments)
-            # A plain function may return a coroutine: a lambda around an async one does.
-            return Ended(await ended.value) if inspect.isawaitable(ended.value) else ended
-        except (Exception, SystemExit) as error:  # noqa: BLE001  whatever a tool raises is its result
-            return Ended(error=error)
+        if handler.is_async:
+            return await attempt_async(handler.run, arguments)
+        ended = await self._run_in_thread(handler, arguments)
+        # A plain function may return a coroutine: a lambda around an async one does.
+        return await attempt_async(lambda: ended.value) if inspect.isawaitable(ended.value) else ended
 
-    async def _in_thread(self, handler: Handler, arguments: Any) -> Ended:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Ended] = loop.create_future()
-        work = _Work(copy_context().run, handler.run, arguments)
+    async def _run_in_thread(self, handler: Handler, arguments: Any) -> Attempt:
+        loop, ended, context = asyncio.get_running_loop(), asyncio.Event(), copy_context()
+        work = start_thread(lambda: context.run(handler.run, arguments), f"tool {handler.name}")
 
-        def body() -> None:
-            ended = work.done()
-            with self._lock:
-                work.over = True
-            if work.left:
-                self._count(handler.name, -1)
+        def wake(_: object) -> None:
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(_deliver, future, ended)
+                loop.call_soon_threadsafe(ended.set)
 
-        threading.Thread(target=body, name=f"tool {handler.name}", daemon=True).start()
+        work.add_done_callback(wake)
         try:
-            return await future
+            await ended.wait()
         finally:
-            with self._lock:
-                work.left = not work.over
-            if work.left:
+            if not work.done():
                 self._count(handler.name, 1)
-
-
-class _Work:
-    """What one thread does, and whether anybody still waits for it."""
-
-    def __init__(self, within: Callable[..., Any], run: Callable[[Any], Any], arguments: Any) -> None:
-        self._within, self._run, self._arguments = within, run, arguments
-        self.over = False
-        self.left = False
-
-    def done(self) -> Ended:
-        try:
-            return Ended(self._within(self._run, self._arguments))
-        except BaseException as error:  # noqa: BLE001  a thread has nobody else to tell
-            return Ended(error=error)
-
-
-def _deliver(future: "asyncio.Future[Ended]", ended: Ended) -> None:
-    if not future.done():
-        future.set_result(ended)
-
-
-LOG = logging.getLogger("dragoman.tools")
-_LONGEST_NAME = 128
-_QUIET = frozenset({"succeeded", "failed", "unknown", "invalid", "cancelled"})
-"""Ends that say nothing about the health of a tool."""
+                work.add_done_callback(lambda _: self._count(handler.name, -1))
+        error = work.exception()
+        return Attempt(work.result()) if error is None else Attempt(error=error)
 
 
 def _loggable(error: BaseException | None) -> BaseException | None:
     """Return an error whose words every log can write: some hold halves of characters, some raise another error."""
-    try:
-        str(error).encode()
-    except UnicodeEncodeError:
+    written = attempt(lambda: str(error).encode())  # it is a tool's own code
+    if isinstance(written.error, UnicodeEncodeError):
         return RuntimeError(f"{type(error).__name__}: {str(error)!a}")
-    except Exception:  # noqa: BLE001  it is a tool's own code
+    if written.error is not None:
         return RuntimeError(type(error).__name__)
     return error
 

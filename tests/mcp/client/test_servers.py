@@ -59,7 +59,7 @@ def test_when_a_server_is_killed_its_calls_fail_at_once_and_it_comes_back():
     async def visit(peer: Visit):
         before = await peer.data("p__surroundings")
         calls = [asyncio.create_task(peer.call("p__hang")) for _ in range(3)]
-        await eventually(lambda: peer.executor and len(peer.servers._members["p"].link._tasks) >= 3)
+        await eventually(lambda: peer.executor and len(peer.servers._members["p"].link._calls) >= 3)
         began = time.monotonic()
         os.kill(before["pid"], signal.SIGKILL)
         results = await asyncio.gather(*calls)

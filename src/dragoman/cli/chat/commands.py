@@ -8,10 +8,11 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import assert_never
 
 from msgspec import Struct
 
-from dragoman.cli.chat.format import CallList, readable, unfolded, whole
+from dragoman.cli.chat.format import CallList, format_details, readable, whole
 from dragoman.cli.chat.session import Talk
 from dragoman.cli.chat.terminal import Screen, Stage
 from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
@@ -23,6 +24,7 @@ from dragoman.wire import json
 
 _TITLES = {"system": "Instructions", "user": "You", "assistant": "Model"}
 _FENCES = re.compile(r"`{3,}")
+_COMMAND = re.compile(r"/([a-z]+)(?:\s+(.*))?", re.DOTALL)
 
 
 def save(path: Path, history: Sequence[Message], tools: Sequence[Tool], model: str, *, anew: bool) -> int:
@@ -71,15 +73,14 @@ def _told(part: AnyPart) -> Iterator[str]:
             yield _fenced(whole(content))
         case Data() | Media() | Opaque():
             yield whole((part,))
+        case _:
+            assert_never(part)
 
 
 def _fenced(text: str, language: str = "") -> str:
     """Return a block that what stands in it cannot end."""
     fence = "`" * (max((len(found) for found in _FENCES.findall(text)), default=2) + 1)
     return f"{fence}{language}\n{text}\n{fence}"
-
-
-_COMMAND = re.compile(r"/([a-z]+)(?:\s+(.*))?", re.DOTALL)
 
 
 class Done(Exception):  # noqa: N818  not an error: the user has had enough
@@ -173,7 +174,7 @@ class Commands:
         elif number and (not number.isdecimal() or not 0 < int(number) <= len(shown)):
             self._error(f"calls are numbered from 1 to {len(shown)}")
         else:
-            self._screen.reply(unfolded(shown[int(number) - 1 if number else -1]))
+            self._screen.reply(format_details(shown[int(number) - 1 if number else -1]))
 
     def _save(self, name: str) -> None:
         if not name:

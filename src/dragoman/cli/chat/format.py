@@ -3,133 +3,18 @@
 import json
 import textwrap
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, assert_never, cast
 
 from msgspec import Struct
 
 from dragoman.agent import RunEnded, StopReason
-from dragoman.core.parts import Content, Data, Inline, Media, Text, ToolCall
+from dragoman.core.parts import Content, Data, Inline, Media, Opaque, Text, ToolCall
 from dragoman.core.problems import Kind, Problem
 from dragoman.core.response import FinishReason
 from dragoman.tools import Execution
 
 _LONGEST_ASKED = 2000
 """Characters of the arguments that a question shows."""
-
-
-class Shown(Struct):
-    """A call that was shown, under its number."""
-
-    number: int
-    call: ToolCall
-    execution: Execution | None = None
-
-
-class CallList:
-    """All calls of a conversation."""
-
-    def __init__(self) -> None:
-        self.all: list[Shown] = []
-        self._open: dict[str, Shown] = {}
-
-    def shown(self, call: ToolCall) -> tuple[Shown, bool]:
-        """Return a call with its number, and whether it is new."""
-        if call.id in self._open:
-            return self._open[call.id], False
-        found = self._open[call.id] = Shown(len(self.all) + 1, call)
-        self.all.append(found)
-        return found, True
-
-    def ended(self, call: ToolCall, execution: Execution) -> Shown:
-        """Note what became of a call."""
-        found, _ = self.shown(call)
-        del self._open[call.id]
-        found.execution = execution
-        return found
-
-
-def begun(shown: Shown, width: int) -> str:
-    """Return a call in one line."""
-    call = shown.call
-    head = f"[{shown.number}] {call.name}("
-    return f"{head}{_cut(_arguments(call), width - len(head) - 1)})"
-
-
-def over(shown: Shown, width: int) -> str:
-    """Return what became of a call in one line."""
-    execution = shown.execution
-    if execution is None:
-        return f"[{shown.number}] {shown.call.name}: no result yet"
-    failed = "" if execution.outcome == "succeeded" else f"{execution.outcome}, "
-    text = whole(execution.result.content)
-    is_timed = execution.ran and execution.outcome != "cancelled"
-    seconds = f"{execution.milliseconds / 1000:.1f} s, " if is_timed else ""
-    head = f"[{shown.number}] {shown.call.name}: {failed}{seconds}{len(text):,} characters: "
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "(nothing)")
-    return head + _cut(first, width - len(head))
-
-
-def unfolded(shown: Shown, most: int | None = None) -> str:
-    """Return a call with its arguments and its result as they are; of the arguments `most` characters at most."""
-    arguments = readable(shown.call.arguments) or "(no arguments)"
-    if most is not None and len(arguments) > most:
-        arguments = f"{arguments[:most]}\n… and {len(arguments) - most:,} more characters"
-    lines = [f"[{shown.number}] {shown.call.name}", textwrap.indent(arguments, "    ")]
-    if shown.execution is not None:
-        lines += [f"    {shown.execution.outcome}:", textwrap.indent(whole(shown.execution.result.content), "    ")]
-    return "\n".join(lines)
-
-
-def asked(shown: Shown) -> str:
-    """Return a call as a question shows it."""
-    return unfolded(shown, _LONGEST_ASKED)
-
-
-def whole(content: tuple[Content, ...]) -> str:
-    """Return a result as text; what is no text is told of."""
-    return "\n".join(map(_told, content))
-
-
-def _told(part: Content) -> str:
-    match part:
-        case Text(text=text):
-            return text
-        case Data(json=raw):
-            return readable(raw.decode("utf-8", "replace"))
-        case Media(kind=kind, media_type=media_type, source=source):
-            size = f", {len(source.data) * 3 // 4:,} bytes" if isinstance(source, Inline) else ""
-            return f"({media_type or kind}{size})"
-        case _:
-            return "(something only its vendor understands)"
-
-
-def readable(text: str) -> str:
-    """Return JSON with a line for each member; any other text as it is."""
-    try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _arguments(call: ToolCall) -> str:
-    try:
-        told: Any = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict):
-        return " ".join(call.arguments.split())
-    members = cast("dict[str, Any]", told)
-    words = (
-        f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-        for name, value in members.items()
-    )
-    return " ".join(", ".join(words).split())
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= max(most, 20) else f"{text[: max(most, 20) - 1]}…"
-
-
 _OTHER = "or ask another model (/model, --model)"
 _LATER = f"ask again in a moment, {_OTHER}"
 _KEY = "see to the key of that upstream: `dragoman doctor` tries it"
@@ -173,7 +58,122 @@ _FINISHES: Mapping[FinishReason, str] = {
 }
 
 
-def remedy(problem: Problem) -> str:
+class Shown(Struct):
+    """A call that was shown, under its number."""
+
+    number: int
+    call: ToolCall
+    execution: Execution | None = None
+
+
+class CallList:
+    """All calls of a conversation."""
+
+    def __init__(self) -> None:
+        self.all: list[Shown] = []
+        self._open: dict[str, Shown] = {}
+
+    def shown(self, call: ToolCall) -> tuple[Shown, bool]:
+        """Return a call with its number, and whether it is new."""
+        if call.id in self._open:
+            return self._open[call.id], False
+        found = self._open[call.id] = Shown(len(self.all) + 1, call)
+        self.all.append(found)
+        return found, True
+
+    def ended(self, call: ToolCall, execution: Execution) -> Shown:
+        """Note what became of a call."""
+        found, _ = self.shown(call)
+        del self._open[call.id]
+        found.execution = execution
+        return found
+
+
+def format_call(shown: Shown, width: int) -> str:
+    """Return a call in one line."""
+    call = shown.call
+    head = f"[{shown.number}] {call.name}("
+    return f"{head}{_cut(_arguments(call), width - len(head) - 1)})"
+
+
+def format_result(shown: Shown, width: int) -> str:
+    """Return what became of a call in one line."""
+    execution = shown.execution
+    if execution is None:
+        return f"[{shown.number}] {shown.call.name}: no result yet"
+    failed = "" if execution.outcome == "succeeded" else f"{execution.outcome}, "
+    text = whole(execution.result.content)
+    is_timed = execution.ran and execution.outcome != "cancelled"
+    seconds = f"{execution.milliseconds / 1000:.1f} s, " if is_timed else ""
+    head = f"[{shown.number}] {shown.call.name}: {failed}{seconds}{len(text):,} characters: "
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "(nothing)")
+    return head + _cut(first, width - len(head))
+
+
+def format_details(shown: Shown, most: int | None = None) -> str:
+    """Return a call with its arguments and its result as they are; of the arguments `most` characters at most."""
+    arguments = readable(shown.call.arguments) or "(no arguments)"
+    if most is not None and len(arguments) > most:
+        arguments = f"{arguments[:most]}\n… and {len(arguments) - most:,} more characters"
+    lines = [f"[{shown.number}] {shown.call.name}", textwrap.indent(arguments, "    ")]
+    if shown.execution is not None:
+        lines += [f"    {shown.execution.outcome}:", textwrap.indent(whole(shown.execution.result.content), "    ")]
+    return "\n".join(lines)
+
+
+def format_question(shown: Shown) -> str:
+    """Return a call as a question shows it."""
+    return format_details(shown, _LONGEST_ASKED)
+
+
+def whole(content: tuple[Content, ...]) -> str:
+    """Return a result as text; what is no text is told of."""
+    return "\n".join(map(_told, content))
+
+
+def _told(part: Content) -> str:
+    match part:
+        case Text(text=text):
+            return text
+        case Data(json=raw):
+            return readable(raw.decode("utf-8", "replace"))
+        case Media(kind=kind, media_type=media_type, source=source):
+            size = f", {len(source.data) * 3 // 4:,} bytes" if isinstance(source, Inline) else ""
+            return f"({media_type or kind}{size})"
+        case Opaque():
+            return "(something only its vendor understands)"
+        case _:
+            assert_never(part)
+
+
+def readable(text: str) -> str:
+    """Return JSON with a line for each member; any other text as it is."""
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _arguments(call: ToolCall) -> str:
+    try:
+        told: Any = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        return " ".join(call.arguments.split())
+    members = cast("dict[str, Any]", told)
+    words = (
+        f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in members.items()
+    )
+    return " ".join(", ".join(words).split())
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= max(most, 20) else f"{text[: max(most, 20) - 1]}…"
+
+
+def suggest_remedy(problem: Problem) -> str:
     """Return what to do about a problem; "" if nothing is known."""
     if problem.retry_after:
         return f"wait {problem.retry_after:g} seconds and ask again, {_OTHER}"

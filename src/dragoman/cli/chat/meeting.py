@@ -11,7 +11,7 @@ from msgspec import structs
 
 from dragoman.cli.chat.commands import Commands, Done, warn_of_simulator
 from dragoman.cli.chat.session import Talk, Wants, open_talk
-from dragoman.cli.chat.terminal import Interrupts, Keyboard, Lines, Pipe, Screen, Stage
+from dragoman.cli.chat.terminal import Interrupts, Keyboard, Pipe, Screen, Stage, Terminal
 from dragoman.cli.chat.turns import ChatTurns
 from dragoman.config import Config, load
 from dragoman.core.problems import Problem
@@ -59,29 +59,28 @@ def _closed(stage: Stage[Talk]) -> bool:
 
 
 def _talked(options: argparse.Namespace, stage: Stage[Talk], screen: Screen) -> int:
-    interrupts = Interrupts()
-    lines = Keyboard(screen) if screen.pretty else Pipe()
-    with interrupts.heard():
+    terminal = Terminal(screen, Keyboard(screen) if screen.pretty else Pipe(), Interrupts())
+    with terminal.interrupts.heard():
         prompt = sys.stdin.read().strip() if options.once == "-" else options.once
         if prompt is not None and not prompt.strip():
             # Some vendors refuse an empty text, others make something up.
             raise Problem("invalid_request", "--once: there is nothing to ask")
         talk = stage.open()
-        turns = ChatTurns(stage, talk, screen, lines, interrupts, aloud=prompt is None, verbose=options.verbose)
+        turns = ChatTurns(stage, talk, terminal, aloud=prompt is None, verbose=options.verbose)
         _welcome(talk, screen)
         if prompt is None:
             commands = Commands(stage, talk, screen, turns.calls)
-            well = _converse(turns, commands, screen, lines, interrupts) and not commands.failed
+            well = _converse(turns, commands, terminal) and not commands.failed
             return 0 if well or screen.pretty else 1
-        return 0 if turns.take(prompt) else _INTERRUPTED if interrupts.armed else 1
+        return 0 if turns.take(prompt) else _INTERRUPTED if terminal.interrupts.armed else 1
 
 
-def _converse(turns: ChatTurns, commands: Commands, screen: Screen, lines: Lines, interrupts: Interrupts) -> bool:
+def _converse(turns: ChatTurns, commands: Commands, terminal: Terminal) -> bool:
     """Take turns until the user has no more to say; tell whether all of them brought an answer."""
-    well = True
+    screen, interrupts, well = terminal.screen, terminal.interrupts, True
     while True:
         try:
-            line = lines.line()
+            line = terminal.lines.line()
         except KeyboardInterrupt:
             if interrupts.armed or not screen.pretty:
                 raise

@@ -32,6 +32,9 @@ _ARTIFACTS = "read_artifact"
 
 _USUAL = AgentCompaction(context=1 << 40)
 """Nobody knows how long a history a model takes: it is made shorter when the model says that it is too long."""
+_WHO = "chat"
+_LONG = 24 * 3600.0
+"""Seconds that a person has to answer a question."""
 
 
 class Role(Struct, frozen=True, kw_only=True):
@@ -165,11 +168,6 @@ def _place(wish: Wish) -> str | None:
     return (host_of(value) or None) if isinstance(value, str) else None
 
 
-_WHO = "chat"
-_LONG = 24 * 3600.0
-"""Seconds that a person has to answer a question."""
-
-
 class Wants(Struct, frozen=True, kw_only=True):
     """What the user wants of a conversation."""
 
@@ -237,7 +235,8 @@ class Talk:
 
     async def _turn(self, said: Message, tell: Callable[[Step], None]) -> RunEnded | None:
         if not self._wants.session:
-            ended = await self._ran(self.history, said, tell, f"run_{uuid4().hex}")
+            request = self._request(self.history, said)
+            ended = await self._run_agent(self._agent_for(None), request, tell, f"run_{uuid4().hex}")
             self.history = self._after(ended, self.history, said)
             return ended
         async with in_conversation(self._conversations, NOBODY, self._wants.session):
@@ -249,7 +248,8 @@ class Talk:
             unfinished = Unfinished(structs.replace(unfinished.opened, messages=()), ())
         opened, before = unfinished.opened, unfinished.before
         recorder = await written(self._conversations, unfinished)
-        ended = await self._ran(before, said, tell, unfinished.run, recorder, untrusted=not opened.whole)
+        agent, request = self._agent_for(recorder), self._request(before, said)
+        ended = await self._run_agent(agent, request, tell, unfinished.run, untrusted=not opened.whole)
         self.history = self._after(ended, before, said)
         if self.history != opened.messages:
             await kept(self._conversations, unfinished, self.history, self.role.model)
@@ -264,24 +264,21 @@ class Talk:
             return before
         return ended.history[1 if self.role.system else 0 :]
 
-    async def _ran(  # noqa: PLR0913  what a run needs
-        self,
-        before: tuple[Message, ...],
-        said: Message,
-        tell: Callable[[Step], None],
-        run: str,
-        recorder: Recorder | None = None,
-        *,
-        untrusted: bool = False,
-    ) -> RunEnded | None:
+    def _request(self, before: tuple[Message, ...], said: Message) -> Request:
+        """Return the request that continues a history."""
         system = self.role.system
         head = (Message(role="system", parts=(Text(text=system),)),) if system else ()
-        request = Request(model=self.role.model, messages=(*head, *before, said), stream=True)
+        return Request(model=self.role.model, messages=(*head, *before, said), stream=True)
+
+    async def _run_agent(
+        self, agent: Agent, request: Request, tell: Callable[[Step], None], run: str, *, untrusted: bool = False
+    ) -> RunEnded | None:
+        """Run an agent and report its steps; None if the user has stopped the turn before."""
         if self._stopped:
             return None
-        self._agent, self._run = self._made(recorder), run
+        self._agent, self._run = agent, run
         ended: RunEnded | None = None
-        async with aclosing(self._agent.steps(request, run=run, untrusted=untrusted)) as steps:
+        async with aclosing(agent.steps(request, run=run, untrusted=untrusted)) as steps:
             async for step in steps:
                 if isinstance(step, RunEnded):
                     ended = step
@@ -289,7 +286,7 @@ class Talk:
                     tell(step)
         return ended
 
-    def _made(self, recorder: Recorder | None) -> Agent:
+    def _agent_for(self, recorder: Recorder | None) -> Agent:
         role = self.role
         return Agent(
             self._model,

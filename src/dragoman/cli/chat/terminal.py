@@ -8,20 +8,30 @@ lines and receives signals. What is opened lives in one task, because not everyt
 
 import asyncio
 import contextlib
+import logging
 import os
 import re
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Generator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import AbstractAsyncContextManager, contextmanager
-from threading import Thread
 from types import FrameType
 from typing import Any, Generic, Protocol, TextIO, TypeVar
 
+from msgspec import Struct
+
+from dragoman.guard import start_thread
+
+_LOG = logging.getLogger("dragoman.chat")
 _STYLES = {"dim": "2", "bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that move, colour or ring, and those that turn the direction of writing. Tab and newline stay."""
+_GOES_ON = "\\"
+_ENDED = 128
+"""What a shell adds to the number of the signal that ended a program."""
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 def harmless(text: str) -> str:
@@ -91,9 +101,6 @@ class Screen:
         self.end_line()
         self._beside.write(f"{self.styled(harmless(text), *(styles or ('dim',)))}\n")
         self._beside.flush()
-
-
-_GOES_ON = "\\"
 
 
 class Lines(Protocol):
@@ -181,10 +188,6 @@ def _nothing() -> None:
     pass
 
 
-_ENDED = 128
-"""What a shell adds to the number of the signal that ended a program."""
-
-
 class Interrupts:
     """Hears signals in the main thread."""
 
@@ -225,8 +228,12 @@ def _end(number: int, _frame: FrameType | None) -> None:
     raise SystemExit(_ENDED + number)
 
 
-T = TypeVar("T")
-R = TypeVar("R")
+class Terminal(Struct, frozen=True):
+    """What the user sees, types and interrupts."""
+
+    screen: Screen
+    lines: Lines
+    interrupts: Interrupts
 
 
 class Stage(Generic[T]):
@@ -239,24 +246,27 @@ class Stage(Generic[T]):
         self._over: asyncio.Event | None = None
         self._task: asyncio.Task[Any] | None = None
         self._last: Future[Any] | None = None
-        # A tool that hangs in a thread must not keep the program.
-        self._thread = Thread(target=lambda: asyncio.run(self._live()), name="chat", daemon=True)
+        self._ended: Future[None] | None = None
 
     def open(self) -> T:
         """Open it, and return it when it is there."""
-        self._thread.start()
+        # A tool that hangs in a thread must not keep the program: it is a daemon.
+        self._ended = start_thread(lambda: asyncio.run(self._live()), "chat")
+        self._ended.add_done_callback(self._on_end)
         return self._opened.result()
+
+    def _on_end(self, ended: "Future[None]") -> None:
+        error = ended.exception()
+        if error is not None and not self._opened.done():
+            self._opened.set_exception(error)
+        elif error is not None:
+            _LOG.error("the conversation could not be closed", exc_info=error)
 
     async def _live(self) -> None:
         self._loop, self._over, self._task = asyncio.get_running_loop(), asyncio.Event(), asyncio.current_task()
-        try:
-            async with self._opening() as opened:
-                self._opened.set_result(opened)
-                await self._over.wait()
-        except BaseException as error:
-            if self._opened.done():
-                raise
-            self._opened.set_exception(error)
+        async with self._opening() as opened:
+            self._opened.set_result(opened)
+            await self._over.wait()
 
     def start(self, work: Coroutine[Any, Any, R]) -> "Future[R]":
         """Begin something there."""
@@ -274,7 +284,8 @@ class Stage(Generic[T]):
         """Close it; tell whether that was done in time."""
         if self._last is not None:
             self._last.cancel()
+        if self._ended is None:
+            return True
         if self._over is not None and self._task is not None:
             self.soon(self._over.set if self._opened.done() else self._task.cancel)
-            self._thread.join(patience)
-        return not self._thread.is_alive()
+        return not wait([self._ended], patience).not_done

@@ -1,5 +1,6 @@
 """One turn as the user sees it: text as it comes, calls and results as they happen, and questions."""
 
+from concurrent.futures import CancelledError
 from functools import partial
 from queue import SimpleQueue
 from time import monotonic
@@ -14,11 +15,19 @@ from dragoman.agent import (
     Step,
     TurnEnded,
 )
-from dragoman.cli.chat import format as calls
-from dragoman.cli.chat.format import CallList, succeeded, worth_saying
-from dragoman.cli.chat.format import remedy as remedy_of
+from dragoman.cli.chat.format import (
+    CallList,
+    Shown,
+    format_call,
+    format_details,
+    format_question,
+    format_result,
+    succeeded,
+    suggest_remedy,
+    worth_saying,
+)
 from dragoman.cli.chat.session import Talk
-from dragoman.cli.chat.terminal import Interrupts, Lines, Screen, Stage
+from dragoman.cli.chat.terminal import Stage, Terminal
 from dragoman.core.events import PartDelta, PartStarted, Started
 from dragoman.core.parts import AnyPart, Reasoning, Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
@@ -37,19 +46,11 @@ def _counted(count: int, what: str) -> str:
 class ChatTurns:
     """Takes turns with a model; `aloud` if what it says is written as it comes, and not only its last words."""
 
-    def __init__(  # noqa: PLR0913  the two who talk, and what is between them
-        self,
-        stage: Stage[Talk],
-        talk: Talk,
-        screen: Screen,
-        lines: Lines,
-        interrupts: Interrupts,
-        *,
-        aloud: bool = True,
-        verbose: bool = False,
+    def __init__(
+        self, stage: Stage[Talk], talk: Talk, terminal: Terminal, *, aloud: bool = True, verbose: bool = False
     ) -> None:
-        self._stage, self._talk, self._screen = stage, talk, screen
-        self._lines, self._interrupts = lines, interrupts
+        self._stage, self._talk = stage, talk
+        self._screen, self._lines, self._interrupts = terminal.screen, terminal.lines, terminal.interrupts
         self._aloud, self._verbose = aloud, verbose
         self.calls = CallList()
         self._parts: dict[int, AnyPart] = {}
@@ -69,15 +70,15 @@ class ChatTurns:
             while (step := told.get()) is not None:
                 self._show(step)
             self._screen.end_line()
-        try:
-            ended = turn.result()
-        except Problem as problem:
-            self._fail(problem)
-            return False
-        except Exception as error:  # noqa: BLE001  what was said so far is worth more than the turn
-            self._fail(Problem("internal", f"something here is broken ({type(error).__name__}: {error})"))
-            return False
-        return self._over(ended)
+        error = CancelledError() if turn.cancelled() else turn.exception()
+        if error is None:
+            return self._over(turn.result())
+        if not isinstance(error, Exception):
+            raise error
+        # What was said so far is worth more than the turn: the conversation goes on.
+        broken = Problem("internal", f"something here is broken ({type(error).__name__}: {error})")
+        self._fail(error if isinstance(error, Problem) else broken)
+        return False
 
     def _stop(self) -> None:
         self._stopping = True
@@ -86,7 +87,7 @@ class ChatTurns:
 
     def _fail(self, problem: Problem) -> None:
         self._screen.note(f"error: {problem.message}", "red")
-        if remedy := remedy_of(problem):
+        if remedy := suggest_remedy(problem):
             self._screen.note(f"what to do: {remedy}")
 
     def _over(self, ended: RunEnded | None) -> bool:
@@ -160,7 +161,7 @@ class ChatTurns:
         shown, new = self.calls.shown(call)
         if not self._verbose:
             # What was asked for was shown whole: that it runs now is told shortly.
-            told = calls.begun(shown, self._screen.width - 2) if new else f"[{shown.number}] {call.name}"
+            told = format_call(shown, self._screen.width - 2) if new else f"[{shown.number}] {call.name}"
             self._screen.note(f"→ {told}", "cyan")
 
     def _progress(self, progress: Progress) -> None:
@@ -177,11 +178,11 @@ class ChatTurns:
         shown = self.calls.ended(ended.call, ended.execution)
         style = "red" if ended.execution.result.failed else "green"
         if self._verbose:
-            self._screen.note(calls.unfolded(shown), style)
+            self._screen.note(format_details(shown), style)
             return
         if new:
-            self._screen.note(f"→ {calls.begun(shown, self._screen.width - 2)}", "cyan")
-        self._screen.note(f"← {calls.over(shown, self._screen.width - 2)}", style)
+            self._screen.note(f"→ {format_call(shown, self._screen.width - 2)}", "cyan")
+        self._screen.note(f"← {format_result(shown, self._screen.width - 2)}", style)
         if ended.execution.outcome == "denied" and not self._screen.pretty:
             self._screen.note("  (--yes NAME lets a tool that changes things run where nobody can be asked)")
 
@@ -194,7 +195,7 @@ class ChatTurns:
             return
         self._aside()
         shown, _ = self.calls.shown(call)
-        self._screen.note(f"? {calls.asked(shown)}", "yellow")
+        self._screen.note(f"? {format_question(shown)}", "yellow")
         scope = consent.scope(call)
         self._screen.note(f"  {asked.reason}" + (f"; always is for {scope}" if scope else ""))
         question = f"  run it? [y]es, [n]o{', [a]lways' if scope else ''}, [s]how all: "
@@ -213,12 +214,12 @@ class ChatTurns:
             consent.hold(call)
         self._answer(asked, yes=word in ("yes", "always"))
 
-    def _word(self, question: str, shown: calls.Shown) -> str:
+    def _word(self, question: str, shown: Shown) -> str:
         """Ask until the answer is one; none at all is a no."""
         while True:
             word = _WORDS.get(self._lines.word(question).strip().lower(), "")
             if word == "show":
-                self._screen.note(calls.unfolded(shown))
+                self._screen.note(format_details(shown))
             elif word:
                 return word
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
     from dragoman.config import Config
 
+_USAGE = """dragoman intercept [options] -- COMMAND [ARGUMENT ...]
+       dragoman intercept [options] --print-env | --log | --install
+       dragoman intercept replay [options] FILE"""
+
 
 def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
     """Declare the verb."""
@@ -44,11 +48,6 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
         help="a header to send; env:VARIABLE for its value",
     )
     again.set_defaults(run=replay)
-
-
-_USAGE = """dragoman intercept [options] -- COMMAND [ARGUMENT ...]
-       dragoman intercept [options] --print-env | --log | --install
-       dragoman intercept replay [options] FILE"""
 
 
 def run(options: argparse.Namespace) -> int:

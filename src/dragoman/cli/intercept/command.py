@@ -43,6 +43,21 @@ _TYPED = (signal.SIGINT, signal.SIGQUIT)
 _NOT_FOUND = 127
 _NOT_STARTED = 126
 _SIGNALLED = 128
+_REPLACING = (
+    ("SSL_CERT_FILE", ()),
+    ("CURL_CA_BUNDLE", ("SSL_CERT_FILE",)),
+    ("REQUESTS_CA_BUNDLE", ("CURL_CA_BUNDLE",)),
+)
+"""Variables that name all authorities, and whose word holds for their readers where they are not set."""
+_ADDING = "NODE_EXTRA_CA_CERTS"
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_GRACE = 1.0
+"""Seconds for open answers: what waits for a command that has ended waits for nothing."""
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_EVERYWHERE = {"//0.0.0.0": "//127.0.0.1", "//[::]": "//[::1]"}
+_KEY = "DRAGOMAN_KEY"
+_HEADER = "x-dragoman-key"
+_TAKEN = "the gateway's address is taken: name the one that listens there with --gateway, or another with --listen"
 
 
 async def run_child(command: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -92,16 +107,6 @@ def _failed(name: str, why: str, code: int) -> int:
     return code
 
 
-_REPLACING = (
-    ("SSL_CERT_FILE", ()),
-    ("CURL_CA_BUNDLE", ("SSL_CERT_FILE",)),
-    ("REQUESTS_CA_BUNDLE", ("CURL_CA_BUNDLE",)),
-)
-"""Variables that name all authorities, and whose word holds for their readers where they are not set."""
-_ADDING = "NODE_EXTRA_CA_CERTS"
-_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-
-
 class RootsError(Exception):
     """Authorities that the user names cannot be read."""
 
@@ -145,14 +150,6 @@ def _written(file: Path, certificates: list[str]) -> str:
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
         opened.write(text)
     return str(file)
-
-
-_GRACE = 1.0
-"""Seconds for open answers: what waits for a command that has ended waits for nothing."""
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-_EVERYWHERE = {"//0.0.0.0": "//127.0.0.1", "//[::]": "//[::1]"}
-_KEY = "DRAGOMAN_KEY"
-_HEADER = "x-dragoman-key"
 
 
 class InterceptionPlan(Struct, frozen=True, kw_only=True):
@@ -233,7 +230,6 @@ def _warn(words: str) -> None:
 
 
 _ERRORS = (ConfigError, FolderError, MissingError, OSError, ProxyError, ProxyFailedError, RootsError)
-_TAKEN = "the gateway's address is taken: name the one that listens there with --gateway, or another with --listen"
 
 
 def told(work: Callable[[], int]) -> int:

@@ -14,6 +14,13 @@ from dragoman.upstreams import code_assist, gemini
 from dragoman.upstreams.vertex import base_url_of
 
 _NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9*]([a-z0-9*-]*[a-z0-9*])?(\.[a-z0-9*]([a-z0-9*-]*[a-z0-9*])?)+")
+_VARIABLES = {
+    "gemini": ("GOOGLE_GEMINI_BASE_URL",),
+    "vertex-gemini": ("GOOGLE_VERTEX_BASE_URL",),
+    "code-assist": ("CODE_ASSIST_ENDPOINT",),
+    "simulator": ("GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "CODE_ASSIST_ENDPOINT"),
+}
+"""What Google's own SDKs and Gemini CLI read, by the kind of the upstream."""
 
 
 def is_host(said: str) -> bool:
@@ -36,15 +43,6 @@ def without(bypass: str, patterns: Iterable[str]) -> tuple[str, list[str]]:
         covers = any(host == name or host.endswith(f".{name}") or not name for host in listed)
         (taken if covers or any(fnmatchcase(host, entry.lower()) for host in listed) else kept).append(entry)
     return ",".join(kept), taken
-
-
-_VARIABLES = {
-    "gemini": ("GOOGLE_GEMINI_BASE_URL",),
-    "vertex-gemini": ("GOOGLE_VERTEX_BASE_URL",),
-    "code-assist": ("CODE_ASSIST_ENDPOINT",),
-    "simulator": ("GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "CODE_ASSIST_ENDPOINT"),
-}
-"""What Google's own SDKs and Gemini CLI read, by the kind of the upstream."""
 
 
 def entries(config: Config, name: str = "") -> dict[str, InterceptTable]:

@@ -25,6 +25,23 @@ from msgspec import Struct
 
 from dragoman.cli.intercept.addon import READY, REFUSED, ROUTES, RUN
 from dragoman.cli.intercept.hosts import expression, without
+from dragoman.tasks import start_task, stop_tasks
+
+_HERE = ("localhost", "127.0.0.1", "::1")
+_BYPASS = ("NO_PROXY", "no_proxy")
+_PROXY = ("HTTPS_PROXY", "https_proxy")
+REQUIREMENT = "mitmproxy>=11.0.2,<13"
+_PROGRAM = "mitmdump"
+_READY = "ready"
+_REMEDY = "dragoman intercept --install"
+_LAST_WORDS = 2000
+_KEY_FILES = ("mitmproxy-ca.pem", "mitmproxy-ca.p12")
+_CERTIFICATE = "mitmproxy-ca-cert.pem"
+_KEPT = ("HOME", "PATH", "TMPDIR", "LANG", "LC_ALL")
+_STARTING = 60.0
+_ENDING = 5.0
+_LAST_LINES = 20
+_USER = "dragoman"
 
 
 class FolderError(Exception):
@@ -46,11 +63,6 @@ def private(folder: Path) -> Path:
     if stat.S_IMODE(found.st_mode) & 0o077:
         folder.chmod(0o700)
     return folder
-
-
-_HERE = ("localhost", "127.0.0.1", "::1")
-_BYPASS = ("NO_PROXY", "no_proxy")
-_PROXY = ("HTTPS_PROXY", "https_proxy")
 
 
 class ProxyError(Exception):
@@ -87,13 +99,6 @@ def proxied(url: str, environment: Mapping[str, str], hosts: Iterable[str]) -> t
     bypass = ",".join(dict.fromkeys([*filter(None, kept.split(",")), *_HERE]))
     # Node's own fetch looks at these variables only if it is told to.
     return {**dict.fromkeys(_PROXY, url), **dict.fromkeys(_BYPASS, bypass), "NODE_USE_ENV_PROXY": "1"}, taken
-
-
-REQUIREMENT = "mitmproxy>=11.0.2,<13"
-_PROGRAM = "mitmdump"
-_READY = "ready"
-_REMEDY = "dragoman intercept --install"
-_LAST_WORDS = 2000
 
 
 class MissingError(Exception):
@@ -133,13 +138,6 @@ def _installed(folder: Path) -> Path:
 
 
 _ADDON = Path(__file__).with_name("addon.py")
-_KEY_FILES = ("mitmproxy-ca.pem", "mitmproxy-ca.p12")
-_CERTIFICATE = "mitmproxy-ca-cert.pem"
-_KEPT = ("HOME", "PATH", "TMPDIR", "LANG", "LC_ALL")
-_STARTING = 60.0
-_ENDING = 5.0
-_LAST_LINES = 20
-_USER = "dragoman"
 
 
 class ProxyFailedError(Exception):
@@ -177,8 +175,8 @@ async def proxying(program: Path, way: Way, before: UserProxy, folder: Path) -> 
             process = await _started(program, folder)
             stack.push_async_callback(_end, process)
             port = await _listening(process)
-        ended = asyncio.create_task(_drained(process))
-        stack.callback(ended.cancel)
+        ended = start_task(_drained(process), "output of mitmdump")
+        stack.push_async_callback(stop_tasks, ended)
         url = f"http://{_USER}:{password}@127.0.0.1:{port}"
         yield InterceptProxy(url=url, authority=_certificate(authority), ended=ended)
 

@@ -27,6 +27,16 @@ _AROUND = 3
 _MOST_COMPARED = 3000
 """Lines that are compared with each other, beside what both have at their beginning and end."""
 _DATA = "data:"
+_STYLES = {"-": ("red",), "+": ("green",), "@": ("dim",), " ": ()}
+_MOST_CHANGED = 400
+_MOST_UNTOUCHED = 120
+"""Lines that are shown of a body."""
+_LONGEST = 400
+_INDENT = "  "
+_SIGNATURE = re.compile(r"(\"thought_?[sS]ignature\": \"[^\"]{8})[^\"]{12,}")
+"""Long, and for no one to read; its beginning tells one from another."""
+_BETWEEN = 0.1
+"""Seconds between two looks."""
 
 
 def lines_of(body: bytes) -> list[str]:
@@ -102,16 +112,6 @@ def _compared(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
             yield from (("+", line) for line in new[new_from:new_to])
 
 
-_STYLES = {"-": ("red",), "+": ("green",), "@": ("dim",), " ": ()}
-_MOST_CHANGED = 400
-_MOST_UNTOUCHED = 120
-"""Lines that are shown of a body."""
-_LONGEST = 400
-_INDENT = "  "
-_SIGNATURE = re.compile(r"(\"thought_?[sS]ignature\": \"[^\"]{8})[^\"]{12,}")
-"""Long, and for no one to read; its beginning tells one from another."""
-
-
 def shown(exchange: Saved, screen: Screen) -> str:
     """Return what is shown of an exchange."""
     return "".join(f"{line}\n" for line in _lines(exchange, screen))
@@ -173,10 +173,6 @@ def _in_one_line(part: bytes) -> str:
 def _clean(text: str) -> str:
     told = harmless(redact(_SIGNATURE.sub(r"\1…", text))).replace("\n", "\\n")
     return told if len(told) <= _LONGEST else f"{told[:_LONGEST]}… ({len(told) - _LONGEST} more)"
-
-
-_BETWEEN = 0.1
-"""Seconds between two looks."""
 
 
 class Follower:

@@ -17,6 +17,7 @@ import msgspec
 from dragoman.agent import InProcess, Order, State, Status, WatchedRuntime, Work
 from dragoman.sessions.runs import INTERRUPTED, RUNNING, RunMessage, Runs
 from dragoman.sessions.values import Unavailable
+from dragoman.tasks import TaskSet, start_task, stop_tasks
 
 _LOG = logging.getLogger("dragoman.runs")
 _CANCEL = "cancel"
@@ -42,7 +43,7 @@ class _Carried:
     def __init__(self, order: Order, runtime: WatchedRuntime, work: Work) -> None:
         self.order = order
         self.runtime = runtime
-        self.work = asyncio.ensure_future(work(order, runtime))
+        self.work = start_task(self._run(work), f"run {order.run}")
         self.is_cancelled = False
         self.told = order.told
         self.unwritten: list[bytes] = []
@@ -53,6 +54,9 @@ class _Carried:
         self.written = asyncio.Condition()
         """Is told when there is something more in the store."""
         self.over = asyncio.Event()
+
+    async def _run(self, work: Work) -> bytes:
+        return await work(self.order, self.runtime)
 
     def cancel(self) -> None:
         """Stop, because somebody wants that."""
@@ -78,7 +82,7 @@ class Carrying:
         self._made = runtime
         self._works: dict[str, Work] = {}
         self._carried: dict[tuple[str, str], _Carried] = {}
-        self._attending: set[asyncio.Task[None]] = set()
+        self._attending = TaskSet()
         self._listening: asyncio.Task[None] | None = None
 
     def runtime(self, run: str) -> WatchedRuntime:
@@ -94,11 +98,9 @@ class Carrying:
         await self._runs.begin(order.owner, order.run, "", order.told, anew=True)
         carried = _Carried(order, self._made(order.run), self._works[order.kind])
         self._carried[order.owner, order.run] = carried
-        attending = asyncio.create_task(self._attend(carried))
-        self._attending.add(attending)
-        attending.add_done_callback(self._attending.discard)
+        self._attending.start(self._attend(carried), f"attend to the run {order.run}")
         if self._listening is None:
-            self._listening = asyncio.create_task(self._listen())
+            self._listening = start_task(self._listen(), "listen to other processes")
         # Work that has not begun could be stopped without a chance to end what it stands for.
         await asyncio.sleep(0)
 
@@ -160,20 +162,18 @@ class Carrying:
         """Stop what is carried here; it was interrupted."""
         for carried in self._carried.values():
             carried.work.cancel()
-        await asyncio.gather(*self._attending)
+        await self._attending.join()
         if self._listening is not None:
-            self._listening.cancel()
-            await asyncio.wait([self._listening])
+            await stop_tasks(self._listening)
 
     async def _attend(self, carried: _Carried) -> None:
         """Look after a run until it is over."""
-        hearing = asyncio.create_task(_hear(carried))
-        writing = asyncio.create_task(self._write_on(carried))
+        hearing = start_task(_hear(carried), "collect what a run emits")
+        writing = start_task(self._write_on(carried), "write what a run emits")
         await asyncio.wait([carried.work])
         carried.runtime.close()
         await hearing
-        writing.cancel()
-        await asyncio.wait([writing])
+        await stop_tasks(writing)
         order = carried.order
         with contextlib.suppress(Unavailable):
             await self._write(carried)

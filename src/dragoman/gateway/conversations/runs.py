@@ -28,6 +28,7 @@ from dragoman.sessions.conversations import Conversations, Opened
 from dragoman.sessions.runs import Claims, Runs
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conflict, Conversation, Unavailable
+from dragoman.tasks import TaskSet, start_task
 from dragoman.wire import json
 
 _CLAIM_INTERVAL = 5.0
@@ -42,12 +43,11 @@ async def claimed(claims: Claims, owner: str, name: str, *, words: str, patience
         if monotonic() >= end:
             raise Problem("conflict", words, code="conversation_locked")
         await asyncio.sleep(_BETWEEN_TRIES)
-    renewing = asyncio.create_task(_renew(claims, owner, name, holder))
     try:
-        yield
+        async with TaskSet() as background:
+            background.start(_renew(claims, owner, name, holder), f"renew the claim of {name}")
+            yield
     finally:
-        renewing.cancel()
-        await asyncio.wait([renewing])
         with contextlib.suppress(Unavailable):
             await claims.drop(owner, name, holder)
 
@@ -119,7 +119,7 @@ class RunBook:
     async def begin(self, run: str, request: Request) -> None:
         """Begin a page; a `Problem` if there is one of that name, or no store to write in."""
         # Before it is written: what is cancelled meanwhile may have been written all the same, and is ended then.
-        self._pages[run] = _Page(asyncio.create_task(self._live(run)))
+        self._pages[run] = _Page(start_task(self._live(run), f"heartbeat of {run}"))
         try:
             await self._runs.begin(self._owner, run, request.model, preserved(request.messages), anew=self._anew)
         except (Conflict, Unavailable) as error:

@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from dragoman.guard import attempt_async
 from dragoman.mcp.client.status import NO_ABILITIES, Abilities
 from dragoman.mcp.client.tool_list import Listed, Sieve, all_tools, words_of
 from dragoman.mcp.client.transports import Ends, Murmur, opened
@@ -31,12 +32,26 @@ from dragoman.mcp.sdk import (
     types,
 )
 from dragoman.mcp.settings import ToolServer
+from dragoman.tasks import TaskSet, start_task
 
 _FIRST_LISTEN_WAIT = 1.0
 _LONGEST_LISTEN_WAIT = 60.0
 
 
 _LOG = logging.getLogger("dragoman.mcp")
+_MODES = {"auto": "auto", "2025-11-25": "legacy"}
+_FIRST_WAIT = 0.25
+_LONGEST_WAIT = 60.0
+_MOST_DOUBLED = 16
+_STEADY = 30.0
+"""Seconds after which a connection counts as one that worked."""
+_FAREWELL = 10.0
+"""Seconds that ending a connection may take."""
+_BREATH = 0.25
+"""Seconds between two lists of tools, however often a server says that they have changed."""
+_REFUSALS = 1.0
+"""Seconds that refusals of calls have to come in before a forgotten connection is given up."""
+_ENDED = "the connection ended"
 
 
 async def listen(client: Client, changed: Callable[[], None]) -> None:
@@ -60,21 +75,6 @@ async def listen(client: Client, changed: Callable[[], None]) -> None:
             _LOG.debug("no more news of tools: %s", error)
         await asyncio.sleep(wait)
         wait = min(_LONGEST_LISTEN_WAIT, wait * 2)
-
-
-_MODES = {"auto": "auto", "2025-11-25": "legacy"}
-_FIRST_WAIT = 0.25
-_LONGEST_WAIT = 60.0
-_MOST_DOUBLED = 16
-_STEADY = 30.0
-"""Seconds after which a connection counts as one that worked."""
-_FAREWELL = 10.0
-"""Seconds that ending a connection may take."""
-_BREATH = 0.25
-"""Seconds between two lists of tools, however often a server says that they have changed."""
-_REFUSALS = 1.0
-"""Seconds that refusals of calls have to come in before a forgotten connection is given up."""
-_ENDED = "the connection ended"
 
 
 class UnavailableError(Exception):
@@ -122,7 +122,7 @@ class ServerConnection:
         self._closing = False
         self._restarting = False
         self._scope: anyio.CancelScope | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._calls: set[asyncio.Task[types.CallToolResult]] = set()
 
     @property
     def connected(self) -> bool:
@@ -133,11 +133,8 @@ class ServerConnection:
         """Keep the server connected until `close`: this is the owner's task."""
         while not self._closing:
             began = time.monotonic()
-            try:
-                await self._connection()
-                error: Exception = UnavailableError(_ENDED)
-            except Exception as raised:  # noqa: BLE001  a server may fail in any way, and only itself
-                error = raised
+            # A server may fail in any way, and only itself.
+            error = (await attempt_async(self._connection)).error or UnavailableError(_ENDED)
             self.tried.set()
             self._wake.clear()
             if self._closing:
@@ -232,10 +229,8 @@ class ServerConnection:
 
     async def _attend(self, client: Client, over: asyncio.Event) -> None:
         """Wait for the end, and list tools anew when they have changed."""
-        listening = asyncio.create_task(listen(client, self._changed))
-        self._tasks.add(listening)
-        listening.add_done_callback(self._settled)
-        try:
+        async with TaskSet() as background:
+            background.start(listen(client, self._changed), f"tool list of {self.name}")
             while not (self._closing or over.is_set()):
                 if self._stale:
                     self._stale = False
@@ -243,12 +238,9 @@ class ServerConnection:
                     await asyncio.sleep(_BREATH)
                 else:
                     await self._woken()
-            if self._restarting and (waiting := self._tasks - {listening}):
+            if self._restarting and self._calls:
                 # Calls that the server has refused for this are about to hear of it, and are made again.
-                await asyncio.wait(waiting, timeout=_REFUSALS)
-        finally:
-            listening.cancel()
-            await asyncio.wait({listening})
+                await asyncio.wait(self._calls, timeout=_REFUSALS)
 
     async def _relist(self, client: Client) -> None:
         """Take in what there is now; a list that does not come changes nothing."""
@@ -276,7 +268,7 @@ class ServerConnection:
             case _:
                 pass
 
-    def _note(self, error: Exception) -> None:
+    def _note(self, error: BaseException) -> None:
         words = self._murmur.hidden(words_of(error, self.settings))
         said = f"; it said: {self._murmur.last}" if self.settings.command and self._murmur.last else ""
         # A server that stays away is told of once.
@@ -305,8 +297,8 @@ class ServerConnection:
 
     async def _called(self, live: Live, tool: str, arguments: Any, report: ProgressFnT | None) -> types.CallToolResult:
         seconds = self.settings.timeout + 1  # whoever runs the call is first to end it
-        task = asyncio.create_task(live.client.call_tool(tool, arguments, seconds, report))
-        self._tasks.add(task)
+        task = start_task(live.client.call_tool(tool, arguments, seconds, report), f"call of {tool}")
+        self._calls.add(task)
         task.add_done_callback(self._settled)
         try:
             await asyncio.wait({task, live.gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -317,10 +309,11 @@ class ServerConnection:
             return task.result()
         raise UnavailableError("it ended while the call ran, and may or may not have done what was asked")
 
-    def _settled(self, task: "asyncio.Task[Any]") -> None:
-        self._tasks.discard(task)
-        if not task.cancelled():
-            task.exception()  # nobody may wait for it any more
+    def _settled(self, call: "asyncio.Task[types.CallToolResult]") -> None:
+        self._calls.discard(call)
+        # Nobody may wait for it any more: whoever did was told that the connection ended.
+        if not call.cancelled() and (error := call.exception()) is not None:
+            _LOG.debug("%s: %s failed: %s", self.name, call.get_name(), type(error).__name__)
 
 
 def _signer(settings: ToolServer) -> httpx2.Auth | None:

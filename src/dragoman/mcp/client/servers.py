@@ -6,7 +6,7 @@ The order of tools is that of their names, whatever came first: a model's cache 
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from dragoman.mcp.client.status import NO_ABILITIES, Abilities, Status
 from dragoman.mcp.settings import ToolServer
+from dragoman.tasks import run_all, start_task
 from dragoman.tools import Handler, Registry
 
 if TYPE_CHECKING:
@@ -106,17 +107,14 @@ class Servers:
 
     async def keep(self) -> None:
         """Keep all servers connected, until cancelled or closed."""
-        async with asyncio.TaskGroup() as group:
-            for member in self._members.values():
-                group.create_task(member.link.run(), name=f"mcp {member.link.name}")
+        await run_all((member.link.run() for member in self._members.values()), "mcp server")
 
     async def tried(self, patience: float) -> None:
         """Wait until each server is connected or has failed once, but no longer than `patience` seconds."""
-        waiting = [asyncio.create_task(member.link.tried.wait()) for member in self._members.values()]
-        if waiting:
-            _, late = await asyncio.wait(waiting, timeout=patience)
-            for task in late:
-                task.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                for member in self._members.values():
+                    await member.link.tried.wait()
 
     def withdraw(self) -> None:
         """Take the tools out of the registry."""
@@ -141,7 +139,7 @@ async def open_servers(
     Whatever is not there after `patience` seconds comes later. `abilities` are what the program does for a server.
     """
     servers = Servers(configured, Registry() if registry is None else registry, abilities or {})
-    keeping = asyncio.create_task(servers.keep())
+    keeping = start_task(servers.keep(), "mcp servers")
     try:
         await servers.tried(patience)
         yield servers

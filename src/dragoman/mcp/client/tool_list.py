@@ -27,6 +27,22 @@ from dragoman.mcp.sdk import (
 from dragoman.mcp.settings import ToolServer
 from dragoman.tools.handler import joined
 
+LONGEST = 64
+_FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
+_HASH = 8
+_METHOD = "tools/list"
+_LONGEST_NAME = 128
+_MOST = 200
+"""Tools left out that are remembered: more is no list of tools."""
+_REST: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+"""What a list has beside its tools, in the revision that wants it."""
+_MOST_PAGES = 200
+_MOST_TOOLS = 2000
+_PIN_HASH = 32
+_MOST_PINNED = 10_000
+"""Names that are remembered of one server: more is no set of tools, but an attack on memory."""
+_SAID = {"name", "title", "description", "input_schema", "output_schema", "annotations"}
+
 
 def words_of(error: BaseException, settings: ToolServer) -> str:
     """Say what went wrong, in terms of what is configured."""
@@ -51,14 +67,6 @@ def misfit(error: ValidationError, skip: tuple[str | int, ...] = ()) -> str:
     first = error.errors()[0]
     place = ".".join(map(str, first["loc"][len(skip) if first["loc"][: len(skip)] == skip else 0 :]))
     return f"{first['msg']} at {place}" if place else first["msg"]
-
-
-_METHOD = "tools/list"
-_LONGEST_NAME = 128
-_MOST = 200
-"""Tools left out that are remembered: more is no list of tools."""
-_REST: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
-"""What a list has beside its tools, in the revision that wants it."""
 
 
 class Sieve:
@@ -101,10 +109,6 @@ class Sieve:
         return ""
 
 
-_MOST_PAGES = 200
-_MOST_TOOLS = 2000
-
-
 class Listed(Struct, frozen=True):
     """What a server offers."""
 
@@ -132,11 +136,6 @@ async def all_tools(client: Client, sieve: Sieve) -> Listed:
     return Listed(tools[:_MOST_TOOLS], sieve.left_out)
 
 
-LONGEST = 64
-_FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
-_HASH = 8
-
-
 def tool_name(server: str, tool: str) -> str:
     """Return the name by which models call a tool."""
     whole = joined(server, tool)
@@ -145,12 +144,6 @@ def tool_name(server: str, tool: str) -> str:
         return whole
     mark = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
     return f"{plain[: LONGEST - _HASH - 1]}_{mark}"
-
-
-_PIN_HASH = 32
-_MOST_PINNED = 10_000
-"""Names that are remembered of one server: more is no set of tools, but an attack on memory."""
-_SAID = {"name", "title", "description", "input_schema", "output_schema", "annotations"}
 
 
 def fingerprint(tool: types.Tool) -> str:

@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from tempfile import TemporaryDirectory
 from typing import Any, Self
 
@@ -21,10 +21,18 @@ from msgspec import Struct
 
 from dragoman.mcp.sdk import StdioServerParameters, anyio, httpx2, stdio_client, streamable_http_client
 from dragoman.mcp.settings import OAuth, ToolServer
+from dragoman.tasks import TaskSet, start_task, stop_tasks
 
 LARGEST = 64 << 20
 """Bytes of one message: an image is far more than the SDK's own bound, but there has to be one."""
 _SIGN_OF_LIFE = 2.0
+_LOG = logging.getLogger("dragoman.mcp")
+_LONGEST_LINE = 1000
+_MOST_LINES = 100
+_WINDOW = 10.0
+_LAST_WORDS = 0.5
+_HIDDEN = "[redacted]"
+_SHORTEST_SECRET = 6
 
 
 class Ends(Struct, frozen=True):
@@ -44,7 +52,7 @@ class WatchfulClient(httpx2.AsyncClient):
         super().__init__(headers=settings.headers, timeout=httpx2.Timeout(settings.connect, read=None), auth=auth)
         self._address = settings.url
         self._ends = ends
-        self._probe: asyncio.Task[None] | None = None
+        self._probes = TaskSet()
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
         """Send a request, and look at what becomes of it."""
@@ -61,8 +69,8 @@ class WatchfulClient(httpx2.AsyncClient):
         return response
 
     def _cut(self) -> None:
-        if self._probe is None or self._probe.done():
-            self._probe = asyncio.create_task(self._ask_for_life())
+        if not self._probes:
+            self._probes.start(self._ask_for_life(), "probe of an mcp server")
 
     async def _ask_for_life(self) -> None:
         try:
@@ -73,8 +81,7 @@ class WatchfulClient(httpx2.AsyncClient):
 
     async def aclose(self) -> None:
         """Close, and ask nobody any more."""
-        if self._probe is not None:
-            self._probe.cancel()
+        await self._probes.stop()
         await super().aclose()
 
 
@@ -133,16 +140,9 @@ def signer(settings: ToolServer, said: OAuth) -> httpx2.Auth:
     )
 
 
-_LOG = logging.getLogger("dragoman.mcp")
 # What is no message comes to us as well; a traceback for each line that a server writes wrongly helps nobody.
 for _name in ("mcp.client.stdio", "mcp.client.streamable_http"):
     logging.getLogger(_name).addFilter(lambda record: record.levelno < logging.WARNING)
-_LONGEST_LINE = 1000
-_MOST_LINES = 100
-_WINDOW = 10.0
-_LAST_WORDS = 0.5
-_HIDDEN = "[redacted]"
-_SHORTEST_SECRET = 6
 Streams = tuple[Any, Any]
 
 
@@ -224,7 +224,7 @@ class Murmur:
             lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(descriptor, "rb", buffering=0)
         )
         stack.callback(transport.close)
-        stack.push_async_callback(_ended, asyncio.create_task(self._hear(stream)))
+        stack.push_async_callback(_ended, start_task(self._hear(stream), f"standard error of {self._name}"))
 
     async def _hear(self, stream: asyncio.StreamReader) -> None:
         rest = b""
@@ -259,6 +259,4 @@ class Murmur:
 async def _ended(task: "asyncio.Task[None]") -> None:
     """Let the last words of a process be heard; one that it left behind may hold the pipe for ever."""
     await asyncio.wait({task}, timeout=_LAST_WORDS)
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    await stop_tasks(task)

@@ -5,7 +5,6 @@ user. Others cannot be asked, and the model is told so. Only a clear yes is an a
 done in steps of the task's run.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal, Protocol, cast
 
@@ -31,11 +30,14 @@ from dragoman.agent import (
 from dragoman.core.parts import AnyPart, Inline, Link, Media, MediaKind, Text
 from dragoman.core.problems import Problem
 from dragoman.mcp.server.tasks import TaskJob
+from dragoman.tasks import TaskSet
 from dragoman.tools import Progress as ToolProgress
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _SCHEMES = ("https://", "http://", "gs://", "data:")
+WAIT = 300.0
+"""Seconds in which the user has to answer."""
 
 
 class InlineData(BaseModel):
@@ -125,10 +127,6 @@ def _share(progress: ToolProgress) -> str:
     return f"{progress.done:g}" if progress.total is None else f"{progress.done:g} of {progress.total:g}"
 
 
-WAIT = 300.0
-"""Seconds in which the user has to answer."""
-
-
 class Approval(BaseModel):
     """What the user is asked."""
 
@@ -177,7 +175,7 @@ class Host(Protocol):
         """Ask the user; the loop waits for the answer, and whoever hears of its steps does not."""
         ...
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """It is over: nobody is asked any more."""
         ...
 
@@ -191,7 +189,7 @@ class Waiting:
         older = ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS and ctx.request_context.request is None
         self.seconds = WAIT if elicits(ctx) and older else 0.0
         self._told = 0
-        self._asking: list[asyncio.Task[None]] = []
+        self._asking = TaskSet()
 
     async def step(self, _key: str, work: Callable[[], Awaitable[str]]) -> str:
         """Do it: what is lost with the call is not done again."""
@@ -213,12 +211,11 @@ class Waiting:
             else:
                 agent.answer(asked.run, asked.topic, said.action == "accept" and said.data.approve)
 
-        self._asking.append(asyncio.create_task(answer()))
+        self._asking.start(answer(), "ask the user")
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Ask nobody any more."""
-        for task in self._asking:
-            task.cancel()
+        await self._asking.stop()
 
 
 class Behind:
@@ -238,7 +235,7 @@ class Behind:
         """Ask by the status of the task."""
         await self._job.question(asked.topic, form_of(asked))
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """A task that is over asks nothing."""
 
 

@@ -17,12 +17,14 @@ from msgspec import Raw, Struct
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.message import JSON
 from dragoman.mcp.server.service import STATE, ToolCaller
+from dragoman.tasks import start_task
 
 NOTIFICATIONS = "notifications/"
 """How the names of notifications begin: every other method is that of a request."""
 NO_ID = "a request needs an id that is a text or a whole number"
 _NO_MESSAGE = "this is no message of JSON-RPC 2.0"
 _ID = re.compile(rb'".*"|-?[0-9]+', re.DOTALL)
+_STREAM = "text/event-stream"
 
 
 class _Message(Struct):
@@ -57,8 +59,6 @@ Message = MutableMapping[str, Any]
 Application = Callable[
     [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
 ]
-
-_STREAM = "text/event-stream"
 
 
 class _Sender:
@@ -145,7 +145,7 @@ class Endpoint:
         """Answer one request for a caller that was let in."""
         if self._owner is None:
             self._opened = asyncio.get_running_loop().create_future()
-            self._owner = asyncio.create_task(self._own(self._opened))
+            self._owner = start_task(self._own(self._opened), "mcp session manager")
         if self._opened is not None:
             await asyncio.shield(self._opened)
         await answered(self._manager.handle_request, exchange, caller)

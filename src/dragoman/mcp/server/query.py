@@ -28,6 +28,7 @@ from dragoman.mcp.server.host import WAIT, Behind, Effort, Host, Part, Waiting, 
 from dragoman.mcp.server.service import Service, ToolCaller, caller_of
 from dragoman.mcp.server.tasks import Task, TaskJob, current_desk
 from dragoman.sessions.values import Unavailable
+from dragoman.tasks import TaskSet
 
 NAME = "query"
 AnyContext = Context[Any, Any]
@@ -78,7 +79,7 @@ class Query:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._answering: set[asyncio.Task[CallToolResult]] = set()
+        self._answering = TaskSet()
 
     def mount(self, server: MCPServer[Any]) -> None:
         """Offer the tool."""
@@ -125,9 +126,7 @@ class Query:
 
     async def _waited_for(self, answer: Coroutine[Any, Any, CallToolResult]) -> CallToolResult:
         """Answer in a task of its own: the SDK cancels a call at every wait, and what was begun has to be ended."""
-        answering = asyncio.create_task(answer)
-        self._answering.add(answering)
-        answering.add_done_callback(self._answering.discard)
+        answering = self._answering.start(answer, "mcp query", awaited=True)
         try:
             return await asyncio.shield(answering)
         except asyncio.CancelledError:
@@ -136,9 +135,7 @@ class Query:
 
     async def close(self) -> None:
         """Stop what is still waited for."""
-        for answering in self._answering:
-            answering.cancel()
-        await asyncio.gather(*self._answering, return_exceptions=True)
+        await self._answering.stop()
 
     async def _carried(self, job: TaskJob, document: bytes) -> CallToolResult:
         wish = msgspec.json.decode(document, type=QueryRequest)
@@ -162,7 +159,7 @@ class Query:
         except Unavailable:
             return _failed(_UNREACHABLE, wish)
         finally:
-            host.close()
+            await host.close()
         if ended.problem is not None:
             return _failed(ended.problem.message, wish, ended)
         return _answered(ended, wish)

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from time import time
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 from uuid import uuid4
 
 import msgspec
@@ -25,11 +25,25 @@ from msgspec import Struct, field, structs
 from pydantic import BaseModel
 
 from dragoman.agent import Carrier, Order, Runtime, State
+from dragoman.guard import attempt_async
 from dragoman.mcp.server.service import caller_of
 
 Status = Literal["working", "input_required", "completed", "failed", "cancelled"]
 POLL = 1000
 """Milliseconds after which it is worth asking again."""
+IDENTIFIER = "io.modelcontextprotocol/tasks"
+TTL = 86_400.0
+"""Seconds a task can be asked for."""
+_KIND = "task"
+_PREFIX = "task-"
+_LOOKS = 5
+_BETWEEN_LOOKS = 0.1
+_ENDED = frozenset({"completed", "failed", "cancelled"})
+_MODERN = frozenset(MODERN_PROTOCOL_VERSIONS)
+_WHY = {
+    "interrupted": "the process that worked on this task is gone",
+    "failed": "the run ended in an error",
+}
 
 
 def now() -> str:
@@ -136,20 +150,7 @@ class TaskJob:
         await self.runtime.emit(written(told))
 
 
-IDENTIFIER = "io.modelcontextprotocol/tasks"
-TTL = 86_400.0
-"""Seconds a task can be asked for."""
 Support = Literal["optional", "required"]
-_KIND = "task"
-_PREFIX = "task-"
-_LOOKS = 5
-_BETWEEN_LOOKS = 0.1
-_ENDED = frozenset({"completed", "failed", "cancelled"})
-_MODERN = frozenset(MODERN_PROTOCOL_VERSIONS)
-_WHY = {
-    "interrupted": "the process that worked on this task is gone",
-    "failed": "the run ended in an error",
-}
 _Context = ServerRequestContext[Any, Any]
 
 
@@ -248,11 +249,9 @@ class Tasks(Extension):
     async def _work(self, order: Order, runtime: Runtime) -> bytes:
         document = msgspec.json.decode(order.document, type=_Document)
         job = TaskJob(order.owner, runtime, document.told)
-        try:
-            result = await self._tools[document.tool].work(job, document.wish)
-        except Exception as error:  # noqa: BLE001  whoever asks for the result is owed one
-            return job.end(error=_error(error))
-        return job.end(result=_dumped(result))
+        done = await attempt_async(lambda: self._tools[document.tool].work(job, document.wish))
+        # Whoever asks for the result is owed one, also if the tool fails.
+        return job.end(result=_dumped(done.value)) if done.error is None else job.end(error=_error(done.error))
 
     async def _get(self, ctx: _Context, params: TaskName) -> HandlerResult:
         return msgspec.to_builtins(await self._found(ctx, params))
@@ -303,9 +302,11 @@ def told_of(state: State) -> Told:
             return read(state.told)
         case "cancelled":
             return structs.replace(read(state.told), status="cancelled", input_requests=None)
-        case _:
+        case "interrupted" | "failed":
             error = {"code": INTERNAL_ERROR, "message": _WHY[state.status]}
             return structs.replace(read(state.told), status="failed", input_requests=None, error=error)
+        case _:
+            assert_never(state.status)
 
 
 def _is_known(ctx: _Context) -> bool:
@@ -319,7 +320,7 @@ def _dumped(result: HandlerResult) -> dict[str, Any]:
     return dict(result or {})
 
 
-def _error(error: Exception) -> dict[str, Any]:
+def _error(error: BaseException) -> dict[str, Any]:
     if isinstance(error, MCPError):
         return error.error.model_dump(by_alias=True, mode="json", exclude_none=True)
     return {"code": INTERNAL_ERROR, "message": f"the run ended in an error: {type(error).__name__}"}

@@ -19,6 +19,7 @@ from dragoman.server.endpoints.conversations import page
 from dragoman.server.routes import Path
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Conflict, Turn, Unavailable
+from dragoman.tasks import start_task, stop_tasks
 from dragoman.wire import json
 
 
@@ -130,10 +131,10 @@ async def tell_begun(background: Background, turn: Turn, exchange: Exchange, rec
 async def _stream(events: AsyncGenerator[bytes], exchange: Exchange, headers: Mapping[str, str]) -> None:
     """Send events as they come, with a sign of life while none do."""
     exchange.start(200, headers)
-    coming: asyncio.Future[bytes] | None = None
+    coming: asyncio.Task[bytes] | None = None
     try:
         while True:
-            coming = coming or asyncio.ensure_future(anext(events, b""))
+            coming = coming or start_task(_next_event(events), "next event")
             await asyncio.wait([coming], timeout=_BEAT)
             if not coming.done():
                 await exchange.write(b"\n")
@@ -145,9 +146,12 @@ async def _stream(events: AsyncGenerator[bytes], exchange: Exchange, headers: Ma
         await exchange.end()
     finally:
         if coming is not None:
-            coming.cancel()
-            await asyncio.wait([coming])
+            await stop_tasks(coming)
         await events.aclose()
+
+
+async def _next_event(events: AsyncGenerator[bytes]) -> bytes:
+    return await anext(events, b"")
 
 
 async def _told(background: Background, path: Path, owner: str, exchange: Exchange) -> Any:

@@ -14,6 +14,7 @@ from dragoman.server.endpoints.mcp import Door
 from dragoman.server.exchanges import Watch
 from dragoman.server.process.peers import Seat
 from dragoman.server.serving import Running, running
+from dragoman.tasks import start_task
 
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 _SELDOM = (10_000, 20, 20)
@@ -68,8 +69,8 @@ async def serve_mcp(config: Config) -> None:
         asyncio.get_running_loop().set_exception_handler(lines.loop_failed)
         async with open_bench(config, Watch(config, [lines.ended]).observers) as bench:
             door = Door(bench)
-            serving = asyncio.create_task((await door.opened()).pipe())
-            stopped = asyncio.create_task(told_to_stop().wait())
+            serving = start_task((await door.opened()).pipe(), "mcp on standard input")
+            stopped = start_task(told_to_stop().wait(), "wait for a signal")
             try:
                 await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
             finally:

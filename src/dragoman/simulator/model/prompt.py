@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 from msgspec import Struct
 
@@ -246,6 +246,8 @@ class Evidence:
                 found = [*_of_kinds(own, kinds), *_beside(others, label, kinds), *_of_kinds(others, kinds)]
             case "optional":
                 found = [one for one in _of_kinds(own, kinds) if one.kind != "name" or one.before in {"in", "at"}]
+            case _:
+                assert_never(stage)
         for mention in found:
             if id(mention) not in self.used and accepts(mention.value):
                 self.used.add(id(mention))

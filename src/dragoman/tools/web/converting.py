@@ -33,6 +33,16 @@ _BEGINNINGS = {
 }
 _PLACES = frozenset({"left", "top", "right", "bottom", "text-indent", "margin-left", "margin-top"})
 _SIZES = frozenset({"height", "max-height", "width", "max-width"})
+REQUEST = struct.Struct("<III")
+"""Seconds, and the sizes of the page's address and of its HTML."""
+REPLY = struct.Struct("<?II")
+"""Whether it went well, and the sizes of the title and of the Markdown."""
+READY = b"."
+LONGEST_TITLE = 300
+LONGEST_TEXT = 2_000_000
+_MEMORY = 1 << 30
+_TITLE = re.compile(r"<title[^>]{0,99}>([^<]{0,2000})", re.IGNORECASE)
+_SEARCHED = 200_000
 
 
 def marked(html: str) -> str:
@@ -90,18 +100,6 @@ def _is_unseen(name: str, value: str) -> bool:
 def _number(value: str) -> float | None:
     found = _NUMBER.fullmatch(value)
     return float(found[1]) if found else None
-
-
-REQUEST = struct.Struct("<III")
-"""Seconds, and the sizes of the page's address and of its HTML."""
-REPLY = struct.Struct("<?II")
-"""Whether it went well, and the sizes of the title and of the Markdown."""
-READY = b"."
-LONGEST_TITLE = 300
-LONGEST_TEXT = 2_000_000
-_MEMORY = 1 << 30
-_TITLE = re.compile(r"<title[^>]{0,99}>([^<]{0,2000})", re.IGNORECASE)
-_SEARCHED = 200_000
 
 
 def confine() -> None:

@@ -17,9 +17,8 @@ from dragoman.simulator.apis.openai.models import (
     since,
     thinks,
 )
-from dragoman.simulator.catalogue import SAYS, is_absent
 from dragoman.simulator.members import Number
-from dragoman.simulator.rule import Refuse, Rule, Situation, Violation
+from dragoman.simulator.rule import MODEL_EXISTS, Refuse, Rule, Situation, Violation, is_absent
 
 _LONGEST_KEY = 64
 _DEFAULTS: dict[str, Any] = {
@@ -80,7 +79,7 @@ def _efforts(request: ChatRequest, _: Situation) -> Iterator[Violation]:
 FIRST_RULES: tuple[Rule[ChatRequest], ...] = (
     Rule(
         "chat.model-unknown",
-        SAYS,
+        MODEL_EXISTS,
         "recorded: openai_chat/newrelic-python-agent-0010",
         Refuse(
             "/model",

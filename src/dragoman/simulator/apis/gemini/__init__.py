@@ -14,8 +14,7 @@ from dragoman.simulator.apis.gemini.proto import Surface, not_json
 from dragoman.simulator.apis.gemini.read import read
 from dragoman.simulator.apis.gemini.request import GeminiRequest, read_request, turns_of
 from dragoman.simulator.apis.gemini.write import silenced, stream, stream_array, whole
-from dragoman.simulator.catalogue import is_absent
-from dragoman.simulator.rule import Rule, Situation, Violation, first_violation
+from dragoman.simulator.rule import Rule, Situation, Violation, first_violation, is_absent
 from dragoman.simulator.talk import Signer
 
 __all__ = ["API", "stream_array", "unwrapped", "wrapped"]

@@ -44,8 +44,8 @@ _CALL = Message(
     "FunctionCall",
     {"name=": str, "args": STRUCT},
     vertex={"partialArgs": [Message("PartialArg")], "willContinue": bool},
-    not_v1={"id": str},
 )
+_CALL.add({"id": str}, "studio", "vertex")
 _RESULT_PART = Message(
     "FunctionResponsePart",
     {"inlineData": _BLOB, "fileData": _FILE},
@@ -61,8 +61,8 @@ _RESULT = Message(
         "scheduling": Enum("FunctionResponse.Scheduling", "SCHEDULING_UNSPECIFIED SILENT WHEN_IDLE INTERRUPT"),
     },
     studio={"willContinue": bool},
-    not_v1={"id": str},
 )
+_RESULT.add({"id": str}, "studio", "vertex")
 _CODE = Message(
     "ExecutableCode",
     {"language": Enum("ExecutableCode.Language", "LANGUAGE_UNSPECIFIED PYTHON"), "code": str, "id": str},

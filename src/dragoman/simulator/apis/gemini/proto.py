@@ -81,14 +81,13 @@ class Message:
     One that is declared without members is read as it is.
     """
 
-    def __init__(  # noqa: PLR0913  the parameters are the declaration
+    def __init__(
         self,
         name: str,
         members: Json | None = None,
         *,
         studio: Json | None = None,
         vertex: Json | None = None,
-        not_v1: Json | None = None,
         oneof: tuple[str, tuple[str, ...]] = ("", ()),
     ) -> None:
         self._name = name
@@ -100,10 +99,9 @@ class Message:
         self.add(members or {})
         self.add(studio or {}, "studio")
         self.add(vertex or {}, "vertex", "vertex v1")
-        self.add(not_v1 or {}, "studio", "vertex")
 
     def add(self, members: Json, *surfaces: Surface) -> None:
-        """Declare members of some surfaces, or of all; messages that hold themselves are declared in two steps."""
+        """Declare members of some surfaces, or of all; for messages that hold themselves, and rare sets of surfaces."""
         for key, kind in members.items():
             name = key.removesuffix("=")
             if name != key:

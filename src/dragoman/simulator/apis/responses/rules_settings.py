@@ -13,8 +13,7 @@ from dragoman.simulator.apis.responses.body import ResponsesRequest
 from dragoman.simulator.apis.responses.rules_items import shown_parts
 from dragoman.simulator.apis.responses.rules_tools import clients_tools
 from dragoman.simulator.apis.responses.words import not_supported, unsupported
-from dragoman.simulator.catalogue import SAYS, is_absent
-from dragoman.simulator.rule import Json, Refuse, Rule, Situation, Violation
+from dragoman.simulator.rule import MODEL_EXISTS, Json, Refuse, Rule, Situation, Violation, is_absent
 
 _MEASURED = "public measurement of 2026-08-30 (gpt-5.6-terra)"
 _NO_LOGPROBS = "logprobs are not supported with reasoning models."
@@ -123,7 +122,7 @@ RULES: tuple[Rule[ResponsesRequest], ...] = (
     Rule("responses.model", "A model is named, unless a stored prompt names one.", _MEASURED, _no_model),
     Rule(
         "responses.model-found",
-        SAYS,
+        MODEL_EXISTS,
         "recorded: openai_responses/mirascope-0003",
         Refuse(
             "/model",

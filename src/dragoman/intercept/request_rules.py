@@ -7,6 +7,9 @@ from dragoman.intercept.plan import Plan
 from dragoman.wire import json
 
 _FUNCTIONS = "functionDeclarations"
+_NAME = "systemInstruction"
+_PREFIX = "models/"
+"""Google's clients write it before a model's name, or do not."""
 
 
 def stripped(document: GeminiDocument, plan: Plan) -> bool:
@@ -98,9 +101,6 @@ def _choose(document: GeminiDocument, plan: Plan) -> None:
     document.set(_CONFIG, config.raw)
 
 
-_NAME = "systemInstruction"
-
-
 def instructed(document: GeminiDocument, plan: Plan) -> bool:
     """Set or add to the instructions."""
     if not plan.system:
@@ -120,10 +120,6 @@ def instructed(document: GeminiDocument, plan: Plan) -> bool:
 
 def _content(parts: list[bytes]) -> bytes:
     return b'{"parts":' + listed(parts) + b"}"
-
-
-_PREFIX = "models/"
-"""Google's clients write it before a model's name, or do not."""
 
 
 def remodelled(document: GeminiDocument, plan: Plan) -> bool:
