@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
 
+DIALECT = "gemini"
+"""The dialect of intercepted clients: Gemini CLI and Google's SDKs are the clients that are intercepted."""
 KINDS = frozenset({"gemini", "vertex-gemini", "code-assist", "simulator"})
 """Upstreams that speak as Gemini does: the only places where an intercepted request may go."""
 MARK = "{id}"

@@ -35,7 +35,7 @@ from dragoman.intercept.captured import digest_of
 from dragoman.intercept.exchange import Looker, Passing
 from dragoman.intercept.proxy import Surface, UpstreamAddress
 from dragoman.intercept.sessions import Name, Session, Sessions, fixed_plan, kept, key_of, recall
-from dragoman.intercept.settings import KINDS, InterceptTable
+from dragoman.intercept.settings import DIALECT, KINDS, InterceptTable
 from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import ReplyFitter
@@ -181,9 +181,6 @@ async def open_interception(
         await client.close()
 
 
-_GEMINI = "gemini"
-
-
 def conversation_of(ask: ClientRequest, request: Request) -> str:
     """Return the conversation that a request names, in its body where its dialect does, or in its header."""
     if dialect_named(ask.dialect).turns.keeps:
@@ -207,7 +204,7 @@ async def answer_caller(
     wish = wish_of(request, ask.call.body, ask.dialect, strict=ask.strict)
     record.losses = wish.losses
     record.note_asked(bound.session.name.entry, "")
-    heard = Heard(ask, record, _GEMINI)
+    heard = Heard(ask, record, DIALECT)
     if ask.call.stream:
         context.heartbeat = Heartbeat(ask, context.exchange, record)
     async with aclosing(callers.answer(bound.session, wish, request, ask.dialect, bound.url)) as events:
