@@ -35,7 +35,7 @@ from dragoman.intercept.captured import digest_of
 from dragoman.intercept.exchange import Looker, Passing
 from dragoman.intercept.proxy import Surface, UpstreamAddress
 from dragoman.intercept.sessions import Name, Session, Sessions, fixed_plan, kept, key_of, recall
-from dragoman.intercept.settings import DIALECT, KINDS, InterceptTable
+from dragoman.intercept.settings import DIALECT, InterceptTable
 from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import ReplyFitter
@@ -44,6 +44,7 @@ from dragoman.server.auth import Key
 from dragoman.server.routes import Path
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Unavailable
+from dragoman.upstreams.registry import KINDS
 from dragoman.wire import json
 
 _OURS = {"x-dragoman-key": "x-api-key", "host": "host", "origin": "origin"}
@@ -147,7 +148,7 @@ class Interception:
         if table is not None:
             return table
         upstream = self._config.upstreams.get(name)
-        if upstream is None or upstream.kind not in KINDS:
+        if upstream is None or DIALECT not in KINDS[upstream.kind].dialects:
             raise Problem("not_found", f"there is no [intercept.{name}], and no upstream {name!r} of Google's")
         return InterceptTable(upstream=name)
 
