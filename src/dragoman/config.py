@@ -21,6 +21,7 @@ from dragoman.gateway.agents.prices import PriceTable
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.intercept.settings import InterceptSettingsError, InterceptTable, read_intercepts
 from dragoman.mcp.settings import McpTable, SettingsError, ToolServer, prompted, read_servers
+from dragoman.plugins import load_plugins
 from dragoman.upstreams.kind import UpstreamTable
 from dragoman.upstreams.registry import KINDS
 from dragoman.upstreams.simulator import KIND as SIMULATOR
@@ -161,6 +162,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
 def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Config:
     """Read the configuration: the file that is named, or the one that lies here, or none."""
+    load_plugins()
     file = file_of(path, environment)
     if file is None:
         server, tools = _switched(ServerTable(), environment), _Reader("", environment).tools({})

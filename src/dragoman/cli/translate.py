@@ -8,25 +8,26 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from dragoman.cli.choices import OPERATIONS, targets_of
+from dragoman.dialects import NAMES
+from dragoman.plugins import dialect_names, load_plugins
+
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
     from dragoman.core.losses import Loss
 
-OPERATIONS = ("request", "response", "stream", "error")
-SOURCES = ("chat", "responses", "messages", "gemini")
-"""The dialects, by name: to load them for their names alone would hold up every other verb."""
-TARGETS = (*SOURCES, "code-assist", "core")
 _CHUNK = 65_536
 
 
-def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
-    """Declare the verb."""
+def add_to(verbs: "_SubParsersAction[ArgumentParser]", *, chosen: bool) -> None:
+    """Declare the verb. Other packages' dialects are only looked for if it is the `chosen` one: that takes time."""
+    sources = (*NAMES, *dialect_names()) if chosen else NAMES
     parser = verbs.add_parser("translate", help="translate one document, or one a line with --batch")
     parser.add_argument("operation", nargs="?", choices=OPERATIONS, help="what stands on standard input")
-    parser.add_argument("--from", dest="source", choices=SOURCES, help="the dialect it is in")
+    parser.add_argument("--from", dest="source", choices=sources, help="the dialect it is in")
     parser.add_argument(
-        "--to", dest="target", choices=TARGETS, help="the dialect to say it in; core is the neutral view"
+        "--to", dest="target", choices=targets_of(sources), help="the dialect to say it in; core is the neutral view"
     )
     parser.add_argument("--model", default="", help="the target's model; it decides what must be adapted")
     parser.add_argument("--status", type=int, default=500, help="HTTP status of an error (default 500)")
@@ -41,8 +42,9 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Translate what stands on standard input."""
+    load_plugins()
     if options.batch:
-        from dragoman.cli.batch import run_batch  # noqa: PLC0415  the other half of the verb
+        from dragoman.cli.batch import run_batch  # noqa: PLC0415  kept light for --help
 
         return run_batch(sys.stdin.buffer, sys.stdout.buffer, strict=options.strict)
     if not (options.operation and options.source and options.target):
