@@ -4,6 +4,8 @@
 """
 
 import json
+import os
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -20,6 +22,7 @@ from dragoman.simulator import Answer, Received
 from dragoman.simulator import Call as Made
 from dragoman.simulator.serving import in_thread
 from dragoman.upstreams import registry as upstreams
+from server import processes
 from server.conftest import serving
 
 MODELS = {"chat": "gpt-4.1", "responses": "gpt-4.1", "messages": "claude-opus-5", "gemini": "gemini-3-flash"}
@@ -179,15 +182,19 @@ class TestRegistry:
             load(file, {})
 
 
-@pytest.fixture
-def installed(tmp_path, monkeypatch):
-    """A package with entry points, installed beside ours."""
-    metadata = tmp_path / "toy_dragoman-1.0.dist-info"
+def install(directory: Path) -> None:
+    """Write what an installer writes for a package with entry points."""
+    metadata = directory / "toy_dragoman-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-dragoman\nVersion: 1.0\n")
     (metadata / "entry_points.txt").write_text(
         "[dragoman.dialects]\ntoy = dialects.toy:DIALECT\n[dragoman.upstreams]\ntoyland = dialects.toy.upstream:KIND\n"
     )
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    install(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     yield
     dialects.unregister("toy")
@@ -225,6 +232,18 @@ class TestCommand:
         file.write_text('[upstreams.t]\nkind = "toyland"\n')
         with pytest.raises(ConfigError, match="TOY_API_KEY"):
             load(file, {})
+
+    def test_serve_serves_it_in_a_process_of_its_own(self, tmp_path):
+        install(tmp_path)
+        tests = Path(__file__).parents[1]
+        paths = os.pathsep.join([str(tmp_path), str(tests), os.environ.get("PYTHONPATH", "")])
+        with processes.serving(tmp_path, PYTHONPATH=paths) as command:
+            asked = {
+                "model": "gemini-3-flash",
+                "lines": [{"type": "say", "by": "human", "text": "Hello"}],
+                "stream": False,
+            }
+            assert talk(command.base_url, asked)[-1]["by"] == "model"
 
 
 def script(received: Received) -> Answer | None:
