@@ -2,11 +2,17 @@
 
 from collections.abc import Iterable
 
-from dragoman.dialects import FORMS
+from dragoman.dialects import FORMS, NAMES
+from dragoman.plugins import dialect_names
 
 OPERATIONS = ("request", "response", "stream", "error")
 CORE = "core"
 """The target that shows a document as the values of the core."""
+
+
+def sources(*, plugins: bool) -> tuple[str, ...]:
+    """Return the names of dialects; to look for those of other packages, the `plugins`, takes time."""
+    return (*NAMES, *dialect_names()) if plugins else NAMES
 
 
 def targets_of(dialects: Iterable[str]) -> tuple[str, ...]:
