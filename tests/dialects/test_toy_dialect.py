@@ -297,6 +297,18 @@ class TestGateway:
         }
         assert talk(gateways[1], asked)[-1]["tool"] == "get_weather"
 
+    def test_a_conversation_is_stored(self, gateways, stream):
+        headers = {"x-dragoman-conversation": f"weather-{stream}"}
+        asked = {
+            "model": "gem",
+            "lines": [{"type": "say", "by": "human", "text": QUESTION}],
+            "tools": [TOOL],
+            "stream": stream,
+        }
+        call = talk(gateways[0], asked, headers)[-1]
+        asked["lines"] = [{"type": "result", "of": call["id"], "text": "21 degrees"}]
+        assert "21 degrees" in talk(gateways[0], asked, headers)[-1]["text"]
+
     def test_errors_are_in_toy(self, gateways, stream):
         told = httpx2.post(f"{gateways[0]}/toy/talk", json={"model": "nobody", "lines": [], "stream": stream})
         assert (told.status_code, told.json()["error"]["kind"]) == (404, "not_found")
@@ -304,8 +316,8 @@ class TestGateway:
             assert set(httpx2.get(gateways[0] + path).json()["error"]) == {"kind", "message"}
 
 
-def talk(base_url: str, asked: dict) -> list[dict]:
-    told = httpx2.post(f"{base_url}/toy/talk", json=asked)
+def talk(base_url: str, asked: dict, headers: dict[str, str] | None = None) -> list[dict]:
+    told = httpx2.post(f"{base_url}/toy/talk", json=asked, headers=headers or {})
     assert told.status_code == 200, told.text
     return lines_of(told.content) if asked["stream"] else told.json()["lines"]
 

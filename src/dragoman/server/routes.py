@@ -62,6 +62,7 @@ class _Pattern(Struct, frozen=True):
 
     matches: re.Pattern[str]
     path: Path
+    ending: str
     escaped: bool
 
 
@@ -99,6 +100,8 @@ class Paths:
         if path.startswith("/intercept/"):
             return _intercepted(written or path)
         for pattern in self._patterns.get(method, ()):
+            if not path.endswith(pattern.ending):
+                continue
             named = pattern.matches.fullmatch((written or path) if pattern.escaped else path)
             if named is not None:
                 names = named.groupdict()
@@ -124,7 +127,7 @@ class Paths:
             path = Path(dialect=dialect, **structs.asdict(row.endpoint))
             for method in row.methods:
                 if row.is_pattern:
-                    pattern = _Pattern(re.compile(row.path), path, row.escaped)
+                    pattern = _Pattern(re.compile(row.path), path, row.ending, row.escaped)
                     self._patterns.setdefault(method, []).append(pattern)
                 else:
                     self.fixed.setdefault((method, row.path), path)

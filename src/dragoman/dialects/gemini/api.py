@@ -11,7 +11,7 @@ _OTHERS = "batches|cachedContents|corpora|fileSearchStores|files|operations|tune
 def _method(name: str, operation: Operation, *, stream: bool = False) -> ServedPath:
     """Return the row for a method of a model."""
     endpoint = Endpoint(operation=operation, stream=stream, google=True, in_url=True)
-    return ServedPath(rf"{_MODELS}/(?P<model>.+):{name}", endpoint, is_pattern=True)
+    return ServedPath(rf"{_MODELS}/(?P<model>.+):{name}", endpoint, is_pattern=True, ending=f":{name}")
 
 
 def _wrapped(name: str, operation: Operation, *, stream: bool = False) -> ServedPath:
