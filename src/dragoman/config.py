@@ -278,7 +278,8 @@ class _Reader:
         if kind.needs_project and not read.project:
             raise self._error(f"{key}.project", "a Google Cloud project must be named")
         vendor, variable = urlsplit(kind.base_url).hostname, kind.key_variable
-        if variable and not read.api_key and (not read.base_url or urlsplit(read.base_url).hostname == vendor):
+        is_vendors = not read.base_url or urlsplit(read.base_url).hostname == vendor
+        if vendor and variable and not read.api_key and is_vendors:
             raise self._error(
                 f"{key}.api_key",
                 f'{vendor} wants a key: write api_key = "env:{variable}", or a base_url of a server that wants none',

@@ -177,11 +177,11 @@ class _Visit:
     async def _first_listed(self, upstream: Upstream) -> str:
         """Return the first model that a compatible server lists: nobody else knows what it calls them."""
         listing = await upstream.models()
-        with contextlib.suppress(Failure):
-            rows = (
-                listing.read(await (await self._client.ask(listing.request, self._deadlines)).read()) if listing else ()
-            )
-            return next((row.name for row in rows), default_model(self._table.kind))
+        if listing is not None:
+            with contextlib.suppress(Failure):
+                incoming = await self._client.ask(listing.request, self._deadlines)
+                for row in listing.read(await incoming.read()):
+                    return row.name
         return default_model(self._table.kind)
 
     def _good(self, check: str, detail: str, model: str = "") -> Check:
