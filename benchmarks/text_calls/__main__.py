@@ -12,13 +12,14 @@ from msgspec import Struct, to_builtins
 from benchmarks.text_calls.tasks import TASKS, TOOLS, Task
 from benchmarks.text_calls.writing import WithoutTools, broken, careless, exact, lined
 from dragoman.agent import Agent, RunEnded
-from dragoman.config import Config, SessionsTable, TextForm, UpstreamTable
+from dragoman.config import Config, SessionsTable, UpstreamTable
 from dragoman.core.parts import Text
 from dragoman.gateway.model import Asker
 from dragoman.server.services import connected
 from dragoman.simulator import running
 from dragoman.simulator.script import Script
 from dragoman.tools import Executor, Registry
+from dragoman.upstreams.kind import TextForm
 
 
 class Mode(Struct, frozen=True):

@@ -8,6 +8,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
@@ -20,28 +21,13 @@ from dragoman.gateway.agents.prices import PriceTable
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.intercept.settings import InterceptSettingsError, InterceptTable, read_intercepts
 from dragoman.mcp.settings import McpTable, SettingsError, ToolServer, prompted, read_servers
+from dragoman.plugins import load_plugins
+from dragoman.upstreams.kind import UpstreamTable
+from dragoman.upstreams.registry import KINDS
+from dragoman.upstreams.simulator import KIND as SIMULATOR
 from dragoman.web_settings import WebTable
 
 T = TypeVar("T")
-Kind = Literal[
-    "gemini",
-    "vertex-gemini",
-    "code-assist",
-    "anthropic",
-    "vertex-anthropic",
-    "openai",
-    "openai-responses",
-    "simulator",
-]
-TextForm = Literal["json", "legacy"]
-_IN_PROJECTS = frozenset({"vertex-gemini", "vertex-anthropic"})
-_KEYED: dict[str, tuple[str, str]] = {
-    "gemini": ("generativelanguage.googleapis.com", "GEMINI_API_KEY"),
-    "anthropic": ("api.anthropic.com", "ANTHROPIC_API_KEY"),
-    "openai": ("api.openai.com", "OPENAI_API_KEY"),
-    "openai-responses": ("api.openai.com", "OPENAI_API_KEY"),
-}
-"""The vendor's own server, which wants a key, and the variable that the key usually stands in."""
 _HASHED = re.compile(r"sha256:[0-9a-f]{64}")
 LISTEN = "127.0.0.1:8741"
 _FILE = "dragoman.toml"
@@ -123,31 +109,6 @@ class ServerTable(Table, frozen=True):
     """Models have tools of their own; if not, all are told of them in words and call them in their text."""
 
 
-class UpstreamTable(Table, frozen=True):
-    """A place where models live."""
-
-    kind: Kind
-    base_url: str = ""
-    api_key: str = ""
-    project: str = ""
-    """Google Cloud's project, for what runs there."""
-    location: str = "global"
-    credentials: str = ""
-    """A file with Google's credentials; without one the usual places are looked at."""
-    client_id: str = ""
-    client_secret: str = ""
-    """The OAuth client of a grant that names none."""
-    access_token: str = ""
-    """A token of Google's that somebody else keeps fresh, instead of credentials."""
-    links: bool | None = None
-    """Its server fetches media by its address; Claude on Vertex does not."""
-    text_calls: TextForm | dict[str, TextForm] | None = None
-    """Its models have no tools of their own, all or those that a pattern names, and call them in their text."""
-    connect: float = 10.0
-    first_byte: float = 600.0
-    idle: float = 300.0
-
-
 class MediaTable(Table, frozen=True):
     """How linked media is fetched that an upstream does not fetch itself."""
 
@@ -201,6 +162,7 @@ class Config(Struct, frozen=True, kw_only=True):
 
 def load(path: Path | None = None, environment: Mapping[str, str] = os.environ) -> Config:
     """Read the configuration: the file that is named, or the one that lies here, or none."""
+    load_plugins()
     file = file_of(path, environment)
     if file is None:
         server, tools = _switched(ServerTable(), environment), _Reader("", environment).tools({})
@@ -232,17 +194,13 @@ def file_of(path: Path | None, environment: Mapping[str, str]) -> Path | None:
 def found_in(environment: Mapping[str, str]) -> dict[str, UpstreamTable]:
     """Return the upstreams whose usual keys are set; the simulator where there is none."""
     found: dict[str, UpstreamTable] = {}
-    if key := environment.get("GEMINI_API_KEY"):
-        found["gemini"] = UpstreamTable(kind="gemini", api_key=key)
-    if key := environment.get("ANTHROPIC_API_KEY"):
-        found["anthropic"] = UpstreamTable(kind="anthropic", api_key=key)
-    if key := environment.get("OPENAI_API_KEY"):
-        found["openai"] = UpstreamTable(kind="openai-responses", api_key=key)
-    if project := environment.get("GOOGLE_CLOUD_PROJECT"):
-        location = environment.get("GOOGLE_CLOUD_LOCATION") or "global"
-        found["vertex"] = UpstreamTable(kind="vertex-gemini", project=project, location=location)
-        found["vertex-claude"] = UpstreamTable(kind="vertex-anthropic", project=project, location=location)
-    return found or {"simulator": UpstreamTable(kind="simulator")}
+    # Keys go before projects: a key names one vendor, a project several.
+    for kind in sorted(KINDS.values(), key=attrgetter("needs_project")):
+        if kind.found_as and environment.get(next(iter(kind.variables.values()), "")):
+            settings = {name: environment.get(variable) for name, variable in kind.variables.items()}
+            given = {name: value for name, value in settings.items() if value}
+            found[kind.found_as] = msgspec.convert({"kind": kind.name, **given}, UpstreamTable)
+    return found or {SIMULATOR.name: UpstreamTable(kind=SIMULATOR.name)}
 
 
 def _fingerprint(secret: str) -> str:
@@ -314,10 +272,14 @@ class _Reader:
         if not _NAME.fullmatch(name):
             raise self._error(key, "a name has letters, digits, `_`, `.` and `-` only")
         read = self._table(key, table, UpstreamTable)
-        if read.kind in _IN_PROJECTS and not read.project:
+        kind = KINDS.get(read.kind)
+        if kind is None:
+            raise self._error(f"{key}.kind", f"Invalid enum value {read.kind!r}; there are {', '.join(KINDS)}")
+        if kind.needs_project and not read.project:
             raise self._error(f"{key}.project", "a Google Cloud project must be named")
-        vendor, variable = _KEYED.get(read.kind, ("", ""))
-        if vendor and not read.api_key and (not read.base_url or urlsplit(read.base_url).hostname == vendor):
+        vendor, variable = urlsplit(kind.base_url).hostname, kind.key_variable
+        is_vendors = not read.base_url or urlsplit(read.base_url).hostname == vendor
+        if vendor and variable and not read.api_key and is_vendors:
             raise self._error(
                 f"{key}.api_key",
                 f'{vendor} wants a key: write api_key = "env:{variable}", or a base_url of a server that wants none',
@@ -382,9 +344,9 @@ class _Reader:
         return {name: self._table(f"agents.{name}", table, AgentTable) for name, table in tables.items()}
 
     def _intercepts(self, tables: dict[str, Any], upstreams: Mapping[str, UpstreamTable]) -> dict[str, InterceptTable]:
-        kinds = {name: table.kind for name, table in upstreams.items()}
+        dialects = {name: KINDS[table.kind].dialects for name, table in upstreams.items()}
         try:
-            return read_intercepts(tables, kinds, self._table, self._secret)
+            return read_intercepts(tables, dialects, self._table, self._secret)
         except InterceptSettingsError as error:
             raise self._error(error.key, str(error)) from None
 

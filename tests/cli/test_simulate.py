@@ -99,8 +99,8 @@ def test_the_command_loads_nothing_for_verbs_that_are_not_asked_for():
 
 
 def test_the_dialects_named_by_the_command_are_those_there_are():
-    translate, registry = (import_module(f"dragoman.{name}") for name in ("cli.translate", "dialects.registry"))
-    assert tuple(registry.DIALECTS) == translate.SOURCES
+    choices, registry = (import_module(f"dragoman.{name}") for name in ("cli.choices", "dialects.registry"))
+    assert tuple(registry.DIALECTS) == choices.sources(plugins=False)
 
 
 def test_faults_are_listed(capsys):

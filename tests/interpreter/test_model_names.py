@@ -3,7 +3,8 @@
 import pytest
 
 from dragoman.dialects.record import Call
-from dragoman.interpreter.traits import ROWS, bare_name, traits_for
+from dragoman.dialects.registry import DIALECTS
+from dragoman.interpreter.traits import bare_name, traits_for
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.rule import Situation, Violation
@@ -38,7 +39,7 @@ from interpreter.workbench import encoded
 )
 def test_what_a_platform_puts_around_a_name_does_not_matter(model, bare):
     assert bare_name(model) == bare
-    assert all(traits_for(dialect, model) is traits_for(dialect, bare) for dialect in ROWS)
+    assert all(traits_for(dialect, model) is traits_for(dialect, bare) for dialect in DIALECTS)
 
 
 LATER = {

@@ -6,10 +6,11 @@ import httpx2
 import pytest
 
 from dragoman.config import KeyTable
+from dragoman.dialects.registry import DIALECTS
 from dragoman.http.message import Request
 from dragoman.server.app import target_without_key
 from dragoman.server.auth import Access, Key, hashed
-from dragoman.server.routes import _ACTIONS, _FIXED, path_of
+from dragoman.server.routes import Paths
 from dragoman.simulator.serving import in_thread
 from server.conftest import serving
 
@@ -17,8 +18,16 @@ KEYS = (
     KeyTable(key="secret-" + "x" * 40 + "-one", name="one"),
     KeyTable(key="secret-" + "x" * 40 + "-two", name="two"),
 )
-FIXED = [route for route, path in _FIXED.items() if path.operation != "health"]
-KEPT = [(method, f"/v1/{room}/abc{below}{'/item' if item else ''}") for method, room, below, item in _ACTIONS]
+PATHS = Paths(DIALECTS.values())
+FIXED = [route for route, path in PATHS.fixed.items() if path.operation != "health"]
+ACTIONS = [
+    ("GET", "responses", "", False), ("DELETE", "responses", "", False), ("POST", "responses", "/cancel", False),
+    ("GET", "responses", "/input_items", False), ("GET", "conversations", "", False), ("POST", "conversations", "", False),
+    ("DELETE", "conversations", "", False), ("GET", "conversations", "/items", False),
+    ("POST", "conversations", "/items", False), ("GET", "conversations", "/items", True),
+    ("DELETE", "conversations", "/items", True),
+]  # fmt: skip
+KEPT = [(method, f"/v1/{room}/abc{below}{'/item' if item else ''}") for method, room, below, item in ACTIONS]
 OTHERS = [
     ("POST", "/v1beta/models/gem:generateContent"), ("POST", "/v1beta/models/gem:streamGenerateContent?alt=sse"),
     ("POST", "/v1beta/models/gem:countTokens"), ("POST", "/v1/publishers/google/models/gem:generateContent"),
@@ -108,9 +117,9 @@ def test_what_one_key_keeps_another_can_neither_see_nor_change_by_any_verb(gatew
         headers=one,
     ).json()
     names = {"responses": made["id"], "conversations": "mine"}
-    for method, room, below, item in _ACTIONS:
+    for method, room, below, item in ACTIONS:
         path = f"/v1/{room}/{names[room]}{below}{'/' + made['output'][0]['id'] if item else ''}"
-        assert path_of(method, path) is not None
+        assert PATHS.find(method, path) is not None
         # A name for a conversation is its owner's: where something may be made by naming it, it is made for the asker.
         assert asked(gateway, method, path, two) in {400, 404}, (method, path)
     still = httpx2.get(f"{gateway.base_url}/v1/conversations/mine/items", headers=one).json()["data"]

@@ -4,8 +4,10 @@ import httpx2
 import pytest
 
 from dragoman.config import UpstreamTable
-from dragoman.server.routes import dialect_of, path_of
+from dragoman.dialects.registry import DIALECTS
+from dragoman.server.routes import Paths
 
+PATHS = Paths(DIALECTS.values())
 PLACE = "/projects/p/locations/l/publishers/google"
 
 
@@ -13,7 +15,7 @@ PLACE = "/projects/p/locations/l/publishers/google"
 @pytest.mark.parametrize("place", ["", PLACE, "/publishers/google"])
 @pytest.mark.parametrize(("verb", "stream"), [("generateContent", False), ("streamGenerateContent", True)])
 def test_gemini_is_asked_under_every_version_with_or_without_a_place(version, place, verb, stream):
-    path = path_of("POST", f"/{version}{place}/models/gemini-3:{verb}")
+    path = PATHS.find("POST", f"/{version}{place}/models/gemini-3:{verb}")
     assert path is not None
     assert (path.dialect, path.operation, path.model, path.stream) == ("gemini", "generate", "gemini-3", stream)
 
@@ -37,7 +39,7 @@ def test_gemini_is_asked_under_every_version_with_or_without_a_place(version, pl
     ],
 )
 def test_a_path_has_its_dialect_and_its_operation(method, path, dialect, operation):
-    found = path_of(method, path)
+    found = PATHS.find(method, path)
     assert found is not None
     assert (found.dialect, found.operation) == (dialect, operation)
 
@@ -52,7 +54,7 @@ def test_a_path_has_its_dialect_and_its_operation(method, path, dialect, operati
     ],
 )
 def test_other_paths_mean_nothing(method, path):
-    assert path_of(method, path) is None
+    assert PATHS.find(method, path) is None
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,7 @@ def test_other_paths_mean_nothing(method, path):
     ],
 )
 def test_where_a_path_does_not_say_the_headers_tell_the_dialect(path, headers, dialect):
-    assert dialect_of(path, headers) == dialect
+    assert PATHS.dialect_of(path, headers) == dialect
 
 
 def test_models_are_listed_in_the_shape_of_whoever_asks(gateway):

@@ -11,18 +11,18 @@ from dragoman.cli import chat, configuration, doctor, intercept, mcp, serve, sim
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
+    said = list(sys.argv[1:] if arguments is None else arguments)
     parser = argparse.ArgumentParser(prog="dragoman", description="Interpret tool calling between LLM APIs.")
     parser.add_argument("--version", action="version", version=f"dragoman {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     serve.add_to(verbs)
-    translate.add_to(verbs)
+    translate.add_to(verbs, chosen=said[:1] == ["translate"])
     chat.add_to(verbs)
     mcp.add_to(verbs)
     intercept.add_to(verbs)
     simulate.add_to(verbs)
     doctor.add_to(verbs)
     configuration.add_to(verbs)
-    said = list(sys.argv[1:] if arguments is None else arguments)
     # What stands behind `--` is somebody else's command: its words are none of ours.
     at = said.index("--") if "--" in said else len(said)
     options = parser.parse_args(said[:at])

@@ -10,9 +10,10 @@ from typing import Any, BinaryIO
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from dragoman.cli.choices import CORE, OPERATIONS, targets_of
 from dragoman.cli.job import Job, open_stream, perform
-from dragoman.cli.operations import OPERATIONS, SOURCES, TARGETS
 from dragoman.core.problems import Problem
+from dragoman.dialects.registry import DIALECTS
 from dragoman.wire import json
 
 _SCALAR = rb'(?:"(?:[^"\\]|\\.)*+"|[-+.\w]++)'
@@ -101,7 +102,7 @@ def _done(work: Line, *, strict: bool) -> dict[str, Any]:
     result: dict[str, Any] = {
         "result": Raw(done.body) if json.is_json(done.body) else done.body.decode("utf-8", "replace")
     }
-    if work.operation == "request" and work.target != "core":
+    if work.operation == "request" and work.target != CORE:
         result |= {"model": done.model, "stream": done.stream}
     if done.status is not None:
         result |= {"status": done.status, "headers": done.headers}
@@ -111,8 +112,8 @@ def _done(work: Line, *, strict: bool) -> dict[str, Any]:
 def _check(work: Line) -> None:
     for name, value, known in (
         ("op", work.operation, OPERATIONS),
-        ("from", work.source, SOURCES),
-        ("to", work.target, TARGETS),
+        ("from", work.source, DIALECTS),
+        ("to", work.target, targets_of(DIALECTS)),
     ):
         if value not in known:
             raise Problem("invalid_request", f"{value!r} is not one of {', '.join(known)}", where=f"/{name}")
@@ -130,6 +131,6 @@ def _streamed(work: Line) -> dict[str, Any]:
     request = None if isinstance(work.request, UnsetType) else bytes(work.request)
     stream = open_stream(work.source, work.target, work.model or "", request)
     told = stream.feed(work.sse.encode("utf-8", "surrogatepass")) + stream.close()
-    if work.target == "core":
+    if work.target == CORE:
         return {"result": Raw(told), "losses": ()}
     return {"result": None, "sse": told.decode(), "losses": stream.losses}

@@ -10,13 +10,15 @@ from typing import Any, Literal, Protocol, assert_never, cast
 import msgspec
 from msgspec import Raw, Struct
 
+from dragoman.cli.choices import CORE
 from dragoman.core.losses import Loss
 from dragoman.core.parts import Inline, Link, Part, Plain, Stored
 from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool, Tool
 from dragoman.core.stream import Collector
-from dragoman.dialects.record import Call
-from dragoman.dialects.registry import dialect_named
+from dragoman.dialects import FORMS
+from dragoman.dialects.record import Call, Dialect
+from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.ledger import refuse
 from dragoman.interpreter.repair import named_parts, named_reply, named_request
 from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context
@@ -24,6 +26,7 @@ from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_error, translate_request
 from dragoman.wire import json
+from dragoman.wire.pointer import split
 
 _HIDDEN = {"where", "spelling"}
 _TYPED = (Part, Inline, Link, Plain, Stored, Tool, NativeTool)
@@ -83,33 +86,43 @@ def encode(value: Any) -> bytes:
 
 
 def dialect_of(body: bytes) -> str | None:
-    """Return the name of the dialect `body` is surely in, or None."""
+    """Return the name of the dialect `body` is surely in, or None.
+
+    Dialects differ in the name of the conversation; those that share one are told apart by other members.
+    """
     document: Any = json.peek(body)
-    match document:
-        case {"contents": _} | {"request": {"contents": _}}:
-            return "gemini"
-        case {"input": _}:
-            return "responses"
-        case {"messages": list()}:
-            return _chat_or_messages(document)
-        case _:
-            return None
+    sharing: dict[str, list[Dialect]] = {}
+    for dialect in DIALECTS.values():
+        sharing.setdefault(dialect.history, []).append(dialect)
+    # A dialect that was registered later is asked first, as for paths.
+    for history, dialects in reversed(sharing.items()):
+        if len(dialects) == 1:
+            if any(_has(document, pointer) for pointer in dialects[0].pointers["messages"]):
+                return dialects[0].name
+        elif _has(document, f"/{history}") and isinstance(document[history], list):
+            return _told_apart(document, history, dialects)
+    return None
 
 
-def _chat_or_messages(document: dict[str, Any]) -> str | None:
+def _has(document: Any, pointer: str) -> bool:
+    """Tell whether a document has something at a pointer, be it null."""
+    for token in split(pointer):
+        if not isinstance(document, dict) or token not in document:
+            return False
+        document = cast("dict[str, Any]", document)[token]
+    return True
+
+
+def _told_apart(document: dict[str, Any], history: str, dialects: list[Dialect]) -> str | None:
+    """Return the dialect, of several with one name for the conversation, that has members which the others lack."""
     in_tools = _members(document.get("tools"))
-    if document.keys() & _CHAT_FIELDS or "function" in in_tools:
-        return "chat"
-    if document.keys() & _MESSAGES_FIELDS or "input_schema" in in_tools:
-        return "messages"
-    for message in document["messages"]:
-        match message:
-            case {"role": "tool" | "developer" | "function"} | {"tool_calls": _}:
-                return "chat"
-            case {"content": [{"type": str(kind)}, *_]} if kind in _MESSAGES_BLOCKS:
-                return "messages"
-            case _:
-                pass
+    for dialect in dialects:
+        if not dialect.api.request_fields.isdisjoint(document) or not dialect.api.tool_fields.isdisjoint(in_tools):
+            return dialect.name
+    for message in document[history]:
+        for dialect in dialects:
+            if dialect.api.is_message is not None and dialect.api.is_message(message):
+                return dialect.name
     return None
 
 
@@ -146,7 +159,7 @@ class JobResult(Struct, frozen=True, kw_only=True):
 
 def target_of(name: str) -> tuple[str, str]:
     """Return the dialect and the form of its envelope that a target's name means."""
-    return ("gemini", "code_assist") if name == CODE_ASSIST else (name, "")
+    return FORMS.get(name, (name, ""))
 
 
 def perform(job: Job) -> JobResult:

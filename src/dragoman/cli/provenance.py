@@ -12,16 +12,9 @@ from msgspec import NODEFAULT, Struct, structs
 from dragoman.config import Config, file_of, load
 from dragoman.gateway.redact import HIDDEN, redact
 from dragoman.mcp.settings import SYSTEM_PROMPT, VARIABLE
+from dragoman.upstreams.registry import KINDS
 
 _SECRETS = frozenset({"api_key", "access_token", "client_secret", "key", "env", "headers"})
-_VARIABLES = {
-    "gemini": "GEMINI_API_KEY",
-    "anthropic": "ANTHROPIC_API_KEY",
-    "openai": "OPENAI_API_KEY",
-    "vertex": "GOOGLE_CLOUD_PROJECT",
-    "vertex-claude": "GOOGLE_CLOUD_PROJECT",
-}
-"""The variables by which upstreams appear that no file names."""
 _SWITCH = "the variable GEMINI_USE_NATIVE_FUNCTION_CALLING"
 """What says something of the server beside the file."""
 
@@ -53,7 +46,9 @@ def told(path: Path | None, environment: Mapping[str, str] = os.environ) -> Iter
 
 
 def _appeared(name: str) -> str:
-    variable = _VARIABLES.get(name)
+    """Say which variable makes an upstream that no file names."""
+    variables = {kind.found_as: next(iter(kind.variables.values()), "") for kind in KINDS.values()}
+    variable = variables.get(name)
     return f"the variable {variable}" if variable else "no key is set"
 
 

@@ -8,8 +8,6 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from dragoman.cli.operations import OPERATIONS, SOURCES, TARGETS
-
 if TYPE_CHECKING:
     from argparse import ArgumentParser, _SubParsersAction  # pyright: ignore[reportPrivateUsage]
 
@@ -18,13 +16,16 @@ if TYPE_CHECKING:
 _CHUNK = 65_536
 
 
-def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
-    """Declare the verb."""
+def add_to(verbs: "_SubParsersAction[ArgumentParser]", *, chosen: bool) -> None:
+    """Declare the verb; the dialects of other packages are only offered if it is the `chosen` one."""
+    from dragoman.cli.choices import OPERATIONS, sources, targets_of  # noqa: PLC0415  importing the command loads no dialect
+
+    dialects = sources(plugins=chosen)
     parser = verbs.add_parser("translate", help="translate one document, or one a line with --batch")
     parser.add_argument("operation", nargs="?", choices=OPERATIONS, help="what stands on standard input")
-    parser.add_argument("--from", dest="source", choices=SOURCES, help="the dialect it is in")
+    parser.add_argument("--from", dest="source", choices=dialects, help="the dialect it is in")
     parser.add_argument(
-        "--to", dest="target", choices=TARGETS, help="the dialect to say it in; core is the neutral view"
+        "--to", dest="target", choices=targets_of(dialects), help="the dialect to say it in; core is the neutral view"
     )
     parser.add_argument("--model", default="", help="the target's model; it decides what must be adapted")
     parser.add_argument("--status", type=int, default=500, help="HTTP status of an error (default 500)")
@@ -39,8 +40,11 @@ def add_to(verbs: "_SubParsersAction[ArgumentParser]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Translate what stands on standard input."""
+    from dragoman.plugins import load_plugins  # noqa: PLC0415  kept light for --help and other verbs
+
+    load_plugins()
     if options.batch:
-        from dragoman.cli.batch import run_batch  # noqa: PLC0415  the other half of the verb
+        from dragoman.cli.batch import run_batch  # noqa: PLC0415  kept light for --help
 
         return run_batch(sys.stdin.buffer, sys.stdout.buffer, strict=options.strict)
     if not (options.operation and options.source and options.target):

@@ -1,4 +1,4 @@
-"""What a model behind a dialect accepts: data, not code. `interpreter.trait_rows` has the rows."""
+"""What a model behind a dialect accepts: data, not code. The rows are in each dialect's `traits.py`."""
 
 from typing import Literal
 
@@ -10,6 +10,12 @@ TextCalls = Literal["", "json", "legacy"]
 ThinkingStyle = Literal["effort", "adaptive", "enabled", "level", "budget", "none"]
 """effort: a word; adaptive: Claude's mode and a word; enabled: Claude's token budget; level: Gemini's word;
 budget: Gemini's token budget."""
+ALL_SAMPLING = frozenset(
+    {"temperature", "top_p", "max_tokens", "stop", "seed", "presence_penalty", "frequency_penalty"}
+)
+"""The sampling fields that several dialects have."""
+WAV_AND_MP3 = frozenset({"audio/wav", "audio/x-wav", "audio/wave", "audio/mpeg", "audio/mp3"})
+"""Media types of the two audio formats that OpenAI's dialects take."""
 
 
 class Traits(Struct, frozen=True, kw_only=True):
@@ -18,7 +24,7 @@ class Traits(Struct, frozen=True, kw_only=True):
     dialect: str
     issuer: str = ""
     """Whose signatures the model verifies."""
-    turns: Literal["alternating", "messages", "items"] = "messages"
+    turns: Literal["alternating", "single_results", "items"] = "single_results"
     """How a history is cut up: alternating turns, messages with one tool result each, or one item a thing."""
 
     sampling: frozenset[str] = frozenset()

@@ -17,6 +17,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.core.response import Response
 from dragoman.core.traits import Traits
+from dragoman.dialects.api import Api
 from dragoman.wire.json import Malformed
 from dragoman.wire.sse import Frame, SseReader
 
@@ -287,6 +288,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     history: str
     """The member of a request that is the conversation, item by item."""
     turns: Turns
+    traits: tuple[tuple[str, Traits], ...]
+    """What its models accept, by pattern of the bare name. The first match wins; the last pattern is `*`."""
+    api: Api = Api()
+    """Its HTTP API. One without paths is only for the library, the command and upstreams."""
     holds: Holds
     pointers: Mapping[str, tuple[str, ...]]
     """Where a core field stands in this dialect's request (`"sampling.seed": ("/seed",)`)."""

@@ -5,6 +5,7 @@ runs the gateway reads this; secrets are not. The round trip is sent in Anthropi
 for most upstreams. Hashes of tools are printed in the form that the configuration takes as pins.
 """
 
+import contextlib
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -19,18 +20,20 @@ from dragoman.gateway.agents.toolset import Roster, unmeant
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import credentials_of, redact
-from dragoman.gateway.router import Target
+from dragoman.gateway.router import Target, default_model
 from dragoman.gateway.upstream_call import UpstreamClient, map_failure
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.link import Failure, Untrusted
 from dragoman.interpreter.response import translate_response
 from dragoman.mcp.client import Servers, Status, open_servers
-from dragoman.server.services import USUAL, place
+from dragoman.server.services import place
 from dragoman.tools.handler import JOINT
+from dragoman.upstreams.registry import KINDS
 from dragoman.upstreams.upstream import Upstream
 from dragoman.wire import json
 
 _DIALECT = "messages"
+"""The round trip is written in the dialect that most upstreams do not speak."""
 _TOOL = {
     "name": "get_weather",
     "description": "Get the weather in a city.",
@@ -116,7 +119,7 @@ async def examine(config: Config, models: Sequence[str] = (), patience: float = 
             tried = _models(config, name, table, models)
             if models and not tried:
                 continue
-            upstream = (await place(name, table, client, stack))(next(iter(tried), USUAL[table.kind]))
+            upstream = (await place(name, table, client, stack))(next(iter(tried), default_model(table.kind)))
             visit = _Visit(config, name, table, client, Deadlines(connect=10.0, first_byte=patience, idle=patience))
             async for check in visit.checks(upstream, tried):
                 yield check
@@ -127,7 +130,9 @@ def _models(config: Config, name: str, table: UpstreamTable, models: Sequence[st
     targets = models or [target for targets in config.models.values() for target in targets]
     own = [target.partition("/")[2] for target in targets if target.partition("/")[0] == name]
     named = tuple(dict.fromkeys(model for model in own if "*" not in model))
-    return named or (() if models or (table.kind == "openai" and table.base_url) else (USUAL[table.kind],))
+    return named or (
+        () if models or (KINDS[table.kind].compatible and table.base_url) else (default_model(table.kind),)
+    )
 
 
 class _Visit:
@@ -156,7 +161,7 @@ class _Visit:
             yield self._bad("reachable", str(failure), remedy or _REMEDIES["unreachable"])
             return
         yield self._good("reachable", outgoing.origin.url)
-        for model in models or await self._listed(outgoing):
+        for model in models or (await self._first_listed(upstream),):
             yield await self._trip(upstream, model)
 
     async def _trip(self, upstream: Upstream, model: str) -> Check:
@@ -167,15 +172,15 @@ class _Visit:
             return self._failed("tool round trip", problem, model)
         return self._good("tool round trip", said, model)
 
-    async def _listed(self, outgoing: Outgoing) -> tuple[str, ...]:
-        """Return the first model that a compatible server has: nobody else knows what it calls them."""
-        base = outgoing.target.partition("/chat/completions")[0]
-        asked = Outgoing(outgoing.origin, "GET", f"{base}/models", outgoing.headers)
-        try:
-            listed: Any = json.decode(await (await self._client.ask(asked, self._deadlines)).read())
-            return (str(listed["data"][0]["id"]),)
-        except (Failure, json.Malformed, KeyError, IndexError, TypeError):
-            return (USUAL[self._table.kind],)
+    async def _first_listed(self, upstream: Upstream) -> str:
+        """Return the first model that a compatible server lists: nobody else knows what it calls them."""
+        listing = await upstream.models()
+        if listing is not None:
+            with contextlib.suppress(Failure):
+                incoming = await self._client.ask(listing.request, self._deadlines)
+                for row in listing.read(await incoming.read()):
+                    return row.name
+        return default_model(self._table.kind)
 
     def _good(self, check: str, detail: str, model: str = "") -> Check:
         return self._check(check, model, ok=True, detail=detail)

@@ -6,33 +6,19 @@ inside a longer one stands for what the pattern's matched.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
 
 from dragoman.core.problems import Problem
 from dragoman.core.traits import TextCalls
+from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.media import Library
 from dragoman.http.client import Deadlines
+from dragoman.upstreams.kind import Place
+from dragoman.upstreams.registry import KINDS
 from dragoman.upstreams.upstream import Upstream
-
-Place = Callable[[str], Upstream]
-"""Return the upstream for a model: most are the same for every model."""
-_FAMILIES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
-    (re.compile(r"(models/)?(gemini|gemma|learnlm)-"), ("gemini", "vertex-gemini", "code-assist")),
-    (re.compile(r"claude"), ("anthropic", "vertex-anthropic")),
-    (re.compile(r"gpt-|o\d|chatgpt-|codex-"), ("openai-responses", "openai")),
-)
-
-
-class FixedPlace(Struct, frozen=True):
-    """An upstream that is the same for every model."""
-
-    upstream: Upstream
-
-    def __call__(self, _model: str) -> Upstream:
-        return self.upstream
 
 
 class Target(Struct, frozen=True):
@@ -95,7 +81,8 @@ class Routes:
     @property
     def upstreams(self) -> tuple[Upstream, ...]:
         """All of them; one that plays several vendors is there once for each."""
-        asked = [place(name) for place in self._places.by_name.values() for name in _ONE_OF_EACH]
+        models = dict.fromkeys(map(default_model, KINDS))
+        asked = [place(model) for place in self._places.by_name.values() for model in models]
         return tuple({id(upstream): upstream for upstream in asked}.values())
 
     def named(self, name: str, model: str) -> Target | None:
@@ -138,12 +125,9 @@ class Routes:
     def _of_family(self, model: str) -> tuple[Target, ...]:
         """Return the first upstream whose models are called like this, or the only one there is."""
         kinds = self._places.kinds
-        for called, of_family in _FAMILIES:
-            if called.match(model):
-                # One that answers for every family answers for this one.
-                found = [name for kind in (*of_family, "simulator") for name in kinds if kinds[name] == kind]
-                if found:
-                    return (self._places.target(found[0], model),)
+        found = [name for kind in KINDS if _has_family(kind, model) for name in kinds if kinds[name] == kind]
+        if found:
+            return (self._places.target(found[0], model),)
         if len(kinds) == 1 and not self._exact and not self._patterns:
             return (self._places.target(next(iter(kinds)), model),)
         if model in self._agents:
@@ -155,5 +139,14 @@ class Routes:
 
 
 _MOST_KNOWN = 1000
-_ONE_OF_EACH = ("gemini-", "claude-", "gpt-")
-"""Names of which each is of another vendor's family."""
+
+
+def default_model(kind: str) -> str:
+    """Return the model that is asked at a kind of upstream where nobody names one."""
+    return dialect_named(KINDS[kind].dialects[0]).api.default_model
+
+
+def _has_family(kind: str, model: str) -> bool:
+    """Tell whether models of such a name are found at a kind of upstream."""
+    patterns = (dialect_named(name).api.model_names for name in KINDS[kind].dialects)
+    return any(pattern and re.match(pattern, model) for pattern in patterns)

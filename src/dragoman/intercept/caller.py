@@ -26,14 +26,13 @@ from dragoman.intercept.document import ObjectFields, items_of
 from dragoman.intercept.history_rules import result_of
 from dragoman.intercept.plan import Tools
 from dragoman.intercept.sessions import Session
-from dragoman.intercept.settings import PROMPT, URL, InterceptTable
+from dragoman.intercept.settings import DIALECT, PROMPT, URL, InterceptTable
 from dragoman.intercept.turns import CallerTurn
 from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.neutral import TranslationOptions, say_request
 from dragoman.tasks import TaskSet
 from dragoman.wire import json
 
-_GEMINI = "gemini"
 _ANYTHING = Message(role="user", parts=(Text(text="go on"),))
 _NEEDED = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "SYSTEMROOT", "TEMP", "TERM", "TMP", "TMPDIR", "USER")
 _GRACE = 2.0
@@ -67,7 +66,7 @@ def wish_of(request: Request, document: bytes, dialect: str, *, strict: bool = F
         return wish
     wording = TranslationOptions(source=dialect, document=document, strict=strict)
     asked = Request(model=request.model, messages=(_ANYTHING,), tools=request.tools, tool_choice=request.tool_choice)
-    said_there = say_request(asked, _GEMINI, request.model, wording)
+    said_there = say_request(asked, DIALECT, request.model, wording)
     return structs.replace(wish, tools=_tools(said_there.call.body), undo=said_there.undo, losses=said_there.losses)
 
 
@@ -127,7 +126,7 @@ def result_parts(results: Sequence[ToolResult], group: Group, request: Request, 
         messages=(_ANYTHING, said, Message(role="user", parts=tuple(results))),
         tools=request.tools,
     )
-    body = say_request(asked, _GEMINI, request.model, TranslationOptions(source=dialect)).call.body
+    body = say_request(asked, DIALECT, request.model, TranslationOptions(source=dialect)).call.body
     last = items_of(ObjectFields(body).get("contents") or b"[]")[-1]
     gathered: list[list[bytes]] = []
     for part in items_of(ObjectFields(last).get("parts") or b"[]"):

@@ -11,6 +11,7 @@ from dragoman.intercept.captured import Captured, Group, digest_of
 from dragoman.intercept.replies import Capture, TurnRequest, form_of, tool_call
 from dragoman.intercept.rewrite import Going
 from dragoman.intercept.sessions import Session
+from dragoman.intercept.settings import DIALECT
 from dragoman.intercept.turns import CallerTurn, Telling
 from dragoman.interpreter.undo import Restorer
 from dragoman.wire import json
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from dragoman.dialects.record import Decoder
 
 
-_GEMINI = dialect_named("gemini")
+_GEMINI = dialect_named(DIALECT)
 _MOST_REMEMBERED = 8 << 20
 """Bytes of a conversation that can be put back."""
 

@@ -5,13 +5,13 @@ request.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, structs
 
-KINDS = frozenset({"gemini", "vertex-gemini", "code-assist", "simulator"})
-"""Upstreams that speak as Gemini does: the only places where an intercepted request may go."""
+DIALECT = "gemini"
+"""The dialect of intercepted clients: Gemini CLI and Google's SDKs are the clients that are intercepted."""
 MARK = "{id}"
 """What stands for the name of a group of calls in the words that a client is told instead."""
 PROMPT, URL = "{prompt}", "{url}"
@@ -63,28 +63,28 @@ class InterceptTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 def read_intercepts(
     tables: Mapping[str, Any],
-    kinds: Mapping[str, str],
+    dialects: Mapping[str, Collection[str]],
     convert: Callable[[str, Any, type[InterceptTable]], InterceptTable],
     follow: Callable[[str, str], str],
 ) -> dict[str, InterceptTable]:
-    """Read the entries; a `SettingsError` says what is wrong with one. `kinds` are those of the upstreams by name."""
+    """Read the entries; an `InterceptSettingsError` says what is wrong. `dialects` are those of each upstream."""
     found: dict[str, InterceptTable] = {}
     for name, said in tables.items():
         key = f"intercept.{name}"
         table = convert(key, said, InterceptTable)
-        _check(name, key, table, kinds)
+        _check(name, key, table, dialects)
         env = {variable: follow(f"{key}.env.{variable}", value) for variable, value in table.env.items()}
         headers = {header.lower(): follow(f"{key}.headers.{header}", value) for header, value in table.headers.items()}
         found[name] = structs.replace(table, env=env, headers=headers)
     return found
 
 
-def _check(name: str, key: str, table: InterceptTable, kinds: Mapping[str, str]) -> None:
+def _check(name: str, key: str, table: InterceptTable, dialects: Mapping[str, Collection[str]]) -> None:
     if not _NAME.fullmatch(name):
         raise InterceptSettingsError(key, "a name has letters, digits, `_`, `.` and `-` only")
-    if table.upstream not in kinds:
+    if table.upstream not in dialects:
         raise InterceptSettingsError(f"{key}.upstream", f"there is no upstream {table.upstream!r}")
-    if kinds[table.upstream] not in KINDS:
+    if DIALECT not in dialects[table.upstream]:
         raise InterceptSettingsError(f"{key}.upstream", f"{table.upstream!r} does not speak as Gemini does")
     if MARK not in table.placeholder:
         raise InterceptSettingsError(f"{key}.placeholder", f"{MARK} must stand in it, or its turn is not known again")

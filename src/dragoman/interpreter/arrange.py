@@ -142,7 +142,7 @@ def _in_turns(messages: list[Message], traits: Traits, ledger: Ledger, *, begins
         case "alternating":
             messages = _filled(_merged(messages, traits, ledger, {"user", "assistant", "system"}), ledger)
             return _split_results(messages, together=True) if traits.results_apart else messages
-        case "messages":
+        case "single_results":
             messages = _opened(messages, ledger) if begins else messages
             return _split_results(_spoken(_merged(messages, traits, ledger, {"assistant"})))
         case "items":

@@ -8,9 +8,14 @@ from dragoman.wire.pointer import escape
 
 def counterpart(tool: NativeTool, dialect: str) -> NativeTool | None:
     """Return the tool of `dialect` that does what `tool` does, or None."""
+    return tool_for(_purpose(tool.raw), dialect, tool.where)
+
+
+def tool_for(purpose: str, dialect: str, where: str = "") -> NativeTool | None:
+    """Return the tool of the vendor of `dialect` for a purpose, such as "search"; None if it has none."""
     there = DIALECTS.get(dialect)
-    found = there.vendor_tools.get(_purpose(tool.raw)) if there is not None else None
-    return NativeTool(dialect=dialect, raw=found.raw, where=tool.where) if found is not None else None
+    found = there.vendor_tools.get(purpose) if there is not None else None
+    return NativeTool(dialect=dialect, raw=found.raw, where=where) if found is not None else None
 
 
 def settings_of(tool: NativeTool) -> list[str]:

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from dragoman.core.problems import Problem
 from dragoman.core.traits import TextCalls, Traits
-from dragoman.interpreter.trait_rows import ROWS
+from dragoman.dialects.registry import DIALECTS
 
 _BEFORE = re.compile(r"^(?:ft:)?(?:[a-z-]+\.)*(?=[a-z])")
 """What platforms put before a name beside a path: `us.anthropic.`, `openai.`, `ft:`."""
@@ -30,8 +30,8 @@ def traits_for(dialect: str, model: str, text_calls: TextCalls = "") -> Traits:
     """Return the row for `model` behind `dialect`; with `text_calls` tools are told to it in words."""
     if text_calls:
         return structs.replace(traits_for(dialect, model), text_calls=text_calls)
-    rows = ROWS.get(dialect)
-    if rows is None:
+    there = DIALECTS.get(dialect)
+    if there is None:
         raise Problem("invalid_request", f"unknown dialect {dialect!r}")
     name = bare_name(model)
-    return next(traits for pattern, traits in rows if fnmatchcase(name, pattern))
+    return next(traits for pattern, traits in there.traits if fnmatchcase(name, pattern))

@@ -13,7 +13,8 @@ from dragoman.core.request import Request
 from dragoman.gateway.generate import Gateway
 from dragoman.gateway.model import Asker
 from dragoman.gateway.record import Observers, Record
-from dragoman.server.services import USUAL, Connected, Toolbox, connected, open_toolbox
+from dragoman.gateway.router import default_model
+from dragoman.server.services import Connected, Toolbox, connected, open_toolbox
 from dragoman.sessions.conversations import Conversations
 
 
@@ -87,4 +88,4 @@ def usual_model(config: Config) -> str:
     named = next((name for name in config.models if "*" not in name), "")
     if named:
         return named
-    return next((f"{name}/{USUAL[table.kind]}" for name, table in config.upstreams.items()), "")
+    return next((f"{name}/{default_model(table.kind)}" for name, table in config.upstreams.items()), "")

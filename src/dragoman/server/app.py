@@ -27,12 +27,8 @@ from dragoman.server.auth import Access, Key, wants_strict
 from dragoman.server.endpoints import code_assist, mcp, models, passing, stored
 from dragoman.server.exchanges import Watch
 from dragoman.server.interception import Interception, shown
-from dragoman.server.routes import Operation, Path, dialect_of, methods_of, path_of
+from dragoman.server.routes import Path, Paths
 from dragoman.server.services import Connected
-
-_PASSED = frozenset({"anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "x-goog-request-params"})
-"""Headers by which a vendor's clients choose how it behaves. Credentials are never among them."""
-
 
 Handler = Callable[[Exchange, Path, Key, Record], Awaitable[None]]
 
@@ -60,9 +56,13 @@ class App:
         self._has_callers = interception.has_callers
         self._stateful = frozenset(name for name, dialect in DIALECTS.items() if dialect.turns.keeps)
         """Dialects whose requests say themselves which conversation they continue."""
+        self.paths = Paths(DIALECTS.values())
+        vendors = (dialect.api.passed_headers for dialect in DIALECTS.values())
+        self._passed = frozenset({"idempotency-key"}).union(*vendors)
+        """Headers by which a vendor's clients choose how it behaves. Credentials are never among them."""
         self._watch = watch
         self._distinct = DistinctKeys(CACHES)
-        self._handlers: dict[Operation, Handler] = {
+        self._handlers: dict[str, Handler] = {
             "generate": self._generate,
             "health": self._show_health,
             "metrics": self._show_metrics,
@@ -80,8 +80,8 @@ class App:
     async def handle(self, exchange: Exchange) -> None:
         """Answer one request."""
         request = exchange.request
-        path = path_of(request.method, request.path, request.target.partition("?")[0])
-        dialect = (path.dialect if path else "") or dialect_of(request.path, dict(request.headers))
+        path = self.paths.find(request.method, request.path, request.target.partition("?")[0])
+        dialect = (path.dialect if path else "") or self.paths.dialect_of(request.path, dict(request.headers))
         record = Record(dialect=dialect, operation=path.operation if path else "")
         self._watch.observers.begin(record)
         try:
@@ -131,7 +131,7 @@ class App:
     async def _reject_path(self, exchange: Exchange, record: Record) -> None:
         """Reject a path that does not exist, or that has other methods."""
         request = exchange.request
-        methods = methods_of(request.path, request.target.partition("?")[0])
+        methods = self.paths.methods(request.path, request.target.partition("?")[0])
         if not methods:
             raise Problem("not_found", f"there is no {request.method} {request.path} here", code="unknown_url")
         allowed = ", ".join(methods)
@@ -271,12 +271,16 @@ class App:
             framing="array" if in_items else "sse",
             strict=self._strict if said is None else wants_strict(said, usual=self._strict),
             owner=key.name,
-            headers=() if _PASSED.isdisjoint(named) else passed(request.headers),
+            headers=() if self._passed.isdisjoint(named) else self._passed_headers(request.headers),
             target=target_without_key(request.target) if path.queried and "?" in request.target else "",
             tools=named.get(HEADER, "") if self._gateway.runs_tools else "",
             allowed=key.tools,
         )
         return ask, wanted
+
+    def _passed_headers(self, headers: Headers) -> Headers:
+        """Return the headers that may go to an upstream of the client's own dialect."""
+        return tuple(header for header in headers if header[0] in self._passed)
 
     async def _send_error(self, problem: Problem, exchange: Exchange, record: Record) -> None:
         """Send an error in the client's dialect; cut a response that has started."""
@@ -303,8 +307,3 @@ def target_without_key(target: str) -> str:
     path, _, query = target.partition("?")
     kept = without_key(query)
     return f"{path}?{kept}" if kept else ""
-
-
-def passed(headers: Headers) -> Headers:
-    """Return the headers that may go to an upstream of the client's own dialect."""
-    return tuple(header for header in headers if header[0] in _PASSED)

@@ -35,7 +35,7 @@ from dragoman.intercept.captured import digest_of
 from dragoman.intercept.exchange import Looker, Passing
 from dragoman.intercept.proxy import Surface, UpstreamAddress
 from dragoman.intercept.sessions import Name, Session, Sessions, fixed_plan, kept, key_of, recall
-from dragoman.intercept.settings import KINDS, InterceptTable
+from dragoman.intercept.settings import DIALECT, InterceptTable
 from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import ReplyFitter
@@ -44,6 +44,7 @@ from dragoman.server.auth import Key
 from dragoman.server.routes import Path
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Unavailable
+from dragoman.upstreams.registry import KINDS
 from dragoman.wire import json
 
 _OURS = {"x-dragoman-key": "x-api-key", "host": "host", "origin": "origin"}
@@ -147,7 +148,7 @@ class Interception:
         if table is not None:
             return table
         upstream = self._config.upstreams.get(name)
-        if upstream is None or upstream.kind not in KINDS:
+        if upstream is None or DIALECT not in KINDS[upstream.kind].dialects:
             raise Problem("not_found", f"there is no [intercept.{name}], and no upstream {name!r} of Google's")
         return InterceptTable(upstream=name)
 
@@ -181,9 +182,6 @@ async def open_interception(
         await client.close()
 
 
-_GEMINI = "gemini"
-
-
 def conversation_of(ask: ClientRequest, request: Request) -> str:
     """Return the conversation that a request names, in its body where its dialect does, or in its header."""
     if dialect_named(ask.dialect).turns.keeps:
@@ -207,7 +205,7 @@ async def answer_caller(
     wish = wish_of(request, ask.call.body, ask.dialect, strict=ask.strict)
     record.losses = wish.losses
     record.note_asked(bound.session.name.entry, "")
-    heard = Heard(ask, record, _GEMINI)
+    heard = Heard(ask, record, DIALECT)
     if ask.call.stream:
         context.heartbeat = Heartbeat(ask, context.exchange, record)
     async with aclosing(callers.answer(bound.session, wish, request, ask.dialect, bound.url)) as events:

@@ -1,19 +1,23 @@
 """Which operation and dialect a path stands for, and the response to bytes that are no valid request.
 
-The vendors' other endpoints (files, embeddings, audio, batches and so on) are passed through. A path that begins with
-`/upstreams/NAME` names the upstream, and the rest is the upstream's own path.
+The paths of a dialect are in its folder (`api.py`); the gateway's own are here. The vendors' other endpoints (files,
+embeddings, audio, batches and so on) are passed through. A path that begins with `/upstreams/NAME` names the upstream,
+and the rest is the upstream's own path.
 """
 
 import re
-from typing import Literal
+from collections.abc import Iterable
 from urllib.parse import unquote
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dragoman.core.problems import Kind, Problem
+from dragoman.dialects.api import LOOK, Endpoint, ServedPath
+from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.record import Record, headers_of, signed
 from dragoman.http.message import Headers, Request
+from dragoman.intercept.settings import DIALECT as INTERCEPTED
 
 
 class OtherPath(Struct, frozen=True, kw_only=True):
@@ -27,46 +31,123 @@ class OtherPath(Struct, frozen=True, kw_only=True):
     """The model it names; "" for none."""
 
 
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
-_NAMED = re.compile(r"/upstreams/(?P<name>[^/]+)(?P<path>/.+)")
-_BELOW = r"(?:[/:].+)?"
-_ANY_VERSION = r"(?:/upload|/download)?/(?:v1|v1beta|v1beta1|v1alpha)"
-_MODEL = re.compile(rf"{_ANY_VERSION}/models/(?P<model>[^:]+):[A-Za-z]+")
-_PLAIN = (
-    (re.compile(rf"/v1/(?:files|batches){_BELOW}"), ""),
-    (re.compile(rf"/v1/(?:messages/batches|complete|skills){_BELOW}"), "messages"),
-    (
-        re.compile(
-            r"/v1/(?:assistants|audio|completions|containers|embeddings|evals|fine_tuning|images|moderations|realtime"
-            rf"|rerank|threads|uploads|vector_stores|videos){_BELOW}"
-        ),
-        "chat",
-    ),
-    (
-        re.compile(
-            rf"{_ANY_VERSION}/(?:batches|cachedContents|corpora|fileSearchStores|files|operations|tunedModels|models/[^:/]+"
-            rf"/operations){_BELOW}"
-        ),
-        "gemini",
-    ),
+class Path(Endpoint, frozen=True, kw_only=True):
+    """What a path means."""
+
+    dialect: str = ""
+    """Whose errors a client wants there; where several may ask, the headers decide."""
+    model: str = ""
+    item: str = ""
+    other: OtherPath | None = None
+    """Another endpoint of a vendor, which is passed on untouched."""
+
+
+_OWN = (
+    ServedPath("/v1/models", Endpoint(operation="models"), LOOK),
+    ServedPath(r"/v1/models/(?P<model>(?!.+/operations/).+)", Endpoint(operation="model"), LOOK, is_pattern=True),
+    ServedPath(r"/v1/exchanges/(?P<name>[^/]+)", Endpoint(operation="exchange"), LOOK, is_pattern=True),
+    ServedPath("/mcp", Endpoint(operation="mcp"), ("POST", "DELETE", *LOOK)),
+    ServedPath("/health", Endpoint(operation="health"), LOOK),
+    ServedPath("/metrics", Endpoint(operation="metrics"), LOOK),
 )
+_INTERCEPT = re.compile(r"/intercept/(?P<name>[^/@]+)(?:@(?P<session>[^/]*))?(?P<rest>/.*)?")
+_PASSED_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+_NAMED = re.compile(r"/upstreams/(?P<name>[^/]+)(?P<path>/.+)")
+_OF_SEVERAL = r"/v1/(?:files|batches)(?:[/:].+)?"
+"""Paths that several vendors have: the client's headers tell whose are meant."""
 
 
-def other_path_of(method: str, path: str) -> OtherPath | None:
-    """Return where a path leads; None for one that is nobody's."""
-    if method not in _METHODS or not _is_plain(path):
+class _Pattern(Struct, frozen=True):
+    """A path with names in it."""
+
+    matches: re.Pattern[str]
+    path: Path
+    ending: str
+    escaped: bool
+
+
+class Paths:
+    """The paths that are served, those of dialects and our own.
+
+    Patterns of a dialect that was registered later are tried first; the dialect that was registered first answers
+    where nothing tells another.
+    """
+
+    def __init__(self, dialects: Iterable[Dialect]) -> None:
+        last_first = list(dialects)[::-1]
+        self.fixed: dict[tuple[str, str], Path] = {}
+        """Paths without names in them, by method."""
+        self._patterns: dict[str, list[_Pattern]] = {}
+        self._add(_OWN, "")
+        self._others = [("", re.compile(_OF_SEVERAL))]
+        for dialect in last_first:
+            self._add(dialect.api.paths, dialect.name)
+            self._others.extend((dialect.name, re.compile(pattern)) for pattern in dialect.api.other_paths)
+        self._default = last_first[-1].name
+        self._signs = [
+            (dialect.name, dialect.api.own_headers, re.compile(dialect.api.own_paths or "(?!)"))
+            for dialect in last_first
+        ]
+
+    def find(self, method: str, path: str, written: str = "") -> Path | None:
+        """Return what a path means; None for one that nobody serves.
+
+        `written` is the path with its percent escapes: a name in it may hold a slash.
+        """
+        found = self.fixed.get((method, path))
+        if found is not None:
+            return found
+        if path.startswith("/intercept/"):
+            return _intercepted(written or path)
+        for pattern in self._patterns.get(method, ()):
+            if not path.endswith(pattern.ending):
+                continue
+            named = pattern.matches.fullmatch((written or path) if pattern.escaped else path)
+            if named is not None:
+                names = named.groupdict()
+                if pattern.escaped:
+                    names = {name: unquote(value) for name, value in names.items()}
+                return structs.replace(pattern.path, **names)
+        other = self._find_other(method, path)
+        return None if other is None else Path(dialect=other.dialect, operation="other", model=other.model, other=other)
+
+    def methods(self, path: str, written: str) -> tuple[str, ...]:
+        """Return the methods by which something can be asked at a path."""
+        return tuple(method for method in ("GET", "POST", "DELETE") if self.find(method, path, written) is not None)
+
+    def dialect_of(self, path: str, headers: dict[str, str]) -> str:
+        """Tell whose errors a client wants where the path alone does not say."""
+        for name, own_headers, own_paths in self._signs:
+            if not own_headers.isdisjoint(headers) or own_paths.search(path) is not None:
+                return name
+        return self._default
+
+    def _add(self, rows: Iterable[ServedPath], dialect: str) -> None:
+        for row in rows:
+            path = Path(dialect=dialect, **structs.asdict(row.endpoint))
+            for method in row.methods:
+                if row.is_pattern:
+                    pattern = _Pattern(re.compile(row.path), path, row.ending, row.escaped)
+                    self._patterns.setdefault(method, []).append(pattern)
+                else:
+                    self.fixed.setdefault((method, row.path), path)
+
+    def _find_other(self, method: str, path: str) -> OtherPath | None:
+        """Return where a path leads that is passed through; None for one that is nobody's."""
+        if method not in _PASSED_METHODS or not _is_plain(path):
+            return None
+        named = _NAMED.fullmatch(path)
+        if named is not None:
+            found = self._match_other(named["path"])
+            return OtherPath(upstream=named["name"], path=named["path"], model=found.model if found else "")
+        return self._match_other(path)
+
+    def _match_other(self, path: str) -> OtherPath | None:
+        for dialect, pattern in self._others:
+            found = pattern.fullmatch(path)
+            if found is not None:
+                return OtherPath(dialect=dialect, path=path, model=found.groupdict().get("model", ""))
         return None
-    named = _NAMED.fullmatch(path)
-    if named is not None:
-        model = _MODEL.fullmatch(named["path"])
-        return OtherPath(upstream=named["name"], path=named["path"], model=model["model"] if model else "")
-    model = _MODEL.fullmatch(path)
-    if model is not None:
-        return OtherPath(dialect="gemini", path=path, model=model["model"])
-    for pattern, dialect in _PLAIN:
-        if pattern.fullmatch(path) is not None:
-            return OtherPath(dialect=dialect, path=path)
-    return None
 
 
 def _is_plain(path: str) -> bool:
@@ -76,185 +157,13 @@ def _is_plain(path: str) -> bool:
     return not any(segment in {".", ".."} for segment in path.split("/"))
 
 
-Operation = Literal[
-    "generate",
-    "count",
-    "models",
-    "model",
-    "health",
-    "metrics",
-    "exchange",
-    "assist",
-    "kept",
-    "other",
-    "mcp",
-    "intercept",
-]
-
-
-class Path(Struct, frozen=True, kw_only=True):
-    """What a path means."""
-
-    dialect: str = ""
-    """Whose errors a client wants there; where several may ask, the headers decide."""
-    operation: Operation
-    model: str = ""
-    stream: bool = False
-    google: bool = False
-    """Google's own way: a stream is an array unless events are asked for, and a count may hold a whole request."""
-    flat: bool = False
-    """Tools stand flat there, but clients write them nested too."""
-    in_url: bool = False
-    """The model stands in the path, and whether the answer is streamed."""
-    wrapped: bool = False
-    """Requests and replies stand in Code Assist's envelope."""
-    name: str = ""
-    action: str = ""
-    """What is asked about something that is kept."""
-    item: str = ""
-    other: OtherPath | None = None
-    """Another endpoint of a vendor, which is passed on untouched."""
-    queried: bool = False
-    """Its vendor's clients choose by the query how it behaves."""
-    in_session: bool = False
-    """The body names its conversation in a form of our own."""
-
-
-_FIXED: dict[tuple[str, str], Path] = {
-    ("POST", "/v1/chat/completions"): Path(dialect="chat", operation="generate"),
-    ("POST", "/v1/responses"): Path(dialect="responses", operation="generate", flat=True),
-    ("POST", "/v1/messages"): Path(dialect="messages", operation="generate", queried=True),
-    ("POST", "/v1/messages/count_tokens"): Path(dialect="messages", operation="count"),
-    ("POST", "/v1/responses/input_tokens"): Path(dialect="responses", operation="count", flat=True),
-    ("POST", "/v1/gemini"): Path(dialect="gemini", operation="generate", in_session=True),
-    ("POST", "/v1/conversations"): Path(dialect="responses", operation="kept", action="conversations.create"),
-    ("GET", "/v1/models"): Path(operation="models"),
-    ("POST", "/mcp"): Path(operation="mcp"),
-    ("GET", "/mcp"): Path(operation="mcp"),
-    ("DELETE", "/mcp"): Path(operation="mcp"),
-    ("GET", "/health"): Path(operation="health"),
-    ("GET", "/metrics"): Path(operation="metrics"),
-    ("GET", "/api/hello"): Path(dialect="messages", operation="health"),
-}
-_VERSION = r"/(?:v1|v1beta|v1beta1|v1alpha)"
-_PLACE = r"(?:/projects/[^/]+/locations/[^/]+)?/publishers/google"
-_VERB = r":(?P<verb>generateContent|streamGenerateContent|countTokens)"
-_GEMINI = re.compile(rf"{_VERSION}(?:{_PLACE})?/models/(?P<model>.+){_VERB}")
-_ASSIST = re.compile(r"/v1internal:(?P<verb>\w+)")
-_OPERATION = re.compile(r"/v1internal/operations/[^/]+")
-_GENERATING = {"generateContent", "streamGenerateContent"}
-_MODELS = re.compile(rf"{_VERSION}(?:{_PLACE})?/models(?:/(?P<model>(?!.+/operations/).+))?")
-_INTERCEPT = re.compile(r"/intercept/(?P<name>[^/@]+)(?:@(?P<session>[^/]*))?(?P<rest>/.*)?")
-_EXCHANGE = re.compile(r"/v1/exchanges/(?P<name>[^/]+)")
-_KEPT = re.compile(
-    r"/v1/(?P<room>responses|conversations)/(?P<name>[^/]+)(?P<below>/cancel|/input_items|/items)?(?:/(?P<item>[^/]+))?"
-)
-_ACTIONS = {
-    ("GET", "responses", "", False): "responses.retrieve",
-    ("DELETE", "responses", "", False): "responses.delete",
-    ("POST", "responses", "/cancel", False): "responses.cancel",
-    ("GET", "responses", "/input_items", False): "responses.input_items",
-    ("GET", "conversations", "", False): "conversations.retrieve",
-    ("POST", "conversations", "", False): "conversations.update",
-    ("DELETE", "conversations", "", False): "conversations.delete",
-    ("GET", "conversations", "/items", False): "conversations.items",
-    ("POST", "conversations", "/items", False): "conversations.add",
-    ("GET", "conversations", "/items", True): "conversations.item",
-    ("DELETE", "conversations", "/items", True): "conversations.remove",
-}
-"""By method, room, what stands below the name, and whether an item is named."""
-
-
-def path_of(method: str, path: str, written: str = "") -> Path | None:
-    """Return what a path means; None for one that nobody serves.
-
-    `written` is the path with its percent escapes: a name in it may hold a slash.
-    """
-    found = _FIXED.get(("GET" if method == "HEAD" else method, path))
-    if found is not None:
-        return found
-    if path.startswith("/intercept/"):
-        return _intercepted(written or path)
-    kept = _KEPT.fullmatch(written or path)
-    if kept is not None:
-        return _asked_of_kept(method, kept)
-    known = _posted(path) if method == "POST" else _looked_at(path) if method in {"GET", "HEAD"} else None
-    return known or _other(method, path)
-
-
 def _intercepted(written: str) -> Path | None:
-    """Read a path of an intercepted client: behind the name of its entry, or upstream, stands what it asks there."""
+    """Read a path of an intercepted client: behind the name of its entry, or upstream, is what it asks there."""
     found = _INTERCEPT.fullmatch(written)
     if found is None:
         return None
     name, session = unquote(found["name"]), unquote(found["session"] or "")
-    return Path(dialect="gemini", operation="intercept", name=name, item=session, action=found["rest"] or "/")
-
-
-def methods_of(path: str, written: str) -> tuple[str, ...]:
-    """Return the methods by which something can be asked at a path."""
-    return tuple(method for method in ("GET", "POST", "DELETE") if path_of(method, path, written) is not None)
-
-
-def _other(method: str, path: str) -> Path | None:
-    other = other_path_of(method, path)
-    return None if other is None else Path(dialect=other.dialect, operation="other", model=other.model, other=other)
-
-
-def _asked_of_kept(method: str, found: re.Match[str]) -> Path | None:
-    action = _ACTIONS.get((method, found["room"], found["below"] or "", found["item"] is not None))
-    if action is None:
-        return None
-    return Path(
-        dialect="responses",
-        operation="kept",
-        action=action,
-        name=unquote(found["name"]),
-        item=unquote(found["item"] or ""),
-    )
-
-
-def _posted(path: str) -> Path | None:
-    asked = _GEMINI.fullmatch(path)
-    if asked is not None:
-        verb = asked["verb"]
-        return Path(
-            dialect="gemini",
-            operation="generate" if verb in _GENERATING else "count",
-            model=asked["model"],
-            stream=verb.startswith("stream"),
-            google=True,
-            in_url=True,
-        )
-    wrapped = _ASSIST.fullmatch(path)
-    if wrapped is None:
-        return None
-    verb = wrapped["verb"]
-    operation: Operation = "generate" if verb in _GENERATING else "count" if verb == "countTokens" else "assist"
-    stream = verb.startswith("stream")
-    return Path(dialect="gemini", operation=operation, stream=stream, google=True, wrapped=True, name=verb)
-
-
-def _looked_at(path: str) -> Path | None:
-    exchange = _EXCHANGE.fullmatch(path)
-    if exchange is not None:
-        return Path(operation="exchange", name=exchange["name"])
-    if _OPERATION.fullmatch(path) is not None:
-        return Path(dialect="gemini", operation="assist", name="operation")
-    models = _MODELS.fullmatch(path)
-    if models is None:
-        return None
-    dialect = "" if path.startswith("/v1/models") else "gemini"
-    return Path(dialect=dialect, operation="model" if models["model"] else "models", model=models["model"] or "")
-
-
-def dialect_of(path: str, headers: dict[str, str]) -> str:
-    """Tell whose errors a client wants where the path alone does not say."""
-    if "x-goog-api-key" in headers or "x-goog-api-client" in headers or "/v1beta" in path or "v1internal" in path:
-        return "gemini"
-    if "anthropic-version" in headers or path.startswith("/v1/messages"):
-        return "messages"
-    return "responses" if path.startswith("/v1/responses") else "chat"
+    return Path(dialect=INTERCEPTED, operation="intercept", name=name, item=session, action=found["rest"] or "/")
 
 
 _SAID: dict[int, tuple[Kind, str]] = {
@@ -266,10 +175,10 @@ _SAID: dict[int, tuple[Kind, str]] = {
 }
 
 
-def refusal(status: int, request: Request) -> tuple[Headers, bytes]:
-    """Say why something is no request; of the request only its first lines are known."""
-    path = path_of("POST", request.path)
-    dialect = (path.dialect if path is not None else "") or dialect_of(request.path, dict(request.headers))
+def refusal(paths: Paths, status: int, request: Request) -> tuple[Headers, bytes]:
+    """Return the error for something that is no request; of the request only its first lines are known."""
+    path = paths.find("POST", request.path)
+    dialect = (path.dialect if path is not None else "") or paths.dialect_of(request.path, dict(request.headers))
     record = Record(dialect=dialect, status=status)
     kind, words = _SAID[status]
     told = dialect_named(dialect).build_error(Problem(kind, words, status=status))

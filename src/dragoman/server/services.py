@@ -27,7 +27,7 @@ from dragoman.gateway.generate import Gateway, Timing
 from dragoman.gateway.media import Library, MediaLimits
 from dragoman.gateway.redact import redact
 from dragoman.gateway.retry import RetryPolicy
-from dragoman.gateway.router import FixedPlace, Place, Places, Routes, Target
+from dragoman.gateway.router import Places, Routes, Target
 from dragoman.gateway.signatures import Vault
 from dragoman.gateway.upstream_call import map_failure
 from dragoman.http.client import Client, Deadlines, Outgoing
@@ -41,13 +41,9 @@ from dragoman.tasks import TaskSet
 from dragoman.tools import Executor, Handler, Registry
 from dragoman.tools.handler import JOINT
 from dragoman.tools.web import Settings, Web, web_fetch
-from dragoman.upstreams.anthropic import Anthropic
-from dragoman.upstreams.code_assist import CodeAssist
-from dragoman.upstreams.gemini import Gemini
-from dragoman.upstreams.google_tokens import FixedToken, GoogleTokens, Tokens, credentials_file, default_credentials
-from dragoman.upstreams.openai import OpenAI
-from dragoman.upstreams.upstream import Upstream
-from dragoman.upstreams.vertex import VertexAnthropic, VertexGemini
+from dragoman.upstreams.kind import Place
+from dragoman.upstreams.registry import KINDS
+from dragoman.upstreams.simulator import KIND as SIMULATOR
 from dragoman.wire import json
 
 
@@ -91,19 +87,6 @@ async def open_toolbox(config: Config, more: Iterable[Handler] = ()) -> AsyncGen
         servers = await stack.enter_async_context(open_servers(config.tools, registry))
         executor = Executor(registry, spill=artifacts.spill, absent=lambda name: _absent(name, servers.status()))
         yield Toolbox(executor, web, servers.origin, servers.status)
-
-
-USUAL: Mapping[str, str] = {
-    "gemini": "gemini-3-flash",
-    "vertex-gemini": "gemini-3-flash",
-    "code-assist": "gemini-3-flash",
-    "anthropic": "claude-haiku-4-5",
-    "vertex-anthropic": "claude-haiku-4-5",
-    "openai": "gpt-5.4-mini",
-    "openai-responses": "gpt-5.4-mini",
-    "simulator": "gemini-3-flash",
-}
-"""By the kind of upstream."""
 
 
 _LOG = logging.getLogger("dragoman.agents")
@@ -205,23 +188,13 @@ async def _forget_old(store: Store, days: float) -> None:
 
 
 AGENT = f"dragoman/{__version__}"
-_KEYED: dict[str, Callable[[str, str, str, str], Upstream]] = {
-    "gemini": Gemini,
-    "anthropic": Anthropic,
-    "openai": OpenAI,
-    "openai-responses": partial(OpenAI, responses=True),
-}
-"""Upstreams that want an address and a key."""
-
-
-_LINKLESS = frozenset({"vertex-anthropic"})
 
 
 def linkless(config: Config) -> frozenset[str]:
     """Return the names of upstreams that fetch no linked media."""
     tables = config.upstreams.items()
     return frozenset(
-        name for name, table in tables if not (table.kind not in _LINKLESS if table.links is None else table.links)
+        name for name, table in tables if not (KINDS[table.kind].links if table.links is None else table.links)
     )
 
 
@@ -245,64 +218,33 @@ def library(config: Config) -> Library:
 
 
 async def place(name: str, table: UpstreamTable, client: Client, stack: AsyncExitStack) -> Place:
-    """Make one upstream; what it needs beside the gateway lives as long as `stack`."""
-    if table.kind == "simulator":
-        return await _simulated(name, table, stack)
-    upstream = make_upstream(name, table, client)
-    return FixedPlace(upstream)
+    """Open one upstream; what it needs beside the gateway lives as long as `stack`."""
+    if table.kind == SIMULATOR.name and not table.base_url:
+        from dragoman.simulator.serving import running  # noqa: PLC0415  only who has no model pays for it
+
+        table = structs.replace(table, base_url=(await stack.enter_async_context(running())).base_url)
+    return open_place(name, table, client)
 
 
-def make_upstream(name: str, table: UpstreamTable, client: Client) -> Upstream:
-    """Make an upstream that is not the simulator."""
-    keyed = _KEYED.get(table.kind)
-    if keyed is not None:
-        return keyed(name, table.base_url, table.api_key, AGENT)
-    tokens = _tokens(name, table)
-    if table.kind == "code-assist":
-        send = partial(_asked, name, client, Deadlines(connect=table.connect, first_byte=60.0, idle=60.0))
-        return CodeAssist(name, table.base_url, project=table.project, tokens=tokens, agent=AGENT, send=send)
-    kind = VertexGemini if table.kind == "vertex-gemini" else VertexAnthropic
-    return kind(name, table.base_url, project=table.project, location=table.location, tokens=tokens, agent=AGENT)
+def open_place(name: str, table: UpstreamTable, client: Client) -> Place:
+    """Open one upstream whose server runs."""
+    kind = KINDS[table.kind]
+    deadlines = Deadlines(connect=table.connect, first_byte=60.0, idle=60.0)
+    return kind.open(name, table, AGENT, partial(_set_up, name, kind.dialects[0], client, deadlines))
 
 
-def _tokens(name: str, table: UpstreamTable) -> Tokens:
-    if table.access_token:
-        return FixedToken(table.access_token)
-    if not table.credentials:
-        return GoogleTokens(default_credentials, name)
-    return GoogleTokens(partial(credentials_file, table.credentials, table.client_id, table.client_secret), name)
-
-
-async def _asked(name: str, client: Client, deadlines: Deadlines, outgoing: Outgoing) -> dict[str, Any]:
-    """Ask an upstream for a JSON object that is no answer to a client."""
+async def _set_up(name: str, dialect: str, client: Client, deadlines: Deadlines, outgoing: Outgoing) -> dict[str, Any]:
+    """Send a request that sets an upstream up, and return the JSON object of the reply."""
     try:
         incoming = await client.ask(outgoing, deadlines)
         body = await incoming.read()
     except Failure as failure:
         raise map_failure(failure, name) from None
     if not incoming.good:
-        problem = dialect_named("gemini").parse_error(incoming.status, dict(incoming.headers), body)
+        problem = dialect_named(dialect).parse_error(incoming.status, dict(incoming.headers), body)
         words = f"the upstream {name} could not be set up: {problem.message}"
         raise Problem("internal", words, status=502, code="credentials")
     return json.decode(body)
-
-
-async def _simulated(name: str, table: UpstreamTable, stack: AsyncExitStack) -> Place:
-    """Return the simulator, our own unless one is named; each family of models is played in its vendor's dialect."""
-    base = table.base_url
-    if not base:
-        from dragoman.simulator.serving import running  # noqa: PLC0415  only who has no model pays for it
-
-        base = (await stack.enter_async_context(running())).base_url
-    gemini = Gemini(name, base, "simulated", AGENT)
-    claude = Anthropic(name, base, "simulated", AGENT)
-    openai = OpenAI(name, f"{base}/v1", "simulated", AGENT, responses=True)
-
-    def place(model: str) -> Upstream:
-        bare = model.removeprefix("models/")
-        return gemini if bare.startswith("gemini") else claude if bare.startswith("claude") else openai
-
-    return place
 
 
 def agent_price(config: Config, name: str, routes: Routes) -> Price | None:

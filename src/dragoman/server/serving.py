@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from msgspec import convert, to_builtins
 
@@ -67,7 +68,7 @@ async def running(  # noqa: PLR0913  a configuration, and what else may be given
                 app.handle,
                 (host, configured if port is None else port) if seat is None else seat.socket,
                 held,
-                refusal=refusal,
+                refusal=partial(refusal, app.paths),
                 grace=config.server.grace if grace is None else grace,
             )
         )

@@ -3,6 +3,7 @@
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
+from dragoman.upstreams.kind import FixedPlace, Place, Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.upstream import Listing, Site, anthropic_rows, only
 
 BASE_URL = "https://api.anthropic.com"
@@ -41,3 +42,17 @@ class Anthropic:
 
 def _versioned(headers: Headers) -> Headers:
     return headers if any(name == _VERSION[0] for name, _ in headers) else (_VERSION, *headers)
+
+
+def _open(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
+    return FixedPlace(Anthropic(name, table.base_url, table.api_key, agent))
+
+
+KIND = UpstreamKind(
+    name="anthropic",
+    dialects=(Anthropic.dialect,),
+    open=_open,
+    base_url=BASE_URL,
+    variables={"api_key": "ANTHROPIC_API_KEY"},
+    found_as="anthropic",
+)

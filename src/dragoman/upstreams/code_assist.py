@@ -5,14 +5,14 @@ the reasons Google gives. Which OAuth client is asked with is the user's own cho
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
-from dragoman.upstreams.google_tokens import Tokens
+from dragoman.upstreams.google_tokens import Tokens, tokens_for
+from dragoman.upstreams.kind import FixedPlace, Place, Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.upstream import Listing, Site, generating
 from dragoman.wire import json
 from dragoman.wire.splice import spliced
@@ -21,9 +21,6 @@ BASE_URL = "https://cloudcode-pa.googleapis.com"
 _METADATA = {"ideType": "IDE_UNSPECIFIED", "platform": "PLATFORM_UNSPECIFIED", "pluginType": "GEMINI"}
 _POLLS = 24
 _BETWEEN_POLLS = 5.0
-
-Send = Callable[[Outgoing], Awaitable[dict[str, Any]]]
-"""Ask for a JSON object; raises the `Problem` that came instead."""
 
 
 class CodeAssist:
@@ -111,3 +108,18 @@ class CodeAssist:
     def _unusable(self, why: str) -> Problem:
         words = f"the account of the upstream {self.name} cannot use Code Assist: {why}"
         return Problem("internal", words, status=502, code="credentials")
+
+
+def _open(name: str, table: UpstreamTable, agent: str, send: Send) -> Place:
+    tokens = tokens_for(name, table)
+    return FixedPlace(CodeAssist(name, table.base_url, project=table.project, tokens=tokens, agent=agent, send=send))
+
+
+KIND = UpstreamKind(
+    name="code-assist",
+    dialects=(CodeAssist.dialect,),
+    open=_open,
+    base_url=BASE_URL,
+    client_variables=("CODE_ASSIST_ENDPOINT",),
+    client_urls=lambda _table: (BASE_URL,),
+)

@@ -5,6 +5,7 @@ import re
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
+from dragoman.upstreams.kind import FixedPlace, Place, Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.upstream import Listing, Site, gemini_rows, generating, in_path
 from dragoman.wire.json import encode
 from dragoman.wire.splice import spliced
@@ -51,3 +52,19 @@ class Gemini:
 
     def _path(self, call: Call, verb: str) -> str:
         return f"{self._version}/models/{in_path(call.model.removeprefix('models/'))}:{verb}"
+
+
+def _open(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
+    return FixedPlace(Gemini(name, table.base_url, table.api_key, agent))
+
+
+KIND = UpstreamKind(
+    name="gemini",
+    dialects=(Gemini.dialect,),
+    open=_open,
+    base_url=BASE_URL,
+    variables={"api_key": "GEMINI_API_KEY"},
+    found_as="gemini",
+    client_variables=("GOOGLE_GEMINI_BASE_URL",),
+    client_urls=lambda _table: (BASE_URL,),
+)

@@ -10,11 +10,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 from dragoman.core.problems import Problem
+from dragoman.upstreams.kind import UpstreamTable
 from dragoman.wire import json
 
 _GRANTS = "https://oauth2.googleapis.com/token"
@@ -103,6 +105,15 @@ class GoogleTokens:
     def _unusable(self, why: str) -> Problem:
         words = f"the upstream {self._name} has no usable Google credentials: {why}"
         return Problem("internal", words, status=502, code="credentials")
+
+
+def tokens_for(name: str, table: UpstreamTable) -> Tokens:
+    """Return the tokens of an upstream: a given token, a file of credentials, or the default credentials."""
+    if table.access_token:
+        return FixedToken(table.access_token)
+    if not table.credentials:
+        return GoogleTokens(default_credentials, name)
+    return GoogleTokens(partial(credentials_file, table.credentials, table.client_id, table.client_secret), name)
 
 
 def _life(expiry: datetime | None) -> float:

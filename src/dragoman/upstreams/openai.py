@@ -3,9 +3,12 @@
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
+from dragoman.upstreams.kind import FixedPlace, Place, Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.upstream import Listing, Site, only, openai_rows
 
 BASE_URL = "https://api.openai.com/v1"
+_CHAT, _RESPONSES = "chat", "responses"
+_VARIABLES = {"api_key": "OPENAI_API_KEY"}
 _COUNTED = frozenset(
     {"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "reasoning", "text", "truncation"}
 )
@@ -19,7 +22,7 @@ class OpenAI:
 
     def __init__(self, name: str, base_url: str, api_key: str, agent: str, *, responses: bool = False) -> None:
         self.name = name
-        self.dialect = "responses" if responses else "chat"
+        self.dialect = _RESPONSES if responses else _CHAT
         keys: Headers = (("authorization", f"Bearer {api_key}"),) if api_key else ()
         self._site = Site(base_url or BASE_URL, keys, agent)
         self._path = "/responses" if responses else "/chat/completions"
@@ -40,3 +43,29 @@ class OpenAI:
         # Its base stands for the version that its clients name.
         path = request.target.removeprefix("/v1/")
         return self._site.send(request, f"/{path}") if path != request.target else None
+
+
+def _open_chat(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
+    return FixedPlace(OpenAI(name, table.base_url, table.api_key, agent))
+
+
+def _open_responses(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
+    return FixedPlace(OpenAI(name, table.base_url, table.api_key, agent, responses=True))
+
+
+CHAT_KIND = UpstreamKind(
+    name="openai",
+    dialects=(_CHAT,),
+    open=_open_chat,
+    base_url=BASE_URL,
+    variables=_VARIABLES,
+    compatible=True,
+)
+RESPONSES_KIND = UpstreamKind(
+    name="openai-responses",
+    dialects=(_RESPONSES,),
+    open=_open_responses,
+    base_url=BASE_URL,
+    variables=_VARIABLES,
+    found_as="openai",
+)

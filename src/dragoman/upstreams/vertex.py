@@ -5,7 +5,8 @@ from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.anthropic import COUNTED
-from dragoman.upstreams.google_tokens import Tokens
+from dragoman.upstreams.google_tokens import Tokens, tokens_for
+from dragoman.upstreams.kind import FixedPlace, Place, Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.upstream import Listing, Site, generating, in_path, only, publisher_rows
 from dragoman.wire.json import decode_object, encode
 from dragoman.wire.splice import removed, spliced
@@ -15,6 +16,7 @@ _COUNTED = frozenset({"contents", "systemInstruction", "tools", "generationConfi
 _TOOL_CONFIG = ("toolConfig", "tool_config")
 _STUDIO_ONLY = ("includeServerSideToolInvocations", "include_server_side_tool_invocations")
 _CLAUDE_VERSION = encode("vertex-2023-10-16")
+_VARIABLES = {"project": "GOOGLE_CLOUD_PROJECT", "location": "GOOGLE_CLOUD_LOCATION"}
 
 
 def base_url_of(location: str) -> str:
@@ -114,3 +116,37 @@ def _known_here(body: bytes) -> bytes:
 
 def _without_version(headers: Headers) -> Headers:
     return tuple(header for header in headers if header[0] != "anthropic-version")
+
+
+def _open_gemini(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
+    return _open(VertexGemini, name, table, agent)
+
+
+def _open_anthropic(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
+    return _open(VertexAnthropic, name, table, agent)
+
+
+def _open(kind: type[VertexGemini | VertexAnthropic], name: str, table: UpstreamTable, agent: str) -> Place:
+    tokens = tokens_for(name, table)
+    return FixedPlace(
+        kind(name, table.base_url, project=table.project, location=table.location, tokens=tokens, agent=agent)
+    )
+
+
+GEMINI_KIND = UpstreamKind(
+    name="vertex-gemini",
+    dialects=(VertexGemini.dialect,),
+    open=_open_gemini,
+    variables=_VARIABLES,
+    found_as="vertex",
+    client_variables=("GOOGLE_VERTEX_BASE_URL",),
+    client_urls=lambda table: (base_url_of(table.location),),
+)
+ANTHROPIC_KIND = UpstreamKind(
+    name="vertex-anthropic",
+    dialects=(VertexAnthropic.dialect,),
+    open=_open_anthropic,
+    variables=_VARIABLES,
+    found_as="vertex-claude",
+    links=False,
+)

@@ -35,9 +35,13 @@ def save(path: Path, history: Sequence[Message], tools: Sequence[Tool], model: s
     return losses
 
 
+_SAVED_IN = "chat"
+"""The dialect of a saved conversation: the one that most programs read."""
+
+
 def _json(history: Sequence[Message], tools: Sequence[Tool], model: str) -> tuple[str, int]:
-    messages, losses = messages_to("chat", history)
-    told, more = tools_to("chat", tools)
+    messages, losses = messages_to(_SAVED_IN, history)
+    told, more = tools_to(_SAVED_IN, tools)
     members = [b'"model":' + json.encode(model), b'"messages":' + messages]
     members += [b'"tools":' + told] if tools else []
     body = (b"{" + b",".join(members) + b"}").decode()

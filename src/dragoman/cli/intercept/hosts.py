@@ -9,9 +9,8 @@ from fnmatch import fnmatchcase
 from urllib.parse import quote, urlsplit
 
 from dragoman.config import Config, ConfigError, UpstreamTable
-from dragoman.intercept.settings import KINDS, InterceptTable
-from dragoman.upstreams import code_assist, gemini
-from dragoman.upstreams.vertex import base_url_of
+from dragoman.intercept.settings import DIALECT, InterceptTable
+from dragoman.upstreams.registry import KINDS
 
 _NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9*]([a-z0-9*-]*[a-z0-9*])?(\.[a-z0-9*]([a-z0-9*-]*[a-z0-9*])?)+")
 _VARIABLES = {
@@ -48,7 +47,9 @@ def without(bypass: str, patterns: Iterable[str]) -> tuple[str, list[str]]:
 def entries(config: Config, name: str = "") -> dict[str, InterceptTable]:
     """Return the entries that are meant: the one that is named, or all; without any, the upstreams of Google's."""
     upstreams = {
-        named: InterceptTable(upstream=named) for named, table in config.upstreams.items() if table.kind in KINDS
+        named: InterceptTable(upstream=named)
+        for named, table in config.upstreams.items()
+        if DIALECT in KINDS[table.kind].dialects
     }
     known = {**upstreams, **config.intercept}
     if name:
@@ -76,7 +77,7 @@ def variables(config: Config, base_url: str, name: str = "", session: str = "") 
     """Return the variables by which clients that can be told ask the surface themselves."""
     found: dict[str, str] = {}
     for entry, table in entries(config, name).items():
-        for variable in _VARIABLES[config.upstreams[table.upstream].kind]:
+        for variable in KINDS[config.upstreams[table.upstream].kind].client_variables:
             _place(config, found, variable, base_url + path_of(entry, session))
     return found
 
@@ -94,13 +95,8 @@ def _place(config: Config, found: dict[str, str], what: str, where: str) -> None
 
 def _hosts(upstream: UpstreamTable) -> list[str]:
     """Return the hosts by which clients reach such an upstream, wherever it is configured to be."""
-    served: Mapping[str, list[str]] = {
-        "gemini": [gemini.BASE_URL],
-        "code-assist": [code_assist.BASE_URL],
-        "vertex-gemini": [base_url_of(upstream.location)],
-    }
-    usual = [gemini.BASE_URL, code_assist.BASE_URL, base_url_of("global"), base_url_of("*")]
-    return [urlsplit(url).hostname or "" for url in served.get(upstream.kind, usual)]
+    urls = KINDS[upstream.kind].client_urls
+    return [urlsplit(url).hostname or "" for url in urls(upstream)] if urls is not None else []
 
 
 def _listed(names: Mapping[str, object]) -> str:

@@ -1,5 +1,6 @@
 """OpenAI Chat Completions, as OpenAI and the many compatible servers speak it."""
 
+from dragoman.dialects.chat.api import API
 from dragoman.dialects.chat.compat import IMPLIED, SHARED_FIELDS, TURNS
 from dragoman.dialects.chat.decoder import ChatDecoder
 from dragoman.dialects.chat.encoder import ChatEncoder
@@ -7,6 +8,7 @@ from dragoman.dialects.chat.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.chat.request import parse_request, render_request
 from dragoman.dialects.chat.response import build_response, parse_response
 from dragoman.dialects.chat.tools import read_tools, write_tools
+from dragoman.dialects.chat.traits import ROWS
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Dialect, Holds
 
@@ -17,6 +19,8 @@ DIALECT = Dialect(
     reply_prefix="chatcmpl-",
     history="messages",
     turns=TURNS,
+    traits=ROWS,
+    api=API,
     holds=Holds(
         reasoning=True,
         signatures=frozenset({"call"}),

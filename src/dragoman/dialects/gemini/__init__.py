@@ -1,5 +1,6 @@
 """Gemini's generateContent, with Vertex's and Code Assist's variants of it."""
 
+from dragoman.dialects.gemini.api import API
 from dragoman.dialects.gemini.code_assist import is_wrapped, unwrap_request
 from dragoman.dialects.gemini.compat import IMPLIED, TURNS, VENDOR_TOOLS
 from dragoman.dialects.gemini.errors import ERROR_WORDS, build_error, parse_error
@@ -7,6 +8,7 @@ from dragoman.dialects.gemini.request import parse_request, render_request
 from dragoman.dialects.gemini.response import build_response, parse_response
 from dragoman.dialects.gemini.stream import decoder, encoder
 from dragoman.dialects.gemini.tools import read_tools, write_tools
+from dragoman.dialects.gemini.traits import ROWS
 from dragoman.dialects.gemini.wire import ISSUER, NAME
 from dragoman.dialects.record import Count, Dialect, Holds
 
@@ -58,6 +60,8 @@ DIALECT = Dialect(
     reply_prefix="",
     history="contents",
     turns=TURNS,
+    traits=ROWS,
+    api=API,
     holds=Holds(
         reasoning=True,
         signatures=frozenset({"reasoning", "call", "text"}),

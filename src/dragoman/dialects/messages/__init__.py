@@ -1,5 +1,6 @@
 """Anthropic Messages."""
 
+from dragoman.dialects.messages.api import API
 from dragoman.dialects.messages.compat import IMPLIED, TURNS, VENDOR_TOOLS
 from dragoman.dialects.messages.decoder import MessagesDecoder
 from dragoman.dialects.messages.encoder import MessagesEncoder
@@ -8,6 +9,7 @@ from dragoman.dialects.messages.remote import REMOTE
 from dragoman.dialects.messages.request import parse_request, render_request
 from dragoman.dialects.messages.response import build_response, parse_response
 from dragoman.dialects.messages.tools import read_tools, write_tools
+from dragoman.dialects.messages.traits import ROWS
 from dragoman.dialects.messages.wire import ISSUER, NAME
 from dragoman.dialects.record import Count, Dialect, Holds
 
@@ -18,6 +20,8 @@ DIALECT = Dialect(
     reply_prefix="msg_",
     history="messages",
     turns=TURNS,
+    traits=ROWS,
+    api=API,
     remote=REMOTE,
     holds=Holds(
         reasoning=True,

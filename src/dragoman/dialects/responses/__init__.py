@@ -1,6 +1,7 @@
 """OpenAI Responses."""
 
 from dragoman.dialects.record import Count, Dialect, Holds
+from dragoman.dialects.responses.api import API
 from dragoman.dialects.responses.compat import IMPLIED, TURNS, VENDOR_TOOLS
 from dragoman.dialects.responses.decoder import ResponsesDecoder
 from dragoman.dialects.responses.encoder import ResponsesEncoder
@@ -10,6 +11,7 @@ from dragoman.dialects.responses.remote import REMOTE
 from dragoman.dialects.responses.request import POINTERS, parse_request, render_request
 from dragoman.dialects.responses.response import REPEATED, STATUSES, build_response, parse_response
 from dragoman.dialects.responses.tools import declared_tools, read_tools, write_tools
+from dragoman.dialects.responses.traits import ROWS
 from dragoman.dialects.responses.wire import ISSUER, NAME
 
 DIALECT = Dialect(
@@ -19,6 +21,8 @@ DIALECT = Dialect(
     reply_prefix="resp_",
     history="input",
     turns=TURNS,
+    traits=ROWS,
+    api=API,
     remote=REMOTE,
     holds=Holds(
         reasoning=True,

@@ -14,7 +14,7 @@ from dragoman.core.request import NativeTool
 from dragoman.dialects.record import ErrorReply
 from dragoman.gateway.record import Record
 from dragoman.http.exchange import Exchange
-from dragoman.interpreter.native_tools import counterpart
+from dragoman.interpreter.native_tools import tool_for
 from dragoman.mcp.client import Status
 from dragoman.server.agent_services import Bench
 from dragoman.server.auth import Key
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from dragoman.mcp.server.server import Serving
 
 
-_SEARCH = NativeTool(dialect="gemini", raw=b'{"googleSearch":{}}')
 _SERVING = "dragoman.mcp.server.server"
 _REFUSED = -32000
 """JSON-RPC leaves this number to servers."""
@@ -105,7 +104,7 @@ class Door:
 
     def _search_tool(self, model: str) -> NativeTool | None:
         """Return what makes a model search, in the words of the upstream that answers for it."""
-        return counterpart(_SEARCH, self._bench.connected.gateway.routes.of(model)[0].upstream.dialect)
+        return tool_for("search", self._bench.connected.gateway.routes.of(model)[0].upstream.dialect)
 
 
 def refusal(problem: Problem) -> ErrorReply:

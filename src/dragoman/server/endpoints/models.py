@@ -39,12 +39,13 @@ def one(dialect: str, entry: Entry) -> bytes:
 
 def page(dialect: str, entries: Sequence[Entry], query: Query) -> bytes:
     """List models, as many as the client wants to see at once."""
-    return json.encode(_PAGES[dialect_named(dialect).issuer]([_row(dialect, entry) for entry in entries], query))
+    make_page = _PAGES.get(dialect_named(dialect).issuer, _openai_page)
+    return json.encode(make_page([_row(dialect, entry) for entry in entries], query))
 
 
 def _row(dialect: str, entry: Entry) -> Row:
     issuer = dialect_named(dialect).issuer
-    named, made = _ROWS[issuer]
+    named, made = _ROWS.get(issuer, _ROWS[_USUAL])
     own = entry.listed.row if entry.listed is not None and entry.issuer == issuer else {}
     return {**made(entry), **own, **named(entry.name)}
 
@@ -137,6 +138,8 @@ _ROWS: dict[str, tuple[Callable[[str], Row], Callable[[Entry], Row]]] = {
     "anthropic": (lambda name: {"id": name}, _anthropic),
     "google": (lambda name: {"name": f"models/{name}"}, _google),
 }
+_USUAL = "openai"
+"""The vendor whose form of a list is used for vendors without one of their own, as most servers do."""
 _PAGES: dict[str, Callable[[list[Row], Query], Row]] = {
     "openai": _openai_page,
     "anthropic": _anthropic_page,

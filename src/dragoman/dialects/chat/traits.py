@@ -1,0 +1,102 @@
+"""What models accept that are asked in Chat, by pattern. The first pattern that matches the bare name wins.
+
+Facts are those of the vendors' documentation of November 2026. An unknown model is taken for one of a compatible
+server, a later model of a known family for the strictest there is of it.
+"""
+
+from msgspec import structs
+
+from dragoman.core.request import EFFORTS
+from dragoman.core.traits import ALL_SAMPLING, WAV_AND_MP3, Traits
+from dragoman.dialects.chat.wire import NAME
+
+_LIFETIMES = ("30m", "12h")
+_TIERS = ("auto", "default", "flex", "scale", "priority", "fast")
+_ALWAYS_THINKS = ("low", "medium", "high", "xhigh", "max")
+
+_COMPATIBLE = Traits(
+    dialect=NAME,
+    issuer="openai",
+    turns="single_results",
+    sampling=ALL_SAMPLING,
+    stop_max=4,
+    max_tokens_word="max_tokens",
+    asks_usage=True,
+    strict_tools=True,
+    strict_needs_all=True,
+    parallel_switch=True,
+    thinking="effort",
+    efforts=EFFORTS,
+    reasoning_text=True,
+    media=frozenset({"image", "audio", "document"}),
+    audio_types=WAV_AND_MP3,
+    needs_file_names=True,
+    link_kinds=frozenset({"image"}),
+    stored_kinds=frozenset({"document"}),
+    stored_issuer="openai",
+    user=True,
+    user_max=128,
+    tiers=_TIERS,
+    output_names=True,
+    speaker_names=True,
+    refusals=True,
+    calls_last=True,
+)
+_GPT_CHAT = structs.replace(
+    _COMPATIBLE,
+    max_tokens_word="max_completion_tokens",
+    media=frozenset({"image", "document"}),
+    reasoning_text=False,
+    allowed_subset=True,
+    allowed_natives=True,
+    metadata=True,
+    verbosity=True,
+    custom_tools=True,
+    grammars=True,
+)
+_GPT_4 = structs.replace(_GPT_CHAT, custom_tools=False, grammars=False, verbosity=False, thinking="none", efforts=())
+_GPT_REASONING = structs.replace(
+    _GPT_CHAT,
+    sampling=frozenset({"max_tokens", "seed"}),
+    unthinking_sampling=frozenset({"temperature", "top_p", "presence_penalty", "frequency_penalty"}),
+    efforts=("none", "low", "medium", "high", "xhigh"),
+)
+_GPT_5_1 = structs.replace(_GPT_REASONING, efforts=("none", "low", "medium", "high"))
+_GPT_5 = structs.replace(_GPT_REASONING, efforts=("minimal", "low", "medium", "high"))
+_GPT_5_4 = structs.replace(
+    _GPT_REASONING, efforts=("none", "low", "medium", "high", "xhigh", "max"), tools_need_no_effort=True
+)
+_GPT_NEWEST = structs.replace(
+    _GPT_5_4,
+    cache_marks=True,
+    cache_lifetimes=_LIFETIMES,
+    cache_options=frozenset({"mode", "ttl"}),
+    options_lifetimes=("30m",),
+)
+
+ROWS = (
+    ("gpt-*audio*", structs.replace(_GPT_4, media=_COMPATIBLE.media)),
+    ("gpt-[34]*", _GPT_4),
+    ("chatgpt-4o*", _GPT_4),
+    ("gpt-5.[1-9][0-9]*", _GPT_NEWEST),
+    ("gpt-5.[45]*", _GPT_5_4),
+    ("gpt-5.[6-9]*", _GPT_NEWEST),
+    ("gpt-5.1-codex-max*", _GPT_REASONING),
+    ("gpt-5.1*", _GPT_5_1),
+    ("gpt-5.*", _GPT_REASONING),
+    ("gpt-5*", _GPT_5),
+    ("gpt-oss*", _COMPATIBLE),
+    ("gpt-6-astra*", structs.replace(_GPT_NEWEST, efforts=_ALWAYS_THINKS, function_tools=False)),
+    ("gpt-6.1-sol*", structs.replace(_GPT_NEWEST, efforts=_ALWAYS_THINKS, function_tools=False)),
+    ("gpt-*", _GPT_NEWEST),
+    ("o[134]*", structs.replace(_GPT_5, efforts=("low", "medium", "high"), custom_tools=False, verbosity=False)),
+    (
+        "gemini-*",
+        structs.replace(
+            _COMPATIBLE, issuer="google", call_signatures=True, efforts=("none", "minimal", "low", "medium", "high")
+        ),
+    ),
+    ("claude-*", structs.replace(_COMPATIBLE, temperature_max=1.0)),
+    ("mistral*", structs.replace(_COMPATIBLE, id_exact=9)),
+    ("*", _COMPATIBLE),
+)

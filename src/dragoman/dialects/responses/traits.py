@@ -1,0 +1,95 @@
+"""What models accept that are asked in Responses, by pattern. The first pattern that matches the bare name wins.
+
+Facts are those of the vendor's documentation of November 2026. An unknown model gets the last row, a later model of a
+known family the strictest there is of it.
+"""
+
+from msgspec import structs
+
+from dragoman.core.request import EFFORTS
+from dragoman.core.traits import WAV_AND_MP3, Traits
+from dragoman.dialects.responses.wire import NAME
+
+_LIFETIMES = ("30m", "12h")
+_TIERS = ("auto", "default", "flex", "scale", "priority", "fast", "ultrafast")
+_ALWAYS_THINKS = ("low", "medium", "high", "xhigh", "max")
+
+_UNKEPT = (("/store", b"false"),)
+_SEALED = (*_UNKEPT, ("/include", b'["reasoning.encrypted_content"]'))
+"""Models that do not think refuse to be asked for sealed thoughts."""
+_RESPONSES = Traits(
+    dialect=NAME,
+    issuer="openai",
+    turns="items",
+    sampling=frozenset({"temperature", "top_p", "max_tokens"}),
+    max_tokens_min=16,
+    name_max=128,
+    id_max=64,
+    custom_tools=True,
+    grammars=True,
+    namespaces=True,
+    strict_tools=True,
+    strict_needs_all=True,
+    strict_explicit=True,
+    needs_parameters=True,
+    allowed_subset=True,
+    allowed_natives=True,
+    parallel_switch=True,
+    thinking="effort",
+    efforts=EFFORTS,
+    shows_thinking=True,
+    media=frozenset({"image", "document", "audio"}),
+    audio_types=WAV_AND_MP3,
+    result_media=frozenset({"image", "document"}),
+    needs_file_names=True,
+    stored_issuer="openai",
+    verbosity=True,
+    metadata=True,
+    user=True,
+    user_max=128,
+    tiers=_TIERS,
+    output_names=True,
+    unkept=_UNKEPT,
+    continues=True,
+)
+_RESPONSES_GPT = structs.replace(_RESPONSES, media=frozenset({"image", "document"}))
+_RESPONSES_REASONING = structs.replace(
+    _RESPONSES_GPT,
+    sampling=frozenset({"max_tokens"}),
+    unthinking_sampling=frozenset({"temperature", "top_p"}),
+    efforts=("none", "low", "medium", "high", "xhigh"),
+    cache_marks=False,
+    unkept=_SEALED,
+)
+_RESPONSES_5_1 = structs.replace(_RESPONSES_REASONING, efforts=("none", "low", "medium", "high"))
+_RESPONSES_5 = structs.replace(_RESPONSES_REASONING, efforts=("minimal", "low", "medium", "high"))
+_RESPONSES_NEWEST = structs.replace(
+    _RESPONSES_REASONING,
+    efforts=("none", "low", "medium", "high", "xhigh", "max"),
+    cache_marks=True,
+    cache_lifetimes=_LIFETIMES,
+    cache_options=frozenset({"mode", "ttl", "prewarm", "comparison_response_id"}),
+    options_lifetimes=_LIFETIMES,
+)
+
+ROWS = (
+    ("gpt-*audio*", structs.replace(_RESPONSES, thinking="none", efforts=(), custom_tools=False)),
+    ("gpt-4*", structs.replace(_RESPONSES_GPT, thinking="none", efforts=(), custom_tools=False, verbosity=False)),
+    ("gpt-5-pro*", structs.replace(_RESPONSES_5, efforts=("high",))),
+    ("gpt-[5-9]*-pro*", structs.replace(_RESPONSES_REASONING, efforts=("medium", "high", "xhigh"))),
+    ("gpt-5.[1-9][0-9]*", _RESPONSES_NEWEST),
+    ("gpt-5.[6-9]*", _RESPONSES_NEWEST),
+    ("gpt-5.1-codex-max*", _RESPONSES_REASONING),
+    ("gpt-5.1*", _RESPONSES_5_1),
+    ("gpt-5.*", _RESPONSES_REASONING),
+    ("gpt-5*", _RESPONSES_5),
+    ("gpt-oss*", _RESPONSES),
+    ("gpt-6-astra*", structs.replace(_RESPONSES_NEWEST, efforts=_ALWAYS_THINKS)),
+    ("gpt-6.1-sol*", structs.replace(_RESPONSES_NEWEST, efforts=_ALWAYS_THINKS)),
+    ("gpt-*", _RESPONSES_NEWEST),
+    (
+        "o[134]*",
+        structs.replace(_RESPONSES_5, efforts=("low", "medium", "high"), custom_tools=False, verbosity=False),
+    ),
+    ("*", _RESPONSES),
+)

@@ -1,0 +1,37 @@
+"""The simulator: one server that plays the vendors, each family of models in its vendor's dialect."""
+
+from dragoman.upstreams import code_assist, gemini, vertex
+from dragoman.upstreams.anthropic import Anthropic
+from dragoman.upstreams.gemini import Gemini
+from dragoman.upstreams.kind import Place, Send, UpstreamKind, UpstreamTable
+from dragoman.upstreams.openai import OpenAI
+from dragoman.upstreams.upstream import Upstream
+
+_KEY = "simulated"
+
+
+def _open(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
+    google = Gemini(name, table.base_url, _KEY, agent)
+    claude = Anthropic(name, table.base_url, _KEY, agent)
+    openai = OpenAI(name, f"{table.base_url}/v1", _KEY, agent, responses=True)
+
+    def place(model: str) -> Upstream:
+        bare = model.removeprefix("models/")
+        return google if bare.startswith("gemini") else claude if bare.startswith("claude") else openai
+
+    return place
+
+
+def _client_urls(_table: UpstreamTable) -> tuple[str, ...]:
+    """Return every base URL of Google's: the simulator plays all of its services."""
+    return (gemini.BASE_URL, code_assist.BASE_URL, vertex.base_url_of("global"), vertex.base_url_of("*"))
+
+
+_PLAYED = (gemini.KIND, vertex.GEMINI_KIND, code_assist.KIND)
+KIND = UpstreamKind(
+    name="simulator",
+    dialects=("gemini", "messages", "responses"),
+    open=_open,
+    client_variables=tuple(variable for kind in _PLAYED for variable in kind.client_variables),
+    client_urls=_client_urls,
+)

@@ -1,0 +1,38 @@
+"""A dialect is named in its folder, by upstreams that speak it, and where a feature is about one vendor's API."""
+
+import ast
+
+from architecture.tree import PACKAGE, modules, parsed
+from dragoman.dialects import NAMES
+
+HOMES = ("dialects", "upstreams", "simulator")
+"""A folder for each dialect, a file for each upstream, and the strict stand-ins for the vendors' APIs."""
+ELSEWHERE = {
+    "server/endpoints/conversations.py": {"responses": "the Conversations API is a part of the Responses API"},
+    "intercept/settings.py": {"gemini": "the clients that are intercepted are Gemini CLI and Google's SDKs"},
+    "doctor/checks.py": {"messages": "the test request is written in the dialect that most upstreams do not speak"},
+    "cli/chat/commands.py": {"chat": "a saved conversation is in the dialect that most programs read"},
+    "cli/chat/__init__.py": {"chat": "the verb `dragoman chat`, not the dialect"},
+    "cli/chat/session.py": {"chat": "the verb, in the log"},
+    "cli/chat/terminal.py": {"chat": "the verb, as the name of a thread"},
+    "cli/job.py": {"messages": "the core field, not the dialect"},
+    "interpreter/vocabulary.py": {"messages": "the core field, not the dialect"},
+}
+"""The files outside that may have a dialect's name as a string, and why."""
+
+
+def test_dialects_are_named_only_where_there_is_a_reason():
+    found = {}
+    for path in modules("src/dragoman"):
+        inside = path.relative_to(PACKAGE)
+        if inside.parts[0] in HOMES:
+            continue
+        strings = {node.value for node in ast.walk(parsed(path)) if isinstance(node, ast.Constant)}
+        if names := strings.intersection(NAMES):
+            found[inside.as_posix()] = names
+    assert found == {file: set(reasons) for file, reasons in ELSEWHERE.items()}
+
+
+def test_only_one_folder_and_its_registry_know_a_dialect():
+    folders = {path.parent.name for path in (PACKAGE / "dialects").glob("*/__init__.py")}
+    assert folders == set(NAMES)

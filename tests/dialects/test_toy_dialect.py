@@ -1,0 +1,329 @@
+"""A dialect and an upstream that are added from outside the package: library, command, gateway.
+
+`docs/adding-a-dialect.md` and `docs/adding-an-upstream.md` say the same in words.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from cli.console import run
+from dialects.toy import DIALECT
+from dialects.toy.upstream import KIND
+from dragoman import Call, Context, Problem, StreamTranslator, translate_error, translate_request, translate_response
+from dragoman.cli.job import dialect_of
+from dragoman.config import ConfigError, UpstreamTable, found_in, load
+from dragoman.dialects import NAMES
+from dragoman.dialects import registry as dialects
+from dragoman.simulator import Answer, Received
+from dragoman.simulator import Call as Made
+from dragoman.simulator.serving import in_thread
+from dragoman.upstreams import registry as upstreams
+from server import processes
+from server.conftest import serving
+
+MODELS = {"chat": "gpt-4.1", "responses": "gpt-4.1", "messages": "claude-opus-5", "gemini": "gemini-3-flash"}
+TOOL = {
+    "tool": "get_weather",
+    "about": "Tell the weather.",
+    "takes": {"type": "object", "properties": {"city": {"type": "string"}}},
+}
+ASKED = {
+    "model": "toy-1",
+    "lines": [
+        {"type": "say", "by": "rule", "text": "Be brief."},
+        {"type": "say", "by": "human", "text": "How warm is Tokyo?"},
+        {"type": "call", "id": "c1", "tool": "get_weather", "input": '{"city":"Tokyo"}'},
+        {"type": "result", "of": "c1", "text": "21 degrees"},
+    ],
+    "tools": [TOOL],
+    "limit": 500,
+}
+REPLY = {
+    "id": "toy_1",
+    "model": "toy-1",
+    "lines": [
+        {"type": "say", "by": "model", "text": "I will look."},
+        {"type": "call", "id": "c2", "tool": "get_weather", "input": '{"city":"Oslo"}'},
+    ],
+    "end": "calls",
+    "tokens": {"read": 7, "written": 5},
+}
+STREAM = [
+    {"start": {"id": "toy_1", "model": "toy-1"}},
+    {"open": {"type": "say", "by": "model", "text": ""}},
+    {"more": "I will "},
+    {"more": "look."},
+    {"close": True},
+    {"open": {"type": "call", "id": "c2", "tool": "get_weather", "input": ""}},
+    {"more": '{"city":'},
+    {"more": '"Oslo"}'},
+    {"close": True},
+    {"end": "calls", "tokens": {"read": 7, "written": 5}},
+]
+SSE = b"".join(b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in STREAM)
+QUESTION = "How warm is Tokyo?"
+
+
+@pytest.fixture
+def toy():
+    dialects.register(DIALECT)
+    upstreams.register(KIND)
+    yield
+    upstreams.unregister(KIND.name)
+    dialects.unregister(DIALECT.name)
+
+
+def encoded(value) -> bytes:
+    return json.dumps(value).encode()
+
+
+def frames(stream: bytes) -> list:
+    return [json.loads(line[6:]) for line in stream.split(b"\n") if line.startswith(b"data: ")]
+
+
+def lines_of(stream: bytes) -> list[dict]:
+    """Put the lines of a stream together."""
+    lines = []
+    for frame in frames(stream):
+        if "open" in frame:
+            lines.append(frame["open"])
+        elif "more" in frame:
+            grown = "text" if lines[-1]["type"] == "say" else "input"
+            lines[-1][grown] += frame["more"]
+    return lines
+
+
+class TestLibrary:
+    @pytest.mark.parametrize("other", NAMES)
+    def test_a_request_goes_there_and_back_without_loss(self, toy, other):
+        there = translate_request(Call(encoded(ASKED)), "toy", other, model=MODELS[other])
+        assert not [loss for loss in there.losses if loss.kind == "dropped"]
+        back = translate_request(there.call, other, "toy", model="toy-1")
+        said = json.loads(back.call.body)
+        assert said["lines"][:2] == ASKED["lines"][:2]
+        call, result = said["lines"][2:]
+        assert (call["tool"], json.loads(call["input"])) == ("get_weather", {"city": "Tokyo"})
+        assert "21 degrees" in result["text"]
+        assert call["id"] == result["of"]
+        assert said["tools"] == ASKED["tools"]
+
+    @pytest.mark.parametrize("other", NAMES)
+    def test_a_reply_with_a_call_goes_there_and_back(self, toy, other):
+        there = translate_response(encoded(REPLY), "toy", other)
+        assert not there.losses
+        back = json.loads(translate_response(there.body, other, "toy").body)
+        assert [line["type"] for line in back["lines"]] == ["say", "call"]
+        assert json.loads(back["lines"][1]["input"]) == {"city": "Oslo"}
+        assert (back["end"], back["tokens"]) == ("calls", REPLY["tokens"])
+
+    @pytest.mark.parametrize("other", NAMES)
+    @pytest.mark.parametrize("size", [1, 7, 10_000])
+    def test_a_stream_goes_there_and_back_in_pieces_of_any_size(self, toy, other, size):
+        there, back = StreamTranslator("toy", other), StreamTranslator(other, "toy")
+        told = b"".join(there.feed(SSE[at : at + size]) for at in range(0, len(SSE), size)) + there.close()
+        told = back.feed(told) + back.close()
+        assert [line["type"] for line in lines_of(told)] == ["say", "call"]
+        assert json.loads(lines_of(told)[1]["input"]) == {"city": "Oslo"}
+        assert frames(told)[-1] == STREAM[-1]
+
+    @pytest.mark.parametrize("other", NAMES)
+    def test_an_error_is_told_in_both_directions(self, toy, other):
+        error = encoded({"error": {"kind": "rate_limit", "message": "slower, please"}})
+        there = translate_error(429, {}, error, "toy", other)
+        assert (there.status, b"slower, please" in there.body) == (429, True)
+        back = translate_error(there.status, {}, there.body, other, "toy")
+        assert json.loads(back.body) == json.loads(error)
+
+    def test_a_cut_stream_ends_in_an_error(self, toy):
+        translator = StreamTranslator("toy", "chat")
+        told = translator.feed(SSE[: SSE.index(b'data: {"close"')]) + translator.close()
+        assert b"the stream ended before its last event" in told
+
+    def test_unknown_fields_are_losses_elsewhere_and_stay_at_home(self, toy):
+        asked = {**ASKED, "loud": False, "pitch": 3}
+        assert [loss.where for loss in translate_request(Call(encoded(asked)), "toy", "chat").losses] == ["/pitch"]
+        parsed = DIALECT.parse_request(Call(encoded(asked)))
+        assert json.loads(DIALECT.render_request(parsed, DIALECT.traits[0][1]).body) == asked
+
+    def test_thoughts_that_toy_cannot_say_are_reported(self, toy):
+        reply = {"id": "m", "type": "message", "role": "assistant", "model": "c", "stop_reason": "end_turn"}
+        content = [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "yes"}]
+        told = translate_response(encoded({**reply, "content": content, "usage": {}}), "messages", "toy", Context())
+        assert [line["text"] for line in json.loads(told.body)["lines"]] == ["yes"]
+        assert {loss.where.rpartition("/")[0] for loss in told.losses} == {"/content/0"}
+
+    def test_a_request_is_recognised_by_the_name_of_its_conversation(self, toy):
+        assert dialect_of(encoded(ASKED)) == "toy"
+
+
+class TestRegistry:
+    def test_a_name_is_taken_once(self, toy):
+        with pytest.raises(ValueError, match="toy"):
+            dialects.register(DIALECT)
+        with pytest.raises(ValueError, match="toyland"):
+            upstreams.register(KIND)
+
+    def test_what_the_package_has_cannot_be_removed(self):
+        with pytest.raises(ValueError, match="chat"):
+            dialects.unregister("chat")
+        with pytest.raises(ValueError, match="openai"):
+            upstreams.unregister("openai")
+
+    def test_without_registration_nobody_knows_it(self, tmp_path):
+        with pytest.raises(Problem, match="unknown dialect 'toy'"):
+            translate_request(Call(encoded(ASKED)), "toy", "chat")
+        file = tmp_path / "dragoman.toml"
+        file.write_text('[upstreams.t]\nkind = "toyland"\n')
+        with pytest.raises(ConfigError, match="there are gemini"):
+            load(file, {})
+
+
+def install(directory: Path) -> None:
+    """Write what an installer writes for a package with entry points."""
+    metadata = directory / "toy_dragoman-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-dragoman\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(
+        "[dragoman.dialects]\ntoy = dialects.toy:DIALECT\n[dragoman.upstreams]\ntoyland = dialects.toy.upstream:KIND\n"
+    )
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    install(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    dialects.unregister("toy")
+    upstreams.unregister("toyland")
+
+
+class TestCommand:
+    def test_translate_offers_the_dialect_of_an_installed_package(self, installed, monkeypatch, tmp_path):
+        code, written, _ = run(
+            monkeypatch,
+            tmp_path,
+            ["translate", "request", "--from", "toy", "--to", "messages", "--model", "claude-opus-5"],
+            encoded(ASKED),
+        )
+        assert (code, json.loads(written)["system"]) == (0, "Be brief.")
+        code, written, _ = run(monkeypatch, tmp_path, ["translate", "stream", "--from", "toy", "--to", "chat"], SSE)
+        assert (code, written.endswith(b"data: [DONE]\n\n")) == (0, True)
+        code, written, _ = run(
+            monkeypatch, tmp_path, ["translate", "response", "--from", "toy", "--to", "core"], encoded(REPLY)
+        )
+        assert [part["type"] for part in json.loads(written)["parts"]] == ["text", "tool_call"]
+
+    def test_a_batch_takes_it_too(self, installed, monkeypatch, tmp_path):
+        line = encoded(
+            {"id": 1, "op": "request", "from": "toy", "to": "gemini", "model": "gemini-3-flash", "body": ASKED}
+        )
+        code, written, _ = run(monkeypatch, tmp_path, ["translate", "--batch"], line)
+        assert (code, json.loads(written)["ok"]) == (0, True)
+
+    def test_a_configuration_may_name_its_upstream(self, installed, tmp_path):
+        file = tmp_path / "dragoman.toml"
+        file.write_text('[upstreams.t]\nkind = "toyland"\napi_key = "k"\n')
+        assert load(file, {}).upstreams["t"].kind == "toyland"
+        assert found_in({"TOY_API_KEY": "k"})["toyland"].api_key == "k"
+        file.write_text('[upstreams.t]\nkind = "toyland"\n')
+        with pytest.raises(ConfigError, match="TOY_API_KEY"):
+            load(file, {})
+
+    def test_serve_serves_it_in_a_process_of_its_own(self, tmp_path):
+        install(tmp_path)
+        tests = Path(__file__).parents[1]
+        paths = os.pathsep.join([str(tmp_path), str(tests), os.environ.get("PYTHONPATH", "")])
+        with processes.serving(tmp_path, PYTHONPATH=paths) as command:
+            asked = {
+                "model": "gemini-3-flash",
+                "lines": [{"type": "say", "by": "human", "text": "Hello"}],
+                "stream": False,
+            }
+            assert talk(command.base_url, asked)[-1]["by"] == "model"
+
+
+def script(received: Received) -> Answer | None:
+    """Call the tool at the question; the answer to its result is the simulator's own."""
+    calls = (Made(id="0" * 24, name="get_weather", arguments={"city": "Tokyo"}),)
+    return None if received.ask.turns[-1].results else Answer(calls=calls, end="calls")
+
+
+@pytest.fixture
+def gateways(toy):
+    """A gateway whose upstreams are simulators, and one whose only upstream is the first, in Toy."""
+    with in_thread(script=script) as simulator, serving(simulator) as near:
+        far = {"toys": UpstreamTable(kind="toyland", base_url=near.base_url)}
+        with serving(simulator, upstreams=far, models={"toy-gem": ("toys/gem",)}) as behind:
+            yield near.base_url, behind.base_url
+
+
+@pytest.mark.parametrize("stream", [False, True])
+class TestGateway:
+    @pytest.mark.parametrize("model", ["gem", "claude", "gpt", "resp"])
+    def test_a_client_speaks_toy_and_the_upstream_another_dialect(self, gateways, model, stream):
+        asked = {
+            "model": model,
+            "lines": [{"type": "say", "by": "human", "text": QUESTION}],
+            "tools": [TOOL],
+            "stream": stream,
+        }
+        call = talk(gateways[0], asked)[-1]
+        assert (call["tool"], json.loads(call["input"])) == ("get_weather", {"city": "Tokyo"})
+        asked["lines"] += [call, {"type": "result", "of": call["id"], "text": "21 degrees"}]
+        assert "21 degrees" in talk(gateways[0], asked)[-1]["text"]
+
+    def test_a_client_speaks_chat_and_the_upstream_toy(self, gateways, stream):
+        function = {"name": "get_weather", "parameters": TOOL["takes"]}
+        asked = {
+            "model": "toy-gem",
+            "messages": [{"role": "user", "content": QUESTION}],
+            "stream": stream,
+            "tools": [{"type": "function", "function": function}],
+        }
+        told = httpx2.post(f"{gateways[1]}/v1/chat/completions", json=asked)
+        assert (told.status_code, told.headers["x-dragoman-upstream"]) == (200, "toys")
+        assert "get_weather" in told.text
+
+    def test_a_client_and_the_upstream_speak_toy(self, gateways, stream):
+        asked = {
+            "model": "toy-gem",
+            "lines": [{"type": "say", "by": "human", "text": QUESTION}],
+            "tools": [TOOL],
+            "stream": stream,
+        }
+        assert talk(gateways[1], asked)[-1]["tool"] == "get_weather"
+
+    def test_a_conversation_is_stored(self, gateways, stream):
+        headers = {"x-dragoman-conversation": f"weather-{stream}"}
+        asked = {
+            "model": "gem",
+            "lines": [{"type": "say", "by": "human", "text": QUESTION}],
+            "tools": [TOOL],
+            "stream": stream,
+        }
+        call = talk(gateways[0], asked, headers)[-1]
+        asked["lines"] = [{"type": "result", "of": call["id"], "text": "21 degrees"}]
+        assert "21 degrees" in talk(gateways[0], asked, headers)[-1]["text"]
+
+    def test_errors_are_in_toy(self, gateways, stream):
+        told = httpx2.post(f"{gateways[0]}/toy/talk", json={"model": "nobody", "lines": [], "stream": stream})
+        assert (told.status_code, told.json()["error"]["kind"]) == (404, "not_found")
+        for path in ("/toy/elsewhere", "/toy/talk"):
+            assert set(httpx2.get(gateways[0] + path).json()["error"]) == {"kind", "message"}
+
+
+def talk(base_url: str, asked: dict, headers: dict[str, str] | None = None) -> list[dict]:
+    told = httpx2.post(f"{base_url}/toy/talk", json=asked, headers=headers or {})
+    assert told.status_code == 200, told.text
+    return lines_of(told.content) if asked["stream"] else told.json()["lines"]
+
+
+def test_models_of_its_family_go_to_its_upstream_and_are_listed(toy):
+    with in_thread() as simulator, serving(simulator, upstreams={"toys": UpstreamTable(kind="toyland")}) as gateway:
+        told = httpx2.post(f"{gateway.base_url}/toy/talk", json={"model": "toy-7", "lines": []})
+        assert told.headers["x-dragoman-upstream"] == "toys"
+        assert httpx2.get(f"{gateway.base_url}/v1/models", headers={"x-toy": "1"}).json()["data"]

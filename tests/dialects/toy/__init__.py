@@ -1,0 +1,53 @@
+"""Toy: a dialect that no vendor has, added from outside the package."""
+
+from dialects.toy.api import API
+from dialects.toy.compat import IMPLIED, TURNS
+from dialects.toy.decoder import ToyDecoder
+from dialects.toy.encoder import ToyEncoder
+from dialects.toy.errors import ERROR_WORDS, build_error, parse_error
+from dialects.toy.request import parse_request, render_request
+from dialects.toy.response import ENDS, build_response, parse_response
+from dialects.toy.tools import read_tools, write_tools
+from dialects.toy.traits import ROWS
+from dialects.toy.wire import ISSUER, NAME
+from dragoman.dialects.record import Dialect, Holds
+
+DIALECT = Dialect(
+    name=NAME,
+    issuer=ISSUER,
+    call_prefix="call_",
+    reply_prefix="toy_",
+    history="lines",
+    turns=TURNS,
+    traits=ROWS,
+    api=API,
+    holds=Holds(reasoning=False, finishes=frozenset({"stop", "length", "tool_calls"})),
+    pointers={
+        "model": ("/model",),
+        "messages": ("/lines",),
+        "tools": ("/tools",),
+        "tool.parameters": ("/takes",),
+        "tool_choice": ("/pick",),
+        "sampling.temperature": ("/heat",),
+        "sampling.max_tokens": ("/limit",),
+        "stream": ("/stream",),
+        "call.id": ("/id",),
+        "call.arguments": ("/input",),
+        "result.call_id": ("/of",),
+        "result.failed": ("/failed",),
+    },
+    reply_pointers={"call.id": ("/id",), "finish.reason": ("/end",), "usage": ("/tokens",)},
+    finish_words=ENDS,
+    error_words=ERROR_WORDS,
+    parse_request=parse_request,
+    render_request=render_request,
+    read_tools=read_tools,
+    write_tools=write_tools,
+    parse_response=parse_response,
+    build_response=build_response,
+    decoder=ToyDecoder,
+    encoder=ToyEncoder,
+    parse_error=parse_error,
+    build_error=build_error,
+    implied=IMPLIED,
+)
