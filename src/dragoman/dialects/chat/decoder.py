@@ -32,10 +32,11 @@ from dragoman.dialects.chat.finish import is_whole, read_finish, read_usage
 from dragoman.dialects.chat.parts import GOOGLE, read_arguments, read_citation, read_part
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled
-from dragoman.dialects.record import FrameDecoder
+from dragoman.dialects.decoder import FrameDecoder
 from dragoman.wire.json import Malformed, encode
-from dragoman.wire.shape import Unread
+from dragoman.wire.shape import present
 from dragoman.wire.sse import Frame
+from dragoman.wire.unread import Unread
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -74,7 +75,7 @@ class ChatDecoder(FrameDecoder):
             self._finish(done=True)
             return
         chunk, unread = wire_reply.CHUNK.read(data)
-        if chunk.error and (error := wire.present(chunk.error)) is not None and error not in _NO_ERROR:
+        if chunk.error and (error := present(chunk.error)) is not None and error not in _NO_ERROR:
             raise read_error(error)
         if chunk.object == "error" or frame.event == "error":
             raise read_error(data)

@@ -33,7 +33,7 @@ from dragoman.dialects.chat.errors import error_body
 from dragoman.dialects.chat.finish import finish_word, write_usage
 from dragoman.dialects.chat.parts import GOOGLE, is_legacy, write_citation
 from dragoman.dialects.chat.wire import NAME
-from dragoman.dialects.record import Encoder
+from dragoman.dialects.decoder import Encoder
 from dragoman.wire.json import Malformed, decode_object, encode, first_byte, graft, one_line, with_members
 from dragoman.wire.sse import data_frame
 

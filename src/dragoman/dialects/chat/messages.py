@@ -30,7 +30,7 @@ from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled, words_of
 from dragoman.wire.json import decode_object, encode
 from dragoman.wire.pointer import Numbered
-from dragoman.wire.shape import Unread
+from dragoman.wire.unread import Unread
 
 Written = dict[str, Any] | Raw
 _MESSAGES = Numbered("/messages/")

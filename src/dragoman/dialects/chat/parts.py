@@ -37,7 +37,8 @@ from dragoman.dialects.chat import wire, wire_reply, words
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled, words_of
 from dragoman.wire.json import encode, graft
-from dragoman.wire.shape import ABSENT, Unknown, Unread, Wire, carried
+from dragoman.wire.shape import ABSENT, Wire, carried
+from dragoman.wire.unread import Unknown, Unread
 
 ISSUER = "openai"
 GOOGLE = "google"

@@ -26,7 +26,8 @@ from dragoman.dialects.chat.tools import (
 )
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire.json import Malformed, encode, graft
-from dragoman.wire.shape import Unread, carried
+from dragoman.wire.shape import carried, present
+from dragoman.wire.unread import Unread
 
 _FORMAT_KINDS = {"text": "text", "json_object": "json", "json_schema": "json_schema"}
 _FORMAT_WORDS = {kind: word for word, kind in _FORMAT_KINDS.items()}
@@ -41,7 +42,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
     """Read a request."""
     try:
         body, unread = wire.REQUEST.read(call.body)
-        raw_tools = wire.present(body.tools)
+        raw_tools = present(body.tools)
         tools = read_tools(raw_tools, "/tools") if raw_tools is not None else ()
     except Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
@@ -138,7 +139,7 @@ def _read_output(
         spelling.add("output description")
     return OutputFormat(
         kind=kind,
-        schema=wire.present(shape.schema),
+        schema=present(shape.schema),
         name=shape.name or "",
         description=shape.description or "",
         strict=shape.strict,
@@ -156,7 +157,7 @@ def _read_user(body: wire.ChatRequest, spelling: set[str], extras: dict[str, byt
 
 
 def _read_metadata(given: Raw, extras: dict[str, bytes]) -> dict[str, str] | None:
-    raw = wire.present(given)
+    raw = present(given)
     if raw is None:
         return None
     try:

@@ -14,7 +14,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response
 from dragoman.core.value import own_extras
-from dragoman.dialects.chat import wire, wire_reply, words
+from dragoman.dialects.chat import wire_reply, words
 from dragoman.dialects.chat.errors import read_error
 from dragoman.dialects.chat.finish import finish_word, is_whole, read_finish, read_usage, write_usage
 from dragoman.dialects.chat.messages import read_content
@@ -32,7 +32,8 @@ from dragoman.dialects.chat.parts import (
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled
 from dragoman.wire.json import Malformed, decode_array, decode_object, encode, graft
-from dragoman.wire.shape import Unread, carried
+from dragoman.wire.shape import carried, present
+from dragoman.wire.unread import Unread
 
 _REASONING_CONTENT = spelled("reasoning_content")
 _REASONING = spelled("reasoning")
@@ -44,7 +45,7 @@ def parse_response(body: bytes) -> Response:
     """Read a whole reply; one that holds an error, or nothing, raises it."""
     try:
         reply, unread = wire_reply.REPLY.read(body)
-        error = wire.present(reply.error)
+        error = present(reply.error)
         if error is not None and not reply.choices:
             raise read_error(error)
     except Malformed as problem:
@@ -66,14 +67,14 @@ def parse_response(body: bytes) -> Response:
         choice.finish_reason,
         called=bool(message.tool_calls) or ToolCall in map(type, parts),
         refused=Refusal in map(type, parts),
-        stopped_by=wire.present(choice.stop_reason),
+        stopped_by=present(choice.stop_reason),
     )
     return Response(
         id=reply.id or "",
         model=reply.model or "",
         parts=_judged(parts, finish),
         finish=finish,
-        usage=read_usage(wire.present(reply.usage)),
+        usage=read_usage(present(reply.usage)),
         created=int(reply.created) if reply.created else None,
         extras=known_extras(extras),
     )

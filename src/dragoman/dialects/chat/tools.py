@@ -17,7 +17,8 @@ from dragoman.dialects.chat.parts import extras_at, whole_again, with_extras
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.chat.words import spelled, words_of
 from dragoman.wire.json import Malformed, decode, encode
-from dragoman.wire.shape import Unread
+from dragoman.wire.shape import present
+from dragoman.wire.unread import Unread
 
 _MODES = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
 
@@ -58,7 +59,7 @@ def _read_function(function: wire.Function, where: str, spelling: str, extras: A
     return Tool(
         name=function.name,
         description=function.description or "",
-        parameters=wire.present(function.parameters),
+        parameters=present(function.parameters),
         strict=function.strict,
         where=where,
         spelling=spelled(spelling, "blank" if function.description == "" else ""),

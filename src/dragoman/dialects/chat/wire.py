@@ -8,18 +8,11 @@ from typing import Any
 
 from msgspec import Raw
 
-from dragoman.wire.shape import ABSENT, UNKNOWN, Carried, Shape, Unknown, Wire
+from dragoman.wire.shape import ABSENT, Shape, Wire
+from dragoman.wire.unread import UNKNOWN, Carried, Unknown
 
 NAME = "chat"
 NULL = Raw(b"null")
-
-
-def present(raw: Raw) -> bytes | None:
-    """Return the bytes of a value that is there and not null."""
-    if raw is ABSENT:
-        return None
-    value = bytes(raw)
-    return None if value == b"null" else value
 
 
 class Breakpoint(Wire):

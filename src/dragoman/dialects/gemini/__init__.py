@@ -2,10 +2,11 @@
 
 from dragoman.dialects.gemini.code_assist import is_wrapped, unwrap_request
 from dragoman.dialects.gemini.compat import IMPLIED, TURNS, VENDOR_TOOLS
+from dragoman.dialects.gemini.decoder import GeminiDecoder
+from dragoman.dialects.gemini.encoder import GeminiEncoder
 from dragoman.dialects.gemini.errors import ERROR_WORDS, build_error, parse_error
 from dragoman.dialects.gemini.request import parse_request, render_request
 from dragoman.dialects.gemini.response import build_response, parse_response
-from dragoman.dialects.gemini.stream import decoder, encoder
 from dragoman.dialects.gemini.tools import read_tools, write_tools
 from dragoman.dialects.gemini.wire import ISSUER, NAME
 from dragoman.dialects.record import Count, Dialect, Holds
@@ -84,8 +85,8 @@ DIALECT = Dialect(
     write_tools=write_tools,
     parse_response=parse_response,
     build_response=build_response,
-    decoder=decoder,
-    encoder=encoder,
+    decoder=GeminiDecoder,
+    encoder=GeminiEncoder,
     parse_error=parse_error,
     build_error=build_error,
     error_words=ERROR_WORDS,

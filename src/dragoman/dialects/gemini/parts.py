@@ -38,9 +38,9 @@ from dragoman.dialects.gemini.wire import (
     FunctionCall,
     FunctionResponse,
     GeminiPart,
-    given,
 )
 from dragoman.wire import json
+from dragoman.wire.shape import present
 
 Fields = dict[str, bytes] | None
 
@@ -93,7 +93,7 @@ def _read_without_content(part: GeminiPart, where: str, fields: Fields, signatur
 
 
 def _read_call(call: FunctionCall, where: str, fields: Fields, signature: Signature | None, spelling: str) -> ToolCall:
-    arguments = given(call.args)
+    arguments = present(call.args)
     if call.partial_args or call.will_continue:
         fields = {**(fields or {}), **_streaming_members(call)}
     return ToolCall(
@@ -109,13 +109,13 @@ def _read_call(call: FunctionCall, where: str, fields: Fields, signature: Signat
 
 def _streaming_members(call: FunctionCall) -> dict[str, bytes]:
     members = (("partialArgs", call.partial_args), ("willContinue", call.will_continue))
-    return {f"/functionCall/{name}": bytes(raw) for name, raw in members if given(raw) is not None}
+    return {f"/functionCall/{name}": bytes(raw) for name, raw in members if present(raw) is not None}
 
 
 def _read_result(
     result: FunctionResponse, where: str, fields: Fields, signature: Signature | None, spelling: str
 ) -> ToolResult:
-    response = given(result.response)
+    response = present(result.response)
     content: list[Content] = []
     if response is not None:
         content.append(Data(json=response, where=f"{where}/functionResponse/response"))

@@ -18,10 +18,11 @@ from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import code_assist, settings, wire
 from dragoman.dialects.gemini.parts import read_part, write_parts
 from dragoman.dialects.gemini.tools import read_choice, read_tools, write_choice, write_tools
-from dragoman.dialects.gemini.wire import NAME, REQUEST, GeminiPart, GenerateContentRequest, Leftovers, given
+from dragoman.dialects.gemini.wire import NAME, REQUEST, GeminiPart, GenerateContentRequest, Leftovers
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire import json
-from dragoman.wire.shape import Unread, carried
+from dragoman.wire.shape import carried, present
+from dragoman.wire.unread import Unread
 
 NO_ROLE = "no_role"
 ONE_PART = "one_part"
@@ -49,7 +50,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
     """Read a request, in Code Assist's envelope or without it."""
     try:
         body, unread = REQUEST.read(call.body)
-        inner = given(body.request)
+        inner = present(body.request)
         if inner is not None and body.contents is None:
             return _read_enveloped(body, inner, unread, call, read_tools)
         if inner is not None:
@@ -98,7 +99,7 @@ def _read_request(read: _Read, read_tools: ReadTools) -> Request:
     leftovers.carry(body, "")
     words: set[str] = set() if outer is None else {code_assist.WORD}
     messages = tuple(_read_messages(body, prefix, below, words, read.first))
-    raw_tools = given(body.tools)
+    raw_tools = present(body.tools)
     tools = read_tools(raw_tools, f"{prefix}/tools") if raw_tools is not None else ()
     if raw_tools is not None and (word := _tools_word(raw_tools)):
         words.add(word)

@@ -19,13 +19,14 @@ from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.stream import collect
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import code_assist
-from dragoman.dialects.gemini.chunks import GeminiChunkReader
+from dragoman.dialects.gemini.decoder import GeminiChunkReader
 from dragoman.dialects.gemini.finish import read_block_reason, read_finish, usage_of, write_finish, write_usage
 from dragoman.dialects.gemini.grounding import is_cited, joined, write_grounding
 from dragoman.dialects.gemini.parts import Written, write_part
 from dragoman.dialects.gemini.wire import ISSUER, NAME, Camel, UsageMetadata
 from dragoman.wire import json
-from dragoman.wire.shape import ABSENT, Carried, carried
+from dragoman.wire.shape import ABSENT, carried
+from dragoman.wire.unread import Carried
 
 PROMPT_FEEDBACK_FIELD = "/promptFeedback"
 AS_CHUNK = "chunk"

@@ -12,8 +12,9 @@ from msgspec import Raw
 
 from dragoman.core.problems import Problem
 from dragoman.core.request import EFFORTS, Effort, OutputFormat, Request, Sampling, Thinking
-from dragoman.dialects.gemini.wire import AnyNumber, GenerationConfig, Leftovers, ThinkingConfig, given
+from dragoman.dialects.gemini.wire import AnyNumber, GenerationConfig, Leftovers, ThinkingConfig
 from dragoman.wire import json
+from dragoman.wire.shape import present
 
 PRESENT = "generationConfig"
 THINKING_PRESENT = "thinkingConfig"
@@ -93,8 +94,8 @@ def read_thinking(config: ThinkingConfig, where: str, words: set[str], leftovers
 def read_output(config: GenerationConfig, where: str, leftovers: Leftovers) -> OutputFormat | None:
     """Return the shape the answer must have."""
     mime_type = config.response_mime_type
-    openapi = given(config.response_schema)
-    schema = given(config.response_json_schema)
+    openapi = present(config.response_schema)
+    schema = present(config.response_json_schema)
     if mime_type == JSON:
         if schema is not None:
             if openapi is not None:

@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, field
 
-from dragoman.wire.shape import ABSENT, Carried, Shape, Unread, Wire, carried
+from dragoman.wire.shape import ABSENT, Shape, Wire, carried
+from dragoman.wire.unread import Carried, Unread
 
 NAME = "gemini"
 ISSUER = "google"
@@ -318,12 +319,6 @@ PROMPT_FEEDBACK: Shape[PromptFeedback] = Shape(PromptFeedback, snake=True)
 GROUNDING: Shape[GroundingMetadata] = Shape(GroundingMetadata, snake=True)
 CITATIONS: Shape[CitationMetadata] = Shape(CitationMetadata, snake=True)
 PARTIAL_ARGS: Shape[list[PartialArg]] = Shape(list[PartialArg], snake=True)
-
-
-def given(raw: Raw) -> bytes | None:
-    """Return the bytes of a member that was sent and is not null."""
-    data = bytes(raw)
-    return data if data and data != b"null" else None
 
 
 class Leftovers:

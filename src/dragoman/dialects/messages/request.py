@@ -43,7 +43,8 @@ from dragoman.dialects.messages.wire import (
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire import json
 from dragoman.wire.json import Malformed, encode, graft
-from dragoman.wire.shape import Shape, Unread, carried
+from dragoman.wire.shape import Shape, carried
+from dragoman.wire.unread import Unread
 
 _UNSUPPORTED = "thread_unsupported_request"
 """At this word the SDKs' tool runners send the whole conversation, without a thread."""

@@ -8,7 +8,8 @@ from typing import Literal
 
 from msgspec import Raw
 
-from dragoman.wire.shape import ABSENT, Carried, Unknown, Wire
+from dragoman.wire.shape import ABSENT, Wire
+from dragoman.wire.unread import Carried, Unknown
 
 NAME = "messages"
 ISSUER = "anthropic"

@@ -35,12 +35,12 @@ from dragoman.dialects.responses.wire import (
     SchemaFormat,
     TextFormat,
     TextSettings,
-    absent,
     decode_known,
     optional,
 )
 from dragoman.wire import json, pointer
-from dragoman.wire.shape import Shape, Unknown, carried
+from dragoman.wire.shape import Shape, carried, present
+from dragoman.wire.unread import Unknown
 
 _STRING: Decoder[str] = Decoder(str)
 _BOOLEAN: Decoder[bool] = Decoder(bool)
@@ -122,12 +122,12 @@ def _parse(members: dict[str, Raw], call: Call, first: int, read_tools: ReadTool
     continues = optional(members, "previous_response_id", _STRING)
     user = _read_user(members, words)
     metadata = _read_metadata(members)
-    extras.update({f"/{pointer.escape(name)}": bytes(raw) for name, raw in members.items() if not absent(raw)})
+    extras.update({f"/{pointer.escape(name)}": bytes(raw) for name, raw in members.items() if present(raw) is not None})
     references = tuple(Reference(where) for name in _KEPT if (where := _reference(name, extras)) is not None)
     return Request(
         model=model,
         messages=messages,
-        tools=() if tools is None or absent(tools) else read_tools(bytes(tools), "/tools"),
+        tools=() if present(tools) is None else read_tools(bytes(tools), "/tools"),
         tool_choice=choice,
         sampling=sampling,
         thinking=thinking,
@@ -160,7 +160,7 @@ def _read_messages(members: dict[str, Raw], words: set[str], known: int) -> tupl
         text = Text(where="/instructions", text=json.decode(instructions))
         messages.append(Message(where="/instructions", spelling=INSTRUCTIONS, role="system", parts=(text,)))
     raw = members.pop("input", None)
-    if raw is None or absent(raw):
+    if present(raw) is None:
         words.add(_NO_INPUT)
         return tuple(messages)
     match json.first_byte(raw):
@@ -176,7 +176,7 @@ def _read_messages(members: dict[str, Raw], words: set[str], known: int) -> tupl
 
 def _read_thinking(members: dict[str, Raw], words: set[str], extras: dict[str, bytes]) -> Thinking | None:
     raw = members.get("reasoning")
-    if raw is None or absent(raw):
+    if present(raw) is None:
         return None
     try:
         settings, unread = _REASONING.read(raw)
@@ -201,7 +201,7 @@ def _read_thinking(members: dict[str, Raw], words: set[str], extras: dict[str, b
 
 def _read_text(members: dict[str, Raw], extras: dict[str, bytes]) -> tuple[OutputFormat | None, str | None]:
     raw = members.get("text")
-    if raw is None or absent(raw):
+    if present(raw) is None:
         return None, None
     try:
         settings, unread = _TEXT.read(raw)
@@ -227,7 +227,7 @@ def _read_format(settings: TextSettings) -> OutputFormat | None:
         case SchemaFormat(name=name, schema=schema, strict=strict, description=description):
             return OutputFormat(
                 kind="json_schema",
-                schema=None if absent(schema) else bytes(schema),
+                schema=present(schema),
                 name=name or "",
                 description=description or "",
                 strict=strict,

@@ -11,7 +11,8 @@ from msgspec import MsgspecError, Raw, Struct, ValidationError
 from msgspec.json import Decoder
 
 from dragoman.wire import json
-from dragoman.wire.shape import ABSENT, Carried, Unknown, Wire
+from dragoman.wire.shape import ABSENT, Wire, present
+from dragoman.wire.unread import Carried, Unknown
 
 NAME = "responses"
 ISSUER = "openai"
@@ -282,11 +283,6 @@ PROGRESS = frozenset(
 """Kinds of hosted items: what their events tell, the finished item tells too."""
 
 
-def absent(raw: Raw | bytes) -> bool:
-    """Tell whether a raw member was missing or null."""
-    return bytes(raw) in (b"", b"null")
-
-
 def decode_known(decoder: Decoder[T], raw: Raw | bytes) -> T | None:
     """Decode what may have another shape: None then, `Malformed` only for what is not JSON."""
     if type(raw) is bytes:
@@ -309,7 +305,7 @@ def optional(members: dict[str, Raw], name: str, decoder: Decoder[T]) -> T | Non
     try:
         return decoder.decode(raw)
     except (MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        if absent(raw):
+        if present(raw) is None:
             return None
         problem = json.malformed(error)
         raise json.Malformed(problem.message, f"/{name}{problem.where}") from None
