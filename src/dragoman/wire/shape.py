@@ -8,7 +8,8 @@ and where they stand, follows from that.
 from collections.abc import Callable
 from itertools import compress, repeat
 from operator import attrgetter, is_not
-from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin
+from types import UnionType
+from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Raw, Struct, structs
@@ -96,7 +97,7 @@ def core_pointers(struct: type[Struct], where: str = "") -> dict[str, tuple[str,
         pointer = f"{where}/{escape(field.encode_name)}"
         hint = get_args(field.type)[0] if get_origin(field.type) is Annotated else field.type
         places = {name: (pointer,)} if (name := _core_mark(field.type).get("core")) else {}
-        for below in get_args(hint) or (hint,):
+        for below in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
             if isinstance(below, type) and issubclass(below, Struct):
                 places |= core_pointers(below, pointer)
         for name, pointers in places.items():

@@ -1,12 +1,10 @@
 """One part of a message, read and written.
 
 Rules: a part owns the unread fields below it. A part's `spelling` is the word this dialect used where it has several:
-"part" for a refusal or a reply's text inside a content list, "thinking" for Mistral's reasoning, "file" for an image
-sent as a file, "bare" for a URL without its object or base64 without its data URL, "untyped" for a call without a
-type, "object" for arguments that were no text.
+"part" for a refusal or a reply's text inside a content list, "thinking" for Mistral's reasoning, "untyped" for a call
+without a type, "object" for arguments that were no text.
 """
 
-from base64 import b64encode
 from operator import attrgetter
 from typing import Any
 
@@ -18,29 +16,23 @@ from dragoman.core.parts import (
     AnyPart,
     Citation,
     Data,
-    Inline,
-    Link,
     Media,
-    MediaKind,
     Opaque,
-    Plain,
     Reasoning,
     Refusal,
     Signature,
-    Stored,
     Text,
     ToolCall,
     ToolResult,
 )
 from dragoman.core.value import Extras, own_extras
-from dragoman.dialects.chat import wire, wire_reply, words
+from dragoman.dialects.chat import wire, wire_reply
+from dragoman.dialects.chat.media import MediaPart, carried_fields, read_media, write_media
 from dragoman.dialects.chat.wire import NAME
-from dragoman.dialects.chat.words import spelled, words_of
 from dragoman.wire.json import encode, graft
 from dragoman.wire.shape import ABSENT, Wire, carried
 from dragoman.wire.unread import Unknown, Unread
 
-ISSUER = "openai"
 GOOGLE = "google"
 _NULL = b"null"
 _get_call_rest = attrgetter("type", "custom", "extra_content")
@@ -48,11 +40,42 @@ _get_sent_rest = attrgetter("type", "custom", "extra_content", "index")
 """What a call has beside a function."""
 _NO_REST = (("function", None, None), ("function", None, None, ABSENT))
 _MARK = "/prompt_cache_breakpoint"
-_AUDIO_TYPES = {"mp3": "audio/mpeg"}
-_AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
-_KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 _THINKING_TEXT: Decoder[wire.ChatTextPart] = Decoder(wire.ChatTextPart)
 _ANNOTATION: Decoder[wire_reply.Annotation] = Decoder(wire_reply.Annotation)
+
+
+_PREFIX = f"{NAME} "
+
+
+class Spelling:
+    """Values of `spelling`: how this dialect said a thing that it can say in several ways.
+
+    They begin with its name, because other dialects use the same words for other things.
+    """
+
+    CALL = f"{NAME} call"
+    MESSAGE = f"{NAME} message"
+    PART = f"{NAME} part"
+    THINKING = f"{NAME} thinking"
+    FUNCTION = f"{NAME} function"
+    FUNCTION_CALL = f"{NAME} function_call"
+    ANY = f"{NAME} any"
+    ALLOWED_TOOLS = f"{NAME} allowed_tools"
+
+
+REASONING_MEMBERS = {f"{NAME} {word}": word for word in ("reasoning_content", "reasoning")}
+"""The member of a message that holds reasoning, by spelling."""
+
+
+def spell(*words: str) -> str:
+    """Return the spelling of those words that are not empty; "" for none."""
+    said = " ".join([word for word in words if word])
+    return _PREFIX + said if said else ""
+
+
+def words_of(spelling: str) -> tuple[str, ...] | list[str]:
+    """Return the words of a spelling, none of a foreign one."""
+    return spelling[len(_PREFIX) :].split() if spelling.startswith(_PREFIX) else ()
 
 
 def extras_at(unread: Unread | None, where: str, owner: Struct | None = None) -> Extras | None:
@@ -96,25 +119,10 @@ def read_part(part: wire.Part, where: str, unread: Unread | None) -> AnyPart:
     match part:
         case wire.ChatTextPart(text=text):
             return Text(text=text, where=where, extras=extras, cache=cache)
-        case wire.ImagePart(image_url=url):
-            return _read_link("image", url, where, extras, cache)
-        case wire.VideoPart(video_url=url):
-            return _read_link("video", url, where, extras, cache)
-        case wire.AudioPart(input_audio=audio):
-            spelling = audio.format or ""
-            return Media(
-                kind="audio",
-                media_type=_AUDIO_TYPES.get(spelling, f"audio/{spelling}") if spelling else "",
-                source=Inline(audio.data),
-                where=where,
-                spelling=spelled(spelling),
-                extras=extras,
-                cache=cache,
-            )
-        case wire.FilePart():
-            return _read_file(part, where, extras, cache)
+        case wire.ImagePart() | wire.VideoPart() | wire.AudioPart() | wire.FilePart():
+            return _read_media(part, where, extras, cache)
         case wire.RefusalPart(refusal=text):
-            return Refusal(text=text, where=where, spelling=words.PART, extras=extras)
+            return Refusal(text=text, where=where, spelling=Spelling.PART, extras=extras)
         case wire.ThinkingPart():
             return _read_thinking(part, where, extras)
         case Unknown(raw=raw):
@@ -136,50 +144,20 @@ def _read_mark(part: wire.Part, extras: Extras | None) -> tuple[str | None, Extr
     return None, Extras(NAME, {**known, **fields})
 
 
-def _read_link(kind: MediaKind, url: wire.Url | str, where: str, extras: Extras | None, cache: str | None) -> Media:
-    bare = isinstance(url, str)
-    media_type, source = read_url(url if isinstance(url, str) else url.url)
-    if not isinstance(url, str) and (fields := carried(url)):
-        extras = _add_fields(extras, {f"/{kind}_url{pointer}": raw for pointer, raw in fields.items()})
+def _read_media(part: MediaPart, where: str, extras: Extras | None, cache: str | None) -> Media | Opaque:
+    found = read_media(part)
+    if found is None:
+        return Opaque(dialect=NAME, raw=whole_again(part, extras), where=where)
+    kind, media_type, source, words = found
+    if fields := carried_fields(part):
+        extras = _add_fields(extras, fields)
     return Media(
         kind=kind,
         media_type=media_type,
         source=source,
+        name=(part.file.filename or "") if isinstance(part, wire.FilePart) else "",
         where=where,
-        spelling=spelled("bare" if bare else ""),
-        extras=extras,
-        cache=cache,
-    )
-
-
-def read_url(url: str) -> tuple[str, Inline | Link]:
-    """Split a base64 data URL into type and data; any other URL is a link."""
-    if not url.startswith("data:"):
-        return "", Link(url)
-    head, found, data = url[5:].partition(";base64,")
-    return (head, Inline(data)) if found and "," not in head else ("", Link(url))
-
-
-def _read_file(part: wire.FilePart, where: str, extras: Extras | None, cache: str | None) -> AnyPart:
-    file = part.file
-    spelling = spelled("file")
-    media_type = ""
-    if file.file_id is not None and file.file_data is None:
-        source = Stored(ISSUER, file.file_id)
-    elif file.file_data is None or file.file_id is not None:
-        return Opaque(dialect=NAME, raw=whole_again(part, extras), where=where)
-    elif file.file_data.startswith(("data:", "http://", "https://")):
-        media_type, source = read_url(file.file_data)
-    else:
-        source = Inline(file.file_data)
-        spelling = spelled("file", "bare")
-    return Media(
-        kind=_KINDS.get(media_type.partition("/")[0].lower(), "document"),
-        media_type=media_type,
-        source=source,
-        name=file.filename or "",
-        where=where,
-        spelling=spelling,
+        spelling=spell(*words),
         extras=extras,
         cache=cache,
     )
@@ -190,7 +168,7 @@ def _read_thinking(part: wire.ThinkingPart, where: str, extras: Extras | None) -
         texts = tuple(_THINKING_TEXT.decode(raw).text for raw in part.thinking)
     except (msgspec.MsgspecError, RecursionError):
         return Opaque(dialect=NAME, raw=whole_again(part, extras), where=where)
-    return Reasoning(texts=texts, where=where, spelling=words.THINKING, extras=extras)
+    return Reasoning(texts=texts, where=where, spelling=Spelling.THINKING, extras=extras)
 
 
 def read_call(call: wire.ChatCall, where: str, unread: Unread | None) -> ToolCall | Opaque:
@@ -213,7 +191,7 @@ def read_call(call: wire.ChatCall, where: str, unread: Unread | None) -> ToolCal
             name=call.function.name or "",
             arguments=read_arguments(arguments),
             where=where,
-            spelling=spelled(spelling, "object" if isinstance(arguments, dict) else ""),
+            spelling=spell(spelling, "object" if isinstance(arguments, dict) else ""),
             signature=signature,
             extras=extras,
         )
@@ -227,7 +205,7 @@ def read_call(call: wire.ChatCall, where: str, unread: Unread | None) -> ToolCal
             signature=signature,
             extras=extras,
         )
-    return Opaque(dialect=NAME, raw=whole_again(call, unknown), where=where, spelling=words.CALL)
+    return Opaque(dialect=NAME, raw=whole_again(call, unknown), where=where, spelling=Spelling.CALL)
 
 
 def _call_extras(call: wire.ChatCall, extras: Extras | None) -> Extras | None:
@@ -254,7 +232,7 @@ def read_legacy_call(call: wire.ChatFunctionCall, where: str, unread: Unread | N
         name=call.name or "",
         arguments=read_arguments(call.arguments),
         where=where,
-        spelling=words.FUNCTION_CALL,
+        spelling=Spelling.FUNCTION_CALL,
         extras=extras_at(unread, where),
     )
 
@@ -300,7 +278,7 @@ def write_part(part: AnyPart) -> dict[str, Any] | Raw | None:
         case Text(text=text):
             value: dict[str, Any] = {"type": "text", "text": text}
         case Media():
-            value = _write_media(part)
+            value = write_media(part, words_of(part.spelling))
         case Data(json=raw):
             value = {"type": "text", "text": raw.decode()}
         case Refusal(text=text):
@@ -315,46 +293,6 @@ def write_part(part: AnyPart) -> dict[str, Any] | Raw | None:
         mark = {"mode": "explicit"}
         value["prompt_cache_breakpoint"] = {**mark, "ttl": part.cache} if part.cache else mark
     return with_extras(value, part)
-
-
-def _write_media(part: Media) -> dict[str, Any]:
-    source = part.source
-    spelling = words_of(part.spelling)
-    if part.kind in ("image", "video") and "file" not in spelling and not isinstance(source, Stored):
-        word = f"{part.kind}_url"
-        url = _write_url(part)
-        return {"type": word, word: url if "bare" in spelling else {"url": url}}
-    if part.kind == "audio" and isinstance(source, Inline) and "file" not in spelling:
-        audio = {"data": source.data}
-        form = _audio_format(part)
-        return {"type": "input_audio", "input_audio": {**audio, "format": form} if form else audio}
-    file: dict[str, str] = {"filename": part.name} if part.name else {}
-    if isinstance(source, Stored):
-        file["file_id"] = source.id
-    elif isinstance(source, Inline) and "bare" in spelling:
-        file["file_data"] = source.data
-    else:
-        file["file_data"] = _write_url(part)
-    return {"type": "file", "file": file}
-
-
-def _audio_format(part: Media) -> str:
-    for word in words_of(part.spelling):
-        if _AUDIO_TYPES.get(word, f"audio/{word}") == part.media_type:
-            return word
-    return _AUDIO_FORMATS.get(part.media_type, part.media_type.partition("/")[2])
-
-
-def _write_url(part: Media) -> str:
-    match part.source:
-        case Link(url=url):
-            return url
-        case Inline(data=data):
-            return f"data:{part.media_type};base64,{data}"
-        case Plain(text=text):
-            return f"data:{part.media_type or 'text/plain'};base64,{b64encode(text.encode()).decode()}"
-        case Stored(id=name):
-            return name
 
 
 def write_call(call: ToolCall) -> dict[str, Any] | Raw:
@@ -385,4 +323,4 @@ def with_call_fields(value: dict[str, Any], call: ToolCall) -> dict[str, Any] | 
 
 def is_legacy(call: ToolCall) -> bool:
     """Tell whether a call is from before calls had ids."""
-    return call.spelling == words.FUNCTION_CALL and not call.id
+    return call.spelling == Spelling.FUNCTION_CALL and not call.id

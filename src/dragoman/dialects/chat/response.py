@@ -14,30 +14,32 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response
 from dragoman.core.value import own_extras
-from dragoman.dialects.chat import wire_reply, words
+from dragoman.dialects.chat import wire_reply
 from dragoman.dialects.chat.errors import read_error
 from dragoman.dialects.chat.finish import finish_word, is_whole, read_finish, read_usage, write_usage
-from dragoman.dialects.chat.messages import read_content
 from dragoman.dialects.chat.parts import (
+    REASONING_MEMBERS,
+    Spelling,
     is_legacy,
     known_extras,
     read_call,
     read_citation,
     read_legacy_call,
+    spell,
     with_call_fields,
     with_extras,
     write_citation,
     write_part,
 )
+from dragoman.dialects.chat.request import read_content
 from dragoman.dialects.chat.wire import NAME
-from dragoman.dialects.chat.words import spelled
 from dragoman.wire.json import Malformed, decode_array, decode_object, encode, graft
 from dragoman.wire.shape import carried, present
 from dragoman.wire.unread import Unread
 
-_REASONING_CONTENT = spelled("reasoning_content")
-_REASONING = spelled("reasoning")
-_IN_CONTENT = frozenset({words.THINKING, words.PART})
+_REASONING_CONTENT = spell("reasoning_content")
+_REASONING = spell("reasoning")
+_IN_CONTENT = frozenset({Spelling.THINKING, Spelling.PART})
 """Spellings of reasoning and refusals that are parts of a content list."""
 
 
@@ -129,7 +131,7 @@ def _read_said(message: wire_reply.ReplyMessage, where: str, unread: Unread | No
         if not isinstance(part, Text):
             yield part
         elif part.text or part.extras:
-            yield structs.replace(part, spelling=words.PART)
+            yield structs.replace(part, spelling=Spelling.PART)
 
 
 def _named(call: ToolCall | Opaque) -> ToolCall | Opaque:
@@ -206,15 +208,15 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
         elif part.spelling in _IN_CONTENT:
             said.append(part)
         elif type(part) is Reasoning:
-            reasoning.setdefault(words.REASONING.get(part.spelling, "reasoning_content"), []).extend(part.texts)
+            reasoning.setdefault(REASONING_MEMBERS.get(part.spelling, "reasoning_content"), []).extend(part.texts)
         elif type(part) is Refusal:
             message["refusal"] = (message["refusal"] or "") + part.text
         elif type(part) is Opaque and part.dialect == NAME:
-            if part.spelling == words.CALL:
+            if part.spelling == Spelling.CALL:
                 calls.append(Raw(part.raw))
             else:
                 said.append(part)
-    if len(said) == 1 and type(said[0]) is Text and said[0].spelling != words.PART:
+    if len(said) == 1 and type(said[0]) is Text and said[0].spelling != Spelling.PART:
         message["content"] = said[0].text
     elif said:
         message["content"] = _write_said(said)
@@ -253,7 +255,7 @@ def _write_citations(parts: tuple[AnyPart, ...]) -> list[dict[str, Any] | Raw]:
 
 def _write_said(said: list[AnyPart]) -> str | list[Any]:
     """Write content as text, unless it came as a list or holds what text cannot say."""
-    texts = [part.text for part in said if type(part) is Text and part.spelling != words.PART]
+    texts = [part.text for part in said if type(part) is Text and part.spelling != Spelling.PART]
     if len(texts) == len(said):
         return "".join(texts)
     return [value for value in map(write_part, said) if value is not None]
