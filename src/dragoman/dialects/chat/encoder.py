@@ -29,8 +29,9 @@ from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
 from dragoman.core.value import own_extras
 from dragoman.dialects.chat.errors import error_body
+from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, is_legacy
 from dragoman.dialects.chat.finish import finish_word, write_usage
-from dragoman.dialects.chat.parts import GOOGLE, REASONING_MEMBERS, Spelling, is_legacy, write_citation
+from dragoman.dialects.chat.parts import GOOGLE, write_citation
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.decoder import Encoder
 from dragoman.wire.json import Malformed, decode_object, encode, first_byte, graft, one_line, with_members

@@ -19,28 +19,18 @@ from dragoman.core.traits import Traits
 from dragoman.core.value import own_extras
 from dragoman.dialects.chat import wire
 from dragoman.dialects.chat.fields import (
-    REQUEST_FIELDS,
-    read_metadata,
-    read_output,
-    read_sampling,
-    read_thinking,
-    read_user,
-    write_fields,
-)
-from dragoman.dialects.chat.parts import (
     Spelling,
     extras_at,
     is_legacy,
     known_extras,
-    read_call,
-    read_legacy_call,
-    read_part,
+    read_options,
+    read_sampling,
     spell,
     with_extras,
     words_of,
-    write_call,
-    write_part,
+    write_fields,
 )
+from dragoman.dialects.chat.parts import read_call, read_legacy_call, read_part, write_call, write_part
 from dragoman.dialects.chat.tools import read_choice, read_legacy_functions, read_tools, write_choice, write_tools
 from dragoman.dialects.chat.wire import NAME
 from dragoman.dialects.record import Call, ReadTools
@@ -50,7 +40,8 @@ from dragoman.wire.unread import Unread
 
 Written = dict[str, Any] | Raw
 MODEL_IN_URL = "model in url"
-_TEXT_ROLES: dict[type, tuple[Role, str]] = {
+_CONTENT_MESSAGES = (wire.UserMessage, wire.SystemMessage, wire.DeveloperMessage)
+_CONTENT_ROLES: dict[type, tuple[Role, str]] = {
     wire.UserMessage: ("user", ""),
     wire.SystemMessage: ("system", ""),
     wire.DeveloperMessage: ("system", "developer"),
@@ -85,11 +76,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
             words.add("functions []")
     choice = read_choice(body, unread, extras)
     sampling = read_sampling(body, words, extras)
-    effort, form = body.reasoning_effort, body.response_format
-    thinking = read_thinking(effort, extras) if effort is not None else None
-    output = read_output(form, unread, words, extras) if form is not None else None
-    user = read_user(body, words, extras)
-    metadata = read_metadata(body.metadata, extras) if body.metadata else None
+    options = read_options(body, unread, words, extras)
     if body.stream is False:
         words.add("stream false")
     if unread is not None:
@@ -97,17 +84,13 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
     if (fields := carried(body)) is not None:
         extras = {**fields, **extras}
     return Request(
-        **REQUEST_FIELDS.read(body),
+        **options,
         model=body.model or call.model,
         messages=messages,
         tools=tools,
         tool_choice=choice,
         sampling=sampling,
-        thinking=thinking,
-        output=output,
         stream=body.stream or call.stream,
-        user=user,
-        metadata=metadata,
         extras=known_extras(extras) if extras else None,
         spelling=frozenset(words),
     )
@@ -122,18 +105,19 @@ def _read_messages(messages: list[wire.Message], unread: Unread | None, known: i
 
 
 def _read_message(message: wire.Message, where: str, unread: Unread | None) -> Message:
+    if isinstance(message, _CONTENT_MESSAGES):
+        content = message.content
+        role, word = _CONTENT_ROLES[message.__class__]
+        if isinstance(content, str):
+            parts: tuple[AnyPart, ...] = (Text(text=content, where=where + "/content"),)
+        else:
+            parts, word = read_content(content, where, unread), f"{word} {_form(content)}".strip()
+        spelling = spell(word) if word else ""
+        if unread is None and message.name is None:
+            return Message(role=role, parts=parts, where=where, spelling=spelling)
+        extras = extras_at(unread, where)
+        return Message(role=role, parts=parts, name=message.name or "", where=where, spelling=spelling, extras=extras)
     match message:
-        case wire.UserMessage() | wire.SystemMessage() | wire.DeveloperMessage():
-            role, word = _TEXT_ROLES[message.__class__]
-            form = _form(message.content)
-            return Message(
-                role=role,
-                parts=read_content(message.content, where, unread),
-                name=message.name or "",
-                where=where,
-                spelling=spell(word, form) if word or form else "",
-                extras=extras_at(unread, where) if unread is not None else None,
-            )
         case wire.AssistantMessage():
             return _read_assistant(message, where, unread)
         case wire.ToolMessage() | wire.FunctionMessage():

@@ -16,18 +16,13 @@ from dragoman.core.response import Finish, Response
 from dragoman.core.value import own_extras
 from dragoman.dialects.chat import wire_reply
 from dragoman.dialects.chat.errors import read_error
+from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, is_legacy, known_extras, spell, with_extras
 from dragoman.dialects.chat.finish import finish_word, is_whole, read_finish, read_usage, write_usage
 from dragoman.dialects.chat.parts import (
-    REASONING_MEMBERS,
-    Spelling,
-    is_legacy,
-    known_extras,
     read_call,
     read_citation,
     read_legacy_call,
-    spell,
     with_call_fields,
-    with_extras,
     write_citation,
     write_part,
 )

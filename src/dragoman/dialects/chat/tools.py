@@ -13,7 +13,7 @@ from msgspec import Raw
 from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool, Request, Tool, ToolChoice
 from dragoman.dialects.chat import wire
-from dragoman.dialects.chat.parts import Spelling, extras_at, spell, whole_again, with_extras, words_of
+from dragoman.dialects.chat.fields import Spelling, extras_at, spell, whole_again, with_extras, words_of
 from dragoman.dialects.chat.wire import NAME
 from dragoman.wire.json import Malformed, decode, encode
 from dragoman.wire.shape import present

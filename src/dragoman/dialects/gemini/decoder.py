@@ -90,7 +90,7 @@ class GeminiChunkReader:
         """Usage has just been seen for the first time: it is told at once, for clients that start with it."""
         self._told = ABSENT
         self._native: dict[str, bytes] = {}
-        self._others = OtherCandidates()
+        self._others: OtherCandidates | None = None
         self._said: list[str] = []
         """All texts of the reply, without thoughts."""
         self._begins: dict[int, int] = {}
@@ -106,11 +106,8 @@ class GeminiChunkReader:
 
     def feed(self, body: bytes) -> None:
         """Take one chunk, or an array of chunks."""
-        if body.startswith(b"["):
-            for item in json.decode_array(body):
-                self._read(bytes(item))
-        else:
-            self._read(body)
+        for chunk in map(bytes, json.decode_array(body)) if body.startswith(b"[") else (body,):
+            self._read(chunk)
 
     def append_text(self, body: bytes) -> bool:
         """Take a chunk that only continues the open text; return False for any other, which `feed` has to take."""
@@ -142,7 +139,8 @@ class GeminiChunkReader:
         self.tell_usage()
         if self._sources is not None:
             self._native.update(self._sources.fields())
-        self._native.update(self._others.fields())
+        if self._others is not None:
+            self._native.update(self._others.fields())
         self.events.extend(Native(NAME, field, raw) for field, raw in self._native.items())
         self.events.append(Finished(self._finish()))
 
@@ -186,6 +184,7 @@ class GeminiChunkReader:
             if index == 0:
                 self._take_candidate(candidate, position, unread)
             else:
+                self._others = self._others or OtherCandidates()
                 self._others.add(index, body, position)
                 if unread is not None:
                     unread.take(f"/candidates/{position}")

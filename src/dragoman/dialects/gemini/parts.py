@@ -193,7 +193,10 @@ def write_parts(parts: Iterable[AnyPart]) -> list[Written]:
 
 def write_part(part: AnyPart) -> Written | None:
     """Return what stands for `part` on the wire, or None for what cannot be said."""
-    written = _write_content(part)
+    if part.__class__ is Text and part.text and not part.spelling:
+        written: dict[str, Any] | None = {"text": part.text}
+    else:
+        written = _write_content(part)
     if written is None:
         return Raw(part.raw) if isinstance(part, Opaque) and part.dialect == NAME else None
     if part.spelling and NOT_A_THOUGHT in part.spelling and "thought" not in written:
