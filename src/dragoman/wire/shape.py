@@ -53,7 +53,7 @@ def carried(value: Struct, where: str = "") -> dict[str, bytes] | None:
     if found == none:
         return None
     places = map(where.__add__, pointers) if where else pointers
-    return dict(zip(compress(places, found), map(bytes, compress(found, found)), strict=True))
+    return dict(compress(zip(places, map(bytes, found), strict=True), found))
 
 
 def _find_carried(struct: type[Struct]) -> tuple[_GetAll, tuple[Raw, ...], tuple[str, ...]]:

@@ -161,16 +161,13 @@ def _judged(parts: list[AnyPart], finish: Finish) -> tuple[AnyPart, ...]:
 
 def build_response(response: Response, _request: Request | None) -> bytes:
     """Write a whole reply."""
-    fields = (own_extras(response, NAME) if response.extras is not None else None) or {}
+    fields = own_extras(response, NAME) if response.extras is not None else None
     message = _write_message(response.parts)
     finish = response.finish
     refusal = finish.reason == "refused" and Refusal in map(type, response.parts)
-    choice: dict[str, Any] = {
-        "index": 0,
-        "message": message,
-        "finish_reason": finish_word(finish, refusal=refusal, legacy="function_call" in message),
-    }
-    if "/choices/0/logprobs" not in fields:
+    word = finish_word(finish, refusal=refusal, legacy="function_call" in message)
+    choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": word}
+    if not fields or "/choices/0/logprobs" not in fields:
         choice["logprobs"] = None
     body: dict[str, Any] = {
         "id": response.id,
@@ -191,22 +188,22 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
     reasoning: dict[str, list[str]] = {}
     is_cited = False
     for part in parts:
-        if type(part) is Text:
+        if isinstance(part, Text):
             said.append(part)
             if part.citations:
                 is_cited = True
-        elif type(part) is ToolCall:
+        elif isinstance(part, ToolCall):
             if part.spelling and is_legacy(part):
                 message["function_call"] = with_extras({"name": part.name, "arguments": part.arguments}, part)
             else:
                 calls.append(_write_call(part))
         elif part.spelling in _IN_CONTENT:
             said.append(part)
-        elif type(part) is Reasoning:
+        elif isinstance(part, Reasoning):
             reasoning.setdefault(REASONING_MEMBERS.get(part.spelling, "reasoning_content"), []).extend(part.texts)
-        elif type(part) is Refusal:
+        elif isinstance(part, Refusal):
             message["refusal"] = (message["refusal"] or "") + part.text
-        elif type(part) is Opaque and part.dialect == NAME:
+        elif isinstance(part, Opaque) and part.dialect == NAME:
             if part.spelling == Spelling.CALL:
                 calls.append(Raw(part.raw))
             else:
@@ -227,14 +224,12 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
 
 def _write_call(call: ToolCall) -> dict[str, Any] | Raw:
     """Write one call; clients insist on an id, even an empty one, and on the usual form."""
-    value: dict[str, Any] = {"id": call.id}
-    if call.form == "text":
-        value["type"] = "custom"
-        value["custom"] = {"name": call.name, "input": call.arguments}
+    if call.form == "json":
+        function = {"name": call.name, "arguments": call.arguments}
+        value: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
     else:
-        value["type"] = "function"
-        value["function"] = {"name": call.name, "arguments": call.arguments}
-    return with_call_fields(value, call) if call.signature is not None or call.extras is not None else value
+        value = {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
+    return value if call.signature is None and call.extras is None else with_call_fields(value, call)
 
 
 def _write_citations(parts: tuple[AnyPart, ...]) -> list[dict[str, Any] | Raw]:

@@ -193,7 +193,7 @@ def write_parts(parts: Iterable[AnyPart]) -> list[Written]:
 
 def write_part(part: AnyPart) -> Written | None:
     """Return what stands for `part` on the wire, or None for what cannot be said."""
-    if part.__class__ is Text and part.text and not part.spelling:
+    if isinstance(part, Text) and part.text and not part.spelling:
         written: dict[str, Any] | None = {"text": part.text}
     else:
         written = _write_content(part)
