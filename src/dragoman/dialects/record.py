@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from dragoman.core.losses import Loss
 from dragoman.core.parts import ToolCall, ToolResult
-from dragoman.core.problems import Problem
+from dragoman.core.problems import Kind, Problem
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.core.response import Response
 from dragoman.core.traits import Traits
@@ -52,6 +52,23 @@ class ErrorReply(Struct, frozen=True):
     body: bytes
     losses: tuple[Loss, ...] = ()
     """What of another vendor's error it does not say."""
+
+
+STATUS_KINDS: dict[int, Kind] = {
+    401: "authentication",
+    402: "billing",
+    403: "permission",
+    404: "not_found",
+    408: "timeout",
+    409: "conflict",
+    413: "too_large",
+    429: "rate_limit",
+    499: "cancelled",
+    503: "overloaded",
+    504: "timeout",
+    529: "overloaded",
+}
+"""The kind of problem that an HTTP status means where the body does not say it better."""
 
 
 class Holds(Struct, frozen=True, kw_only=True):

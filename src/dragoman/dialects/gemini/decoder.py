@@ -281,7 +281,8 @@ class GeminiChunkReader:
     def _take_call(
         self, call: FunctionCall, signature: str | None, where: str, fields: dict[str, bytes] | None
     ) -> None:
-        arguments, pieces = present(call.args), present(call.partial_args)
+        arguments = present(call.args)
+        pieces = present(call.partial_args) if call.partial_args else None
         continues = bytes(call.will_continue) == b"true"
         if call.name:
             if self._partial is not None:

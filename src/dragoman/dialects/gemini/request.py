@@ -15,7 +15,16 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Reference, Request, Role, Sampling, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras, own_extras
-from dragoman.dialects.gemini import code_assist, fields, wire
+from dragoman.dialects.gemini import code_assist, wire
+from dragoman.dialects.gemini.fields import (
+    CONFIG_FIELDS,
+    PRESENT,
+    REQUEST_FIELDS,
+    read_output,
+    read_sampling,
+    read_thinking,
+    write_config,
+)
 from dragoman.dialects.gemini.parts import read_part, write_parts
 from dragoman.dialects.gemini.tools import read_choice, read_tools, write_choice, write_tools
 from dragoman.dialects.gemini.wire import NAME, REQUEST, GeminiPart, GenerateContentRequest, Leftovers
@@ -113,16 +122,16 @@ def _read_request(read: _Read, read_tools: ReadTools) -> Request:
             words.add(CALLING_CONFIG)
             choice = read_choice(calling, f"{prefix}/toolConfig/functionCallingConfig")
     config = body.generation_config
-    sampling, thinking, output, simple = _NO_SAMPLING, None, None, fields.REQUEST_FIELDS.read(body)
+    sampling, thinking, output, simple = _NO_SAMPLING, None, None, REQUEST_FIELDS.read(body)
     if config is not None:
         where = f"{prefix}/generationConfig"
-        words.add(fields.PRESENT)
+        words.add(PRESENT)
         leftovers.carry(config, "/generationConfig")
-        sampling = fields.read_sampling(config, where, words)
+        sampling = read_sampling(config, where, words)
         if config.thinking_config is not None:
-            thinking = fields.read_thinking(config.thinking_config, f"{where}/thinkingConfig", words, leftovers)
-        output = fields.read_output(config, where, leftovers)
-        simple |= fields.CONFIG_FIELDS.read(config, where)
+            thinking = read_thinking(config.thinking_config, f"{where}/thinkingConfig", words, leftovers)
+        output = read_output(config, where, leftovers)
+        simple |= CONFIG_FIELDS.read(config, where)
     rest = {**outer, **leftovers.rest()} if outer else leftovers.rest()
     return Request(
         **simple,
@@ -232,11 +241,11 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
             body["tools"] = tools[0] if ONE_TOOL in words and len(tools) == 1 else tools
     if request.tool_choice is not None or CONFIG in words:
         _write_tool_config(request, body)
-    config = fields.write_config(request)
+    config = write_config(request)
     if config is not None:
         body["generationConfig"] = config
     if request.metadata is not None:
-        body |= fields.REQUEST_FIELDS.write(request)
+        body |= REQUEST_FIELDS.write(request)
     encoded = json.encode(body)
     extras = own_extras(request, NAME)
     if extras or code_assist.WORD in words:
