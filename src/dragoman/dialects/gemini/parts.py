@@ -7,6 +7,7 @@ result that did not come from Gemini is written under `output`, or under `error`
 
 import base64
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Raw
@@ -53,6 +54,9 @@ _REFERENCE = b'"$ref"'
 """Gemini resolves {"$ref": displayName} inside a response, so data that happens to hold one goes as text."""
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 Written = Raw | dict[str, Any]
+_get_more = attrgetter("spelling", "signature", "extras")
+_NO_MORE = _get_more(Text(text=""))
+"""Most texts are their words and nothing else."""
 
 
 def read_part(part: GeminiPart, where: str, fields: Fields) -> AnyPart:
@@ -193,10 +197,9 @@ def write_parts(parts: Iterable[AnyPart]) -> list[Written]:
 
 def write_part(part: AnyPart) -> Written | None:
     """Return what stands for `part` on the wire, or None for what cannot be said."""
-    if isinstance(part, Text) and part.text and not part.spelling:
-        written: dict[str, Any] | None = {"text": part.text}
-    else:
-        written = _write_content(part)
+    if isinstance(part, Text) and _get_more(part) == _NO_MORE and part.text:
+        return {"text": part.text}
+    written = _write_content(part)
     if written is None:
         return Raw(part.raw) if isinstance(part, Opaque) and part.dialect == NAME else None
     if part.spelling and NOT_A_THOUGHT in part.spelling and "thought" not in written:
