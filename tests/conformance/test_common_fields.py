@@ -24,6 +24,7 @@ from dragoman.dialects.record import Call
 from dragoman.dialects.registry import DIALECTS as RECORDS
 from dragoman.dialects.responses import wire as responses_wire
 from dragoman.wire import json, shape
+from dragoman.wire import unread as unread_members
 from shelf import needs_shelf
 
 OTHER_VENDOR = "another vendor's extension, in at most 1 % of the requests"
@@ -128,7 +129,7 @@ SLOW: dict[str, dict[str, set[str]]] = {
 def slow(monkeypatch) -> set[str]:
     """What made `Shape` read level by level."""
     found: set[str] = set()
-    read_members, read_tagged = shape._sift_members, shape._sift_tagged
+    read_members, read_tagged = unread_members._sift_members, unread_members._sift_tagged
 
     def members_noted(members, plan, where, unread):
         unknown = members.keys() - plan.members.keys() - {plan.tag_field}
@@ -141,8 +142,8 @@ def slow(monkeypatch) -> set[str]:
             found.add(f"{plan.tag_field}={tag}")
         return read_tagged(raw, plan, where, unread, failure)
 
-    monkeypatch.setattr(shape, "_sift_members", members_noted)
-    monkeypatch.setattr(shape, "_sift_tagged", tags_noted)
+    monkeypatch.setattr(unread_members, "_sift_members", members_noted)
+    monkeypatch.setattr(unread_members, "_sift_tagged", tags_noted)
     return found
 
 
@@ -203,6 +204,7 @@ HOLDERS = {
     chat_wire.Url: (CHAT, ("messages", 0, "content", 1, "image_url")),
     chat_wire.AssistantMessage: (CHAT, ("messages", 1)),
     chat_wire.SentCall: (CHAT, ("messages", 1, "tool_calls", 0)),
+    responses_wire.ResponsesRequest: (RESPONSES, ()),
     responses_wire.WireItem: (RESPONSES, ("input", 0)),
     responses_wire.ReasoningSettings: (RESPONSES, ("reasoning",)),
     responses_wire.WireFunctionTool: (RESPONSES, ("tools", 0)),

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.wire.duplicates import duplicate
-from dragoman.wire.json import Malformed
+from dragoman.wire.json import Malformed, duplicate
 
 
 @pytest.mark.parametrize(

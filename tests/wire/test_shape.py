@@ -5,9 +5,10 @@ import json
 import pytest
 from msgspec import Raw
 
-from dragoman.wire import shape as shapes
+from dragoman.wire import unread as levels
 from dragoman.wire.json import Malformed, graft
-from dragoman.wire.shape import ABSENT, Carried, Shape, Unknown, Unread, Wire, carried
+from dragoman.wire.shape import ABSENT, Shape, Wire, carried
+from dragoman.wire.unread import Carried, Unknown, Unread
 
 
 class TextBlock(Wire, tag_field="type", tag="text"):
@@ -63,7 +64,7 @@ def test_a_document_of_known_members_has_nothing_unread():
 
 
 def test_a_document_of_known_members_is_decoded_once(monkeypatch):
-    monkeypatch.setattr(shapes, "_sift", None)
+    monkeypatch.setattr(levels, "_sift", None)
     DOCUMENT.read(encoded({"lines": [LINE]}))
 
 
@@ -105,7 +106,7 @@ def test_unknown_members_are_found_at_every_depth():
 def test_what_is_read_and_what_is_unread_make_the_document_again():
     body = encoded(DEEP)
     document, unread = DOCUMENT.read(body)
-    again = graft(shapes.json.encode(document), unread.rest())
+    again = graft(levels.json.encode(document), unread.rest())
     assert json.loads(again) == DEEP
 
 
@@ -222,14 +223,14 @@ def test_what_is_not_json_is_malformed(body):
 def test_the_work_of_sifting_grows_with_the_document_only(monkeypatch, size):
     """Each value is visited once: the number of visits is linear in the number of values."""
     visits = 0
-    sift = shapes._sift
+    sift = levels._sift
 
     def counted(raw, plan, where, unread):
         nonlocal visits
         visits += 1
         return sift(raw, plan, where, unread)
 
-    monkeypatch.setattr(shapes, "_sift", counted)
+    monkeypatch.setattr(levels, "_sift", counted)
     lines = [{"role": "user", "content": [{"type": "text", "text": "a", "novel": 1}], "novel": 2}] * size
     Shape(Document).read(encoded({"lines": lines}))
     assert visits <= 2 + size * 6

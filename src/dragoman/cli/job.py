@@ -31,11 +31,6 @@ from dragoman.wire.pointer import split
 _HIDDEN = {"where", "spelling"}
 _TYPED = (Part, Inline, Link, Plain, Stored, Tool, NativeTool)
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
-_CHAT_FIELDS = {"max_completion_tokens", "response_format", "stream_options", "functions", "reasoning_effort", "n"}
-_MESSAGES_FIELDS = {"system", "anthropic_version", "anthropic_beta", "stop_sequences", "thinking", "output_config"}
-_MESSAGES_BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"}
-CODE_ASSIST = "code-assist"
-CORE = "core"
 
 
 def view(value: Any) -> Any:

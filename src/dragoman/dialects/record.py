@@ -10,16 +10,14 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from dragoman.core.events import Event, Failed
 from dragoman.core.losses import Loss
 from dragoman.core.parts import ToolCall, ToolResult
-from dragoman.core.problems import Problem
+from dragoman.core.problems import Kind, Problem
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.core.response import Response
 from dragoman.core.traits import Traits
 from dragoman.dialects.api import Api
-from dragoman.wire.json import Malformed
-from dragoman.wire.sse import Frame, SseReader
+from dragoman.dialects.decoder import Decoder, Encoder
 
 
 class Call(Struct, frozen=True):
@@ -57,90 +55,21 @@ class ErrorReply(Struct, frozen=True):
     """What of another vendor's error it does not say."""
 
 
-class Decoder(Protocol):
-    """Upstream bytes in, events out. After `Finished` or `Failed` it tells nothing more."""
-
-    def feed(self, chunk: bytes) -> list[Event]:
-        """Take the next bytes."""
-        ...
-
-    def close(self) -> list[Event]:
-        """The stream is over: `Failed` if the dialect's terminal event has not been seen."""
-        ...
-
-
-class FrameReader(Protocol):
-    """Bytes in, frames out. Both methods raise `Malformed`."""
-
-    def feed(self, chunk: bytes) -> list[Frame]:
-        """Take the next bytes, return the frames they complete."""
-        ...
-
-    def close(self) -> list[Frame]:
-        """Return the frames that only the end of the stream completes."""
-        ...
-
-
-class FrameDecoder(Decoder):
-    """Decodes a stream frame by frame. Whatever is wrong with a frame ends the stream with `Failed`.
-
-    A dialect implements `_take` and `_end`. They append to `_events`, and set `_over` with the last event.
-    """
-
-    def __init__(self, reader: FrameReader | None = None) -> None:
-        self._reader = reader or SseReader()
-        self._events: list[Event] = []
-        """The events of the frames taken now. Helpers hold this list too, so it is emptied and never replaced."""
-        self._over = False
-
-    def feed(self, chunk: bytes) -> list[Event]:
-        """Take the next bytes."""
-        if self._over:
-            return []
-        try:
-            for frame in self._reader.feed(chunk):
-                self._take(frame)
-                if self._over:
-                    break
-        except (Malformed, Problem) as error:
-            self._fail(error)
-        events = self._events.copy()
-        self._events.clear()
-        return events
-
-    def close(self) -> list[Event]:
-        """The stream is over: `Failed` if the dialect's terminal event has not been seen."""
-        if self._over:
-            return []
-        try:
-            for frame in self._reader.close():
-                self._take(frame)
-            if not self._over:
-                self._end()
-        except (Malformed, Problem) as error:
-            self._fail(error)
-        return self._events
-
-    def _take(self, frame: Frame) -> None:
-        """Decode one frame."""
-        raise NotImplementedError
-
-    def _end(self) -> None:
-        """Finish the reply at the end of the stream, or raise a `Problem` if it is not complete."""
-        raise NotImplementedError
-
-    def _fail(self, error: Malformed | Problem) -> None:
-        self._over = True
-        problem = error if isinstance(error, Problem) else Problem("malformed_reply", error.message, where=error.where)
-        self._events.append(Failed(problem))
-
-
-class Encoder(Protocol):
-    """Events in, bytes for the client out."""
-
-    def feed(self, event: Event) -> bytes:
-        """Take the next event."""
-        ...
+STATUS_KINDS: dict[int, Kind] = {
+    401: "authentication",
+    402: "billing",
+    403: "permission",
+    404: "not_found",
+    408: "timeout",
+    409: "conflict",
+    413: "too_large",
+    429: "rate_limit",
+    499: "cancelled",
+    503: "overloaded",
+    504: "timeout",
+    529: "overloaded",
+}
+"""The kind of problem that an HTTP status means where the body does not say it better."""
 
 
 class Holds(Struct, frozen=True, kw_only=True):

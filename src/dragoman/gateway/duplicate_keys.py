@@ -15,7 +15,7 @@ from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.tools_cache import ToolSet
 from dragoman.interpreter.translate import Caches
 from dragoman.wire import array, json
-from dragoman.wire.duplicates import decode_distinct, duplicate
+from dragoman.wire.json import decode_distinct, duplicate
 from dragoman.wire.pointer import escape, split
 
 CODE = "duplicate_key"

@@ -2,13 +2,18 @@
 
 `decode` and `encode` are msgspec's; `Malformed` is the one way a document can be wrong. Raw slices keep every
 byte of what is not looked at, numbers and whitespace included.
+
+Readers differ on which of two equal keys of an object counts, so a document with both says nothing for certain. To look
+at every object costs more than to read the document; so it is first read and written again, at C's speed. Writing makes
+nothing longer, and a duplicate key is written once: a document that comes out as long as it went in has none.
 """
 
 import re
 import sys
 from codecs import utf_8_decode
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from json import JSONDecoder
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import Raw
@@ -25,6 +30,8 @@ _ANY_NUMBER: Decoder[Any] = Decoder(float_hook=float)
 """Takes a number no float can hold (`1e999`) for infinity."""
 _OBJECT: Decoder[dict[str, Raw]] = Decoder(dict[str, Raw])
 _ARRAY: Decoder[list[Raw]] = Decoder(list[Raw])
+_DISTINCT: "msgspec.json.Decoder[Any]" = msgspec.json.Decoder(float_hook=Raw)
+"""Keeps the digits of every number: as a float it might be written longer, and hide what is gone."""
 _BLOCK = 4096
 _CONTAINERS: frozenset[type] = frozenset({dict, list})
 _PATH = re.compile(r" - at `(?:key in )?(\$[^`]*)`$")
@@ -230,3 +237,76 @@ def _add_leaves(value: Any, where: str, found: dict[str, Any]) -> None:
             _add_leaves(member, below, found)
         else:
             found[below] = member
+
+
+class _Members(list[tuple[str, Any]]):
+    """The members of an object, all of them."""
+
+
+def duplicate(body: bytes) -> str | None:
+    """Return where a name stands for the second time in its object; None if none does, or the body is no JSON."""
+    return decode_distinct(body)[1]
+
+
+def decode_distinct(body: bytes) -> tuple[Any, str | None]:
+    """Return the decoded document and the pointer of the first duplicate key, None if there is none.
+
+    Both are None for a document that cannot be decoded. Numbers with a fraction are `Raw`.
+    """
+    value = None
+    try:
+        value = _DISTINCT.decode(body)
+        written = len(encode(value))
+        # Clients that write blanks between the marks are as common as those that do not.
+        if written == len(body) or written == len(msgspec.json.format(body, indent=-1)):
+            return value, None
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        pass  # lone surrogates, for one, are not read here, but may be elsewhere
+    except RecursionError:
+        raise Malformed("the JSON is nested too deeply") from None
+    return value, _find_duplicate(body)
+
+
+def _find_duplicate(body: bytes) -> str | None:
+    """Return the pointer of the first duplicate key, by looking at every object."""
+    try:
+        text = body.decode()
+        objects: list[list[tuple[str, Any]]] = []
+        _pairs_decoder(objects.append).decode(text)
+        if all(len(members) == len(dict(members)) for members in objects):
+            return None
+        return _first_duplicate(_pairs_decoder(_Members).decode(text))
+    except RecursionError:
+        raise Malformed("the JSON is nested too deeply") from None
+    except ValueError:
+        return None
+
+
+def _pairs_decoder(hook: Any) -> JSONDecoder:
+    # Digits are not looked at: Python refuses to count with some thousand of them.
+    return JSONDecoder(object_pairs_hook=hook, parse_int=len, parse_float=len, strict=False)
+
+
+def _first_duplicate(value: Any) -> str | None:
+    """Return the first place, in the order of the document."""
+    waiting: list[tuple[str, Any]] = [("", value)]
+    while waiting:
+        where, value = waiting.pop()
+        below: list[tuple[str, Any]] = []
+        if isinstance(value, _Members):
+            seen: set[str] = set()
+            for name, member in value:
+                token = pointers.escape(name.encode("utf-8", "replace").decode())
+                below.append((f"{where}/{token}", _Duplicate if name in seen else member))
+                seen.add(name)
+        elif isinstance(value, list):
+            items = cast("list[Any]", value)
+            below = [(f"{where}/{index}", item) for index, item in enumerate(items)]
+        elif value is _Duplicate:
+            return where
+        waiting.extend(reversed(below))
+    return None
+
+
+class _Duplicate:
+    """Stands for the value of a name that was there before."""

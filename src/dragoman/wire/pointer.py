@@ -30,26 +30,3 @@ def to_path(where: str) -> str:
     """Turn a pointer into a path such as `messages[0].content`, the way vendors name parameters."""
     steps = (f"[{token}]" if token.isdigit() else f".{token}" for token in split(where))
     return "".join(steps).removeprefix(".")
-
-
-class Numbered:
-    """Pointers that differ by one number, made once: writing them again for each part of a long history costs most."""
-
-    _MOST = 4096
-
-    def __init__(self, head: str, tail: str = "") -> None:
-        self._head = head
-        self._tail = tail
-        self._known: list[str] = []
-
-    def some(self, first: int, count: int) -> list[str]:
-        """Return `count` pointers, from number `first`."""
-        end, known = first + count, self._known
-        if end > len(known):
-            if end > self._MOST:
-                return [self._made(number) for number in range(first, end)]
-            known = self._known = [*known, *(self._made(number) for number in range(len(known), end))]
-        return known[first:end]
-
-    def _made(self, number: int) -> str:
-        return f"{self._head}{number}{self._tail}"

@@ -1,16 +1,15 @@
-"""Typed reading that loses nothing.
+"""Structs of a wire format, and typed reading that loses nothing.
 
-A `Shape` decodes straight into structs that forbid unknown fields: that is the fast path, and it finishes for a
-document of which every field is known. Only when that fails is the document read level by level: a value that can be
-decoded whole is, any other is opened, and its unknown members are noted with their pointers. A value of a tagged union
-whose tag nobody knows becomes an `Unknown`, so one new block never spoils a request.
+A `Shape` decodes straight into structs that forbid unknown fields. Only when that fails is the document read level by
+level, by `unread`. A member that is a field of the core says so in its type; how such members are read and written,
+and where they stand, follows from that.
 """
 
-from collections.abc import Callable, Iterator
-from itertools import compress
-from operator import attrgetter
+from collections.abc import Callable
+from itertools import compress, repeat
+from operator import attrgetter, is_not
 from types import UnionType
-from typing import Annotated, Any, Generic, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Raw, Struct, structs
@@ -18,197 +17,141 @@ from msgspec.json import Decoder
 
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
+from dragoman.wire.unread import Carried, LevelReader, Unread
 
 T = TypeVar("T")
-_Tree = dict[str, "_Tree | bytes"]
+_GetAll = Callable[[Any], tuple[Any, ...]]
 
 
 ABSENT = Raw()
 """The default of raw members: they were not sent."""
-Carried = Annotated[Raw, Meta(extra={"carried": True})]
-"""The type of a common member that nobody reads; its default is `ABSENT`. An undeclared one costs a second reading."""
 
 
 class Wire(Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """Base of wire shapes: the fields we read and those that are only carried, in the vendor's names."""
 
 
-_CarriedMembers = tuple[Callable[[Any], tuple[Raw, ...]], tuple[Raw, ...], tuple[str, ...]]
+def present(raw: Raw | bytes | None) -> bytes | None:
+    """Return the bytes of a raw member that was sent and is not null."""
+    if not raw:
+        return None
+    value = bytes(raw)
+    return value if value != b"null" else None
+
+
+_CARRIED: dict[type[Struct], tuple[_GetAll, tuple[Raw, ...], tuple[str, ...]]] = {}
 """How to get the carried members of a struct, what that returns when none was sent, and their pointers."""
-_CARRIED: dict[type[Struct], _CarriedMembers] = {}
 
 
 def carried(value: Struct, where: str = "") -> dict[str, bytes] | None:
     """Return the members of `value`, which stands at `where`, that are only carried; None when none was sent."""
     try:
-        get, none, pointers = _CARRIED[type(value)]
+        get, none, pointers = _CARRIED[value.__class__]
     except KeyError:
-        get, none, pointers = _CARRIED[type(value)] = _find_carried(type(value))
+        get, none, pointers = _CARRIED[value.__class__] = _find_carried(value.__class__)
     found = get(value)
     if found == none:
         return None
-    places = compress(map(where.__add__, pointers), found)
-    return dict(zip(places, map(bytes, filter(None, found)), strict=True))
+    places = map(where.__add__, pointers) if where else pointers
+    return dict(compress(zip(places, map(bytes, found), strict=True), found))
 
 
-def _find_carried(struct: type[Struct]) -> _CarriedMembers:
+def _find_carried(struct: type[Struct]) -> tuple[_GetAll, tuple[Raw, ...], tuple[str, ...]]:
     fields = [field for field in structs.fields(struct) if field.type == Carried]
-    names = [field.name for field in fields]
-    pointers = tuple(f"/{escape(field.encode_name)}" for field in fields)
-    if len(fields) > 1:
-        return attrgetter(*names), (ABSENT,) * len(fields), pointers
-    return (lambda value: tuple(getattr(value, name) for name in names)), (ABSENT,) * len(fields), pointers
+    pointers = tuple([f"/{escape(field.encode_name)}" for field in fields])
+    return _get_all([field.name for field in fields]), (ABSENT,) * len(fields), pointers
 
 
-UNKNOWN = f"dragoman:unknown:{hash('dragoman') & 0xFFFFFFFFFFFFFFFF:x}"
-"""The tag of what nobody knows, another one in each process: a document that could name it would be taken apart."""
+def _get_all(names: list[str]) -> _GetAll:
+    """Return a function that gets these attributes of a value, also if there is one or none."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: tuple([getattr(value, name) for name in names])
 
 
-class Unknown(Struct, tag=UNKNOWN, forbid_unknown_fields=True):
-    """Stands in a tagged union for a value whose tag is not known; `raw` is the value whole."""
+def core_field(name: str, read: Callable[[Any, str], Any] | None = None) -> Meta:
+    """Mark a member as the core field `name` (`"sampling.seed"`), for `CoreFields` to read and write.
 
-    raw: Raw
-
-
-class Unread:
-    """Members nobody reads, found by pointer. Owners take what lies below them; the rest is the document's."""
-
-    __slots__ = ("_root",)
-
-    def __init__(self) -> None:
-        self._root: _Tree = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._root)
-
-    def add(self, where: str, raw: bytes) -> None:
-        """Note one unread member."""
-        *path, last = where.split("/")[1:]
-        node = self._root
-        for token in path:
-            node = cast("_Tree", node.setdefault(token, {}))
-        node[last] = raw
-
-    def has(self, name: str) -> bool:
-        """Tell whether something lies below the member `name` of the document."""
-        return name in self._root
-
-    def take(self, where: str) -> dict[str, bytes] | None:
-        """Remove and return what lies below `where`, by pointer relative to it; None when nothing does."""
-        *path, last = where.split("/")[1:]
-        node = self._root
-        for token in path:
-            below = node.get(token)
-            if not isinstance(below, dict):
-                return None
-            node = below
-        found = node.get(last)
-        if not isinstance(found, dict):
-            return None
-        del node[last]
-        return dict(_flatten(found, "")) or None
-
-    def renumber(self, name: str, by: int) -> None:
-        """Count the items of the member `name` from `by`: that many were taken out before the document was read."""
-        items = self._root.get(name)
-        if by and isinstance(items, dict):
-            self._root[name] = {str(int(index) + by): below for index, below in items.items()}
-
-    def rest(self) -> dict[str, bytes]:
-        """Return what nobody took, by pointer."""
-        return dict(_flatten(self._root, "")) if self._root else {}
+    `read` makes the core's value of one that was sent; its second argument is the pointer, for errors.
+    """
+    return Meta(extra={"core": name, "copied": True, "read": read})
 
 
-def _flatten(node: _Tree, where: str) -> Iterator[tuple[str, bytes]]:
-    for token, below in node.items():
-        pointer = f"{where}/{token}"
-        if isinstance(below, dict):
-            yield from _flatten(below, pointer)
-        else:
-            yield pointer, below
+def core_place(name: str) -> Meta:
+    """Mark a member as the place of the core field `name`, which functions of the dialect read and write."""
+    return Meta(extra={"core": name, "copied": False})
 
 
-class _Plan:
-    """How to read a value of one type level by level."""
-
-    def __init__(self, decoder: Decoder[Any]) -> None:
-        self.decoder = decoder
-        self.struct: type[Struct] | None = None
-        self.members: dict[str, tuple[str, _Plan]] = {}
-        self.renamed: frozenset[str] = frozenset()
-        self.required: tuple[str, ...] = ()
-        self.sequence: type[list[Any] | tuple[Any, ...]] = list
-        self.item: _Plan | None = None
-        self.value: _Plan | None = None
-        self.tag_field: str | None = None
-        self.tagged: dict[str, _Plan] = {}
+def _core_mark(hint: Any) -> dict[str, Any]:
+    """Return what `core_field` or `core_place` says of a member's type."""
+    for mark in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
+        if isinstance(mark, Meta) and mark.extra is not None and "core" in mark.extra:
+            return mark.extra
+    return {}
 
 
-def _plan(hint: Any, snake: bool, known: dict[Any, _Plan]) -> _Plan:
-    if hint in known:
-        return known[hint]
-    plan = known[hint] = _Plan(Decoder(hint))
-    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    for member in members:
-        origin = get_origin(member)
-        if origin in (list, tuple):
-            plan.sequence = origin
-            plan.item = _plan(get_args(member)[0], snake, known)
-        elif origin is dict:
-            plan.value = _plan(get_args(member)[1], snake, known)
-        elif isinstance(member, type) and issubclass(member, Struct):
-            _add_struct(plan, member, snake, known)
-    return plan
+def core_pointers(struct: type[Struct], where: str = "") -> dict[str, tuple[str, ...]]:
+    """Return where core fields stand in a struct that stands at `where`, in the order of its members."""
+    found: dict[str, tuple[str, ...]] = {}
+    for field in structs.fields(struct):
+        pointer = f"{where}/{escape(field.encode_name)}"
+        hint = get_args(field.type)[0] if get_origin(field.type) is Annotated else field.type
+        places = {name: (pointer,)} if (name := _core_mark(field.type).get("core")) else {}
+        for below in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
+            if isinstance(below, type) and issubclass(below, Struct):
+                places |= core_pointers(below, pointer)
+        for name, pointers in places.items():
+            found[name] = (*found.get(name, ()), *pointers)
+    return found
 
 
-def _add_struct(plan: _Plan, struct: type[Struct], snake: bool, known: dict[Any, _Plan]) -> None:
-    config = struct.__struct_config__
-    one = plan
-    if config.tag is not None:
-        plan.tag_field = str(config.tag_field)
-        one = plan.tagged[str(config.tag)] = _Plan(plan.decoder)
-        one.tag_field = plan.tag_field
-    fields = structs.fields(struct)
-    one.struct = struct
-    one.members = {field.encode_name: (field.name, _plan(field.type, snake, known)) for field in fields}
-    if snake:
-        # A carried member keeps the spelling it was sent in.
-        one.renamed = frozenset(field.encode_name for field in fields if field.type != Carried)
-    one.required = tuple(field.encode_name for field in fields if field.required)
+class CoreFields:
+    """The members of a wire struct that are fields of one core struct: "sampling", or "" for the request itself."""
 
+    def __init__(self, struct: type[Struct], group: str = "") -> None:
+        rows = [(field, _core_mark(field.type)) for field in structs.fields(struct)]
+        rows = [row for row in rows if row[1].get("copied") and row[1]["core"].rpartition(".")[0] == group]
+        self._names = [mark["core"].rpartition(".")[2] for _, mark in rows]
+        self._members = [field.encode_name for field, _ in rows]
+        self._get_members = _get_all([field.name for field, _ in rows])
+        self._get_fields = _get_all(self._names)
+        self._readers = [
+            (name, mark["read"], f"/{member}")
+            for name, member, (_, mark) in zip(self._names, self._members, rows, strict=True)
+            if mark["read"] is not None
+        ]
 
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(word[:1].upper() + word[1:] for word in rest)
+    def read(self, value: Struct, where: str = "") -> dict[str, Any]:
+        """Return the core's fields of a wire struct that stands at `where`."""
+        found = dict(zip(self._names, self._get_members(value), strict=True))
+        for name, read, pointer in self._readers:
+            if found[name] is not None:
+                found[name] = read(found[name], where + pointer)
+        return found
+
+    def write(self, value: Struct) -> dict[str, Any]:
+        """Return the members of the wire struct for a core struct, without those that are not set."""
+        found = self._get_fields(value)
+        return dict(compress(zip(self._members, found, strict=True), map(is_not, found, repeat(None))))
 
 
 class Shape(Generic[T]):
     """A wire type and the two ways to read it. `snake=True` also takes snake_case for camelCase names."""
 
     def __init__(self, hint: type[T] | Any, *, snake: bool = False) -> None:
-        self._fast: Decoder[T] = Decoder(hint)
-        self._hint = hint
-        self._snake = snake
-        self._plan: _Plan | None = None
+        self._decode = Decoder[T](hint).decode
+        self._levels = LevelReader(hint, snake=snake)
 
     def read(self, body: bytes | Raw, where: str = "") -> tuple[T, Unread | None]:
         """Decode `body`, which stands at `where`; the second value is None when every field was known."""
-        if type(body) is bytes:
+        if body.__class__ is bytes:
             json.require_utf8(body)
         try:
-            return self._fast.decode(body), None
+            return self._decode(body), None
         except msgspec.ValidationError as error:
-            failure = error
+            return self._levels.read(body, where, error)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise json.malformed(error) from None
-        unread = Unread()
-        if self._plan is None:
-            self._plan = _plan(self._hint, self._snake, {})
-        try:
-            value = _read_level(body, self._plan, where, unread, failure)
-        except json.Malformed as error:
-            raise json.Malformed(error.message, error.where.removeprefix(where)) from None
-        return value, unread or None
 
     def read_at(self, raw: bytes | Raw, where: str) -> tuple[T, dict[str, bytes]]:
         """Decode a value that stands alone at `where`; its unread members come by pointer relative to it."""
@@ -217,63 +160,3 @@ class Shape(Generic[T]):
         except json.Malformed as error:
             raise json.Malformed(error.message, where + error.where) from None
         return value, {} if unread is None else unread.rest()
-
-
-def _sift(raw: Raw, plan: _Plan, where: str, unread: Unread) -> Any:
-    """Decode a value; members nobody reads are noted in `unread`."""
-    try:
-        return plan.decoder.decode(raw)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        return _read_level(raw, plan, where, unread, error)
-
-
-def _read_level(raw: bytes | Raw, plan: _Plan, where: str, unread: Unread, failure: Exception) -> Any:
-    """Decode each member or item of a value that could not be decoded whole because of `failure`."""
-    first = json.first_byte(raw)
-    if first == b"[" and plan.item is not None:
-        items = enumerate(json.decode_array(raw))
-        return plan.sequence([_sift(item, plan.item, f"{where}/{index}", unread) for index, item in items])
-    if first == b"{":
-        if plan.value is not None:
-            members = json.decode_object(raw).items()
-            return {name: _sift(member, plan.value, f"{where}/{escape(name)}", unread) for name, member in members}
-        if plan.tagged:
-            return _sift_tagged(raw, plan, where, unread, failure)
-        if plan.struct is not None:
-            return _sift_members(json.decode_object(raw), plan, where, unread)
-    found = json.malformed(failure)
-    raise json.Malformed(found.message, where + found.where)
-
-
-def _sift_tagged(raw: bytes | Raw, plan: _Plan, where: str, unread: Unread, failure: Exception) -> Any:
-    members = json.decode_object(raw)
-    tag = members.get(plan.tag_field or "")
-    name = json.decode(tag) if tag is not None else None
-    chosen = plan.tagged.get(name) if isinstance(name, str) and name != UNKNOWN else None
-    if chosen is not None:
-        return _sift_members(members, chosen, where, unread)
-    unknown = plan.tagged.get(UNKNOWN)
-    if unknown is None or unknown.struct is None:
-        found = json.malformed(failure)
-        raise json.Malformed(found.message, where + found.where)
-    return unknown.struct(Raw(bytes(raw)))
-
-
-def _sift_members(members: dict[str, Raw], plan: _Plan, where: str, unread: Unread) -> Any:
-    known = plan.members
-    read: dict[str, Any] = {}
-    for given, member in members.items():
-        name = given
-        if plan.renamed and "_" in given and given not in known:
-            camel = _camel(given)
-            # Pointers use the known name, so that owners find what is theirs; `lookup` finds the way back.
-            name = camel if camel in plan.renamed and camel not in members else given
-        if name in known:
-            attribute, below = known[name]
-            read[attribute] = _sift(member, below, f"{where}/{escape(name)}", unread)
-        elif name != plan.tag_field:
-            unread.add(f"{where}/{escape(name)}", bytes(member))
-    for name in plan.required:
-        if known[name][0] not in read:
-            raise json.Malformed(f"Object missing required field `{name}`", where)
-    return plan.struct(**read)  # pyright: ignore[reportOptionalCall]

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from dragoman.dialects.gemini.partial_args import Assembler
+from dragoman.dialects.gemini.decoder_state import Assembler
 from dragoman.wire.json import Malformed
 
 

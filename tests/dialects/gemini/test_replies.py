@@ -13,7 +13,7 @@ from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.stream import checked, collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.gemini import DIALECT
-from dragoman.dialects.gemini.chunks import GeminiChunkReader
+from dragoman.dialects.gemini.decoder import GeminiChunkReader
 from dragoman.wire.json import Malformed
 
 KNOWN_BROKEN = {

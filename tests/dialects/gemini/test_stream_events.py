@@ -10,7 +10,7 @@ from dragoman.core.events import Event, Failed, PartEnded
 from dragoman.core.problems import Problem
 from dragoman.core.stream import checked
 from dragoman.dialects.gemini import DIALECT
-from dragoman.dialects.gemini.chunks import GeminiChunkReader
+from dragoman.dialects.gemini.decoder import GeminiChunkReader
 
 
 def chunk(*parts: Any, **fields: Any) -> dict[str, Any]:

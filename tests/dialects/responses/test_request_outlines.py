@@ -355,7 +355,7 @@ Request model='m' tool_choice=ToolChoice(where='/tool_choice', extras=responses{
     assert (
         outline(parse(EMPTY))
         == """\
-Request model='' stream=True extras=responses{'/text': '{"format": {"type": "odd"}}', '/reasoning': '{"effort": "huge"}'}
+Request model='' stream=True extras=responses{'/reasoning': '{"effort": "huge"}', '/text': '{"format": {"type": "odd"}}'}
 """
     )
     assert (

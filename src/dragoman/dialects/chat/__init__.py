@@ -5,6 +5,7 @@ from dragoman.dialects.chat.compat import IMPLIED, SHARED_FIELDS, TURNS
 from dragoman.dialects.chat.decoder import ChatDecoder
 from dragoman.dialects.chat.encoder import ChatEncoder
 from dragoman.dialects.chat.errors import ERROR_WORDS, build_error, parse_error
+from dragoman.dialects.chat.fields import POINTERS
 from dragoman.dialects.chat.request import parse_request, render_request
 from dragoman.dialects.chat.response import build_response, parse_response
 from dragoman.dialects.chat.tools import read_tools, write_tools
@@ -34,44 +35,7 @@ DIALECT = Dialect(
         order=False,
         finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused"}),
     ),
-    pointers={
-        "model": ("/model",),
-        "sampling.temperature": ("/temperature",),
-        "sampling.top_p": ("/top_p",),
-        "sampling.top_k": ("/top_k",),
-        "sampling.max_tokens": ("/max_completion_tokens", "/max_tokens"),
-        "sampling.stop": ("/stop",),
-        "sampling.seed": ("/seed",),
-        "sampling.presence_penalty": ("/presence_penalty",),
-        "sampling.frequency_penalty": ("/frequency_penalty",),
-        "thinking.effort": ("/reasoning_effort",),
-        "output": ("/response_format",),
-        "output.name": ("/response_format/json_schema/name",),
-        "output.description": ("/response_format/json_schema/description",),
-        "output.strict": ("/response_format/json_schema/strict",),
-        "output.schema": ("/response_format/json_schema/schema",),
-        "verbosity": ("/verbosity",),
-        "messages": ("/messages",),
-        "tools": ("/tools", "/functions"),
-        "tool_choice": ("/tool_choice", "/function_call"),
-        "tool_choice.parallel": ("/parallel_tool_calls",),
-        "candidates": ("/n",),
-        "user": ("/safety_identifier", "/user"),
-        "metadata": ("/metadata",),
-        "stream": ("/stream",),
-        "tool.strict": ("/function/strict",),
-        "tool.parameters": ("/function/parameters", "/parameters"),
-        "part.cache": ("/prompt_cache_breakpoint",),
-        "part.signature": ("/extra_content/google/thought_signature",),
-        "part.citations": ("/annotations",),
-        "message.name": ("/name",),
-        "tool_choice.names": ("/tool_choice/allowed_tools/tools",),
-        "call.id": ("/id",),
-        "call.arguments": ("/function/arguments", "/arguments"),
-        "result.call_id": ("/tool_call_id",),
-        "result.name": ("/name",),
-        "media.name": ("/file/filename",),
-    },
+    pointers=POINTERS,
     reply_pointers={
         "part.signature": ("/extra_content/google/thought_signature",),
         "call.id": ("/id",),

@@ -25,17 +25,18 @@ from dragoman.core.events import (
 )
 from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
-from dragoman.dialects.chat import wire, wire_reply, words
+from dragoman.dialects.chat import wire, wire_reply
 from dragoman.dialects.chat.decoder_state import Answers, CallTable, Fields, StreamedCall
 from dragoman.dialects.chat.errors import read_error
+from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, spell
 from dragoman.dialects.chat.finish import is_whole, read_finish, read_usage
 from dragoman.dialects.chat.parts import GOOGLE, read_arguments, read_citation, read_part
 from dragoman.dialects.chat.wire import NAME
-from dragoman.dialects.chat.words import spelled
-from dragoman.dialects.record import FrameDecoder
+from dragoman.dialects.decoder import FrameDecoder
 from dragoman.wire.json import Malformed, encode
-from dragoman.wire.shape import Unread
+from dragoman.wire.shape import present
 from dragoman.wire.sse import Frame
+from dragoman.wire.unread import Unread
 
 if TYPE_CHECKING:
     from msgspec import Raw
@@ -74,7 +75,7 @@ class ChatDecoder(FrameDecoder):
             self._finish(done=True)
             return
         chunk, unread = wire_reply.CHUNK.read(data)
-        if chunk.error and (error := wire.present(chunk.error)) is not None and error not in _NO_ERROR:
+        if chunk.error and (error := present(chunk.error)) is not None and error not in _NO_ERROR:
             raise read_error(error)
         if chunk.object == "error" or frame.event == "error":
             raise read_error(data)
@@ -169,7 +170,7 @@ class ChatDecoder(FrameDecoder):
         thought = delta.reasoning_content or delta.reasoning
         if thought:
             word = "reasoning_content" if delta.reasoning_content else "reasoning"
-            self._grow("reasoning", thought, spelled(word))
+            self._grow("reasoning", thought, spell(word))
             if delta.reasoning and delta.reasoning != thought:
                 self._add_field("/choices/0/message/reasoning", encode(delta.reasoning))
         if delta.content:
@@ -202,8 +203,8 @@ class ChatDecoder(FrameDecoder):
         self._end_growing()
         self._end_whole_calls()
         part: AnyPart
-        listed = spelling in (words.PART, words.THINKING)
-        where = self._place_in_content() if listed else f"{_MESSAGE}/{words.member_of(kind, spelling)}"
+        listed = spelling in (Spelling.PART, Spelling.THINKING)
+        where = self._place_in_content() if listed else f"{_MESSAGE}/{_member_of(kind, spelling)}"
         match kind:
             case "reasoning":
                 part = Reasoning(spelling=spelling, where=where)
@@ -250,7 +251,7 @@ class ChatDecoder(FrameDecoder):
                 self._events.append(PartEnded(self._begin(structs.replace(part, where=self._place_in_content()))))
                 return
         if text or part.extras is not None:
-            self._grow(kind, text, part.spelling or words.PART)
+            self._grow(kind, text, part.spelling or Spelling.PART)
         if part.extras is not None:
             for field, raw in part.extras.fields.items():
                 self._events.append(PartNative(self._growing_index, NAME, field, raw))
@@ -305,7 +306,7 @@ class ChatDecoder(FrameDecoder):
     def _begin_call(self, call: StreamedCall) -> None:
         self._end_growing()
         self._end_whole_calls()
-        spelling = words.FUNCTION_CALL if call.is_legacy else ""
+        spelling = Spelling.FUNCTION_CALL if call.is_legacy else ""
         place = "function_call" if call.is_legacy else f"tool_calls/{call.ordinal}"
         where = f"{_MESSAGE}/{place}"
         part = ToolCall(id=call.id, name=call.name, arguments="", form=call.form, where=where, spelling=spelling)
@@ -356,3 +357,10 @@ class ChatDecoder(FrameDecoder):
         usage = read_usage(self._usage)
         if usage is not None:
             self._events.append(UsageSeen(usage))
+
+
+def _member_of(kind: str, spelling: str) -> str:
+    """Return the member of a message that holds a text of this kind ("text", "reasoning", "refusal")."""
+    if kind == "reasoning":
+        return REASONING_MEMBERS.get(spelling, "reasoning_content")
+    return "refusal" if kind == "refusal" else "content"

@@ -28,12 +28,12 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
 from dragoman.core.value import own_extras
-from dragoman.dialects.chat import words
 from dragoman.dialects.chat.errors import error_body
+from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, is_legacy
 from dragoman.dialects.chat.finish import finish_word, write_usage
-from dragoman.dialects.chat.parts import GOOGLE, is_legacy, write_citation
+from dragoman.dialects.chat.parts import GOOGLE, write_citation
 from dragoman.dialects.chat.wire import NAME
-from dragoman.dialects.record import Encoder
+from dragoman.dialects.decoder import Encoder
 from dragoman.wire.json import Malformed, decode_object, encode, first_byte, graft, one_line, with_members
 from dragoman.wire.sse import data_frame
 
@@ -148,10 +148,10 @@ class ChatEncoder(Encoder):
             case Refusal():
                 self._refusal = True
                 self._frame_deltas(opened, b'{"refusal":', b"}")
-            case Reasoning(spelling=words.THINKING):
+            case Reasoning(spelling=Spelling.THINKING):
                 self._frame_deltas(opened, _THINKING, b"}]}]}")
             case Reasoning():
-                word = words.REASONING.get(part.spelling, "reasoning_content")
+                word = REASONING_MEMBERS.get(part.spelling, "reasoning_content")
                 self._frame_deltas(opened, b'{"' + word.encode() + b'":', b"}")
             case ToolCall():
                 return self._begin_call(opened, part)
@@ -237,7 +237,7 @@ class ChatEncoder(Encoder):
         match opened.part:
             case Text():
                 empty: dict[str, Any] = {"type": "text", "text": ""}
-            case Reasoning(spelling=words.THINKING):
+            case Reasoning(spelling=Spelling.THINKING):
                 empty = {"type": "thinking", "thinking": []}
             case _:
                 return b""

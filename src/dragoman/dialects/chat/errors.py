@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.chat.wire import NAME
-from dragoman.dialects.record import ErrorReply
+from dragoman.dialects.record import STATUS_KINDS, ErrorReply
 from dragoman.wire import pointer
 from dragoman.wire.json import Malformed, decode, encode
 
@@ -53,20 +53,6 @@ _TYPES: dict[str, Kind] = {
     "service_unavailable": "overloaded",
     "timeout_error": "timeout",
 }
-_STATUSES: dict[int, Kind] = {
-    401: "authentication",
-    402: "billing",
-    403: "permission",
-    404: "not_found",
-    408: "timeout",
-    409: "conflict",
-    413: "too_large",
-    429: "rate_limit",
-    499: "cancelled",
-    503: "overloaded",
-    504: "timeout",
-    529: "overloaded",
-}
 _WEAK_TYPES: dict[str, Kind] = {
     "invalid_request_error": "invalid_request",
     "server_error": "internal",
@@ -100,7 +86,7 @@ _WORDS: dict[Kind, tuple[int, str, str | None]] = {
     "unreachable": (502, "server_error", None),
     "policy": (403, "invalid_request_error", "content_policy_violation"),
 }
-_KEPT_STATUSES: dict[Kind, frozenset[int]] = {
+_KEPTSTATUS_KINDS: dict[Kind, frozenset[int]] = {
     "invalid_request": frozenset({400, 404, 413, 422}),
     "unsupported": frozenset({400, 422, 501}),
     "policy": frozenset({400, 403}),
@@ -200,8 +186,8 @@ def _kind(status: int, error: dict[str, Any], message: str) -> Kind:
         return _TYPES[word]
     if status in (0, 400, 413, 422) and _TOO_LONG.search(message):
         return "context_length"
-    if status in _STATUSES:
-        return _STATUSES[status]
+    if status in STATUS_KINDS:
+        return STATUS_KINDS[status]
     if status >= 500:
         return "internal"
     if status >= 400:
@@ -242,7 +228,7 @@ def _number(text: str | None) -> float | None:
 def build_error(problem: Problem) -> ErrorReply:
     """Write an error reply."""
     status, _, _ = _WORDS[problem.kind]
-    if problem.status in _KEPT_STATUSES.get(problem.kind, ()):
+    if problem.status in _KEPTSTATUS_KINDS.get(problem.kind, ()):
         status = problem.status
     headers = {"content-type": "application/json"}
     if problem.retry_after is not None:

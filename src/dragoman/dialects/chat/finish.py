@@ -8,7 +8,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, FinishReason, Usage
 from dragoman.core.value import own_extras
 from dragoman.dialects.chat import wire_reply
-from dragoman.dialects.chat.parts import known_extras
+from dragoman.dialects.chat.fields import known_extras
 from dragoman.dialects.chat.wire import NAME
 from dragoman.wire.json import Malformed, encode, graft, is_json, peek
 from dragoman.wire.shape import carried

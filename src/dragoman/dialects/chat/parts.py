@@ -1,17 +1,18 @@
 """One part of a message, read and written.
 
 Rules: a part owns the unread fields below it. A part's `spelling` is the word this dialect used where it has several:
-"part" for a refusal or a reply's text inside a content list, "thinking" for Mistral's reasoning, "file" for an image
-sent as a file, "bare" for a URL without its object or base64 without its data URL, "untyped" for a call without a
-type, "object" for arguments that were no text.
+"part" for a refusal or a reply's text inside a content list, "thinking" for Mistral's reasoning, "file" for media sent
+as a file, "bare" for a URL without its object or base64 without its data URL, the format of sound, "untyped" for a call
+without a type, "object" for arguments that were no text.
 """
 
 from base64 import b64encode
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct, structs
+from msgspec import Raw, structs
 from msgspec.json import Decoder
 
 from dragoman.core.parts import (
@@ -32,54 +33,27 @@ from dragoman.core.parts import (
     ToolCall,
     ToolResult,
 )
-from dragoman.core.value import Extras, own_extras
-from dragoman.dialects.chat import wire, wire_reply, words
+from dragoman.core.value import Extras
+from dragoman.dialects.chat import wire, wire_reply
+from dragoman.dialects.chat.fields import Spelling, add_fields, extras_at, spell, whole_again, with_extras, words_of
 from dragoman.dialects.chat.wire import NAME
-from dragoman.dialects.chat.words import spelled, words_of
-from dragoman.wire.json import encode, graft
-from dragoman.wire.shape import ABSENT, Unknown, Unread, Wire, carried
+from dragoman.wire.json import encode
+from dragoman.wire.shape import ABSENT, carried
+from dragoman.wire.unread import Unknown, Unread
 
-ISSUER = "openai"
 GOOGLE = "google"
-_NULL = b"null"
 _get_call_rest = attrgetter("type", "custom", "extra_content")
 _get_sent_rest = attrgetter("type", "custom", "extra_content", "index")
 """What a call has beside a function."""
 _NO_REST = (("function", None, None), ("function", None, None, ABSENT))
 _MARK = "/prompt_cache_breakpoint"
+_THINKING_TEXT: Decoder[wire.ChatTextPart] = Decoder(wire.ChatTextPart)
+_ANNOTATION: Decoder[wire_reply.Annotation] = Decoder(wire_reply.Annotation)
+ISSUER = "openai"
+MediaPart = wire.ImagePart | wire.VideoPart | wire.AudioPart | wire.FilePart
 _AUDIO_TYPES = {"mp3": "audio/mpeg"}
 _AUDIO_FORMATS = {"audio/mpeg": "mp3", "audio/mp3": "mp3", "audio/x-wav": "wav", "audio/wave": "wav"}
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
-_THINKING_TEXT: Decoder[wire.ChatTextPart] = Decoder(wire.ChatTextPart)
-_ANNOTATION: Decoder[wire_reply.Annotation] = Decoder(wire_reply.Annotation)
-
-
-def extras_at(unread: Unread | None, where: str, owner: Struct | None = None) -> Extras | None:
-    """Take what nobody read below `where`, and what its owner there only carries."""
-    below = known_extras(unread.take(where)) if unread is not None else None
-    fields = carried(owner) if owner is not None else None
-    return _add_fields(below, fields) if fields else below
-
-
-def _add_fields(extras: Extras | None, fields: dict[str, bytes]) -> Extras | None:
-    return known_extras({**fields, **(extras.fields if extras is not None else {})})
-
-
-def known_extras(fields: dict[str, bytes] | None) -> Extras | None:
-    """Make extras of unread fields; null is absent."""
-    told = {pointer: raw for pointer, raw in fields.items() if raw != _NULL} if fields else None
-    return Extras(NAME, told) if told else None
-
-
-def with_extras(value: dict[str, Any], owner: Any) -> dict[str, Any] | Raw:
-    """Put the owner's unread fields back."""
-    fields = own_extras(owner, NAME)
-    return Raw(graft(encode(value), fields)) if fields else value
-
-
-def whole_again(value: Wire, extras: Extras | None) -> bytes:
-    """Put a value that was taken apart together again."""
-    return graft(encode(value), extras.fields) if extras is not None else encode(value)
 
 
 def read_part(part: wire.Part, where: str, unread: Unread | None) -> AnyPart:
@@ -95,25 +69,10 @@ def read_part(part: wire.Part, where: str, unread: Unread | None) -> AnyPart:
     match part:
         case wire.ChatTextPart(text=text):
             return Text(text=text, where=where, extras=extras, cache=cache)
-        case wire.ImagePart(image_url=url):
-            return _read_link("image", url, where, extras, cache)
-        case wire.VideoPart(video_url=url):
-            return _read_link("video", url, where, extras, cache)
-        case wire.AudioPart(input_audio=audio):
-            spelling = audio.format or ""
-            return Media(
-                kind="audio",
-                media_type=_AUDIO_TYPES.get(spelling, f"audio/{spelling}") if spelling else "",
-                source=Inline(audio.data),
-                where=where,
-                spelling=spelled(spelling),
-                extras=extras,
-                cache=cache,
-            )
-        case wire.FilePart():
-            return _read_file(part, where, extras, cache)
+        case wire.ImagePart() | wire.VideoPart() | wire.AudioPart() | wire.FilePart():
+            return _read_media(part, where, extras, cache)
         case wire.RefusalPart(refusal=text):
-            return Refusal(text=text, where=where, spelling=words.PART, extras=extras)
+            return Refusal(text=text, where=where, spelling=Spelling.PART, extras=extras)
         case wire.ThinkingPart():
             return _read_thinking(part, where, extras)
         case Unknown(raw=raw):
@@ -135,23 +94,58 @@ def _read_mark(part: wire.Part, extras: Extras | None) -> tuple[str | None, Extr
     return None, Extras(NAME, {**known, **fields})
 
 
-def _read_link(kind: MediaKind, url: wire.Url | str, where: str, extras: Extras | None, cache: str | None) -> Media:
-    bare = isinstance(url, str)
-    media_type, source = read_url(url if isinstance(url, str) else url.url)
-    if not isinstance(url, str) and (fields := carried(url)):
-        extras = _add_fields(extras, {f"/{kind}_url{pointer}": raw for pointer, raw in fields.items()})
+def _read_media(part: MediaPart, where: str, extras: Extras | None, cache: str | None) -> Media | Opaque:
+    found = _find_source(part)
+    if found is None:
+        return Opaque(dialect=NAME, raw=whole_again(part, extras), where=where)
+    kind, media_type, source, words = found
+    if fields := _carried_fields(part):
+        extras = add_fields(extras, fields)
     return Media(
         kind=kind,
         media_type=media_type,
         source=source,
+        name=(part.file.filename or "") if isinstance(part, wire.FilePart) else "",
         where=where,
-        spelling=spelled("bare" if bare else ""),
+        spelling=spell(*words),
         extras=extras,
         cache=cache,
     )
 
 
-def read_url(url: str) -> tuple[str, Inline | Link]:
+def _find_source(part: MediaPart) -> tuple[MediaKind, str, Inline | Link | Stored, list[str]] | None:
+    """Return kind, media type, source and the words of the spelling; None for a file without one source."""
+    match part:
+        case wire.ImagePart(image_url=url):
+            return _read_link("image", url)
+        case wire.VideoPart(video_url=url):
+            return _read_link("video", url)
+        case wire.AudioPart(input_audio=audio):
+            form = audio.format or ""
+            media_type = _AUDIO_TYPES.get(form, f"audio/{form}") if form else ""
+            return "audio", media_type, Inline(audio.data), [form]
+        case wire.FilePart(file=file):
+            return _read_file(file)
+
+
+def _carried_fields(part: MediaPart) -> dict[str, bytes]:
+    """Return what the object around a URL has beside it, by pointer."""
+    match part:
+        case wire.ImagePart(image_url=wire.Url() as url):
+            return carried(url, "/image_url") or {}
+        case wire.VideoPart(video_url=wire.Url() as url):
+            return carried(url, "/video_url") or {}
+        case _:
+            return {}
+
+
+def _read_link(kind: MediaKind, url: wire.Url | str) -> tuple[MediaKind, str, Inline | Link, list[str]]:
+    if isinstance(url, str):
+        return kind, *_read_url(url), ["bare"]
+    return kind, *_read_url(url.url), []
+
+
+def _read_url(url: str) -> tuple[str, Inline | Link]:
     """Split a base64 data URL into type and data; any other URL is a link."""
     if not url.startswith("data:"):
         return "", Link(url)
@@ -159,29 +153,15 @@ def read_url(url: str) -> tuple[str, Inline | Link]:
     return (head, Inline(data)) if found and "," not in head else ("", Link(url))
 
 
-def _read_file(part: wire.FilePart, where: str, extras: Extras | None, cache: str | None) -> AnyPart:
-    file = part.file
-    spelling = spelled("file")
-    media_type = ""
+def _read_file(file: wire.File) -> tuple[MediaKind, str, Inline | Link | Stored, list[str]] | None:
     if file.file_id is not None and file.file_data is None:
-        source = Stored(ISSUER, file.file_id)
-    elif file.file_data is None or file.file_id is not None:
-        return Opaque(dialect=NAME, raw=whole_again(part, extras), where=where)
-    elif file.file_data.startswith(("data:", "http://", "https://")):
-        media_type, source = read_url(file.file_data)
-    else:
-        source = Inline(file.file_data)
-        spelling = spelled("file", "bare")
-    return Media(
-        kind=_KINDS.get(media_type.partition("/")[0].lower(), "document"),
-        media_type=media_type,
-        source=source,
-        name=file.filename or "",
-        where=where,
-        spelling=spelling,
-        extras=extras,
-        cache=cache,
-    )
+        return "document", "", Stored(ISSUER, file.file_id), ["file"]
+    if file.file_data is None or file.file_id is not None:
+        return None
+    if not file.file_data.startswith(("data:", "http://", "https://")):
+        return "document", "", Inline(file.file_data), ["file", "bare"]
+    media_type, source = _read_url(file.file_data)
+    return _KINDS.get(media_type.partition("/")[0].lower(), "document"), media_type, source, ["file"]
 
 
 def _read_thinking(part: wire.ThinkingPart, where: str, extras: Extras | None) -> Reasoning | Opaque:
@@ -189,7 +169,7 @@ def _read_thinking(part: wire.ThinkingPart, where: str, extras: Extras | None) -
         texts = tuple(_THINKING_TEXT.decode(raw).text for raw in part.thinking)
     except (msgspec.MsgspecError, RecursionError):
         return Opaque(dialect=NAME, raw=whole_again(part, extras), where=where)
-    return Reasoning(texts=texts, where=where, spelling=words.THINKING, extras=extras)
+    return Reasoning(texts=texts, where=where, spelling=Spelling.THINKING, extras=extras)
 
 
 def read_call(call: wire.ChatCall, where: str, unread: Unread | None) -> ToolCall | Opaque:
@@ -201,7 +181,7 @@ def read_call(call: wire.ChatCall, where: str, unread: Unread | None) -> ToolCal
         if isinstance(arguments, str):
             return ToolCall(id=call.id or "", name=function.name or "", arguments=arguments, where=where)
     unknown = extras_at(unread, where)
-    extras = _call_extras(call, _add_fields(unknown, carried(call) or {}))
+    extras = _call_extras(call, add_fields(unknown, carried(call) or {}))
     google = call.extra_content.google if call.extra_content is not None else None
     signature = Signature(GOOGLE, google.thought_signature) if google and google.thought_signature else None
     if call.function is not None and call.type != "custom":
@@ -212,7 +192,7 @@ def read_call(call: wire.ChatCall, where: str, unread: Unread | None) -> ToolCal
             name=call.function.name or "",
             arguments=read_arguments(arguments),
             where=where,
-            spelling=spelled(spelling, "object" if isinstance(arguments, dict) else ""),
+            spelling=spell(spelling, "object" if isinstance(arguments, dict) else ""),
             signature=signature,
             extras=extras,
         )
@@ -226,7 +206,7 @@ def read_call(call: wire.ChatCall, where: str, unread: Unread | None) -> ToolCal
             signature=signature,
             extras=extras,
         )
-    return Opaque(dialect=NAME, raw=whole_again(call, unknown), where=where, spelling=words.CALL)
+    return Opaque(dialect=NAME, raw=whole_again(call, unknown), where=where, spelling=Spelling.CALL)
 
 
 def _call_extras(call: wire.ChatCall, extras: Extras | None) -> Extras | None:
@@ -253,7 +233,7 @@ def read_legacy_call(call: wire.ChatFunctionCall, where: str, unread: Unread | N
         name=call.name or "",
         arguments=read_arguments(call.arguments),
         where=where,
-        spelling=words.FUNCTION_CALL,
+        spelling=Spelling.FUNCTION_CALL,
         extras=extras_at(unread, where),
     )
 
@@ -299,7 +279,7 @@ def write_part(part: AnyPart) -> dict[str, Any] | Raw | None:
         case Text(text=text):
             value: dict[str, Any] = {"type": "text", "text": text}
         case Media():
-            value = _write_media(part)
+            value = _write_media(part, words_of(part.spelling))
         case Data(json=raw):
             value = {"type": "text", "text": raw.decode()}
         case Refusal(text=text):
@@ -316,29 +296,29 @@ def write_part(part: AnyPart) -> dict[str, Any] | Raw | None:
     return with_extras(value, part)
 
 
-def _write_media(part: Media) -> dict[str, Any]:
+def _write_media(part: Media, words: Sequence[str]) -> dict[str, Any]:
+    """Write media; `words` are those of its spelling."""
     source = part.source
-    spelling = words_of(part.spelling)
-    if part.kind in ("image", "video") and "file" not in spelling and not isinstance(source, Stored):
+    if part.kind in ("image", "video") and "file" not in words and not isinstance(source, Stored):
         word = f"{part.kind}_url"
         url = _write_url(part)
-        return {"type": word, word: url if "bare" in spelling else {"url": url}}
-    if part.kind == "audio" and isinstance(source, Inline) and "file" not in spelling:
+        return {"type": word, word: url if "bare" in words else {"url": url}}
+    if part.kind == "audio" and isinstance(source, Inline) and "file" not in words:
         audio = {"data": source.data}
-        form = _audio_format(part)
+        form = _audio_format(part, words)
         return {"type": "input_audio", "input_audio": {**audio, "format": form} if form else audio}
     file: dict[str, str] = {"filename": part.name} if part.name else {}
     if isinstance(source, Stored):
         file["file_id"] = source.id
-    elif isinstance(source, Inline) and "bare" in spelling:
+    elif isinstance(source, Inline) and "bare" in words:
         file["file_data"] = source.data
     else:
         file["file_data"] = _write_url(part)
     return {"type": "file", "file": file}
 
 
-def _audio_format(part: Media) -> str:
-    for word in words_of(part.spelling):
+def _audio_format(part: Media, words: Sequence[str]) -> str:
+    for word in words:
         if _AUDIO_TYPES.get(word, f"audio/{word}") == part.media_type:
             return word
     return _AUDIO_FORMATS.get(part.media_type, part.media_type.partition("/")[2])
@@ -380,8 +360,3 @@ def with_call_fields(value: dict[str, Any], call: ToolCall) -> dict[str, Any] | 
     if call.signature is not None and call.signature.issuer == GOOGLE:
         value["extra_content"] = {GOOGLE: {"thought_signature": call.signature.value}}
     return value if call.extras is None else with_extras(value, call)
-
-
-def is_legacy(call: ToolCall) -> bool:
-    """Tell whether a call is from before calls had ids."""
-    return call.spelling == words.FUNCTION_CALL and not call.id

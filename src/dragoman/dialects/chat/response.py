@@ -14,29 +14,27 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Response
 from dragoman.core.value import own_extras
-from dragoman.dialects.chat import wire, wire_reply, words
+from dragoman.dialects.chat import wire_reply
 from dragoman.dialects.chat.errors import read_error
+from dragoman.dialects.chat.fields import REASONING_MEMBERS, Spelling, is_legacy, known_extras, spell, with_extras
 from dragoman.dialects.chat.finish import finish_word, is_whole, read_finish, read_usage, write_usage
-from dragoman.dialects.chat.messages import read_content
 from dragoman.dialects.chat.parts import (
-    is_legacy,
-    known_extras,
     read_call,
     read_citation,
     read_legacy_call,
     with_call_fields,
-    with_extras,
     write_citation,
     write_part,
 )
+from dragoman.dialects.chat.request import read_content
 from dragoman.dialects.chat.wire import NAME
-from dragoman.dialects.chat.words import spelled
 from dragoman.wire.json import Malformed, decode_array, decode_object, encode, graft
-from dragoman.wire.shape import Unread, carried
+from dragoman.wire.shape import carried, present
+from dragoman.wire.unread import Unread
 
-_REASONING_CONTENT = spelled("reasoning_content")
-_REASONING = spelled("reasoning")
-_IN_CONTENT = frozenset({words.THINKING, words.PART})
+_REASONING_CONTENT = spell("reasoning_content")
+_REASONING = spell("reasoning")
+_IN_CONTENT = frozenset({Spelling.THINKING, Spelling.PART})
 """Spellings of reasoning and refusals that are parts of a content list."""
 
 
@@ -44,7 +42,7 @@ def parse_response(body: bytes) -> Response:
     """Read a whole reply; one that holds an error, or nothing, raises it."""
     try:
         reply, unread = wire_reply.REPLY.read(body)
-        error = wire.present(reply.error)
+        error = present(reply.error)
         if error is not None and not reply.choices:
             raise read_error(error)
     except Malformed as problem:
@@ -66,14 +64,14 @@ def parse_response(body: bytes) -> Response:
         choice.finish_reason,
         called=bool(message.tool_calls) or ToolCall in map(type, parts),
         refused=Refusal in map(type, parts),
-        stopped_by=wire.present(choice.stop_reason),
+        stopped_by=present(choice.stop_reason),
     )
     return Response(
         id=reply.id or "",
         model=reply.model or "",
         parts=_judged(parts, finish),
         finish=finish,
-        usage=read_usage(wire.present(reply.usage)),
+        usage=read_usage(present(reply.usage)),
         created=int(reply.created) if reply.created else None,
         extras=known_extras(extras),
     )
@@ -128,7 +126,7 @@ def _read_said(message: wire_reply.ReplyMessage, where: str, unread: Unread | No
         if not isinstance(part, Text):
             yield part
         elif part.text or part.extras:
-            yield structs.replace(part, spelling=words.PART)
+            yield structs.replace(part, spelling=Spelling.PART)
 
 
 def _named(call: ToolCall | Opaque) -> ToolCall | Opaque:
@@ -163,16 +161,13 @@ def _judged(parts: list[AnyPart], finish: Finish) -> tuple[AnyPart, ...]:
 
 def build_response(response: Response, _request: Request | None) -> bytes:
     """Write a whole reply."""
-    fields = (own_extras(response, NAME) if response.extras is not None else None) or {}
+    fields = own_extras(response, NAME) if response.extras is not None else None
     message = _write_message(response.parts)
     finish = response.finish
     refusal = finish.reason == "refused" and Refusal in map(type, response.parts)
-    choice: dict[str, Any] = {
-        "index": 0,
-        "message": message,
-        "finish_reason": finish_word(finish, refusal=refusal, legacy="function_call" in message),
-    }
-    if "/choices/0/logprobs" not in fields:
+    word = finish_word(finish, refusal=refusal, legacy="function_call" in message)
+    choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": word}
+    if not fields or "/choices/0/logprobs" not in fields:
         choice["logprobs"] = None
     body: dict[str, Any] = {
         "id": response.id,
@@ -193,27 +188,27 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
     reasoning: dict[str, list[str]] = {}
     is_cited = False
     for part in parts:
-        if type(part) is Text:
+        if isinstance(part, Text):
             said.append(part)
             if part.citations:
                 is_cited = True
-        elif type(part) is ToolCall:
+        elif isinstance(part, ToolCall):
             if part.spelling and is_legacy(part):
                 message["function_call"] = with_extras({"name": part.name, "arguments": part.arguments}, part)
             else:
                 calls.append(_write_call(part))
         elif part.spelling in _IN_CONTENT:
             said.append(part)
-        elif type(part) is Reasoning:
-            reasoning.setdefault(words.REASONING.get(part.spelling, "reasoning_content"), []).extend(part.texts)
-        elif type(part) is Refusal:
+        elif isinstance(part, Reasoning):
+            reasoning.setdefault(REASONING_MEMBERS.get(part.spelling, "reasoning_content"), []).extend(part.texts)
+        elif isinstance(part, Refusal):
             message["refusal"] = (message["refusal"] or "") + part.text
-        elif type(part) is Opaque and part.dialect == NAME:
-            if part.spelling == words.CALL:
+        elif isinstance(part, Opaque) and part.dialect == NAME:
+            if part.spelling == Spelling.CALL:
                 calls.append(Raw(part.raw))
             else:
                 said.append(part)
-    if len(said) == 1 and type(said[0]) is Text and said[0].spelling != words.PART:
+    if len(said) == 1 and type(said[0]) is Text and said[0].spelling != Spelling.PART:
         message["content"] = said[0].text
     elif said:
         message["content"] = _write_said(said)
@@ -229,14 +224,12 @@ def _write_message(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
 
 def _write_call(call: ToolCall) -> dict[str, Any] | Raw:
     """Write one call; clients insist on an id, even an empty one, and on the usual form."""
-    value: dict[str, Any] = {"id": call.id}
-    if call.form == "text":
-        value["type"] = "custom"
-        value["custom"] = {"name": call.name, "input": call.arguments}
+    if call.form == "json":
+        function = {"name": call.name, "arguments": call.arguments}
+        value: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
     else:
-        value["type"] = "function"
-        value["function"] = {"name": call.name, "arguments": call.arguments}
-    return with_call_fields(value, call) if call.signature is not None or call.extras is not None else value
+        value = {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}}
+    return value if call.signature is None and call.extras is None else with_call_fields(value, call)
 
 
 def _write_citations(parts: tuple[AnyPart, ...]) -> list[dict[str, Any] | Raw]:
@@ -252,7 +245,7 @@ def _write_citations(parts: tuple[AnyPart, ...]) -> list[dict[str, Any] | Raw]:
 
 def _write_said(said: list[AnyPart]) -> str | list[Any]:
     """Write content as text, unless it came as a list or holds what text cannot say."""
-    texts = [part.text for part in said if type(part) is Text and part.spelling != words.PART]
+    texts = [part.text for part in said if type(part) is Text and part.spelling != Spelling.PART]
     if len(texts) == len(said):
         return "".join(texts)
     return [value for value in map(write_part, said) if value is not None]

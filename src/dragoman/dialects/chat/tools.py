@@ -12,12 +12,12 @@ from msgspec import Raw
 
 from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool, Request, Tool, ToolChoice
-from dragoman.dialects.chat import wire, words
-from dragoman.dialects.chat.parts import extras_at, whole_again, with_extras
+from dragoman.dialects.chat import wire
+from dragoman.dialects.chat.fields import Spelling, extras_at, spell, whole_again, with_extras, words_of
 from dragoman.dialects.chat.wire import NAME
-from dragoman.dialects.chat.words import spelled, words_of
 from dragoman.wire.json import Malformed, decode, encode
-from dragoman.wire.shape import Unread
+from dragoman.wire.shape import present
+from dragoman.wire.unread import Unread
 
 _MODES = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
 
@@ -58,10 +58,10 @@ def _read_function(function: wire.Function, where: str, spelling: str, extras: A
     return Tool(
         name=function.name,
         description=function.description or "",
-        parameters=wire.present(function.parameters),
+        parameters=present(function.parameters),
         strict=function.strict,
         where=where,
-        spelling=spelled(spelling, "blank" if function.description == "" else ""),
+        spelling=spell(spelling, "blank" if function.description == "" else ""),
         extras=extras,
     )
 
@@ -78,7 +78,7 @@ def _read_custom(custom: wire.Custom, where: str, extras: Any) -> Tool:
         form="text",
         grammar=grammar,
         where=where,
-        spelling=spelled("blank" if custom.description == "" else "", "format" if free else ""),
+        spelling=spell("blank" if custom.description == "" else "", "format" if free else ""),
         extras=extras,
     )
 
@@ -140,7 +140,7 @@ def _read_tool_choice(
     match choice:
         case str():
             mode: Any = _MODES.get(choice)
-            spelling = words.ANY if choice == "any" else ""
+            spelling = Spelling.ANY if choice == "any" else ""
             return ToolChoice(mode=mode, parallel=parallel, where=where, spelling=spelling) if mode else None
         case wire.ChatChoice(
             type="allowed_tools", allowed_tools=wire.ChatAllowedTools(mode="auto" | "required") as allowed
@@ -163,7 +163,7 @@ def _read_tool_choice(
         listed=spelling == "allowed_tools",
         parallel=parallel,
         where=where,
-        spelling=spelled(spelling),
+        spelling=spell(spelling),
         extras=extras_at(unread, where),
     )
 
@@ -174,7 +174,7 @@ def _read_function_call(
     where = "/function_call"
     if isinstance(choice, str):
         mode: Any = choice if choice in ("auto", "none") else None
-        spelled = ToolChoice(mode=mode, parallel=parallel, where=where, spelling=words.FUNCTION_CALL)
+        spelled = ToolChoice(mode=mode, parallel=parallel, where=where, spelling=Spelling.FUNCTION_CALL)
         return spelled if mode else None
     if choice.name is None:
         return None
@@ -183,7 +183,7 @@ def _read_function_call(
         names=(choice.name,),
         parallel=parallel,
         where=where,
-        spelling=words.FUNCTION_CALL,
+        spelling=Spelling.FUNCTION_CALL,
         extras=extras_at(unread, where),
     )
 
@@ -195,16 +195,16 @@ def write_choice(choice: ToolChoice, request: Request, body: dict[str, Any]) -> 
     if choice.mode is None:
         return
     said = words_of(choice.spelling)
-    if choice.spelling == words.FUNCTION_CALL:
+    if choice.spelling == Spelling.FUNCTION_CALL:
         only = {"name": choice.names[0]} if choice.names else None
         body["function_call"] = with_extras(only, choice) if only else choice.mode
         return
-    if choice.mode == "none" or not (choice.names or choice.spelling == words.ALLOWED_TOOLS):
+    if choice.mode == "none" or not (choice.names or choice.spelling == Spelling.ALLOWED_TOOLS):
         required = "any" in said and choice.mode == "required"
         body["tool_choice"] = "any" if required else choice.mode
         return
     free = {tool.name for tool in request.tools if isinstance(tool, Tool) and tool.form == "text"}
-    if len(choice.names) == 1 and choice.mode == "required" and choice.spelling != words.ALLOWED_TOOLS:
+    if len(choice.names) == 1 and choice.mode == "required" and choice.spelling != Spelling.ALLOWED_TOOLS:
         name = choice.names[0]
         named = _named(name, "custom" if name in free or "custom" in said else "function")
         if "untyped" in said:

@@ -4,22 +4,15 @@ Rules: only fields that reach the core are declared, plus structural ones and co
 undeclared field is kept too, but costs a second reading). Null is absent.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 from msgspec import Raw
 
-from dragoman.wire.shape import ABSENT, UNKNOWN, Carried, Shape, Unknown, Wire
+from dragoman.wire.shape import ABSENT, Shape, Wire, core_field, core_place
+from dragoman.wire.unread import UNKNOWN, Carried, Unknown
 
 NAME = "chat"
 NULL = Raw(b"null")
-
-
-def present(raw: Raw) -> bytes | None:
-    """Return the bytes of a value that is there and not null."""
-    if raw is ABSENT:
-        return None
-    value = bytes(raw)
-    return None if value == b"null" else value
 
 
 class Breakpoint(Wire):
@@ -269,7 +262,7 @@ class ChatAllowedTools(Wire):
     """The tools the model may choose from."""
 
     mode: str
-    tools: list[AllowedTool]
+    tools: Annotated[list[AllowedTool], core_place("tool_choice.names")]
 
 
 class ChatChoice(Wire):
@@ -290,10 +283,10 @@ class FunctionChoice(Wire):
 class JsonSchema(Wire):
     """The schema of a structured answer."""
 
-    name: str | None = None
-    description: str | None = None
-    schema: Raw = ABSENT
-    strict: bool | None = None
+    name: Annotated[str | None, core_place("output.name")] = None
+    description: Annotated[str | None, core_place("output.description")] = None
+    schema: Annotated[Raw, core_place("output.schema")] = ABSENT
+    strict: Annotated[bool | None, core_place("output.strict")] = None
 
 
 class ResponseFormat(Wire):
@@ -304,32 +297,32 @@ class ResponseFormat(Wire):
 
 
 class ChatRequest(Wire):
-    """A request."""
+    """A request. A member that is a field of the core says which; `fields` reads and writes these."""
 
-    messages: list[Message]
-    model: str | None = None
-    tools: Raw = ABSENT
-    functions: list[Function] | None = None
-    tool_choice: str | ChatChoice | None = None
-    function_call: str | FunctionChoice | None = None
-    parallel_tool_calls: bool | None = None
-    temperature: int | float | None = None
-    top_p: int | float | None = None
-    top_k: int | float | None = None
-    max_completion_tokens: int | None = None
-    max_tokens: int | None = None
-    stop: str | list[str] | None = None
-    seed: int | None = None
-    presence_penalty: int | float | None = None
-    frequency_penalty: int | float | None = None
-    reasoning_effort: str | None = None
-    response_format: ResponseFormat | None = None
-    verbosity: str | None = None
-    stream: bool | None = None
-    n: int | None = None
-    safety_identifier: str | None = None
-    user: str | None = None
-    metadata: Raw = ABSENT
+    messages: Annotated[list[Message], core_place("messages")]
+    model: Annotated[str | None, core_place("model")] = None
+    tools: Annotated[Raw, core_place("tools")] = ABSENT
+    functions: Annotated[list[Function] | None, core_place("tools")] = None
+    tool_choice: Annotated[str | ChatChoice | None, core_place("tool_choice")] = None
+    function_call: Annotated[str | FunctionChoice | None, core_place("tool_choice")] = None
+    parallel_tool_calls: Annotated[bool | None, core_place("tool_choice.parallel")] = None
+    temperature: Annotated[int | float | None, core_field("sampling.temperature")] = None
+    top_p: Annotated[int | float | None, core_field("sampling.top_p")] = None
+    top_k: Annotated[int | float | None, core_field("sampling.top_k")] = None
+    max_completion_tokens: Annotated[int | None, core_place("sampling.max_tokens")] = None
+    max_tokens: Annotated[int | None, core_place("sampling.max_tokens")] = None
+    stop: Annotated[str | list[str] | None, core_place("sampling.stop")] = None
+    seed: Annotated[int | None, core_field("sampling.seed")] = None
+    presence_penalty: Annotated[int | float | None, core_field("sampling.presence_penalty")] = None
+    frequency_penalty: Annotated[int | float | None, core_field("sampling.frequency_penalty")] = None
+    reasoning_effort: Annotated[str | None, core_place("thinking.effort")] = None
+    response_format: Annotated[ResponseFormat | None, core_place("output")] = None
+    verbosity: Annotated[str | None, core_field("verbosity")] = None
+    stream: Annotated[bool | None, core_place("stream")] = None
+    n: Annotated[int | None, core_field("candidates")] = None
+    safety_identifier: Annotated[str | None, core_place("user")] = None
+    user: Annotated[str | None, core_place("user")] = None
+    metadata: Annotated[Raw, core_place("metadata")] = ABSENT
     stream_options: Carried = ABSENT
     service_tier: Carried = ABSENT
     logprobs: Carried = ABSENT

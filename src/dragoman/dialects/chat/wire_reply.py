@@ -6,7 +6,8 @@ from msgspec import Meta, Raw, field
 from msgspec.json import Decoder
 
 from dragoman.dialects.chat.wire import ABSENT, ChatFunctionCall, Part, ReplyCall
-from dragoman.wire.shape import Carried, Shape, Wire
+from dragoman.wire.shape import Shape, Wire
+from dragoman.wire.unread import Carried
 
 
 class PromptDetails(Wire):

@@ -3,55 +3,16 @@
 from dragoman.dialects.gemini.api import API
 from dragoman.dialects.gemini.code_assist import is_wrapped, unwrap_request
 from dragoman.dialects.gemini.compat import IMPLIED, TURNS, VENDOR_TOOLS
+from dragoman.dialects.gemini.decoder import GeminiDecoder
+from dragoman.dialects.gemini.encoder import GeminiEncoder
 from dragoman.dialects.gemini.errors import ERROR_WORDS, build_error, parse_error
+from dragoman.dialects.gemini.fields import POINTERS
 from dragoman.dialects.gemini.request import parse_request, render_request
 from dragoman.dialects.gemini.response import build_response, parse_response
-from dragoman.dialects.gemini.stream import decoder, encoder
 from dragoman.dialects.gemini.tools import read_tools, write_tools
 from dragoman.dialects.gemini.traits import ROWS
 from dragoman.dialects.gemini.wire import ISSUER, NAME
 from dragoman.dialects.record import Count, Dialect, Holds
-
-_PLACES = {
-    "sampling.temperature": "/generationConfig/temperature",
-    "sampling.top_p": "/generationConfig/topP",
-    "sampling.top_k": "/generationConfig/topK",
-    "sampling.max_tokens": "/generationConfig/maxOutputTokens",
-    "sampling.stop": "/generationConfig/stopSequences",
-    "sampling.seed": "/generationConfig/seed",
-    "sampling.presence_penalty": "/generationConfig/presencePenalty",
-    "sampling.frequency_penalty": "/generationConfig/frequencyPenalty",
-    "thinking.effort": "/generationConfig/thinkingConfig/thinkingLevel",
-    "thinking.budget": "/generationConfig/thinkingConfig/thinkingBudget",
-    "thinking.visible": "/generationConfig/thinkingConfig/includeThoughts",
-    "output": "/generationConfig/responseMimeType",
-    "messages": "/contents",
-    "tools": "/tools",
-    "tool_choice": "/toolConfig/functionCallingConfig",
-    "candidates": "/generationConfig/candidateCount",
-    "metadata": "/labels",
-}
-_POINTERS = {name: (place, "/request" + place) for name, place in _PLACES.items()} | {
-    "model": ("/model",),
-    "output.schema": (
-        "/generationConfig/responseJsonSchema",
-        "/generationConfig/responseSchema",
-        "/request/generationConfig/responseJsonSchema",
-        "/request/generationConfig/responseSchema",
-    ),
-    "tool.parameters": ("/parametersJsonSchema", "/parameters"),
-    "part.signature": ("/thoughtSignature",),
-    "tool_choice.names": (
-        "/toolConfig/functionCallingConfig/allowedFunctionNames",
-        "/request/toolConfig/functionCallingConfig/allowedFunctionNames",
-    ),
-    "call.id": ("/functionCall/id",),
-    "call.arguments": ("/functionCall/args",),
-    "result.call_id": ("/functionResponse/id",),
-    "result.name": ("/functionResponse/name",),
-    "media.media_type": ("/inlineData/mimeType", "/fileData/mimeType"),
-    "media.name": ("/inlineData/displayName", "/fileData/displayName"),
-}
 
 DIALECT = Dialect(
     name=NAME,
@@ -72,7 +33,7 @@ DIALECT = Dialect(
         object_arguments=True,
         finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused", "malformed_call", "other"}),
     ),
-    pointers=_POINTERS,
+    pointers=POINTERS,
     reply_pointers={
         "part.signature": ("/thoughtSignature",),
         "call.id": ("/functionCall/id",),
@@ -88,8 +49,8 @@ DIALECT = Dialect(
     write_tools=write_tools,
     parse_response=parse_response,
     build_response=build_response,
-    decoder=decoder,
-    encoder=encoder,
+    decoder=GeminiDecoder,
+    encoder=GeminiEncoder,
     parse_error=parse_error,
     build_error=build_error,
     error_words=ERROR_WORDS,

@@ -3,52 +3,226 @@
 Rules: Google counts bytes of UTF-8, the core counts characters of the text a citation stands on. The metadata itself
 is kept whole beside the reply and comes home as it was, so citations of Gemini's own are read from it and never
 written. A source without an address is told nowhere but in the metadata. What is cited must still be open: metadata
-that names a text which is over says so only at home.
+that names a text which is over says so only at home. In a stream later members win, but lists of citations go on. What
+has been read is not read again, and a mention is looked at when the text it stands in ends: a long reply with many
+sources takes time in proportion to its length.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from heapq import heappop, heappush
 from itertools import accumulate, islice
 from typing import Any
 
-from msgspec import structs
+from msgspec import Raw, Struct, structs
 
 from dragoman.core.parts import AnyPart, Citation, Text
-from dragoman.dialects.gemini.sources import CITATION_FIELD, GROUNDING_FIELD, Mention, Metadata
-from dragoman.dialects.gemini.wire import NAME
+from dragoman.dialects.gemini.wire import CITATIONS, GROUNDING, NAME, GroundingChunk, Segment, Source
 from dragoman.wire import json
 
+GROUNDING_FIELD = "/candidates/0/groundingMetadata"
+CITATION_FIELD = "/candidates/0/citationMetadata"
+_LISTS = ("citations", "citationSources", "citation_sources")
+_GROUNDS = frozenset({"groundingChunks", "groundingSupports", "grounding_chunks", "grounding_supports"})
 _NEAR = 4096
 """How many characters off Google's numbers may be; its words are looked for no further."""
 
 
-class SourceReader:
-    """What a reply says and the sources it names, as they come; asked for its citations when a text ends."""
+class Mention(Struct, frozen=True):
+    """A source named for bytes `start` to `end` of a part, or of all that is said; None was not told."""
 
-    __slots__ = ("_begins", "_begun", "_laid", "_metadata", "_sizes", "layout", "pieces")
+    url: str
+    title: str
+    places: tuple[str, ...]
+    quote: str = ""
+    part: int = 0
+    start: int | None = None
+    end: int | None = None
+
+
+class Mentions:
+    """Mentions by where they begin. One of a part that has not begun has no place yet."""
 
     def __init__(self) -> None:
-        self.pieces: list[str] = []
-        """All that is said, thoughts not counted."""
-        self.layout: list[int] = []
-        """Where in `pieces` each part of the first chunk begins."""
-        self._laid = 0
-        self._begins: dict[int, int] = {}
-        self._begun: list[int] = []
+        self._count = 0
+        self._new: list[tuple[int, Mention]] = []
+        self._unplaced: dict[int, list[tuple[int, Mention]]] = {}
+        self._placed: list[tuple[int, int, Mention]] = []
+
+    def add(self, mention: Mention) -> None:
+        """Note a mention."""
+        self._new.append((self._count, mention))
+        self._count += 1
+
+    def place(self, begun: list[int] | None, base: Callable[[int], int | None]) -> None:
+        """Find the places of new mentions and of those in parts that have `begun` (None: in any part).
+
+        `base` tells the byte where a part begins, None if it has not begun.
+        """
+        waiting, self._new = self._new, []
+        for part in list(self._unplaced) if begun is None else begun:
+            waiting.extend(self._unplaced.pop(part, ()))
+        for order, mention in waiting:
+            begins = base(mention.part)
+            if begins is None:
+                self._unplaced.setdefault(mention.part, []).append((order, mention))
+            else:
+                heappush(self._placed, (begins + (mention.start or 0), order, mention))
+
+    def between(self, begin: int, end: int | None) -> list[tuple[int, Mention]]:
+        """Return the mentions that begin from `begin` to before `end`, in their order; those before are over."""
+        found: list[tuple[int, int, Mention]] = []
+        while self._placed and (end is None or self._placed[0][0] < end):
+            start, order, mention = heappop(self._placed)
+            if start >= begin:
+                found.append((order, start, mention))
+        return [(start, mention) for _, start, mention in sorted(found, key=lambda one: one[0])]
+
+
+class Metadata:
+    """Metadata of one kind."""
+
+    def __init__(self, field: str) -> None:
+        self._field = field
+        self._only: bytes | None = None
+        """All there is, as it came."""
+        self._members: dict[str, Raw] = {}
+        self._lists: dict[str, list[Raw]] = {}
+        self._read: dict[str, int] = {}
+        self._changed = False
+        self.mentions = Mentions()
+
+    def take(self, raw: bytes) -> None:
+        """Take what another chunk says."""
+        first = not self._members and not self._lists
+        self._only = raw if first or json.first_byte(raw) != b"{" else None
+        if json.first_byte(raw) != b"{":
+            self._members, self._lists, self._read = {}, {}, {}
+            return
+        members = json.decode_object(raw)
+        for name in _LISTS:
+            listed = members.get(name)
+            if listed is None:
+                continue
+            if json.first_byte(listed) == b"[":
+                del members[name]
+                self._members.pop(name, None)
+                self._go_on(name, json.decode_array(listed))
+            else:
+                self._lists.pop(name, None)
+        self._changed = self._changed or not _GROUNDS.isdisjoint(members)
+        self._members.update(members)
+
+    def _go_on(self, name: str, items: list[Raw]) -> None:
+        known = self._lists.setdefault(name, [])
+        # Some chunks tell all that was told before again.
+        more = items[len(known) :] if items[: len(known)] == known else items
+        known.extend(more)
+
+    def whole(self) -> bytes:
+        """Return it put together."""
+        if self._only is not None:
+            return self._only
+        lists = {name: json.encode(items) for name, items in self._lists.items()}
+        return json.with_members(b"{}", {**{name: bytes(raw) for name, raw in self._members.items()}, **lists})
+
+    def read_new(self) -> None:
+        """Read what it names and has not been read."""
+        try:
+            if self._field == GROUNDING_FIELD:
+                self._read_grounding()
+            else:
+                self._read_citations()
+        except json.Malformed:
+            # Metadata that is not what Google sends names nothing.
+            return
+
+    def _read_grounding(self) -> None:
+        if not self._changed:
+            return
+        self._changed = False
+        self.mentions = Mentions()
+        grounds = {name: bytes(raw) for name, raw in self._members.items() if name in _GROUNDS}
+        raw = json.with_members(b"{}", grounds)
+        leaves = frozenset(json.leaves(raw, GROUNDING_FIELD))
+        for mention in _grounding(raw):
+            self.mentions.add(_standing(mention, leaves))
+
+    def _read_citations(self) -> None:
+        for name, items in self._lists.items():
+            begin = self._read.get(name, 0)
+            self._read[name] = len(items)
+            for number, item in enumerate(items[begin:], begin):
+                where = f"{CITATION_FIELD}/{name}/{number}"
+                mention = _citation(item, where)
+                if mention is not None:
+                    self.mentions.add(_standing(mention, frozenset(json.leaves(item, where))))
+
+
+def _standing(mention: Mention, leaves: frozenset[str]) -> Mention:
+    """Return a mention with those of its places that are there."""
+    places = tuple([place for place in mention.places if place in leaves])
+    return Mention(mention.url, mention.title, places, mention.quote, mention.part, mention.start, mention.end)
+
+
+def _grounding(raw: bytes) -> Iterator[Mention]:
+    metadata, _ = GROUNDING.read(raw)
+    chunks = metadata.grounding_chunks or []
+    for number, support in enumerate(metadata.grounding_supports or ()):
+        segment = support.segment or Segment()
+        for order, index in enumerate(support.grounding_chunk_indices or ()):
+            source = _source(chunks[index]) if 0 <= index < len(chunks) else None
+            if source is None:
+                continue
+            word, page = source
+            where = f"{GROUNDING_FIELD}/groundingSupports/{number}"
+            chunk = f"{GROUNDING_FIELD}/groundingChunks/{index}/{word}"
+            spans = [f"{where}/segment/{name}" for name in ("partIndex", "startIndex", "endIndex", "text")]
+            yield Mention(
+                url=page.uri or "",
+                title=page.title or "",
+                places=(*spans, f"{where}/groundingChunkIndices/{order}", f"{chunk}/uri", f"{chunk}/title"),
+                quote=segment.text or "",
+                part=segment.part_index or 0,
+                start=segment.start_index,
+                end=segment.end_index,
+            )
+
+
+def _source(chunk: GroundingChunk) -> tuple[str, Source] | None:
+    """Return the page a chunk is from and the member that names it; None for one without an address."""
+    pages = (("web", chunk.web), ("retrievedContext", chunk.retrieved_context), ("maps", chunk.maps))
+    return next(((word, page) for word, page in pages if page is not None and page.uri), None)
+
+
+def _citation(item: Raw, where: str) -> Mention | None:
+    metadata, _ = CITATIONS.read(b'{"citations":[' + bytes(item) + b"]}")
+    for source in metadata.citations or ():
+        if source.uri:
+            places = tuple([f"{where}/{member}" for member in ("uri", "title", "startIndex", "endIndex")])
+            return Mention(source.uri, source.title or "", places, start=source.start_index, end=source.end_index)
+    return None
+
+
+class SourceReader:
+    """The sources that a reply names, as they come; asked for its citations when a text ends.
+
+    `pieces` are all its texts so far, `begins` says where in them each text part begins, and `layout` where each part
+    of the first chunk does; their owner fills them.
+    """
+
+    __slots__ = ("_begins", "_layout", "_metadata", "_pieces", "_placed", "_sizes", "_texts")
+
+    def __init__(self, pieces: list[str], begins: dict[int, int], layout: list[int]) -> None:
+        self._pieces = pieces
+        self._begins = begins
+        self._layout = layout
+        self._texts = 0
+        self._placed = 0
+        """How many texts of `begins`, and parts of `layout`, the mentions have been placed in."""
         self._sizes = [0]
         self._metadata: dict[str, Metadata] = {}
-
-    def lay_out(self) -> list[int]:
-        """Return the layout of the first chunk that says something, to be filled."""
-        self.layout = []
-        self._laid = 0
-        return self.layout
-
-    def begin(self, index: int) -> None:
-        """A text begins, part `index` of the reply."""
-        self._begins[index] = len(self.pieces)
-        self._begun.append(index)
 
     def take(self, field: str, raw: bytes) -> None:
         """Take metadata that stands at `field`."""
@@ -62,15 +236,13 @@ class SourceReader:
 
     def cited(self, index: int, *, last: bool) -> list[Citation]:
         """Return the citations of text `index`, which ends now; after the `last` one nothing more is said."""
-        if not self._metadata:
-            return []
         sizes = self._sizes
         sizes.extend(islice(accumulate((len(piece.encode()) for piece in self._new()), initial=sizes[-1]), 1, None))
         begin = self._begins[index]
         named = self._named(sizes[begin], None if last else sizes[-1], last=last)
         if not named:
             return []
-        text = "".join(self.pieces[begin:])
+        text = "".join(self._pieces[begin:])
         offsets = _offsets(text)
         found: dict[Citation, list[str]] = {}
         for start, mention in named:
@@ -79,12 +251,11 @@ class SourceReader:
         return [structs.replace(citation, places=tuple(places)) for citation, places in found.items()]
 
     def _new(self) -> Iterator[str]:
-        return islice(self.pieces, len(self._sizes) - 1, None)
+        return islice(self._pieces, len(self._sizes) - 1, None)
 
     def _named(self, begin: int, end: int | None, *, last: bool) -> list[tuple[int, Mention]]:
-        begun = [*range(self._laid, len(self.layout)), *self._begun]
-        self._laid = len(self.layout)
-        self._begun = []
+        begun = [*range(self._placed, len(self._layout)), *islice(self._begins, self._texts, None)]
+        self._placed, self._texts = len(self._layout), len(self._begins)
         named: list[tuple[int, Mention]] = []
         for field in (GROUNDING_FIELD, CITATION_FIELD):
             metadata = self._metadata.get(field)
@@ -99,8 +270,8 @@ class SourceReader:
         if not part:
             # Most replies name no part, whatever stands before their text.
             return 0
-        if 0 < part < len(self.layout):
-            return self._sizes[self.layout[part]]
+        if 0 < part < len(self._layout):
+            return self._sizes[self._layout[part]]
         # A stream does not say where its parts end, so they are counted as they are put together.
         begins = self._begins.get(part, 0 if last else None)
         return None if begins is None else self._sizes[begins]

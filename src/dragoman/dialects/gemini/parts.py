@@ -7,6 +7,7 @@ result that did not come from Gemini is written under `output`, or under `error`
 
 import base64
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Raw
@@ -38,9 +39,9 @@ from dragoman.dialects.gemini.wire import (
     FunctionCall,
     FunctionResponse,
     GeminiPart,
-    given,
 )
 from dragoman.wire import json
+from dragoman.wire.shape import present
 
 Fields = dict[str, bytes] | None
 
@@ -53,6 +54,9 @@ _REFERENCE = b'"$ref"'
 """Gemini resolves {"$ref": displayName} inside a response, so data that happens to hold one goes as text."""
 _KINDS: dict[str, MediaKind] = {"image": "image", "audio": "audio", "video": "video"}
 Written = Raw | dict[str, Any]
+_get_more = attrgetter("spelling", "signature", "extras")
+_NO_MORE = _get_more(Text(text=""))
+"""Most texts are their words and nothing else."""
 
 
 def read_part(part: GeminiPart, where: str, fields: Fields) -> AnyPart:
@@ -93,7 +97,7 @@ def _read_without_content(part: GeminiPart, where: str, fields: Fields, signatur
 
 
 def _read_call(call: FunctionCall, where: str, fields: Fields, signature: Signature | None, spelling: str) -> ToolCall:
-    arguments = given(call.args)
+    arguments = present(call.args)
     if call.partial_args or call.will_continue:
         fields = {**(fields or {}), **_streaming_members(call)}
     return ToolCall(
@@ -109,13 +113,13 @@ def _read_call(call: FunctionCall, where: str, fields: Fields, signature: Signat
 
 def _streaming_members(call: FunctionCall) -> dict[str, bytes]:
     members = (("partialArgs", call.partial_args), ("willContinue", call.will_continue))
-    return {f"/functionCall/{name}": bytes(raw) for name, raw in members if given(raw) is not None}
+    return {f"/functionCall/{name}": bytes(raw) for name, raw in members if present(raw) is not None}
 
 
 def _read_result(
     result: FunctionResponse, where: str, fields: Fields, signature: Signature | None, spelling: str
 ) -> ToolResult:
-    response = given(result.response)
+    response = present(result.response)
     content: list[Content] = []
     if response is not None:
         content.append(Data(json=response, where=f"{where}/functionResponse/response"))
@@ -193,6 +197,8 @@ def write_parts(parts: Iterable[AnyPart]) -> list[Written]:
 
 def write_part(part: AnyPart) -> Written | None:
     """Return what stands for `part` on the wire, or None for what cannot be said."""
+    if isinstance(part, Text) and _get_more(part) == _NO_MORE and part.text:
+        return {"text": part.text}
     written = _write_content(part)
     if written is None:
         return Raw(part.raw) if isinstance(part, Opaque) and part.dialect == NAME else None

@@ -12,16 +12,26 @@ from msgspec import Raw, Struct
 
 from dragoman.core.parts import AnyPart, Text, ToolResult
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, Reference, Request, Role, leading_systems
+from dragoman.core.request import Message, Reference, Request, Role, Sampling, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras, own_extras
-from dragoman.dialects.gemini import code_assist, settings, wire
+from dragoman.dialects.gemini import code_assist, wire
+from dragoman.dialects.gemini.fields import (
+    CONFIG_FIELDS,
+    PRESENT,
+    REQUEST_FIELDS,
+    read_output,
+    read_sampling,
+    read_thinking,
+    write_config,
+)
 from dragoman.dialects.gemini.parts import read_part, write_parts
 from dragoman.dialects.gemini.tools import read_choice, read_tools, write_choice, write_tools
-from dragoman.dialects.gemini.wire import NAME, REQUEST, GeminiPart, GenerateContentRequest, Leftovers, given
+from dragoman.dialects.gemini.wire import NAME, REQUEST, GeminiPart, GenerateContentRequest, Leftovers
 from dragoman.dialects.record import Call, ReadTools
 from dragoman.wire import json
-from dragoman.wire.shape import Unread, carried
+from dragoman.wire.shape import carried, present
+from dragoman.wire.unread import Unread
 
 NO_ROLE = "no_role"
 ONE_PART = "one_part"
@@ -35,6 +45,7 @@ NO_TOOLS = "tools"
 CONFIG = "toolConfig"
 CALLING_CONFIG = "functionCallingConfig"
 _KEPT = ("cachedContent", "cached_content", "continuationToken", "continuation_token")
+_NO_SAMPLING = Sampling()
 _ROLES: dict[str | None, Role] = {
     "user": "user",
     "model": "assistant",
@@ -49,7 +60,7 @@ def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_to
     """Read a request, in Code Assist's envelope or without it."""
     try:
         body, unread = REQUEST.read(call.body)
-        inner = given(body.request)
+        inner = present(body.request)
         if inner is not None and body.contents is None:
             return _read_enveloped(body, inner, unread, call, read_tools)
         if inner is not None:
@@ -98,7 +109,7 @@ def _read_request(read: _Read, read_tools: ReadTools) -> Request:
     leftovers.carry(body, "")
     words: set[str] = set() if outer is None else {code_assist.WORD}
     messages = tuple(_read_messages(body, prefix, below, words, read.first))
-    raw_tools = given(body.tools)
+    raw_tools = present(body.tools)
     tools = read_tools(raw_tools, f"{prefix}/tools") if raw_tools is not None else ()
     if raw_tools is not None and (word := _tools_word(raw_tools)):
         words.add(word)
@@ -111,18 +122,19 @@ def _read_request(read: _Read, read_tools: ReadTools) -> Request:
             words.add(CALLING_CONFIG)
             choice = read_choice(calling, f"{prefix}/toolConfig/functionCallingConfig")
     config = body.generation_config
-    sampling, thinking, output, candidates = settings.NOTHING, None, None, None
+    sampling, thinking, output, simple = _NO_SAMPLING, None, None, REQUEST_FIELDS.read(body)
     if config is not None:
         where = f"{prefix}/generationConfig"
-        words.add(settings.PRESENT)
+        words.add(PRESENT)
         leftovers.carry(config, "/generationConfig")
-        sampling = settings.read_sampling(config, where, words)
+        sampling = read_sampling(config, where, words)
         if config.thinking_config is not None:
-            thinking = settings.read_thinking(config.thinking_config, f"{where}/thinkingConfig", words, leftovers)
-        output = settings.read_output(config, where, leftovers)
-        candidates = settings.whole(config.candidate_count, f"{where}/candidateCount")
+            thinking = read_thinking(config.thinking_config, f"{where}/thinkingConfig", words, leftovers)
+        output = read_output(config, where, leftovers)
+        simple |= CONFIG_FIELDS.read(config, where)
     rest = {**outer, **leftovers.rest()} if outer else leftovers.rest()
     return Request(
+        **simple,
         model=call.model or _bare_model(rest.get("/model", b'""')),
         messages=messages,
         tools=tools,
@@ -131,9 +143,7 @@ def _read_request(read: _Read, read_tools: ReadTools) -> Request:
         thinking=thinking,
         output=output,
         stream=call.stream,
-        candidates=candidates,
         references=_references(rest, prefix) if rest else (),
-        metadata=body.labels,
         extras=Extras(NAME, rest) if rest else None,
         spelling=frozenset(words),
     )
@@ -220,38 +230,46 @@ def render_request(request: Request, traits: Traits) -> Call:  # noqa: ARG001 - 
     contents = [_write_message(message) for message in messages[start:]]
     if request.written:
         contents.insert(0, Raw(request.written))
-    body = GenerateContentRequest(
-        contents=contents[0] if ONE_CONTENT in words and len(contents) == 1 else contents,
-        system_instruction=_write_system(messages[:start]) if start else None,
-        tool_config=_write_tool_config(request),
-        generation_config=settings.write_config(request),
-        labels=request.metadata,
-    )
+    body: dict[str, Any] = {"contents": contents[0] if ONE_CONTENT in words and len(contents) == 1 else contents}
+    if start:
+        body["systemInstruction"] = _write_system(messages[:start])
     if request.written_tools:
-        body.tools = Raw(request.written_tools)
+        body["tools"] = Raw(request.written_tools)
     elif request.tools or NO_TOOLS in words:
         tools = write_tools(request.tools)
         if tools or NO_TOOLS in words:
-            body.tools = Raw(json.encode(tools[0] if ONE_TOOL in words and len(tools) == 1 else tools))
+            body["tools"] = tools[0] if ONE_TOOL in words and len(tools) == 1 else tools
+    if request.tool_choice is not None or CONFIG in words:
+        _write_tool_config(request, body)
+    config = write_config(request)
+    if config is not None:
+        body["generationConfig"] = config
+    if request.metadata is not None:
+        body |= REQUEST_FIELDS.write(request)
     encoded = json.encode(body)
-    fields = own_extras(request, NAME)
-    # Pointers are those of the document that was read: only a request that came in the envelope has them outside.
-    came_wrapped = fields and all(message.where.startswith(code_assist.INNER + "/") for message in messages)
-    if fields and not came_wrapped:
-        encoded = json.graft(encoded, fields)
-    if code_assist.WORD in words:
-        encoded = code_assist.wrap_request(encoded, request.model)
-    if fields and came_wrapped:
-        encoded = json.graft(encoded, fields)
+    extras = own_extras(request, NAME)
+    if extras or code_assist.WORD in words:
+        encoded = _wrap(encoded, request, extras)
     return Call(body=encoded, model=request.model, stream=request.stream)
 
 
-def _write_tool_config(request: Request) -> wire.ToolConfig | None:
+def _wrap(encoded: bytes, request: Request, extras: dict[str, bytes] | None) -> bytes:
+    """Put extras back, and the request into Code Assist's envelope if it came in one."""
+    # Pointers are those of the document that was read: only a request that came in the envelope has them outside.
+    outside = all(message.where.startswith(code_assist.INNER + "/") for message in request.messages)
+    if extras and not outside:
+        encoded = json.graft(encoded, extras)
+    if code_assist.WORD in request.spelling:
+        encoded = code_assist.wrap_request(encoded, request.model)
+    return json.graft(encoded, extras) if extras and outside else encoded
+
+
+def _write_tool_config(request: Request, body: dict[str, Any]) -> None:
     calling = write_choice(request.tool_choice) if request.tool_choice is not None else None
-    words = request.spelling
-    if calling is None and CALLING_CONFIG in words:
+    if calling is None and CALLING_CONFIG in request.spelling:
         calling = wire.FunctionCallingConfig()
-    return wire.ToolConfig(calling) if calling is not None or CONFIG in words else None
+    if calling is not None or CONFIG in request.spelling:
+        body["toolConfig"] = wire.ToolConfig(calling)
 
 
 def _write_message(message: Message) -> Any:

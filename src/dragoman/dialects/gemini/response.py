@@ -6,6 +6,7 @@ that for streams anyway. A call cut off inside its arguments cannot be written (
 """
 
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -19,13 +20,14 @@ from dragoman.core.response import Finish, Response, Usage
 from dragoman.core.stream import collect
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import code_assist
-from dragoman.dialects.gemini.chunks import GeminiChunkReader
+from dragoman.dialects.gemini.decoder import GeminiChunkReader
 from dragoman.dialects.gemini.finish import read_block_reason, read_finish, usage_of, write_finish, write_usage
 from dragoman.dialects.gemini.grounding import is_cited, joined, write_grounding
 from dragoman.dialects.gemini.parts import Written, write_part
 from dragoman.dialects.gemini.wire import ISSUER, NAME, Camel, UsageMetadata
 from dragoman.wire import json
-from dragoman.wire.shape import ABSENT, Carried, carried
+from dragoman.wire.shape import ABSENT, carried
+from dragoman.wire.unread import Carried
 
 PROMPT_FEEDBACK_FIELD = "/promptFeedback"
 AS_CHUNK = "chunk"
@@ -81,6 +83,7 @@ class WholeResponse(Camel):
 
 
 _WHOLE: Decoder[WholeResponse] = Decoder(WholeResponse)
+_get_members = attrgetter("text", "thought", "function_call", "thought_signature")
 
 
 def parse_response(body: bytes) -> Response:
@@ -125,26 +128,21 @@ def _read_directly(body: bytes) -> Response | None:
 def _read_parts(given: tuple[WholePart, ...]) -> list[AnyPart] | None:
     """Read the parts of an answer; None if a text comes in pieces."""
     parts: list[AnyPart] = []
-    before: type[AnyPart] | None = None
+    before: AnyPart | None = None
     for index, part in enumerate(given):
+        text, thought, call, signed = _get_members(part)
         where = f"/candidates/0/content/parts/{index}"
-        text, call, signed = part.text, part.function_call, part.thought_signature
         signature = Signature(ISSUER, signed) if signed else None
-        if call is not None:
-            if text is not None:
-                return None
-            before = ToolCall
+        if call is not None and text is None:
             arguments = "{}" if call.args == _NULL else str(call.args, "utf-8")
-            read = ToolCall(id=call.id or "", name=call.name, arguments=arguments, where=where, signature=signature)
-        elif text is None or before is (kind := Reasoning if part.thought else Text):
+            before = ToolCall(id=call.id or "", name=call.name, arguments=arguments, where=where, signature=signature)
+        elif call is not None or text is None or before.__class__ is (Reasoning if thought else Text):
             return None
+        elif thought:
+            before = Reasoning(texts=(text,), where=where, signature=signature)
         else:
-            before = kind
-            if part.thought:
-                read = Reasoning(texts=(text,), where=where, signature=signature)
-            else:
-                read = Text(text=text, where=where, signature=signature)
-        parts.append(read)
+            before = Text(text=text, where=where, signature=signature)
+        parts.append(before)
     return parts
 
 

@@ -14,9 +14,9 @@ from msgspec import Raw
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.core.value import Extras, own_extras
 from dragoman.dialects.gemini import wire
-from dragoman.dialects.gemini.wire import ABSENT, NAME, FunctionCallingConfig, given
+from dragoman.dialects.gemini.wire import ABSENT, NAME, FunctionCallingConfig
 from dragoman.wire import json
-from dragoman.wire.shape import carried
+from dragoman.wire.shape import carried, present
 
 GROUP = "tool:"
 DESCRIBED = "described"
@@ -60,10 +60,10 @@ def _read_group(
 
 
 def _read_tool(declaration: wire.FunctionDeclaration, where: str, word: str, fields: dict[str, bytes] | None) -> Tool:
-    openapi = given(declaration.parameters)
-    schema = given(declaration.parameters_json_schema)
+    openapi = present(declaration.parameters)
+    schema = present(declaration.parameters_json_schema)
     if declaration.parameters_json_schema is ABSENT:
-        schema = given(declaration.snake_schema)
+        schema = present(declaration.snake_schema)
     elif declaration.snake_schema is not ABSENT:
         fields = {"/parameters_json_schema": bytes(declaration.snake_schema), **(fields or {})}
     if declaration.response_json_schema is not ABSENT or declaration.snake_response_schema is not ABSENT:

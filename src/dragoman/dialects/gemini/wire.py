@@ -6,16 +6,41 @@ list be one object, every name be snake_case and a number of a request be a text
 is written.
 """
 
+import re
+from math import isfinite
 from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, field
 
-from dragoman.wire.shape import ABSENT, Carried, Shape, Unread, Wire, carried
+from dragoman.core.problems import Problem
+from dragoman.wire.shape import ABSENT, Shape, Wire, carried, core_field, core_place
+from dragoman.wire.unread import Carried, Unread
 
 NAME = "gemini"
 ISSUER = "google"
 AnyNumber = int | float | str
-"""A number as proto JSON takes it; `settings` reads it."""
+"""A number as proto JSON takes it."""
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+def read_number(value: AnyNumber, where: str) -> int | float:
+    """Return a number that may be written as a text."""
+    if not isinstance(value, str):
+        return value
+    found = _NUMBER.fullmatch(value)
+    if found is None or not isfinite(float(value)):
+        raise Problem("invalid_request", f"not a number: {value[:40]!r}", where=where)
+    return float(value) if found[1] or found[2] else int(value)
+
+
+def read_whole(value: AnyNumber, where: str) -> int:
+    """Return a whole number that may be written as a text, or with a fraction of zero."""
+    read = read_number(value, where)
+    if not isinstance(read, float):
+        return read
+    if not read.is_integer():
+        raise Problem("invalid_request", f"not a whole number: {read}", where=where)
+    return int(read)
 
 
 class Camel(Wire, rename="camel"):
@@ -108,39 +133,39 @@ class FunctionCallingConfig(Camel):
     """How free the model is to call."""
 
     mode: str | None = None
-    allowed_function_names: list[str] | None = None
+    allowed_function_names: Annotated[list[str] | None, core_place("tool_choice.names")] = None
 
 
 class ToolConfig(Camel):
     """Settings of all tools."""
 
-    function_calling_config: FunctionCallingConfig | None = None
+    function_calling_config: Annotated[FunctionCallingConfig | None, core_place("tool_choice")] = None
     include_server_side_tool_invocations: Carried = ABSENT
 
 
 class ThinkingConfig(Camel):
     """How much to think."""
 
-    include_thoughts: bool | None = None
-    thinking_level: str | None = None
-    thinking_budget: AnyNumber | None = None
+    include_thoughts: Annotated[bool | None, core_field("thinking.visible")] = None
+    thinking_level: Annotated[str | None, core_place("thinking.effort")] = None
+    thinking_budget: Annotated[AnyNumber | None, core_field("thinking.budget", read_whole)] = None
 
 
 class GenerationConfig(Camel):
-    """Knobs of the sampler and the shape of the answer."""
+    """Settings of the sampler and the shape of the answer. A member that is a field of the core says which."""
 
-    temperature: AnyNumber | None = None
-    top_p: AnyNumber | None = None
-    top_k: AnyNumber | None = None
-    max_output_tokens: AnyNumber | None = None
-    seed: AnyNumber | None = None
-    presence_penalty: AnyNumber | None = None
-    frequency_penalty: AnyNumber | None = None
-    stop_sequences: list[str] | None = None
-    candidate_count: AnyNumber | None = None
-    response_mime_type: str | None = None
-    response_schema: Raw = ABSENT
-    response_json_schema: Raw = ABSENT
+    temperature: Annotated[AnyNumber | None, core_field("sampling.temperature", read_number)] = None
+    top_p: Annotated[AnyNumber | None, core_field("sampling.top_p", read_number)] = None
+    top_k: Annotated[AnyNumber | None, core_field("sampling.top_k", read_number)] = None
+    max_output_tokens: Annotated[AnyNumber | None, core_field("sampling.max_tokens", read_whole)] = None
+    seed: Annotated[AnyNumber | None, core_field("sampling.seed", read_whole)] = None
+    presence_penalty: Annotated[AnyNumber | None, core_field("sampling.presence_penalty", read_number)] = None
+    frequency_penalty: Annotated[AnyNumber | None, core_field("sampling.frequency_penalty", read_number)] = None
+    stop_sequences: Annotated[list[str] | None, core_place("sampling.stop")] = None
+    candidate_count: Annotated[AnyNumber | None, core_field("candidates", read_whole)] = None
+    response_mime_type: Annotated[str | None, core_place("output")] = None
+    response_json_schema: Annotated[Raw, core_place("output.schema")] = ABSENT
+    response_schema: Annotated[Raw, core_place("output.schema")] = ABSENT
     thinking_config: ThinkingConfig | None = None
     response_modalities: Carried = ABSENT
 
@@ -148,12 +173,12 @@ class GenerationConfig(Camel):
 class GenerateContentRequest(Camel):
     """A request; `request` and `project` are there only in Code Assist's envelope."""
 
-    contents: list[Content] | Content | None = None
+    contents: Annotated[list[Content] | Content | None, core_place("messages")] = None
     system_instruction: Content | str | None = None
-    tools: Raw = ABSENT
+    tools: Annotated[Raw, core_place("tools")] = ABSENT
     tool_config: ToolConfig | None = None
     generation_config: GenerationConfig | None = None
-    labels: dict[str, str] | None = None
+    labels: Annotated[dict[str, str] | None, core_field("metadata")] = None
     request: Raw = ABSENT
     model: Carried = ABSENT
     safety_settings: Carried = ABSENT
@@ -318,12 +343,6 @@ PROMPT_FEEDBACK: Shape[PromptFeedback] = Shape(PromptFeedback, snake=True)
 GROUNDING: Shape[GroundingMetadata] = Shape(GroundingMetadata, snake=True)
 CITATIONS: Shape[CitationMetadata] = Shape(CitationMetadata, snake=True)
 PARTIAL_ARGS: Shape[list[PartialArg]] = Shape(list[PartialArg], snake=True)
-
-
-def given(raw: Raw) -> bytes | None:
-    """Return the bytes of a member that was sent and is not null."""
-    data = bytes(raw)
-    return data if data and data != b"null" else None
 
 
 class Leftovers:

@@ -5,6 +5,7 @@ from dragoman.dialects.messages.compat import IMPLIED, TURNS, VENDOR_TOOLS
 from dragoman.dialects.messages.decoder import MessagesDecoder
 from dragoman.dialects.messages.encoder import MessagesEncoder
 from dragoman.dialects.messages.errors import ERROR_WORDS, build_error, parse_error
+from dragoman.dialects.messages.fields import POINTERS
 from dragoman.dialects.messages.remote import REMOTE
 from dragoman.dialects.messages.request import parse_request, render_request
 from dragoman.dialects.messages.response import build_response, parse_response
@@ -33,38 +34,7 @@ DIALECT = Dialect(
         stop_sequence=True,
         finishes=frozenset({"stop", "length", "tool_calls", "filtered", "refused", "paused"}),
     ),
-    pointers={
-        "model": ("/model",),
-        "sampling.temperature": ("/temperature",),
-        "sampling.top_p": ("/top_p",),
-        "sampling.top_k": ("/top_k",),
-        "sampling.max_tokens": ("/max_tokens",),
-        "sampling.stop": ("/stop_sequences",),
-        "thinking.mode": ("/thinking/type",),
-        "thinking.effort": ("/output_config/effort",),
-        "thinking.budget": ("/thinking/budget_tokens",),
-        "thinking.visible": ("/thinking/display",),
-        "output": ("/output_config/format", "/output_format"),
-        "output.schema": ("/output_config/format/schema", "/output_format/schema"),
-        "messages": ("/messages",),
-        "tools": ("/tools",),
-        "tool_choice": ("/tool_choice",),
-        "tool_choice.parallel": ("/tool_choice/disable_parallel_tool_use",),
-        "user": ("/metadata/user_id",),
-        "stream": ("/stream",),
-        "tool.strict": ("/strict",),
-        "tool.parameters": ("/input_schema",),
-        "tool.cache": ("/cache_control",),
-        "part.cache": ("/cache_control",),
-        "part.signature": ("/signature", "/data"),
-        "part.citations": ("/citations",),
-        "call.id": ("/id",),
-        "call.arguments": ("/input",),
-        "result.call_id": ("/tool_use_id",),
-        "result.failed": ("/is_error",),
-        "media.name": ("/title",),
-        "media.media_type": ("/source/media_type",),
-    },
+    pointers=POINTERS,
     reply_pointers={
         "part.signature": ("/signature",),
         "part.redacted": ("/data",),

@@ -27,6 +27,7 @@ from dragoman.core.parts import AnyPart, Opaque, Reasoning, Signature, Text, Too
 from dragoman.core.problems import Problem
 from dragoman.core.stream import replay_part
 from dragoman.core.value import Extras
+from dragoman.dialects.decoder import FrameDecoder
 from dragoman.dialects.messages.errors import problem_of_event
 from dragoman.dialects.messages.parts import read_citation, read_part
 from dragoman.dialects.messages.response import named, read_finish, read_usage, replied, said
@@ -50,11 +51,11 @@ from dragoman.dialects.messages.wire import (
     ThinkingDelta,
     UsageShape,
 )
-from dragoman.dialects.record import FrameDecoder
 from dragoman.wire.json import Malformed, decode, decode_object, encode, is_json, with_members
 from dragoman.wire.pointer import escape, unescape
-from dragoman.wire.shape import Shape, Unknown, Unread, carried
+from dragoman.wire.shape import Shape, carried
 from dragoman.wire.sse import Frame
+from dragoman.wire.unread import Unknown, Unread
 
 _EVENT: Shape[StreamEvent] = Shape(StreamEvent)
 _EMPTY_INPUTS = ("", "{}")

@@ -29,11 +29,11 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
 from dragoman.core.value import own_extras
+from dragoman.dialects.decoder import Encoder
 from dragoman.dialects.messages.errors import error_body
 from dragoman.dialects.messages.parts import write_citation, write_part
 from dragoman.dialects.messages.response import finish_word, reply_id, write_usage
 from dragoman.dialects.messages.wire import NAME, TextBlock, ThinkingBlock, ToolUseBlock
-from dragoman.dialects.record import Encoder
 from dragoman.wire.json import encode, graft, one_line
 from dragoman.wire.shape import Wire
 from dragoman.wire.sse import named_frame

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.messages.wire import NAME
-from dragoman.dialects.record import ErrorReply
+from dragoman.dialects.record import STATUS_KINDS, ErrorReply
 from dragoman.wire.json import Malformed, decode, decode_object, encode, with_members
 
 _KINDS: dict[str, Kind] = {
@@ -29,20 +29,6 @@ _KINDS: dict[str, Kind] = {
     "overloaded_error": "overloaded",
 }
 ERROR_WORDS = frozenset({"error", *_KINDS})
-_KINDS_BY_STATUS: dict[int, Kind] = {
-    401: "authentication",
-    402: "billing",
-    403: "permission",
-    404: "not_found",
-    408: "timeout",
-    409: "conflict",
-    413: "too_large",
-    429: "rate_limit",
-    499: "cancelled",
-    503: "overloaded",
-    504: "timeout",
-    529: "overloaded",
-}
 _TYPES: dict[Kind, str] = {
     **{kind: word for word, kind in _KINDS.items()},
     "unsupported": "invalid_request_error",
@@ -81,7 +67,7 @@ _LONGEST_TEXT = 500
 def parse_error(status: int, headers: Mapping[str, str], body: bytes) -> Problem:
     """Read an error reply of any shape; never raises."""
     error = _error_object(body)
-    kind = _KINDS.get(_word(error, "type")) or _KINDS_BY_STATUS.get(status)
+    kind = _KINDS.get(_word(error, "type")) or STATUS_KINDS.get(status)
     if kind is None:
         kind = "internal" if status >= 500 else "invalid_request"
     message = _word(error, "message") or _plain_text(body) or f"the upstream answered {status} without a message"

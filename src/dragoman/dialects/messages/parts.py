@@ -51,7 +51,8 @@ from dragoman.dialects.messages.wire import (
     UrlSource,
 )
 from dragoman.wire.json import decode, encode, graft, is_json
-from dragoman.wire.shape import Unknown, Unread, Wire
+from dragoman.wire.shape import Wire
+from dragoman.wire.unread import Unknown, Unread
 
 Fields = dict[str, bytes] | None
 

@@ -2,78 +2,37 @@
 
 The top-level `system` is the first message. Spellings of a message: "string" or "blocks" for its content, and "inline"
 for a system message among the turns. Words in `Request.spelling` say which optional members were written empty, or were
-absent because the URL had them, so that a request read here is written back as it was. Of a message thread (beta) the
-server keeps the conversation, and a request has only what is new.
+absent because the URL had them, so that a request read here is written back as it was.
 """
 
 from collections.abc import Iterator
 from itertools import takewhile
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Raw
 
 from dragoman.core.parts import AnyPart, Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import (
-    EFFORTS,
-    Message,
-    OutputFormat,
-    Reference,
-    Request,
-    Sampling,
-    Thinking,
-)
+from dragoman.core.request import Message, Request
 from dragoman.core.traits import Traits
 from dragoman.core.value import own_extras
-from dragoman.dialects.messages.parts import (
-    extras_of,
-    is_plain,
-    read_part,
-    write_parts,
+from dragoman.dialects.messages.fields import (
+    METADATA_FIELDS,
+    read_output,
+    read_sampling,
+    read_thinking,
+    thread_references,
+    write_fields,
 )
+from dragoman.dialects.messages.parts import extras_of, is_plain, read_part, write_parts
 from dragoman.dialects.messages.tools import read_choice, read_tools, write_choice, write_tools
-from dragoman.dialects.messages.wire import (
-    ABSENT,
-    NAME,
-    Block,
-    FormatShape,
-    RequestShape,
-    ThinkingShape,
-)
+from dragoman.dialects.messages.wire import NAME, Block, RequestShape
 from dragoman.dialects.record import Call, ReadTools
-from dragoman.wire import json
 from dragoman.wire.json import Malformed, encode, graft
-from dragoman.wire.shape import Shape, Unread, carried
-
-_UNSUPPORTED = "thread_unsupported_request"
-"""At this word the SDKs' tool runners send the whole conversation, without a thread."""
-
-
-def thread_references(thread: Raw) -> tuple[Reference, ...]:
-    """Return what a request goes on from; one that begins a thread says everything itself."""
-    if thread is ABSENT or json.first_byte(thread) != b"{":
-        return ()
-    members = json.decode_object(thread)
-    if json.first_byte(members.get("previous_message_id", b"null")) == b'"':
-        return (Reference("/thread/previous_message_id", _UNSUPPORTED),)
-    continues = bytes(members.get("type", b"")) == b'"continue"'
-    return (Reference("/thread/type", _UNSUPPORTED),) if continues else ()
-
-
-T = TypeVar("T")
+from dragoman.wire.shape import Shape, carried
+from dragoman.wire.unread import Unread
 
 _REQUEST: Shape[RequestShape] = Shape(RequestShape)
-_THINKING: Shape[ThinkingShape] = Shape(ThinkingShape)
-_FORMAT: Shape[FormatShape] = Shape(FormatShape)
-
-_THINKING_MODES: dict[str, Any] = {
-    "adaptive": "adaptive",
-    "enabled": "enabled",
-    "disabled": "disabled",
-    "between_tools": "disabled",
-}
-_VISIBLE = {"summarized": True, "omitted": False}
-_DISPLAY = {True: "summarized", False: "omitted"}
 
 
 def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_tools) -> Request:
@@ -95,27 +54,21 @@ def _read_request(call: Call, shape: RequestShape, unread: Unread | None, first:
         words.add("tools")
     messages = tuple(_read_messages(shape, unread, first))
     choice = read_choice(shape.tool_choice, fields)
-    thinking = _read_thinking(shape, fields, words)
-    output = _read_output(shape, fields, words)
+    thinking = read_thinking(shape, fields, words)
+    output = read_output(shape, fields, words)
     if unread is not None:
         fields.update(unread.rest())
     return Request(
+        **(METADATA_FIELDS.read(shape.metadata) if shape.metadata is not None else {}),
         model=call.model if shape.model is None else shape.model,
         messages=messages,
         tools=tools,
         tool_choice=choice,
-        sampling=Sampling(
-            temperature=shape.temperature,
-            top_p=shape.top_p,
-            top_k=shape.top_k,
-            max_tokens=shape.max_tokens,
-            stop=tuple(shape.stop_sequences or ()),
-        ),
+        sampling=read_sampling(shape),
         thinking=thinking,
         output=output,
         stream=call.stream if shape.stream is None else shape.stream,
         references=thread_references(shape.thread),
-        user=None if shape.metadata is None else shape.metadata.user_id,
         extras=extras_of(fields),
         spelling=frozenset(words),
     )
@@ -159,57 +112,6 @@ def _read_content(content: str | list[Block], where: str, unread: Unread | None)
     return "blocks", tuple([read_part(block, f"{where}/{index}", unread) for index, block in enumerate(content)])
 
 
-def _read_thinking(shape: RequestShape, fields: dict[str, bytes], words: set[str]) -> Thinking | None:
-    config = shape.output_config
-    effort: Any = config.effort if config is not None else None
-    if effort is not None and effort not in EFFORTS:
-        fields["/output_config/effort"] = encode(effort)
-        effort = None
-    raw = shape.thinking
-    if raw is ABSENT or bytes(raw) == b"null":
-        return Thinking(effort=effort) if effort else None
-    thinking, below = _THINKING.read_at(raw, "/thinking")
-    mode = _THINKING_MODES.get(thinking.type)
-    if mode is None:
-        fields["/thinking"] = bytes(raw)
-        return Thinking(effort=effort) if effort else None
-    if thinking.type == "between_tools":
-        words.add("between_tools")
-    visible = None if mode == "disabled" else _VISIBLE.get(thinking.display or "")
-    if thinking.display is not None and visible is None:
-        below["/display"] = encode(thinking.display)
-    budget = thinking.budget_tokens
-    if mode == "disabled" and budget is not None:
-        below["/budget_tokens"] = encode(budget)
-        budget = None
-    fields.update({"/thinking" + pointer: value for pointer, value in below.items()})
-    return Thinking(mode=mode, effort=effort, budget=budget, visible=visible)
-
-
-def _read_output(shape: RequestShape, fields: dict[str, bytes], words: set[str]) -> OutputFormat | None:
-    config = shape.output_config
-    found = None if config is None else _read_format(config.format, "/output_config/format", fields)
-    if found is not None:
-        if shape.output_format is not ABSENT:
-            fields["/output_format"] = bytes(shape.output_format)
-        return found
-    found = _read_format(shape.output_format, "/output_format", fields)
-    if found is not None:
-        words.add("output_format")
-    return found
-
-
-def _read_format(raw: Raw, where: str, fields: dict[str, bytes]) -> OutputFormat | None:
-    if raw is ABSENT or bytes(raw) == b"null":
-        return None
-    shape, below = _FORMAT.read_at(raw, where)
-    if shape.type != "json_schema":
-        fields[where] = bytes(raw)
-        return None
-    fields.update({where + pointer: value for pointer, value in below.items()})
-    return OutputFormat(kind="json_schema", schema=None if shape.schema is ABSENT else bytes(shape.schema))
-
-
 def render_request(request: Request, traits: Traits) -> Call:
     """Write a request whose values have been adapted to Messages."""
     body = encode(_write_request(request, traits))
@@ -218,28 +120,18 @@ def render_request(request: Request, traits: Traits) -> Call:
 
 
 def _write_request(request: Request, traits: Traits) -> dict[str, Any]:
-    words = request.spelling
-    sampling = request.sampling
     leading = list(takewhile(_is_leading, request.messages))
+    body: dict[str, Any] = {"model": request.model} if "no model" not in request.spelling else {}
+    if leading and (system := _write_system(leading)) is not None:
+        body["system"] = system
+    if (tools := _write_tools(request)) is not None:
+        body["tools"] = tools
+    if (choice := write_choice(request.tool_choice, tools=bool(request.tools))) is not None:
+        body["tool_choice"] = choice
+    body |= write_fields(request, traits)
     written = [Raw(request.written)] if request.written else []
-    body: dict[str, Any] = {
-        "model": None if "no model" in words else request.model,
-        "max_tokens": sampling.max_tokens,
-        "system": _write_system(leading) if leading else None,
-        "tools": _write_tools(request),
-        "tool_choice": write_choice(request.tool_choice, tools=bool(request.tools)),
-        "thinking": _write_thinking(request, traits),
-        "output_config": _write_output_config(request),
-        "output_format": _write_format(request.output) if "output_format" in words else None,
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-        "top_k": sampling.top_k,
-        "stop_sequences": sampling.stop or ([] if "stop_sequences" in words else None),
-        "metadata": _write_metadata(request),
-        "stream": _write_stream(request),
-        "messages": [*written, *(_write_message(message) for message in request.messages[len(leading) :])],
-    }
-    return {name: value for name, value in body.items() if value is not None}
+    body["messages"] = [*written, *(_write_message(message) for message in request.messages[len(leading) :])]
+    return body
 
 
 def _write_tools(request: Request) -> Any:
@@ -271,40 +163,3 @@ def _write_message(message: Message) -> Any:
     written = {"role": message.role, "content": content}
     fields = own_extras(message, NAME)
     return Raw(graft(encode(written), fields)) if fields else written
-
-
-def _write_thinking(request: Request, traits: Traits) -> ThinkingShape | None:
-    thinking = request.thinking
-    if thinking is None or thinking.mode is None:
-        return None
-    if thinking.mode == "disabled":
-        between = traits.thinks_between_tools or "between_tools" in request.spelling
-        return ThinkingShape("between_tools" if between else "disabled")
-    display = None if thinking.visible is None else _DISPLAY[thinking.visible]
-    return ThinkingShape(thinking.mode, thinking.budget, display)
-
-
-def _write_output_config(request: Request) -> dict[str, Any] | None:
-    effort = request.thinking.effort if request.thinking else None
-    form = None if "output_format" in request.spelling else _write_format(request.output)
-    members = {"effort": effort, "format": form}
-    written = {name: value for name, value in members.items() if value is not None}
-    return written if written or "output_config" in request.spelling else None
-
-
-def _write_format(output: OutputFormat | None) -> FormatShape | None:
-    if output is None or output.kind != "json_schema":
-        return None
-    return FormatShape("json_schema", ABSENT if output.schema is None else Raw(output.schema))
-
-
-def _write_metadata(request: Request) -> dict[str, str] | None:
-    if request.user is not None:
-        return {"user_id": request.user}
-    return {} if "metadata" in request.spelling else None
-
-
-def _write_stream(request: Request) -> bool | None:
-    if request.stream:
-        return None if "no stream" in request.spelling else True
-    return False if "stream" in request.spelling else None

@@ -22,7 +22,8 @@ from dragoman.dialects.messages.wire import (
     UsageShape,
 )
 from dragoman.wire.json import Malformed, decode_object, encode, graft
-from dragoman.wire.shape import Shape, Unread, carried
+from dragoman.wire.shape import Shape, carried
+from dragoman.wire.unread import Unread
 
 _REPLY: Shape[ReplyShape] = Shape(ReplyShape)
 

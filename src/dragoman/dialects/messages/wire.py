@@ -4,11 +4,12 @@ Fields of the type `Carried` are not read: they are named here so that everyday 
 up in extras like any field that is not named.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from msgspec import Raw
 
-from dragoman.wire.shape import ABSENT, Carried, Unknown, Wire
+from dragoman.wire.shape import ABSENT, Wire, core_field, core_place
+from dragoman.wire.unread import Carried, Unknown
 
 NAME = "messages"
 ISSUER = "anthropic"
@@ -147,15 +148,15 @@ class ChoiceShape(Wire):
 
     type: str
     name: str | None = None
-    disable_parallel_tool_use: bool | None = None
+    disable_parallel_tool_use: Annotated[bool | None, core_place("tool_choice.parallel")] = None
 
 
 class ThinkingShape(Wire):
     """How to think."""
 
-    type: str
-    budget_tokens: int | None = None
-    display: str | None = None
+    type: Annotated[str, core_place("thinking.mode")]
+    budget_tokens: Annotated[int | None, core_place("thinking.budget")] = None
+    display: Annotated[str | None, core_place("thinking.visible")] = None
 
 
 class FormatShape(Wire):
@@ -168,33 +169,33 @@ class FormatShape(Wire):
 class OutputConfig(Wire):
     """Effort and shape of the answer."""
 
-    effort: str | None = None
-    format: Raw = ABSENT
+    effort: Annotated[str | None, core_place("thinking.effort")] = None
+    format: Annotated[Raw, core_place("output")] = ABSENT
 
 
 class MetadataShape(Wire):
     """Who asks."""
 
-    user_id: str | None = None
+    user_id: Annotated[str | None, core_field("user")] = None
 
 
 class RequestShape(Wire):
-    """The body of `POST /v1/messages`."""
+    """The body of `POST /v1/messages`. A member that is a field of the core says which."""
 
-    messages: list[MessageShape]
-    model: str | None = None
+    messages: Annotated[list[MessageShape], core_place("messages")]
+    model: Annotated[str | None, core_place("model")] = None
     system: str | list[Block] | None = None
-    tools: Raw = ABSENT
-    tool_choice: Raw = ABSENT
-    max_tokens: int | None = None
-    temperature: int | float | None = None
-    top_p: int | float | None = None
-    top_k: int | float | None = None
-    stop_sequences: list[str] | None = None
-    stream: bool | None = None
+    tools: Annotated[Raw, core_place("tools")] = ABSENT
+    tool_choice: Annotated[Raw, core_place("tool_choice")] = ABSENT
+    max_tokens: Annotated[int | None, core_field("sampling.max_tokens")] = None
+    temperature: Annotated[int | float | None, core_field("sampling.temperature")] = None
+    top_p: Annotated[int | float | None, core_field("sampling.top_p")] = None
+    top_k: Annotated[int | float | None, core_field("sampling.top_k")] = None
+    stop_sequences: Annotated[list[str] | None, core_place("sampling.stop")] = None
+    stream: Annotated[bool | None, core_place("stream")] = None
     thinking: Raw = ABSENT
     output_config: OutputConfig | None = None
-    output_format: Raw = ABSENT
+    output_format: Annotated[Raw, core_place("output")] = ABSENT
     metadata: MetadataShape | None = None
     cache_control: Carried = ABSENT
     context_management: Carried = ABSENT

@@ -6,9 +6,10 @@ from dragoman.dialects.responses.compat import IMPLIED, TURNS, VENDOR_TOOLS
 from dragoman.dialects.responses.decoder import ResponsesDecoder
 from dragoman.dialects.responses.encoder import ResponsesEncoder
 from dragoman.dialects.responses.errors import ERROR_WORDS, build_error, parse_error
+from dragoman.dialects.responses.fields import POINTERS
 from dragoman.dialects.responses.parts import field_place
 from dragoman.dialects.responses.remote import REMOTE
-from dragoman.dialects.responses.request import POINTERS, parse_request, render_request
+from dragoman.dialects.responses.request import parse_request, render_request
 from dragoman.dialects.responses.response import REPEATED, STATUSES, build_response, parse_response
 from dragoman.dialects.responses.tools import declared_tools, read_tools, write_tools
 from dragoman.dialects.responses.traits import ROWS

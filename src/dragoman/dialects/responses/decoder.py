@@ -16,7 +16,7 @@ from msgspec.json import Decoder
 from dragoman.core.events import Event, Finished, Native, Started, UsageSeen
 from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Text, ToolCall
 from dragoman.core.problems import Problem
-from dragoman.dialects.record import FrameDecoder
+from dragoman.dialects.decoder import FrameDecoder
 from dragoman.dialects.responses.decoder_state import Items, OpenItem, OpenPart, Teller
 from dragoman.dialects.responses.errors import read_error
 from dragoman.dialects.responses.items import CONTENT, decode_item
@@ -32,11 +32,10 @@ from dragoman.dialects.responses.wire import (
     RefusalText,
     StreamEvent,
     WireItem,
-    absent,
     decode_known,
 )
 from dragoman.wire import json
-from dragoman.wire.shape import Shape
+from dragoman.wire.shape import Shape, present
 from dragoman.wire.sse import Frame
 
 _EVENT: Decoder[StreamEvent] = Decoder(StreamEvent)
@@ -79,7 +78,7 @@ class ResponsesDecoder(FrameDecoder):
         handler = self._handlers.get(word)
         if handler is not None:
             handler(self, event)
-        elif word == "error" or not absent(event.error):
+        elif word == "error" or present(event.error) is not None:
             self._error(event, frame.data)
         else:
             self._native(word, frame.data)
@@ -97,16 +96,16 @@ class ResponsesDecoder(FrameDecoder):
 
     def _error(self, event: StreamEvent, data: bytes) -> None:
         """An error event is flat in the documents and nested in the live service."""
-        raw = data if absent(event.error) else bytes(event.error)
+        raw = data if present(event.error) is None else bytes(event.error)
         members: dict[str, Any] = json.decode(raw) if json.first_byte(raw) == b"{" else {"message": json.decode(raw)}
-        if absent(event.error):
+        if present(event.error) is None:
             members = {name: members.get(name) for name in ("code", "message", "param")}
         raise read_error(members, None)
 
     def _begin(self, event: StreamEvent) -> None:
         if self._started:
             return
-        if absent(event.response):
+        if present(event.response) is None:
             self._start(Started("", ""))
             return
         head = read_head(json.decode_object(event.response))
@@ -190,7 +189,7 @@ class ResponsesDecoder(FrameDecoder):
         return part
 
     def _content_added(self, event: StreamEvent) -> None:
-        members = json.decode_object(event.part) if not absent(event.part) else {}
+        members = json.decode_object(event.part) if present(event.part) is not None else {}
         match json.decode(members["type"]) if "type" in members else "output_text":
             case "output_text":
                 self._content_part(event)
@@ -215,7 +214,7 @@ class ResponsesDecoder(FrameDecoder):
     def _content_done(self, event: StreamEvent) -> None:
         known = self._items.find(event)
         part = known.parts.get(event.content_index or 0) if known else None
-        if part is None or part.ended or absent(event.part):
+        if part is None or part.ended or present(event.part) is None:
             return
         wire, unread = _PART.read(event.part)
         if isinstance(wire, OutputText | RefusalText):
@@ -223,7 +222,7 @@ class ResponsesDecoder(FrameDecoder):
 
     def _annotation(self, event: StreamEvent) -> None:
         part = self._content_part(event)
-        if part is not None and not absent(event.annotation):
+        if part is not None and present(event.annotation) is not None:
             self._teller.cite(part, bytes(event.annotation))
 
     # Calls and reasoning
@@ -324,7 +323,7 @@ class ResponsesDecoder(FrameDecoder):
         head = read_head(members)
         self._start(Started(head.id, head.model, head.created))
         told = self._items.count()
-        for index, raw in enumerate(() if output is None or absent(output) else json.decode_array(output)):
+        for index, raw in enumerate(json.decode_array(present(output) or b"[]")):
             item, _ = decode_item(raw)
             known = self._items.by_id(item) or self._items.at(index, told)
             known = known or self._items.append(OpenItem(item, index))

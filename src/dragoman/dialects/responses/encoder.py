@@ -30,7 +30,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
 from dragoman.core.value import own_extras
-from dragoman.dialects.record import Encoder
+from dragoman.dialects.decoder import Encoder
 from dragoman.dialects.responses.errors import write_error
 from dragoman.dialects.responses.items import CONTENT
 from dragoman.dialects.responses.output import (
@@ -44,7 +44,7 @@ from dragoman.dialects.responses.output import (
     write_item,
 )
 from dragoman.dialects.responses.parts import extras_of, write_citations
-from dragoman.dialects.responses.progress import progress
+from dragoman.dialects.responses.remote import progress_events
 from dragoman.dialects.responses.response import (
     STREAM_FIELDS,
     Outcome,
@@ -185,7 +185,7 @@ class ResponsesEncoder(Encoder):
                 return told + self._item_frame("added", _begun(item))
             case _:
                 raw = json.one_line(json.encode(item))
-                begun, events = progress(raw, index)
+                begun, events = progress_events(raw, index)
                 told += self._item_frame("added", begun) + b"".join(self._frame(*event) for event in events)
                 return told + self._close_item(raw)
 

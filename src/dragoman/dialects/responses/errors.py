@@ -13,7 +13,7 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from dragoman.core.problems import FINDINGS, Kind, Problem
-from dragoman.dialects.record import ErrorReply
+from dragoman.dialects.record import STATUS_KINDS, ErrorReply
 from dragoman.dialects.responses.wire import NAME
 from dragoman.wire import json, pointer
 
@@ -61,20 +61,6 @@ _TYPES: dict[str, Kind] = {
     "overloaded_error": "overloaded",
     "service_unavailable_error": "overloaded",
     "timeout_error": "timeout",
-}
-_STATUSES: dict[int, Kind] = {
-    401: "authentication",
-    402: "billing",
-    403: "permission",
-    404: "not_found",
-    408: "timeout",
-    409: "conflict",
-    413: "too_large",
-    429: "rate_limit",
-    499: "cancelled",
-    503: "overloaded",
-    504: "timeout",
-    529: "overloaded",
 }
 _WORDS: dict[Kind, tuple[int, str, str | None]] = {
     "invalid_request": (400, "invalid_request_error", None),
@@ -158,11 +144,11 @@ def _word(value: object) -> str:
 def _kind(code: str, word: str, message: str, status: int | None) -> Kind:
     kind = _CODES.get(code) or _TYPES.get(word) or _TYPES.get(code)
     if kind is None and "server_error" in (code, word):
-        kind = "internal" if status is None else _STATUSES.get(status, "internal")
+        kind = "internal" if status is None else STATUS_KINDS.get(status, "internal")
     if kind is None and word == "invalid_request_error" and status in (None, 400):
         kind = "invalid_request"
     if kind is None and status is not None:
-        kind = _STATUSES.get(status) or ("internal" if status >= 500 else "invalid_request")
+        kind = STATUS_KINDS.get(status) or ("internal" if status >= 500 else "invalid_request")
     if kind in ("invalid_request", "too_large") and _TOO_LONG.search(message):
         return "context_length"
     return kind or "internal"

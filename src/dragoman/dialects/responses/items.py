@@ -21,7 +21,8 @@ from dragoman.dialects.responses.parts import PART, extras_of, read_contents, wr
 from dragoman.dialects.responses.wire import ISSUER, NAME, ContentPart, ReasoningText, WireItem, decode_known
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
-from dragoman.wire.shape import Shape, Unknown, Unread
+from dragoman.wire.shape import Shape
+from dragoman.wire.unread import Unknown, Unread
 
 INSTRUCTIONS = "instructions"
 CONTENT = "content"

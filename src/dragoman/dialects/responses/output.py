@@ -32,7 +32,7 @@ from dragoman.dialects.responses.parts import (
 )
 from dragoman.dialects.responses.wire import NAME, WireItem
 from dragoman.wire import json
-from dragoman.wire.shape import Unread
+from dragoman.wire.unread import Unread
 
 FIRST = "first"
 SAME = "same"

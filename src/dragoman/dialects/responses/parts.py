@@ -41,10 +41,10 @@ from dragoman.dialects.responses.wire import (
     OutputText,
     ReasoningText,
     RefusalText,
-    absent,
 )
 from dragoman.wire import json
-from dragoman.wire.shape import Unknown, Unread
+from dragoman.wire.shape import present
+from dragoman.wire.unread import Unknown, Unread
 
 BARE_DATA = "bare data"
 PART = "part"
@@ -120,7 +120,7 @@ def _read_mark(part: MARKED, fields: dict[str, bytes] | None) -> tuple[str | Non
 def _read_output_text(part: OutputText, where: str, fields: dict[str, bytes]) -> Text:
     logprobs = bytes(part.logprobs)
     spelling = "full" if logprobs == b"[]" else "output_text"
-    if not absent(logprobs) and (spelling != "full" or part.annotations is None):
+    if present(logprobs) is not None and (spelling != "full" or part.annotations is None):
         fields = {**fields, "/logprobs": logprobs}
     cache, extras = _read_mark(part, fields)
     return Text(

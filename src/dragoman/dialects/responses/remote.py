@@ -4,7 +4,7 @@ A call and its result are one item. Whoever sends it back sends both. A call tha
 by one item and answered by another; the call that was run then names the first.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from dragoman.dialects.responses.wire import NAME
 from dragoman.wire import json
 
 _JOINT = "__"
+_PROGRESS_MARK = b'"mcp_'
 
 
 class _Filter(Struct):
@@ -319,6 +320,35 @@ def _past(part: AnyPart) -> _Past | None:
         return msgspec.json.decode(part.raw, type=_Past)
     except msgspec.ValidationError:
         return None  # not as anybody writes it: the vendor may know
+
+
+def progress_events(raw: bytes, index: int) -> tuple[bytes, list[tuple[str, bytes]]]:
+    """Return an item that comes whole as it begins, and the events until it ends: their names and members."""
+    members = json.decode_object(raw) if _PROGRESS_MARK in raw else {}
+    kind = json.decode(members["type"]) if "type" in members else ""
+    place = b',"item_id":%b,"output_index":%d' % (bytes(members.get("id", b'""')), index)
+    match kind:
+        case "mcp_call":
+            arguments = bytes(members.get("arguments", b'""'))
+            begun = {**members, "status": Raw(b'"in_progress"'), "output": Raw(b"null"), "error": Raw(b"null")}
+            return json.one_line(json.encode(begun)), [
+                ("response.mcp_call.in_progress", place),
+                ("response.mcp_call_arguments.delta", place + b',"delta":' + arguments),
+                ("response.mcp_call_arguments.done", place + b',"arguments":' + arguments),
+                (f"response.mcp_call.{_outcome_word(members)}", place),
+            ]
+        case "mcp_list_tools":
+            begun = {**members, "tools": Raw(b"[]"), "error": Raw(b"null")}
+            return json.one_line(json.encode(begun)), [
+                ("response.mcp_list_tools.in_progress", place),
+                (f"response.mcp_list_tools.{_outcome_word(members)}", place),
+            ]
+        case _:
+            return raw, []
+
+
+def _outcome_word(members: Mapping[str, Raw]) -> str:
+    return "completed" if bytes(members.get("error", b"null")) == b"null" else "failed"
 
 
 REMOTE = Remote(b'"mcp"', asked, opening, told, approval, recalled, "mcp_")

@@ -1,141 +1,88 @@
 """Requests, parsed and rendered.
 
-Rules: the body is opened one level; each member that reaches the core is decoded by its own shape, and all others are
-extras untouched. `Request.spelling` holds the words this dialect has several of ("user", "summary:concise",
-"stream:false", "no input", "tools:[]").
+Rules: each member that reaches the core is decoded by its own shape, and all others are extras untouched.
+`Request.spelling` holds the words this dialect has several of ("stream:false", "no input", "tools:[]"), and those of
+`fields`.
 """
 
 from collections.abc import Iterable
 from typing import Any, cast
 
 from msgspec import Raw
-from msgspec.json import Decoder
 
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import (
-    EFFORTS,
-    Message,
-    OutputFormat,
-    Reference,
-    Request,
-    Sampling,
-    Thinking,
-    leading_systems,
-)
+from dragoman.core.request import Message, Reference, Request, leading_systems
 from dragoman.core.traits import Traits
+from dragoman.core.value import own_extras
 from dragoman.dialects.record import Call, ReadTools
+from dragoman.dialects.responses.fields import (
+    REQUEST_FIELDS,
+    read_metadata,
+    read_sampling,
+    read_text,
+    read_thinking,
+    read_user,
+    write_fields,
+)
 from dragoman.dialects.responses.items import INSTRUCTIONS, plain_text, read_items, write_message
 from dragoman.dialects.responses.parts import extras_of
 from dragoman.dialects.responses.tools import read_choice, read_tools, write_choice, write_tools
-from dragoman.dialects.responses.wire import (
-    NAME,
-    JsonFormat,
-    ReasoningSettings,
-    SchemaFormat,
-    TextFormat,
-    TextSettings,
-    absent,
-    decode_known,
-    optional,
-)
-from dragoman.wire import json, pointer
-from dragoman.wire.shape import Shape, Unknown, carried
+from dragoman.dialects.responses.wire import NAME, ResponsesRequest
+from dragoman.wire import json
+from dragoman.wire.shape import Shape, carried, present
+from dragoman.wire.unread import Unread
 
-_STRING: Decoder[str] = Decoder(str)
-_BOOLEAN: Decoder[bool] = Decoder(bool)
-_INTEGER: Decoder[int] = Decoder(int)
-_NUMBER: Decoder[int | float] = Decoder(int | float)
-_PAIRS: Decoder[dict[str, str]] = Decoder(dict[str, str])
-_REASONING: Shape[ReasoningSettings] = Shape(ReasoningSettings)
-_TEXT: Shape[TextSettings] = Shape(TextSettings)
-
+_REQUEST: Shape[ResponsesRequest] = Shape(ResponsesRequest)
 _KEPT = ("conversation", "prompt")
 """Members that name what OpenAI keeps: earlier turns, instructions written once."""
 _STRING_INPUT = "string"
 _NO_INPUT = "no input"
 _SAID_FALSE = "stream:false"
-_SUMMARIES = {"auto": "", "concise": "summary:concise", "detailed": "summary:detailed"}
-
-POINTERS = {
-    "model": ("/model",),
-    "sampling.temperature": ("/temperature",),
-    "sampling.top_p": ("/top_p",),
-    "sampling.max_tokens": ("/max_output_tokens",),
-    "thinking.effort": ("/reasoning/effort",),
-    "thinking.visible": ("/reasoning/summary",),
-    "output": ("/text/format",),
-    "output.name": ("/text/format/name",),
-    "output.description": ("/text/format/description",),
-    "output.strict": ("/text/format/strict",),
-    "output.schema": ("/text/format/schema",),
-    "verbosity": ("/text/verbosity",),
-    "messages": ("/input",),
-    "tools": ("/tools",),
-    "tool_choice": ("/tool_choice",),
-    "tool_choice.parallel": ("/parallel_tool_calls",),
-    "continues": ("/previous_response_id",),
-    "user": ("/safety_identifier", "/user"),
-    "metadata": ("/metadata",),
-    "stream": ("/stream",),
-    "tool.strict": ("/strict",),
-    "tool.parameters": ("/parameters",),
-    "part.cache": ("/prompt_cache_breakpoint",),
-    "part.signature": ("/encrypted_content",),
-    "part.citations": ("/annotations",),
-    "tool_choice.names": ("/tool_choice/tools",),
-    "call.id": ("/call_id",),
-    "call.arguments": ("/arguments",),
-    "result.call_id": ("/call_id",),
-    "result.name": ("/name",),
-    "media.name": ("/filename",),
-}
 
 
 def parse_request(call: Call, *, first: int = 0, read_tools: ReadTools = read_tools) -> Request:
     """Read a request."""
     try:
-        return _parse(json.decode_object(call.body), call, first, read_tools)
+        body, unread = _REQUEST.read(call.body)
+        return _read_request(body, unread, call, first, read_tools)
     except json.Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where) from None
 
 
-def _parse(members: dict[str, Raw], call: Call, first: int, read_tools: ReadTools) -> Request:
+def _read_request(
+    body: ResponsesRequest, unread: Unread | None, call: Call, first: int, read_tools: ReadTools
+) -> Request:
     words: set[str] = set()
     extras: dict[str, bytes] = {}
-    messages = _read_messages(members, words, first)
-    stream = optional(members, "stream", _BOOLEAN)
-    if stream is False:
+    messages = _read_messages(body, words, first)
+    if body.stream is False:
         words.add(_SAID_FALSE)
-    thinking = _read_thinking(members, words, extras)
-    output, verbosity = _read_text(members, extras)
-    tools = members.pop("tools", None)
-    choice = read_choice(members.pop("tool_choice", None), optional(members, "parallel_tool_calls", _BOOLEAN))
-    if tools is not None and bytes(tools).strip() == b"[]":
+    thinking = read_thinking(body.reasoning, words, extras)
+    output, verbosity = read_text(body.text, extras)
+    tools = present(body.tools)
+    choice = read_choice(body.tool_choice, body.parallel_tool_calls)
+    if tools is not None and tools.strip() == b"[]":
         words.add("tools:[]")
-    model = optional(members, "model", _STRING) or call.model
-    sampling = Sampling(
-        temperature=optional(members, "temperature", _NUMBER),
-        top_p=optional(members, "top_p", _NUMBER),
-        max_tokens=optional(members, "max_output_tokens", _INTEGER),
-    )
-    continues = optional(members, "previous_response_id", _STRING)
-    user = _read_user(members, words)
-    metadata = _read_metadata(members)
-    extras.update({f"/{pointer.escape(name)}": bytes(raw) for name, raw in members.items() if not absent(raw)})
-    references = tuple(Reference(where) for name in _KEPT if (where := _reference(name, extras)) is not None)
+    user = read_user(body, words, extras)
+    metadata = read_metadata(body.metadata, extras)
+    instructions = present(body.instructions)
+    if instructions is not None and not instructions.startswith(b'"'):
+        extras["/instructions"] = instructions
+    fields = {**(carried(body) or {}), **(unread.rest() if unread is not None else {})}
+    extras.update({pointer: raw for pointer, raw in fields.items() if raw != b"null"})
     return Request(
-        model=model,
+        **REQUEST_FIELDS.read(body),
+        model=body.model or call.model,
         messages=messages,
-        tools=() if tools is None or absent(tools) else read_tools(bytes(tools), "/tools"),
+        tools=read_tools(tools, "/tools") if tools is not None else (),
         tool_choice=choice,
-        sampling=sampling,
+        sampling=read_sampling(body),
         thinking=thinking,
         output=output,
         verbosity=verbosity,
-        stream=bool(stream) or call.stream,
-        continues=continues,
-        references=references,
+        stream=bool(body.stream) or call.stream,
+        references=tuple(Reference(where) for name in _KEPT if (where := _reference(name, extras)) is not None),
         user=user,
         metadata=metadata,
         extras=extras_of(extras),
@@ -152,107 +99,24 @@ def _reference(name: str, extras: dict[str, bytes]) -> str | None:
     return f"/{name}/id" if json.first_byte(named) == b'"' else None
 
 
-def _read_messages(members: dict[str, Raw], words: set[str], known: int) -> tuple[Message, ...]:
+def _read_messages(body: ResponsesRequest, words: set[str], known: int) -> tuple[Message, ...]:
     messages: list[Message] = []
-    instructions = members.get("instructions")
-    if instructions is not None and json.first_byte(instructions) == b'"':
-        del members["instructions"]
+    instructions = present(body.instructions)
+    if instructions is not None and instructions.startswith(b'"'):
         text = Text(where="/instructions", text=json.decode(instructions))
         messages.append(Message(where="/instructions", spelling=INSTRUCTIONS, role="system", parts=(text,)))
-    raw = members.pop("input", None)
-    if raw is None or absent(raw):
+    if present(body.input) is None:
         words.add(_NO_INPUT)
         return tuple(messages)
-    match json.first_byte(raw):
+    match json.first_byte(body.input):
         case b'"':
-            text = Text(where="/input", text=json.decode(raw))
+            text = Text(where="/input", text=json.decode(body.input))
             messages.append(Message(where="/input", spelling=_STRING_INPUT, role="user", parts=(text,)))
         case b"[":
-            messages.extend(read_items(raw, known))
+            messages.extend(read_items(body.input, known))
         case _:
             raise json.Malformed("input must be a string or a list of items", "/input")
     return tuple(messages)
-
-
-def _read_thinking(members: dict[str, Raw], words: set[str], extras: dict[str, bytes]) -> Thinking | None:
-    raw = members.get("reasoning")
-    if raw is None or absent(raw):
-        return None
-    try:
-        settings, unread = _REASONING.read(raw)
-    except json.Malformed as error:
-        raise json.Malformed(error.message, "/reasoning" + error.where) from None
-    effort = settings.effort if settings.effort in EFFORTS else None
-    visible = settings.summary in _SUMMARIES or None
-    if effort is None and visible is None:
-        return None
-    del members["reasoning"]
-    if effort is None and settings.effort is not None:
-        extras["/reasoning/effort"] = json.encode(settings.effort)
-    if visible is None and settings.summary is not None:
-        extras["/reasoning/summary"] = json.encode(settings.summary)
-    elif settings.summary:
-        words.add(_SUMMARIES[settings.summary])
-        words.discard("")
-    fields = {**(carried(settings) or {}), **(unread.rest() if unread else {})}
-    extras.update({"/reasoning" + field: raw for field, raw in fields.items()})
-    return Thinking(effort=effort, visible=visible)
-
-
-def _read_text(members: dict[str, Raw], extras: dict[str, bytes]) -> tuple[OutputFormat | None, str | None]:
-    raw = members.get("text")
-    if raw is None or absent(raw):
-        return None, None
-    try:
-        settings, unread = _TEXT.read(raw)
-    except json.Malformed as error:
-        raise json.Malformed(error.message, "/text" + error.where) from None
-    output = _read_format(settings)
-    if output is None and settings.verbosity is None:
-        return None, None
-    del members["text"]
-    if isinstance(settings.format, Unknown):
-        extras["/text/format"] = bytes(settings.format.raw)
-    if unread:
-        extras.update({"/text" + field: raw for field, raw in unread.rest().items()})
-    return output, settings.verbosity
-
-
-def _read_format(settings: TextSettings) -> OutputFormat | None:
-    match settings.format:
-        case TextFormat():
-            return OutputFormat(kind="text")
-        case JsonFormat():
-            return OutputFormat(kind="json")
-        case SchemaFormat(name=name, schema=schema, strict=strict, description=description):
-            return OutputFormat(
-                kind="json_schema",
-                schema=None if absent(schema) else bytes(schema),
-                name=name or "",
-                description=description or "",
-                strict=strict,
-            )
-        case _:
-            return None
-
-
-def _read_user(members: dict[str, Raw], words: set[str]) -> str | None:
-    """`safety_identifier` replaced `user`; a caller who sends both means the new one."""
-    identifier = optional(members, "safety_identifier", _STRING)
-    if identifier is not None:
-        return identifier
-    user = optional(members, "user", _STRING)
-    if user is not None:
-        words.add("user")
-    return user
-
-
-def _read_metadata(members: dict[str, Raw]) -> dict[str, str] | None:
-    raw = members.get("metadata")
-    pairs = None if raw is None else decode_known(_PAIRS, raw)
-    if pairs is not None:
-        del members["metadata"]
-    return pairs
 
 
 def render_request(request: Request, traits: Traits) -> Call:
@@ -272,9 +136,8 @@ def render_request(request: Request, traits: Traits) -> Call:
     elif _SAID_FALSE in request.spelling:
         body["stream"] = False
     encoded = json.encode(body)
-    if request.extras is not None and request.extras.dialect == NAME:
-        encoded = json.graft(encoded, request.extras.fields)
-    return Call(encoded, request.model, request.stream)
+    extras = own_extras(request, NAME)
+    return Call(json.graft(encoded, extras) if extras else encoded, request.model, request.stream)
 
 
 def _is_alone(request: Request) -> bool:
@@ -336,54 +199,4 @@ def write_settings(request: Request, *, explicit: bool = False) -> dict[str, Any
         choice = write_choice(request.tool_choice, request.tools)
         if choice is not None:
             body["tool_choice"] = choice
-    body.update(
-        {
-            name: value
-            for name, value in (
-                ("parallel_tool_calls", request.tool_choice.parallel if request.tool_choice else None),
-                ("max_output_tokens", request.sampling.max_tokens),
-                ("temperature", request.sampling.temperature),
-                ("top_p", request.sampling.top_p),
-                ("reasoning", _write_thinking(request)),
-                ("text", _write_text(request)),
-                ("metadata", request.metadata),
-                ("user" if "user" in request.spelling else "safety_identifier", request.user),
-                ("previous_response_id", request.continues),
-            )
-            if value is not None
-        }
-    )
-    return body
-
-
-def _write_thinking(request: Request) -> dict[str, Any] | None:
-    if request.thinking is None:
-        return None
-    wire: dict[str, Any] = {}
-    if request.thinking.effort is not None:
-        wire["effort"] = request.thinking.effort
-    if request.thinking.visible:
-        said = [word for word in request.spelling if word.startswith("summary:")]
-        wire["summary"] = said[0].removeprefix("summary:") if said else "auto"
-    return wire or None
-
-
-def _write_text(request: Request) -> dict[str, Any] | None:
-    wire: dict[str, Any] = {}
-    if request.output is not None:
-        wire["format"] = _write_format(request.output)
-    if request.verbosity is not None:
-        wire["verbosity"] = request.verbosity
-    return wire or None
-
-
-def _write_format(output: OutputFormat) -> dict[str, Any]:
-    if output.kind != "json_schema":
-        return {"type": "text" if output.kind == "text" else "json_object"}
-    wire: dict[str, Any] = {"type": "json_schema", "name": output.name or "output"}
-    if output.description:
-        wire["description"] = output.description
-    wire["schema"] = Raw(output.schema or b"{}")
-    if output.strict is not None:
-        wire["strict"] = output.strict
-    return wire
+    return body | write_fields(request)

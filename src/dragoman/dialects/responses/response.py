@@ -26,12 +26,11 @@ from dragoman.dialects.responses.wire import (
     ResponsesOutputDetails,
     TokenCounts,
     WireItem,
-    absent,
     decode_known,
     optional,
 )
 from dragoman.wire import json, pointer
-from dragoman.wire.shape import Shape
+from dragoman.wire.shape import Shape, present
 
 _STRING: Decoder[str] = Decoder(str)
 _NUMBER: Decoder[int | float] = Decoder(int | float)
@@ -107,7 +106,7 @@ def parse_response(body: bytes) -> Response:
 def _parse(members: dict[str, Raw]) -> Response:
     output = members.pop("output", _NULL)
     head = read_head(members)
-    if absent(output):
+    if present(output) is None:
         raise Problem("malformed_reply", "the reply has no output", where="/output")
     parts = _read_items(output)
     return Response(
@@ -172,7 +171,7 @@ def read_head(members: dict[str, Raw]) -> Head:
     status = _word(members, "status")
     fields: dict[str, bytes] = {}
     error = members.pop("error", _NULL)
-    if not absent(error):
+    if present(error) is not None:
         if status in ("", "failed"):
             raise _failure(error)
         fields["/error"] = bytes(error)
@@ -187,7 +186,7 @@ def read_head(members: dict[str, Raw]) -> Head:
         created=None if created is None else int(created),
         status=status,
         incomplete=_read_incomplete(members, fields) if status == "incomplete" else "",
-        usage=None if absent(usage) else read_usage(usage),
+        usage=None if present(usage) is None else read_usage(usage),
         fields=fields,
     )
     if status not in ("", "completed", "incomplete") and status not in _STATUSES:

@@ -27,11 +27,11 @@ from dragoman.dialects.responses.wire import (
     NamedTool,
     NamespaceTool,
     WireFunctionTool,
-    absent,
     decode_known,
 )
 from dragoman.wire import json
-from dragoman.wire.shape import ABSENT, Shape, Unknown, Unread
+from dragoman.wire.shape import ABSENT, Shape, present
+from dragoman.wire.unread import Unknown, Unread
 
 GROUP = "group"
 _GROUP_FIELDS = "/namespace"
@@ -62,12 +62,12 @@ def declared_tools(messages: Iterable[Message]) -> tuple[Tool | NativeTool, ...]
 
 
 def _read_declared(item: Opaque) -> tuple[Tool | NativeTool, ...]:
-    raw = json.decode_object(item.raw).get("tools")
-    if raw is None or absent(raw):
+    raw = present(json.decode_object(item.raw).get("tools"))
+    if raw is None:
         return ()
     place = f"{item.where}/tools"
     try:
-        return read_tools(bytes(raw), place)
+        return read_tools(raw, place)
     except json.Malformed as error:
         raise Problem("invalid_request", error.message, where=error.where or place) from None
 
@@ -118,12 +118,12 @@ def _read_own(
         strict = wire.strict
         if wire.defer_loading is not ABSENT:
             fields = {"/defer_loading": bytes(wire.defer_loading), **(fields or {})}
-        parameters = None if absent(wire.parameters) else bytes(wire.parameters)
+        parameters = present(wire.parameters)
         if strict is None:
             words.append(_NO_STRICT)
         if parameters is None:
             words.append(_NO_PARAMETERS)
-    elif not absent(wire.format):
+    elif present(wire.format) is not None:
         match json.decode(wire.format):
             case {"type": "text", **more} if not more:
                 words.append(_TEXT_FORMAT)
@@ -232,16 +232,17 @@ def _write_tool(tool: Tool, *, explicit: bool) -> Any:
     return Raw(json.graft(json.encode(wire), own))
 
 
-def read_choice(raw: Raw | None, parallel: bool | None) -> ToolChoice | None:
+def read_choice(choice: Raw | None, parallel: bool | None) -> ToolChoice | None:
     """Read `tool_choice` and `parallel_tool_calls`."""
     where = "/tool_choice"
-    if raw is None or absent(raw):
+    raw = present(choice)
+    if raw is None:
         return None if parallel is None else ToolChoice(where=where, parallel=parallel)
-    mode = _MODES.get(bytes(raw))
+    mode = _MODES.get(raw)
     if mode is not None:
         return ToolChoice(where=where, mode=mode, parallel=parallel)
     if json.first_byte(raw) != b"{":
-        return _native_choice(bytes(raw), parallel)
+        return _native_choice(raw, parallel)
     try:
         wire, unread = _CHOICE.read(raw)
     except json.Malformed as error:
@@ -249,7 +250,7 @@ def read_choice(raw: Raw | None, parallel: bool | None) -> ToolChoice | None:
     fields = unread.rest() if unread else {}
     match wire:
         case Unknown():
-            return _native_choice(bytes(raw), parallel)
+            return _native_choice(raw, parallel)
         case NamedTool(name=name) | NamedCustomTool(name=name):
             return ToolChoice(where=where, extras=extras_of(fields), mode="required", names=(name,), parallel=parallel)
         case AllowedTools(mode=mode, tools=tools):

@@ -5,13 +5,14 @@ Rules: `Item` is one flat shape for all items that are read, because the commone
 absent.
 """
 
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from msgspec import MsgspecError, Raw, Struct, ValidationError
 from msgspec.json import Decoder
 
 from dragoman.wire import json
-from dragoman.wire.shape import ABSENT, Carried, Unknown, Wire
+from dragoman.wire.shape import ABSENT, Wire, core_field, core_place, present
+from dragoman.wire.unread import Carried, Unknown
 
 NAME = "responses"
 ISSUER = "openai"
@@ -173,7 +174,7 @@ class AllowedTools(Wire, tag_field="type", tag="allowed_tools"):
     """A subset of the tools."""
 
     mode: Literal["auto", "required"]
-    tools: list[NamedTool | NamedCustomTool | Unknown]
+    tools: Annotated[list[NamedTool | NamedCustomTool | Unknown], core_place("tool_choice.names")]
 
 
 Choice = NamedTool | NamedCustomTool | AllowedTools | Unknown
@@ -190,26 +191,63 @@ class JsonFormat(Wire, tag_field="type", tag="json_object"):
 class SchemaFormat(Wire, tag_field="type", tag="json_schema"):
     """JSON of one schema."""
 
-    name: str | None = None
-    schema: Raw = Raw()
-    strict: bool | None = None
-    description: str | None = None
+    name: Annotated[str | None, core_place("output.name")] = None
+    schema: Annotated[Raw, core_place("output.schema")] = Raw()
+    strict: Annotated[bool | None, core_place("output.strict")] = None
+    description: Annotated[str | None, core_place("output.description")] = None
 
 
 class TextSettings(Wire):
     """The `text` member of a request."""
 
-    format: TextFormat | JsonFormat | SchemaFormat | Unknown | None = None
-    verbosity: str | None = None
+    format: Annotated[TextFormat | JsonFormat | SchemaFormat | Unknown | None, core_place("output")] = None
+    verbosity: Annotated[str | None, core_field("verbosity")] = None
 
 
 class ReasoningSettings(Wire):
     """The `reasoning` member of a request."""
 
-    effort: str | None = None
-    summary: str | None = None
+    effort: Annotated[str | None, core_place("thinking.effort")] = None
+    summary: Annotated[str | None, core_place("thinking.visible")] = None
     mode: Carried = ABSENT
     context: Carried = ABSENT
+
+
+class ResponsesRequest(Wire):
+    """A request. A member that is a field of the core says which; those that are raw may have several shapes."""
+
+    input: Annotated[Raw, core_place("messages")] = ABSENT
+    model: Annotated[str | None, core_place("model")] = None
+    instructions: Raw = ABSENT
+    tools: Annotated[Raw, core_place("tools")] = ABSENT
+    tool_choice: Annotated[Raw, core_place("tool_choice")] = ABSENT
+    parallel_tool_calls: Annotated[bool | None, core_place("tool_choice.parallel")] = None
+    max_output_tokens: Annotated[int | None, core_field("sampling.max_tokens")] = None
+    temperature: Annotated[int | float | None, core_field("sampling.temperature")] = None
+    top_p: Annotated[int | float | None, core_field("sampling.top_p")] = None
+    reasoning: Raw = ABSENT
+    text: Raw = ABSENT
+    metadata: Annotated[Raw, core_place("metadata")] = ABSENT
+    safety_identifier: Annotated[str | None, core_place("user")] = None
+    user: Annotated[Raw, core_place("user")] = ABSENT
+    previous_response_id: Annotated[str | None, core_field("continues")] = None
+    stream: Annotated[bool | None, core_place("stream")] = None
+    max_tool_calls: Carried = ABSENT
+    top_logprobs: Carried = ABSENT
+    include: Carried = ABSENT
+    store: Carried = ABSENT
+    truncation: Carried = ABSENT
+    service_tier: Carried = ABSENT
+    prompt_cache_key: Carried = ABSENT
+    context_management: Carried = ABSENT
+    background: Carried = ABSENT
+    client_metadata: Carried = ABSENT
+    conversation: Carried = ABSENT
+    moderation: Carried = ABSENT
+    prompt: Carried = ABSENT
+    prompt_cache_options: Carried = ABSENT
+    prompt_cache_retention: Carried = ABSENT
+    stream_options: Carried = ABSENT
 
 
 class InputDetails(Wire):
@@ -282,11 +320,6 @@ PROGRESS = frozenset(
 """Kinds of hosted items: what their events tell, the finished item tells too."""
 
 
-def absent(raw: Raw | bytes) -> bool:
-    """Tell whether a raw member was missing or null."""
-    return bytes(raw) in (b"", b"null")
-
-
 def decode_known(decoder: Decoder[T], raw: Raw | bytes) -> T | None:
     """Decode what may have another shape: None then, `Malformed` only for what is not JSON."""
     if type(raw) is bytes:
@@ -309,7 +342,7 @@ def optional(members: dict[str, Raw], name: str, decoder: Decoder[T]) -> T | Non
     try:
         return decoder.decode(raw)
     except (MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        if absent(raw):
+        if present(raw) is None:
             return None
         problem = json.malformed(error)
         raise json.Malformed(problem.message, f"/{name}{problem.where}") from None

@@ -1,8 +1,8 @@
-"""Assemble Vertex's `partialArgs` into the JSON text of the arguments.
+"""What of a streamed reply comes in pieces: arguments in Vertex's `partialArgs`, and candidates beside the reply.
 
-A piece names its place by JSON path (`$.a.b[0]`, `$['a b']`); pieces of one string are joined, numbers keep their
-token. A path without a value makes an empty container (`$.tags[]`, `$.options{}`). Bounds: an array grows by one item
-at a time and a path is at most `MAX_STEPS` long, so memory is linear in what was received.
+A piece of arguments names its place by JSON path (`$.a.b[0]`, `$['a b']`); pieces of one string are joined, numbers
+keep their token. A path without a value makes an empty container (`$.tags[]`, `$.options{}`). Bounds: an array grows by
+one item at a time and a path is at most `MAX_STEPS` long, so memory is linear in what was received.
 """
 
 import re
@@ -10,8 +10,9 @@ from typing import Any
 
 from msgspec import Raw
 
-from dragoman.dialects.gemini.wire import PARTIAL_ARGS, PartialArg, given
+from dragoman.dialects.gemini.wire import PARTIAL_ARGS, PartialArg
 from dragoman.wire import json
+from dragoman.wire.shape import present
 
 MAX_STEPS = 100
 _STEP = re.compile(r"""\.([^.\[\]{}]+)|\[(\d{1,9})\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]|(\[\]|\{\})$""")
@@ -92,9 +93,10 @@ class Assembler:
         for piece in pieces:
             self._take(piece)
 
-    def text(self) -> str:
-        """Return the arguments so far as JSON text."""
-        return json.encode(self._root.plain()).decode()
+    def text(self, *, complete: bool = True) -> str:
+        """Return the arguments so far as JSON text; without what closes it if the call was cut."""
+        text = json.encode(self._root.plain()).decode()
+        return text if complete else text.rstrip('}]"') or "{"
 
     def _take(self, piece: PartialArg) -> None:
         if piece.string_value is not None:
@@ -104,7 +106,7 @@ class Assembler:
             return
         self._growing = None
         steps, empty = _steps(piece.json_path)
-        number = given(piece.number_value)
+        number = present(piece.number_value)
         if number is not None:
             _place(self._root, steps, _Token(number))
         elif piece.bool_value is not None:
@@ -190,3 +192,34 @@ def _steps(path: str) -> tuple[list[str | int], str]:
             quoted = single if single is not None else double
             steps.append(name if quoted is None else _ESCAPED.sub(r"\1", quoted))
     return steps, ""
+
+
+class OtherCandidates:
+    """The candidates beside the reply, which are kept raw."""
+
+    def __init__(self) -> None:
+        self._chunks: dict[int, list[bytes]] = {}
+
+    def add(self, index: int, body: bytes, position: int) -> None:
+        """Take the chunk of candidate `index`, which stands at `position` in the body."""
+        raw = bytes(json.decode_array(json.decode_object(body)["candidates"])[position])
+        self._chunks.setdefault(index, []).append(raw)
+
+    def fields(self) -> dict[str, bytes]:
+        """Return every candidate by its pointer in the reply."""
+        return {f"/candidates/{index}": _join_chunks(chunks) for index, chunks in sorted(self._chunks.items())}
+
+
+def _join_chunks(chunks: list[bytes]) -> bytes:
+    """Return one candidate: all parts of its chunks, and the last of everything else."""
+    if len(chunks) == 1:
+        return chunks[0]
+    members: dict[str, bytes] = {}
+    parts: list[bytes] = []
+    for chunk in chunks:
+        found = {name: bytes(raw) for name, raw in json.decode_object(chunk).items()}
+        content = json.decode_object(found.pop("content", b"{}"))
+        parts.extend(bytes(part) for part in json.decode_array(content.get("parts", Raw(b"[]"))))
+        members.update(found)
+    content = b'{"parts":[' + b",".join(parts) + b'],"role":"model"}'
+    return json.with_members(b"{}", {"content": content, **members})

@@ -1,10 +1,16 @@
-"""Chunks of replies to events. A whole reply that `response.py` does not read directly is a stream of one chunk.
+"""A stream of generateContent, decoded. A whole reply that `response` does not read directly is a stream of one chunk.
 
-Rules: adjacent texts of one kind (said or thought) are one part, for a chunk boundary means nothing; a signature seals
+The decoder takes what `alt=sse` sends and what comes without it (one JSON array, a value a line), and a bare JSON error
+in the middle of SSE. The reply is over when the stream is: usage may follow the finish reason.
+
+Rules: adjacent texts of one kind (text or thought) are one part, for a chunk boundary means nothing; a signature seals
 the part it signs, so text after it is a new one; an empty text with a signature signs the text before it. An empty text
-without one says nothing and is not told. Only candidate 0 is the reply; others are kept raw. `conclude` tells what is
-known only at the end: open parts end, then usage, native fields and the finish. A text names its sources when it ends.
+without one is dropped. Only candidate 0 is the reply; others are kept raw. `conclude` sends what is known only at the
+end: open parts end, then usage, native fields and the finish. A text names its sources when it ends.
 """
+
+import re
+from contextlib import suppress
 
 import msgspec
 from msgspec import Raw
@@ -28,12 +34,12 @@ from dragoman.core.problems import NOTHING_SAID, Problem
 from dragoman.core.response import Finish
 from dragoman.core.stream import replay_part
 from dragoman.core.value import Extras
+from dragoman.dialects.decoder import FrameDecoder
+from dragoman.dialects.gemini.decoder_state import Assembler, OtherCandidates
 from dragoman.dialects.gemini.errors import read_frame
 from dragoman.dialects.gemini.finish import read_block_reason, read_finish, read_usage
-from dragoman.dialects.gemini.grounding import SourceReader
-from dragoman.dialects.gemini.partial_args import Assembler
+from dragoman.dialects.gemini.grounding import CITATION_FIELD, GROUNDING_FIELD, SourceReader
 from dragoman.dialects.gemini.parts import read_part
-from dragoman.dialects.gemini.sources import CITATION_FIELD, GROUNDING_FIELD
 from dragoman.dialects.gemini.wire import (
     ABSENT,
     ISSUER,
@@ -44,14 +50,18 @@ from dragoman.dialects.gemini.wire import (
     GeminiPart,
     GenerateContentResponse,
     TextChunk,
-    given,
 )
 from dragoman.wire import json
-from dragoman.wire.shape import Unread, carried
+from dragoman.wire.json_stream import JsonStreamReader
+from dragoman.wire.shape import carried, present
+from dragoman.wire.sse import Frame, SseReader
+from dragoman.wire.unread import Unread
 
 _TEXT_CHUNK: Decoder[TextChunk] = Decoder(TextChunk)
 _ODD_USAGE = 64
 """Usage shorter than this may have no counts."""
+_DONE = b"[DONE]"
+_BARE_JSON = re.compile(rb"[\r\n]\{")
 
 
 class GeminiChunkReader:
@@ -80,9 +90,14 @@ class GeminiChunkReader:
         """Usage has just been seen for the first time: it is told at once, for clients that start with it."""
         self._told = ABSENT
         self._native: dict[str, bytes] = {}
-        self._others: dict[int, list[bytes]] = {}
-        self._sources = SourceReader()
-        self._said = self._sources.pieces
+        self._others: OtherCandidates | None = None
+        self._said: list[str] = []
+        """All texts of the reply, without thoughts."""
+        self._begins: dict[int, int] = {}
+        """Where in them each text part begins."""
+        self._layout: list[int] = []
+        """Where in them each part of the first chunk begins."""
+        self._sources: SourceReader | None = None
 
     @property
     def finished(self) -> bool:
@@ -91,11 +106,8 @@ class GeminiChunkReader:
 
     def feed(self, body: bytes) -> None:
         """Take one chunk, or an array of chunks."""
-        if body.startswith(b"["):
-            for item in json.decode_array(body):
-                self._read(bytes(item))
-        else:
-            self._read(body)
+        for chunk in map(bytes, json.decode_array(body)) if body.startswith(b"[") else (body,):
+            self._read(chunk)
 
     def append_text(self, body: bytes) -> bool:
         """Take a chunk that only continues the open text; return False for any other, which `feed` has to take."""
@@ -125,9 +137,10 @@ class GeminiChunkReader:
             self._end_partial(complete=self._finish().reason == "stop" and self._partial[1].whole)
         self._end_open(last=True)
         self.tell_usage()
-        self._native.update(self._sources.fields())
-        for index, pieces in sorted(self._others.items()):
-            self._native[f"/candidates/{index}"] = _joined(pieces)
+        if self._sources is not None:
+            self._native.update(self._sources.fields())
+        if self._others is not None:
+            self._native.update(self._others.fields())
         self.events.extend(Native(NAME, field, raw) for field, raw in self._native.items())
         self.events.append(Finished(self._finish()))
 
@@ -144,10 +157,10 @@ class GeminiChunkReader:
 
     def _read(self, body: bytes) -> None:
         chunk, unread = REPLY.read(body)
-        if chunk.error and given(chunk.error) is not None:
+        if chunk.error and present(chunk.error) is not None:
             raise read_frame(body)
-        if chunk.response and (inner := given(chunk.response)) is not None:
-            trace = given(chunk.trace_id)
+        if chunk.response and (inner := present(chunk.response)) is not None:
+            trace = present(chunk.trace_id)
             if trace is not None:
                 self._native["/traceId"] = trace
             if unread is not None:
@@ -164,13 +177,17 @@ class GeminiChunkReader:
             self._take_usage(chunk.usage_metadata)
         self._native.update(carried(chunk) or {})
         if chunk.prompt_feedback:
-            self._take_feedback(bytes(chunk.prompt_feedback))
+            feedback = self._native["/promptFeedback"] = bytes(chunk.prompt_feedback)
+            self._blocked = read_block_reason(feedback) or self._blocked
         for position, candidate in enumerate(chunk.candidates or ()):
             index = position if candidate.index is None else candidate.index
             if index == 0:
                 self._take_candidate(candidate, position, unread)
             else:
-                self._take_other(index, position, unread, body)
+                self._others = self._others or OtherCandidates()
+                self._others.add(index, body, position)
+                if unread is not None:
+                    unread.take(f"/candidates/{position}")
         if unread is not None:
             self._native.update(unread.rest())
         if self._early and self._started:
@@ -188,16 +205,6 @@ class GeminiChunkReader:
         self._early = counted and not self._counted
         self._counted = self._counted or counted
 
-    def _take_feedback(self, raw: bytes) -> None:
-        self._native["/promptFeedback"] = raw
-        self._blocked = read_block_reason(raw) or self._blocked
-
-    def _take_other(self, index: int, position: int, unread: Unread | None, body: bytes) -> None:
-        if unread is not None:
-            unread.take(f"/candidates/{position}")
-        raw = bytes(json.decode_array(json.decode_object(body)["candidates"])[position])
-        self._others.setdefault(index, []).append(raw)
-
     def _take_candidate(self, candidate: Candidate, position: int, unread: Unread | None) -> None:
         self._answered = True
         self._start()
@@ -210,11 +217,13 @@ class GeminiChunkReader:
         if candidate.citation_metadata:
             self._take_sources(CITATION_FIELD, candidate.citation_metadata)
         whole = self._count == 0
-        layout = self._sources.lay_out() if whole else []
+        if whole:
+            self._layout.clear()
         for index, part in enumerate(parts):
             where = f"/candidates/{position}/content/parts/{index}"
             fields = unread.take(where) if unread is not None else None
-            layout.append(len(self._said))
+            if whole:
+                self._layout.append(len(self._said))
             # Later chunks count from 0 again; a whole reply would go on.
             self._take_part(part, where if whole else f"/candidates/0/content/parts/{self._count}", fields)
         if unread is not None:
@@ -227,6 +236,8 @@ class GeminiChunkReader:
     def _take_sources(self, field: str, raw: Raw) -> None:
         # Known before the parts of the same chunk end, so that each of them can tell its own.
         self._native[field] = b""
+        if self._sources is None:
+            self._sources = SourceReader(self._said, self._begins, self._layout)
         self._sources.take(field, bytes(raw))
 
     def _take_part(self, part: GeminiPart, where: str, fields: dict[str, bytes] | None) -> None:
@@ -234,7 +245,8 @@ class GeminiChunkReader:
         alone = part.function_response is None and part.inline_data is None and part.file_data is None
         if alone and call is None and (part.text is not None or (part.thought_signature and not fields)):
             self._take_text(part, where, fields)
-        elif alone and call is not None and part.text is None and self._is_call(call):
+        elif alone and call is not None and part.text is None and (call.name or self._partial is not None):
+            # A call has a name, unless it goes on with the one that is open.
             self._take_call(call, part.thought_signature, where, fields)
         else:
             self._end_open()
@@ -255,7 +267,7 @@ class GeminiChunkReader:
             started = Reasoning(where=where) if thought else Text(text="", where=where)
             self.events.append(PartStarted(self._open, started))
             if not thought:
-                self._sources.begin(self._open)
+                self._begins[self._open] = len(self._said)
         if text:
             if not thought:
                 self._said.append(text)
@@ -266,58 +278,44 @@ class GeminiChunkReader:
             self.events.append(PartSigned(self._open, Signature(ISSUER, signature)))
             self._sealed = True
 
-    def _is_call(self, call: FunctionCall) -> bool:
-        """A call has a name, unless it goes on with the one that is open."""
-        return bool(call.name) or self._partial is not None
-
     def _take_call(
         self, call: FunctionCall, signature: str | None, where: str, fields: dict[str, bytes] | None
     ) -> None:
+        arguments = present(call.args)
+        pieces = present(call.partial_args) if call.partial_args else None
         continues = bytes(call.will_continue) == b"true"
-        pieces = given(call.partial_args)
         if call.name:
             if self._partial is not None:
                 self._end_partial(complete=self._partial[1].whole)
-            self._start_call(call, signature, where, fields)
+            self._end_open()
+            index = self._count
+            self._count += 1
+            extras = Extras(NAME, fields) if fields else None
+            started = ToolCall(id=call.id or "", name=call.name, arguments="", where=where, extras=extras)
+            self.events.append(PartStarted(index, started))
+            if signature:
+                self.events.append(PartSigned(index, Signature(ISSUER, signature)))
             if not continues and pieces is None:
-                self._end_call(self._count - 1, _arguments(call.args))
+                self.events.append(PartDelta(index, "{}" if arguments is None else arguments.decode()))
+                self.events.append(PartEnded(index))
+                self._called = True
                 return
-            self._partial = (self._count - 1, Assembler())
+            self._partial = (index, Assembler())
         if self._partial is None:
             return
-        assembler = self._partial[1]
-        arguments = given(call.args)
         if arguments is not None:
-            assembler.seed(arguments)
+            self._partial[1].seed(arguments)
         if pieces is not None:
-            assembler.feed(pieces)
+            self._partial[1].feed(pieces)
         if not continues:
             self._end_partial(complete=True)
-
-    def _start_call(
-        self, call: FunctionCall, signature: str | None, where: str, fields: dict[str, bytes] | None
-    ) -> None:
-        self._end_open()
-        extras = Extras(NAME, fields) if fields else None
-        started = ToolCall(id=call.id or "", name=call.name or "", arguments="", where=where, extras=extras)
-        self.events.append(PartStarted(self._count, started))
-        if signature:
-            self.events.append(PartSigned(self._count, Signature(ISSUER, signature)))
-        self._count += 1
-
-    def _end_call(self, index: int, arguments: str) -> None:
-        self.events.append(PartDelta(index, arguments))
-        self.events.append(PartEnded(index))
-        self._called = True
 
     def _end_partial(self, *, complete: bool) -> None:
         if self._partial is None:
             return
         index, assembler = self._partial
         self._partial = None
-        text = assembler.text()
-        # A call that was cut must not look whole: what would close it was never said.
-        self.events.append(PartDelta(index, text if complete else text.rstrip('}]"') or "{"))
+        self.events.append(PartDelta(index, assembler.text(complete=complete)))
         self.events.append(PartEnded(index, complete))
         self._called = self._called or complete
 
@@ -328,7 +326,7 @@ class GeminiChunkReader:
 
     def _end_open(self, *, last: bool = False) -> None:
         if self._open >= 0:
-            if not self._thought:
+            if not self._thought and self._sources is not None:
                 cited = self._sources.cited(self._open, last=last)
                 self.events.extend(PartCited(self._open, citation) for citation in cited)
             self.events.append(PartEnded(self._open))
@@ -336,21 +334,66 @@ class GeminiChunkReader:
             self._sealed = False
 
 
-def _arguments(args: Raw) -> str:
-    raw = given(args)
-    return "{}" if raw is None else raw.decode()
+class GeminiReader(SseReader):
+    """Reads SSE, bare JSON (a frame is one value), and SSE that turns into bare JSON, as Vertex's late errors do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._values: JsonStreamReader | None = None
+
+    def close(self) -> list[Frame]:
+        """Return what the end of the stream completes; raise `Malformed` if it cuts a JSON value."""
+        if self._values is None:
+            return super().close()
+        self._values.close()
+        return []
+
+    def _feed_lines(self, chunk: bytes, lines: list[bytes]) -> list[Frame]:
+        if self._values is not None:
+            return [Frame("", value) for value in self._values.feed(chunk)]
+        is_begin = self._first and not self._rest
+        if is_begin:
+            chunk = chunk.lstrip()
+            lines = chunk.splitlines()
+        if chunk.startswith((b"{", b"[") if is_begin else b"{") and not self._rest:
+            start = 0
+        elif (found := _BARE_JSON.search(chunk)) is not None:
+            start = found.end() - 1
+        else:
+            return super()._feed_lines(chunk, lines)
+        frames = [*super()._feed_lines(chunk[:start], chunk[:start].splitlines()), *super().close()]
+        self._values, self._between = JsonStreamReader(), False
+        return [*frames, *self._feed_lines(chunk[start:], [])]
 
 
-def _joined(pieces: list[bytes]) -> bytes:
-    """Put the chunks of a candidate that is not the reply together: all its parts, and the last of everything else."""
-    if len(pieces) == 1:
-        return pieces[0]
-    members: dict[str, bytes] = {}
-    parts: list[bytes] = []
-    for piece in pieces:
-        found = {name: bytes(raw) for name, raw in json.decode_object(piece).items()}
-        content = json.decode_object(found.pop("content", b"{}"))
-        parts.extend(bytes(part) for part in json.decode_array(content.get("parts", Raw(b"[]"))))
-        members.update(found)
-    content = b'{"parts":[' + b",".join(parts) + b'],"role":"model"}'
-    return json.with_members(b"{}", {"content": content, **members})
+class GeminiDecoder(FrameDecoder):
+    """Upstream bytes in, events out."""
+
+    def __init__(self) -> None:
+        super().__init__(GeminiReader())
+        self._chunks = GeminiChunkReader(self._events)
+
+    def _take(self, frame: Frame) -> None:
+        data = frame.data
+        if self._chunks.append_text(data):
+            return
+        if data == _DONE:
+            self._end()
+        elif b"\n" in data:
+            # A server that forgot the blank lines between its events put several values into one.
+            values = JsonStreamReader()
+            for value in [*values.feed(data), *values.close()]:
+                self._chunks.feed(value)
+        elif data:
+            self._chunks.feed(data)
+
+    def _end(self) -> None:
+        if not self._chunks.finished:
+            raise Problem("malformed_reply", "the stream ended before the reply was finished")
+        self._chunks.conclude()
+        self._over = True
+
+    def _fail(self, error: json.Malformed | Problem) -> None:
+        with suppress(json.Malformed):
+            self._chunks.tell_usage()
+        super()._fail(error)

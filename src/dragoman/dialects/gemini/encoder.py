@@ -1,13 +1,8 @@
-"""Streams of generateContent: a tolerant decoder, a strict encoder.
+"""Events of a reply, encoded as chunks of generateContent.
 
-The decoder takes what `alt=sse` sends and what comes without it (one JSON array, a value a line), and a bare JSON error
-in the middle of SSE. The reply is over when the stream is: usage may follow the finish reason. The encoder writes
-exactly `data: ` and one line of JSON, nothing else: google-genai fails on comments, event names and `[DONE]`. Sources
-are named in the last chunk, as Google does.
+Rules: exactly `data: ` and one line of JSON a chunk: google-genai fails on comments, event names and `[DONE]`. Parts
+that are not text are written when they are whole. Sources are named in the last chunk, as Google does.
 """
-
-import re
-from contextlib import suppress
 
 from msgspec import Raw, structs
 
@@ -26,89 +21,18 @@ from dragoman.core.events import (
     UsageSeen,
 )
 from dragoman.core.parts import AnyPart, Citation, Reasoning, Refusal, Signature, Text, ToolCall
-from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
 from dragoman.core.value import Extras, own_extras
+from dragoman.dialects.decoder import Encoder
 from dragoman.dialects.gemini import code_assist
-from dragoman.dialects.gemini.chunks import GeminiChunkReader
 from dragoman.dialects.gemini.errors import build_error
 from dragoman.dialects.gemini.grounding import joined, write_grounding
 from dragoman.dialects.gemini.response import identity, wrap, write_reply, write_reply_part
 from dragoman.dialects.gemini.wire import NAME
-from dragoman.dialects.record import Encoder, FrameDecoder
 from dragoman.wire import json
-from dragoman.wire.json_stream import JsonStreamReader
-from dragoman.wire.sse import Frame, SseReader
 
 _END = b"\r\n\r\n"
-_DONE = b"[DONE]"
-_BARE_JSON = re.compile(rb"[\r\n]\{")
-
-
-class _Reader(SseReader):
-    """Reads SSE, bare JSON (a frame is one value), and SSE that turns into bare JSON, as Vertex's late errors do."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._values: JsonStreamReader | None = None
-
-    def close(self) -> list[Frame]:
-        """Return what the end of the stream completes; raise `Malformed` if it cuts a JSON value."""
-        if self._values is None:
-            return super().close()
-        self._values.close()
-        return []
-
-    def _feed_lines(self, chunk: bytes, lines: list[bytes]) -> list[Frame]:
-        if self._values is not None:
-            return [Frame("", value) for value in self._values.feed(chunk)]
-        is_begin = self._first and not self._rest
-        if is_begin:
-            chunk = chunk.lstrip()
-            lines = chunk.splitlines()
-        if chunk.startswith((b"{", b"[") if is_begin else b"{") and not self._rest:
-            start = 0
-        elif (found := _BARE_JSON.search(chunk)) is not None:
-            start = found.end() - 1
-        else:
-            return super()._feed_lines(chunk, lines)
-        frames = [*super()._feed_lines(chunk[:start], chunk[:start].splitlines()), *super().close()]
-        self._values, self._between = JsonStreamReader(), False
-        return [*frames, *self._feed_lines(chunk[start:], [])]
-
-
-class GeminiDecoder(FrameDecoder):
-    """Upstream bytes in, events out."""
-
-    def __init__(self) -> None:
-        super().__init__(_Reader())
-        self._chunks = GeminiChunkReader(self._events)
-
-    def _take(self, frame: Frame) -> None:
-        data = frame.data
-        if self._chunks.append_text(data):
-            return
-        if data == _DONE:
-            self._end()
-        elif b"\n" in data:
-            # A server that forgot the blank lines between its events put several values into one.
-            values = JsonStreamReader()
-            for value in [*values.feed(data), *values.close()]:
-                self._chunks.feed(value)
-        elif data:
-            self._chunks.feed(data)
-
-    def _end(self) -> None:
-        if not self._chunks.finished:
-            raise Problem("malformed_reply", "the stream ended before the reply was finished")
-        self._chunks.conclude()
-        self._over = True
-
-    def _fail(self, error: json.Malformed | Problem) -> None:
-        with suppress(json.Malformed):
-            self._chunks.tell_usage()
-        super()._fail(error)
 
 
 class _Held:
@@ -301,13 +225,3 @@ def _whole(held: _Held, complete: bool) -> AnyPart:
             extras=extras,
         )
     return structs.replace(part, signature=held.signature, extras=extras)
-
-
-def decoder() -> GeminiDecoder:
-    """Return a decoder of one stream."""
-    return GeminiDecoder()
-
-
-def encoder(request: Request | None) -> GeminiEncoder:
-    """Return an encoder for the client that sent `request`."""
-    return GeminiEncoder(request)

@@ -1,0 +1,235 @@
+"""Fields of a request beside its messages and tools, read and written; where fields of the core stand; and extras.
+
+Rules: fields nobody read are the extras of the value they stand in, and so is a known one with a value nobody knows;
+null is absent. Words in `Request.spelling` say which of several members was used: the newer name of a member wins, and
+what the older one says is kept beside it.
+"""
+
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.json import Decoder
+
+from dragoman.core.parts import ToolCall
+from dragoman.core.request import EFFORTS, OutputFormat, Request, Sampling, Thinking
+from dragoman.core.traits import Traits
+from dragoman.core.value import Extras, own_extras
+from dragoman.dialects.chat.wire import NAME, ChatRequest, ResponseFormat
+from dragoman.wire.json import encode, graft
+from dragoman.wire.shape import CoreFields, Wire, carried, core_pointers, present
+from dragoman.wire.unread import Unread
+
+POINTERS = core_pointers(ChatRequest) | {
+    "tool.strict": ("/function/strict",),
+    "tool.parameters": ("/function/parameters", "/parameters"),
+    "part.cache": ("/prompt_cache_breakpoint",),
+    "part.signature": ("/extra_content/google/thought_signature",),
+    "part.citations": ("/annotations",),
+    "message.name": ("/name",),
+    "call.id": ("/id",),
+    "call.arguments": ("/function/arguments", "/arguments"),
+    "result.call_id": ("/tool_call_id",),
+    "result.name": ("/name",),
+    "media.name": ("/file/filename",),
+}
+_REQUEST_FIELDS = CoreFields(ChatRequest)
+_SAMPLING = CoreFields(ChatRequest, "sampling")
+_get_options = attrgetter(
+    "reasoning_effort", "response_format", "verbosity", "n", "safety_identifier", "user", "metadata"
+)
+_NO_OPTIONS = _get_options(ChatRequest([]))
+_METADATA: Decoder[dict[str, str]] = Decoder(dict[str, str])
+_FORMAT_KINDS = {"text": "text", "json_object": "json", "json_schema": "json_schema"}
+_FORMAT_TYPES = {kind: name for name, kind in _FORMAT_KINDS.items()}
+_LIMITS = ("max_completion_tokens", "max_tokens")
+_USERS = ("safety_identifier", "user")
+
+
+_NULL = b"null"
+_PREFIX = f"{NAME} "
+
+
+class Spelling:
+    """Values of `spelling`: how this dialect said a thing that it can say in several ways.
+
+    They begin with its name, because other dialects use the same words for other things.
+    """
+
+    CALL = f"{NAME} call"
+    MESSAGE = f"{NAME} message"
+    PART = f"{NAME} part"
+    THINKING = f"{NAME} thinking"
+    FUNCTION = f"{NAME} function"
+    FUNCTION_CALL = f"{NAME} function_call"
+    ANY = f"{NAME} any"
+    ALLOWED_TOOLS = f"{NAME} allowed_tools"
+
+
+REASONING_MEMBERS = {f"{NAME} {word}": word for word in ("reasoning_content", "reasoning")}
+"""The member of a message that holds reasoning, by spelling."""
+
+
+def spell(*words: str) -> str:
+    """Return the spelling of those words that are not empty; "" for none."""
+    said = " ".join(filter(None, words))
+    return _PREFIX + said if said else ""
+
+
+def words_of(spelling: str) -> tuple[str, ...] | list[str]:
+    """Return the words of a spelling, none of a foreign one."""
+    return spelling[len(_PREFIX) :].split() if spelling.startswith(_PREFIX) else ()
+
+
+def extras_at(unread: Unread | None, where: str, owner: Struct | None = None) -> Extras | None:
+    """Take what nobody read below `where`, and what its owner there only carries."""
+    below = known_extras(unread.take(where)) if unread is not None else None
+    fields = carried(owner) if owner is not None else None
+    return add_fields(below, fields) if fields else below
+
+
+def add_fields(extras: Extras | None, fields: dict[str, bytes]) -> Extras | None:
+    """Return extras with more fields before them."""
+    return known_extras({**fields, **(extras.fields if extras is not None else {})})
+
+
+def known_extras(fields: dict[str, bytes] | None) -> Extras | None:
+    """Make extras of unread fields; null is absent."""
+    told = {pointer: raw for pointer, raw in fields.items() if raw != _NULL} if fields else None
+    return Extras(NAME, told) if told else None
+
+
+def with_extras(value: dict[str, Any], owner: Any) -> dict[str, Any] | Raw:
+    """Put the owner's unread fields back."""
+    fields = own_extras(owner, NAME)
+    return Raw(graft(encode(value), fields)) if fields else value
+
+
+def whole_again(value: Wire, extras: Extras | None) -> bytes:
+    """Put a value that was taken apart together again."""
+    return graft(encode(value), extras.fields) if extras is not None else encode(value)
+
+
+def is_legacy(call: ToolCall) -> bool:
+    """Tell whether a call is from before calls had ids."""
+    return call.spelling == Spelling.FUNCTION_CALL and not call.id
+
+
+def read_sampling(body: ChatRequest, words: set[str], extras: dict[str, bytes]) -> Sampling:
+    """Read the settings of the sampler."""
+    limit, stop = body.max_completion_tokens, body.stop
+    if limit is not None:
+        words.add("max_completion_tokens")
+        if body.max_tokens is not None:
+            extras["/max_tokens"] = encode(body.max_tokens)
+    elif body.max_tokens is not None:
+        limit = body.max_tokens
+        words.add("max_tokens")
+    if stop is None:
+        stop = ()
+    elif isinstance(stop, str):
+        stop = (stop,)
+        words.add("stop text")
+    elif not stop:
+        words.add("stop []")
+    return Sampling(**_SAMPLING.read(body), max_tokens=limit, stop=tuple(stop))
+
+
+def read_options(body: ChatRequest, unread: Unread | None, words: set[str], extras: dict[str, bytes]) -> dict[str, Any]:
+    """Return the fields of the core that a request has beside sampling, by name; most requests have none."""
+    if _get_options(body) == _NO_OPTIONS:
+        return {}
+    options = _REQUEST_FIELDS.read(body)
+    if body.reasoning_effort is not None:
+        options["thinking"] = _read_thinking(body.reasoning_effort, extras)
+    if body.response_format is not None:
+        options["output"] = _read_output(body.response_format, unread, words, extras)
+    options["user"] = _read_user(body, words, extras)
+    options["metadata"] = _read_metadata(body.metadata, extras)
+    return options
+
+
+def _read_thinking(effort: Any, extras: dict[str, bytes]) -> Thinking | None:
+    if effort not in EFFORTS:
+        extras["/reasoning_effort"] = encode(effort)
+        return None
+    return Thinking(effort=effort)
+
+
+def _read_output(
+    form: ResponseFormat, unread: Unread | None, words: set[str], extras: dict[str, bytes]
+) -> OutputFormat | None:
+    kind: Any = _FORMAT_KINDS.get(form.type)
+    if kind is None or (kind == "json_schema") != (form.json_schema is not None):
+        extras["/response_format"] = whole_again(form, extras_at(unread, "/response_format"))
+        return None
+    if form.json_schema is None:
+        return OutputFormat(kind=kind)
+    shape = form.json_schema
+    if shape.description == "":
+        words.add("output description")
+    return OutputFormat(
+        kind=kind,
+        schema=present(shape.schema),
+        name=shape.name or "",
+        description=shape.description or "",
+        strict=shape.strict,
+    )
+
+
+def _read_user(body: ChatRequest, words: set[str], extras: dict[str, bytes]) -> str | None:
+    if body.safety_identifier is None:
+        if body.user is not None:
+            words.add("user")
+        return body.user
+    if body.user is not None:
+        extras["/user"] = encode(body.user)
+    return body.safety_identifier
+
+
+def _read_metadata(metadata: Raw, extras: dict[str, bytes]) -> dict[str, str] | None:
+    """Read labels; those that are not pairs of texts stay in extras."""
+    raw = present(metadata)
+    if raw is None:
+        return None
+    try:
+        return _METADATA.decode(raw)
+    except (msgspec.MsgspecError, RecursionError):
+        extras["/metadata"] = raw
+        return None
+
+
+def write_fields(request: Request, traits: Traits) -> dict[str, Any]:
+    """Return the members of a body that are not its messages or tools."""
+    words, sampling = request.spelling, request.sampling
+    body = _SAMPLING.write(sampling)
+    if sampling.max_tokens is not None:
+        body[next((word for word in _LIMITS if word in words), traits.max_tokens_word)] = sampling.max_tokens
+    if sampling.stop or "stop []" in words:
+        body["stop"] = sampling.stop[0] if "stop text" in words else sampling.stop
+    if request.thinking is not None and request.thinking.effort is not None:
+        body["reasoning_effort"] = request.thinking.effort
+    if request.output is not None:
+        body["response_format"] = _write_output(request.output, words)
+    body |= _REQUEST_FIELDS.write(request)
+    if request.user is not None:
+        body[_USERS["user" in words]] = request.user
+    if request.metadata is not None:
+        body["metadata"] = request.metadata
+    if request.stream or "stream false" in words:
+        body["stream"] = request.stream
+    return body
+
+
+def _write_output(output: OutputFormat, words: frozenset[str]) -> dict[str, Any]:
+    if output.kind != "json_schema":
+        return {"type": _FORMAT_TYPES[output.kind]}
+    shape: dict[str, Any] = {"name": output.name or "answer"}
+    if output.description or "output description" in words:
+        shape["description"] = output.description
+    if output.schema is not None:
+        shape["schema"] = Raw(output.schema)
+    if output.strict is not None:
+        shape["strict"] = output.strict
+    return {"type": "json_schema", "json_schema": shape}

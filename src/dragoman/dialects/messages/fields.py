@@ -1,0 +1,165 @@
+"""Fields of a request beside its messages and tools, read and written; and where fields of the core stand.
+
+Rules: a value nobody knows stays in extras. Words in `Request.spelling` say which members were written empty, or by
+another name, so that they are written back as they were. Of a message thread (beta) the server keeps the conversation,
+and a request has only what is new.
+"""
+
+from typing import Any
+
+from msgspec import Raw
+
+from dragoman.core.request import EFFORTS, OutputFormat, Reference, Request, Sampling, Thinking
+from dragoman.core.traits import Traits
+from dragoman.dialects.messages.wire import ChoiceShape, FormatShape, MetadataShape, RequestShape, ThinkingShape
+from dragoman.wire import json
+from dragoman.wire.json import encode
+from dragoman.wire.shape import ABSENT, CoreFields, Shape, core_pointers, present
+
+POINTERS = {
+    **core_pointers(RequestShape),
+    **core_pointers(ChoiceShape, "/tool_choice"),
+    **core_pointers(ThinkingShape, "/thinking"),
+    "output.schema": ("/output_config/format/schema", "/output_format/schema"),
+    "tool.strict": ("/strict",),
+    "tool.parameters": ("/input_schema",),
+    "tool.cache": ("/cache_control",),
+    "part.cache": ("/cache_control",),
+    "part.signature": ("/signature", "/data"),
+    "part.citations": ("/citations",),
+    "call.id": ("/id",),
+    "call.arguments": ("/input",),
+    "result.call_id": ("/tool_use_id",),
+    "result.failed": ("/is_error",),
+    "media.name": ("/title",),
+    "media.media_type": ("/source/media_type",),
+}
+METADATA_FIELDS = CoreFields(MetadataShape)
+_SAMPLING = CoreFields(RequestShape, "sampling")
+_UNSUPPORTED = "thread_unsupported_request"
+"""At this word the SDKs' tool runners send the whole conversation, without a thread."""
+_THINKING: Shape[ThinkingShape] = Shape(ThinkingShape)
+_FORMAT: Shape[FormatShape] = Shape(FormatShape)
+
+_THINKING_MODES: dict[str, Any] = {
+    "adaptive": "adaptive",
+    "enabled": "enabled",
+    "disabled": "disabled",
+    "between_tools": "disabled",
+}
+_VISIBLE = {"summarized": True, "omitted": False}
+_DISPLAY = {True: "summarized", False: "omitted"}
+
+
+def read_sampling(shape: RequestShape) -> Sampling:
+    """Read the settings of the sampler."""
+    return Sampling(**_SAMPLING.read(shape), stop=tuple(shape.stop_sequences or ()))
+
+
+def read_thinking(shape: RequestShape, fields: dict[str, bytes], words: set[str]) -> Thinking | None:
+    """Read how to think."""
+    config = shape.output_config
+    effort: Any = config.effort if config is not None else None
+    if effort is not None and effort not in EFFORTS:
+        fields["/output_config/effort"] = encode(effort)
+        effort = None
+    raw = present(shape.thinking)
+    if raw is None:
+        return Thinking(effort=effort) if effort else None
+    thinking, below = _THINKING.read_at(raw, "/thinking")
+    mode = _THINKING_MODES.get(thinking.type)
+    if mode is None:
+        fields["/thinking"] = raw
+        return Thinking(effort=effort) if effort else None
+    if thinking.type == "between_tools":
+        words.add("between_tools")
+    visible = None if mode == "disabled" else _VISIBLE.get(thinking.display or "")
+    if thinking.display is not None and visible is None:
+        below["/display"] = encode(thinking.display)
+    budget = thinking.budget_tokens
+    if mode == "disabled" and budget is not None:
+        below["/budget_tokens"] = encode(budget)
+        budget = None
+    fields.update({"/thinking" + pointer: value for pointer, value in below.items()})
+    return Thinking(mode=mode, effort=effort, budget=budget, visible=visible)
+
+
+def read_output(shape: RequestShape, fields: dict[str, bytes], words: set[str]) -> OutputFormat | None:
+    """Read the format of the answer, which has an older name."""
+    config = shape.output_config
+    found = None if config is None else _read_format(config.format, "/output_config/format", fields)
+    if found is not None:
+        if shape.output_format is not ABSENT:
+            fields["/output_format"] = bytes(shape.output_format)
+        return found
+    found = _read_format(shape.output_format, "/output_format", fields)
+    if found is not None:
+        words.add("output_format")
+    return found
+
+
+def _read_format(member: Raw, where: str, fields: dict[str, bytes]) -> OutputFormat | None:
+    raw = present(member)
+    if raw is None:
+        return None
+    shape, below = _FORMAT.read_at(raw, where)
+    if shape.type != "json_schema":
+        fields[where] = raw
+        return None
+    fields.update({where + pointer: value for pointer, value in below.items()})
+    return OutputFormat(kind="json_schema", schema=None if shape.schema is ABSENT else bytes(shape.schema))
+
+
+def thread_references(thread: Raw) -> tuple[Reference, ...]:
+    """Return what a request goes on from; one that begins a thread says everything itself."""
+    if thread is ABSENT or json.first_byte(thread) != b"{":
+        return ()
+    members = json.decode_object(thread)
+    if json.first_byte(members.get("previous_message_id", b"null")) == b'"':
+        return (Reference("/thread/previous_message_id", _UNSUPPORTED),)
+    continues = bytes(members.get("type", b"")) == b'"continue"'
+    return (Reference("/thread/type", _UNSUPPORTED),) if continues else ()
+
+
+def write_fields(request: Request, traits: Traits) -> dict[str, Any]:
+    """Return the members of a body that are not its messages or tools."""
+    words = request.spelling
+    body = _SAMPLING.write(request.sampling)
+    if request.sampling.stop or "stop_sequences" in words:
+        body["stop_sequences"] = request.sampling.stop
+    if (thinking := _write_thinking(request, traits)) is not None:
+        body["thinking"] = thinking
+    form = _write_format(request.output)
+    config: dict[str, Any] = {}
+    if request.thinking is not None and request.thinking.effort is not None:
+        config["effort"] = request.thinking.effort
+    if form is not None and "output_format" in words:
+        body["output_format"] = form
+    elif form is not None:
+        config["format"] = form
+    if config or "output_config" in words:
+        body["output_config"] = config
+    if request.user is not None or "metadata" in words:
+        body["metadata"] = METADATA_FIELDS.write(request)
+    if request.stream and "no stream" not in words:
+        body["stream"] = True
+    elif not request.stream and "stream" in words:
+        body["stream"] = False
+    return body
+
+
+def _write_thinking(request: Request, traits: Traits) -> ThinkingShape | None:
+    thinking = request.thinking
+    if thinking is None or thinking.mode is None:
+        return None
+    if thinking.mode == "disabled":
+        between = traits.thinks_between_tools or "between_tools" in request.spelling
+        return ThinkingShape("between_tools" if between else "disabled")
+    display = None if thinking.visible is None else _DISPLAY[thinking.visible]
+    return ThinkingShape(thinking.mode, thinking.budget, display)
+
+
+def _write_format(output: OutputFormat | None) -> FormatShape | None:
+    if output is None or output.kind != "json_schema":
+        return None
+    return FormatShape("json_schema", ABSENT if output.schema is None else Raw(output.schema))

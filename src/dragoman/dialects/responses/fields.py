@@ -1,0 +1,180 @@
+"""Fields of a request beside its messages and tools, read and written; and where fields of the core stand.
+
+Rules: a member that nobody understands is kept whole in extras; null is absent. `Request.spelling` holds the words this
+dialect has several of ("user", "summary:concise").
+"""
+
+from typing import Any
+
+from msgspec import Raw
+from msgspec.json import Decoder
+
+from dragoman.core.request import EFFORTS, OutputFormat, Request, Sampling, Thinking
+from dragoman.dialects.responses.wire import (
+    AllowedTools,
+    JsonFormat,
+    ReasoningSettings,
+    ResponsesRequest,
+    SchemaFormat,
+    TextFormat,
+    TextSettings,
+    decode_known,
+)
+from dragoman.wire import json
+from dragoman.wire.shape import CoreFields, Shape, carried, core_pointers, present
+from dragoman.wire.unread import Unknown
+
+POINTERS = {
+    **core_pointers(ResponsesRequest),
+    **core_pointers(AllowedTools, "/tool_choice"),
+    **core_pointers(ReasoningSettings, "/reasoning"),
+    **core_pointers(TextSettings, "/text"),
+    "tool.strict": ("/strict",),
+    "tool.parameters": ("/parameters",),
+    "part.cache": ("/prompt_cache_breakpoint",),
+    "part.signature": ("/encrypted_content",),
+    "part.citations": ("/annotations",),
+    "call.id": ("/call_id",),
+    "call.arguments": ("/arguments",),
+    "result.call_id": ("/call_id",),
+    "result.name": ("/name",),
+    "media.name": ("/filename",),
+}
+REQUEST_FIELDS = CoreFields(ResponsesRequest)
+_SAMPLING = CoreFields(ResponsesRequest, "sampling")
+_TEXT_FIELDS = CoreFields(TextSettings)
+_REASONING: Shape[ReasoningSettings] = Shape(ReasoningSettings)
+_TEXT: Shape[TextSettings] = Shape(TextSettings)
+_STRING: Decoder[str] = Decoder(str)
+_PAIRS: Decoder[dict[str, str]] = Decoder(dict[str, str])
+_SUMMARIES = {"auto": "", "concise": "summary:concise", "detailed": "summary:detailed"}
+
+
+def read_sampling(body: ResponsesRequest) -> Sampling:
+    """Read the settings of the sampler."""
+    return Sampling(**_SAMPLING.read(body))
+
+
+def read_thinking(member: Raw, words: set[str], extras: dict[str, bytes]) -> Thinking | None:
+    """Read `reasoning`: how much to think, and whether to show it."""
+    raw = present(member)
+    if raw is None:
+        return None
+    settings, unread = _REASONING.read_at(raw, "/reasoning")
+    effort: Any = settings.effort if settings.effort in EFFORTS else None
+    visible = settings.summary in _SUMMARIES or None
+    if effort is None and visible is None:
+        extras["/reasoning"] = raw
+        return None
+    if effort is None and settings.effort is not None:
+        extras["/reasoning/effort"] = json.encode(settings.effort)
+    if visible is None and settings.summary is not None:
+        extras["/reasoning/summary"] = json.encode(settings.summary)
+    elif settings.summary and _SUMMARIES[settings.summary]:
+        words.add(_SUMMARIES[settings.summary])
+    fields = {**(carried(settings) or {}), **unread}
+    extras.update({"/reasoning" + field: value for field, value in fields.items()})
+    return Thinking(effort=effort, visible=visible)
+
+
+def read_text(member: Raw, extras: dict[str, bytes]) -> tuple[OutputFormat | None, str | None]:
+    """Read `text`: the format of the answer, and its verbosity."""
+    raw = present(member)
+    if raw is None:
+        return None, None
+    settings, unread = _TEXT.read_at(raw, "/text")
+    output = _read_format(settings)
+    if output is None and settings.verbosity is None:
+        extras["/text"] = raw
+        return None, None
+    if isinstance(settings.format, Unknown):
+        extras["/text/format"] = bytes(settings.format.raw)
+    extras.update({"/text" + field: value for field, value in unread.items()})
+    return output, settings.verbosity
+
+
+def _read_format(settings: TextSettings) -> OutputFormat | None:
+    match settings.format:
+        case TextFormat():
+            return OutputFormat(kind="text")
+        case JsonFormat():
+            return OutputFormat(kind="json")
+        case SchemaFormat(name=name, schema=schema, strict=strict, description=description):
+            return OutputFormat(
+                kind="json_schema",
+                schema=present(schema),
+                name=name or "",
+                description=description or "",
+                strict=strict,
+            )
+        case _:
+            return None
+
+
+def read_user(body: ResponsesRequest, words: set[str], extras: dict[str, bytes]) -> str | None:
+    """Read who asks: `safety_identifier` replaced `user`, and a caller who sends both means the new one."""
+    raw = present(body.user)
+    if raw is None:
+        return body.safety_identifier
+    if body.safety_identifier is not None:
+        extras["/user"] = raw
+        return body.safety_identifier
+    words.add("user")
+    try:
+        return json.decode_with(_STRING, raw)
+    except json.Malformed as error:
+        raise json.Malformed(error.message, "/user") from None
+
+
+def read_metadata(member: Raw, extras: dict[str, bytes]) -> dict[str, str] | None:
+    """Read labels; those that are not pairs of texts stay in extras."""
+    raw = present(member)
+    pairs = None if raw is None else decode_known(_PAIRS, raw)
+    if raw is not None and pairs is None:
+        extras["/metadata"] = raw
+    return pairs
+
+
+def write_fields(request: Request) -> dict[str, Any]:
+    """Return the members of a body that are not its messages or tools."""
+    body: dict[str, Any] = {}
+    if request.tool_choice is not None and request.tool_choice.parallel is not None:
+        body["parallel_tool_calls"] = request.tool_choice.parallel
+    body |= _SAMPLING.write(request.sampling)
+    thinking = _write_thinking(request)
+    if thinking:
+        body["reasoning"] = thinking
+    text = _TEXT_FIELDS.write(request)
+    if request.output is not None:
+        text = {"format": _write_format(request.output), **text}
+    if text:
+        body["text"] = text
+    if request.metadata is not None:
+        body["metadata"] = request.metadata
+    if request.user is not None:
+        body["user" if "user" in request.spelling else "safety_identifier"] = request.user
+    return body | REQUEST_FIELDS.write(request)
+
+
+def _write_thinking(request: Request) -> dict[str, Any]:
+    wire: dict[str, Any] = {}
+    if request.thinking is None:
+        return wire
+    if request.thinking.effort is not None:
+        wire["effort"] = request.thinking.effort
+    if request.thinking.visible:
+        said = [word for word in request.spelling if word.startswith("summary:")]
+        wire["summary"] = said[0].removeprefix("summary:") if said else "auto"
+    return wire
+
+
+def _write_format(output: OutputFormat) -> dict[str, Any]:
+    if output.kind != "json_schema":
+        return {"type": "text" if output.kind == "text" else "json_object"}
+    wire: dict[str, Any] = {"type": "json_schema", "name": output.name or "output"}
+    if output.description:
+        wire["description"] = output.description
+    wire["schema"] = Raw(output.schema or b"{}")
+    if output.strict is not None:
+        wire["strict"] = output.strict
+    return wire
