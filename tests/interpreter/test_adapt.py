@@ -9,9 +9,10 @@ from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.carry import sealed
-from dragoman.interpreter.fitting import Fitting, Undo
+from dragoman.interpreter.fitting import Fitting
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.undo import Undo
 from interpreter.workbench import booked, said
 
 HI = said("user", "hi")

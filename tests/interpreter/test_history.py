@@ -7,8 +7,8 @@ import pytest
 from dragoman.core.parts import Citation, Data, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.value import Extras
-from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.history import fit_messages, wrap_free_text
+from dragoman.interpreter.undo import Undo
 from interpreter.workbench import booked, exactly, fitting_for, said
 
 GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))

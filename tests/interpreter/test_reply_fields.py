@@ -13,7 +13,7 @@ from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.carry import opened
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.translate import translate_error
 from interpreter.workbench import nobodys_dialect
@@ -173,7 +173,7 @@ def test_the_id_of_a_thought_without_a_signature_is_booked(client):
 
 def test_fields_of_a_thought_that_was_cut_off_are_booked_too():
     ledger = Ledger({})
-    fitter = ReplyFitter(nobodys_dialect(), dialect_named("messages"), ledger)
+    fitter = EventAdapter(nobodys_dialect(), dialect_named("messages"), ledger)
     fitter.feed(PartStarted(0, Reasoning(where="/p", extras=Extras("responses", {"/id": b'"rs_1"'}))))
     fitter.feed(Failed(Problem("malformed_reply", "cut")))
     assert [loss.where for loss in ledger.losses()] == ["/p/id"]
@@ -181,7 +181,7 @@ def test_fields_of_a_thought_that_was_cut_off_are_booked_too():
 
 def test_a_field_that_merely_looks_like_the_id_of_another_thought_is_booked():
     ledger = Ledger({})
-    fitter = ReplyFitter(nobodys_dialect(), dialect_named("messages"), ledger)
+    fitter = EventAdapter(nobodys_dialect(), dialect_named("messages"), ledger)
     fitter.feed(PartStarted(0, Reasoning(where="/p", extras=Extras("responses", {"/id": b'"rs_2"'}))))
     fitter.feed(PartSigned(0, Signature("openai", "e", "rs_1")))
     fitter.feed(PartEnded(0))

@@ -7,7 +7,7 @@ from dragoman.core.parts import Inline, Media, Reasoning, Refusal, Signature, Te
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.carry import UNSIGNED, opened, sealed
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
 from interpreter.workbench import booked, nobodys_dialect
 
@@ -23,7 +23,7 @@ ISSUERS = {"chat": "openai", "responses": "openai", "messages": "anthropic", "ge
 def fitted(client, *events, whole=False, source_issuer="nobody"):
     ledger = Ledger({"part.signature": ("/signature",)})
     options = ReplyOptions(whole=whole)
-    fitter = ReplyFitter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)
+    fitter = EventAdapter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)
     return [told for event in events for told in fitter.feed(event)], booked(ledger)
 
 
@@ -137,14 +137,14 @@ def test_a_free_form_calls_signature_stands_before_its_wrapped_input():
 
 
 def test_the_place_of_a_part_is_known_while_its_text_passes_as_it_is():
-    fitter = ReplyFitter(nobodys_dialect(), dialect_named("messages"), Ledger({}))
+    fitter = EventAdapter(nobodys_dialect(), dialect_named("messages"), Ledger({}))
     for event in (PartStarted(0, IMAGE), PartEnded(0), PartStarted(1, TEXT), PartStarted(2, CALL)):
         fitter.feed(event)
-    assert [fitter.place_of(index) for index in range(3)] == [None, 0, None]
+    assert [fitter.index_of(index) for index in range(3)] == [None, 0, None]
     fitter.feed(PartDelta(2, "{"))
-    assert fitter.place_of(2) is None
-    plain = ReplyFitter(nobodys_dialect(), dialect_named("chat"), Ledger({}))
+    assert fitter.index_of(2) is None
+    plain = EventAdapter(nobodys_dialect(), dialect_named("chat"), Ledger({}))
     plain.feed(PartStarted(0, CALL))
-    assert plain.place_of(0) is None
+    assert plain.index_of(0) is None
     plain.feed(PartDelta(0, "{"))
-    assert plain.place_of(0) == 0
+    assert plain.index_of(0) == 0

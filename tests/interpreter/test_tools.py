@@ -8,9 +8,9 @@ from msgspec import structs
 from dragoman.core.parts import ToolCall
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.core.value import Extras
-from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.tools import NO_PARAMETERS, fit_tools
+from dragoman.interpreter.undo import Undo
 from interpreter.workbench import asked, booked, encoded, exactly, fitting_for, said
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}

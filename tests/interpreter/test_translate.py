@@ -10,11 +10,11 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.dialects.record import Call
 from dragoman.interpreter.carry import UNSIGNED, sealed
-from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import Rendered, translate_response
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import Translation, translate_error, translate_request
+from dragoman.interpreter.undo import Undo
 from interpreter.workbench import encoded, said
 
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50}

@@ -14,7 +14,7 @@ from dragoman.core.losses import Loss
 from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
-from dragoman.core.stream import Sequencer, replay
+from dragoman.core.stream import replay
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.record import Record
@@ -32,7 +32,7 @@ from dragoman.interpreter.neutral import TranslationOptions, say_request
 from dragoman.interpreter.signing import unknown_ids, unsigned_calls
 from dragoman.interpreter.text_calls.detector import CallDetector
 from dragoman.interpreter.translate import Translation
-from dragoman.interpreter.undo import Restorer
+from dragoman.interpreter.undo import ReplyPipeline
 
 
 class Asker(Struct, frozen=True, kw_only=True):
@@ -163,8 +163,7 @@ class _Reply:
     def __init__(self, dialect: Dialect, translation: Translation, request: Request, asker: str) -> None:
         self._dialect = dialect
         self._asker = asker
-        self._restorer = Restorer(translation.undo)
-        self._sequencer = Sequencer()
+        self._pipeline = ReplyPipeline(translation.undo)
         self._salt = str(len(request.messages))
         parts = (part for message in request.messages for part in message.parts)
         self._ids = {part.id for part in parts if isinstance(part, ToolCall)}
@@ -201,11 +200,10 @@ class _Reply:
 
     def _told(self, events: Iterable[Event]) -> Iterable[Event]:
         for event in events if self._hearing is None else self._hearing.feed(events):
-            for restored in self._restorer.feed(event):
-                for ordered in self._sequencer.feed(restored):
-                    if isinstance(ordered, Failed):
-                        raise as_fault(ordered.problem, self._dialect.issuer, self._asker)
-                    yield self._identified(ordered)
+            for restored in self._pipeline.feed(event):
+                if isinstance(restored, Failed):
+                    raise as_fault(restored.problem, self._dialect.issuer, self._asker)
+                yield self._identified(restored)
 
     def _identified(self, event: Event) -> Event:
         """Give a call an id unlike all others of the conversation: some upstreams give none, or the same again."""

@@ -28,8 +28,8 @@ from dragoman.intercept.rules.history import result_of
 from dragoman.intercept.sessions import Session
 from dragoman.intercept.settings import PROMPT, URL, InterceptTable
 from dragoman.intercept.turns import CallerTurn
-from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.neutral import TranslationOptions, say_request
+from dragoman.interpreter.undo import Undo
 from dragoman.wire import json
 
 _GEMINI = "gemini"

@@ -17,7 +17,7 @@ from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
 from dragoman.interpreter import carry
 from dragoman.interpreter.arrange import answered, arranged
-from dragoman.interpreter.fitting import Fitting, Undo, Unfetched
+from dragoman.interpreter.fitting import Fitting, Unfetched
 from dragoman.interpreter.foreign_fields import (
     BORROWED_MARK,
     book_unsaid,
@@ -32,7 +32,7 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.text_calls.prompt import in_words
 from dragoman.interpreter.tools import fit_tools
-from dragoman.interpreter.tools_cache import Arguments
+from dragoman.interpreter.undo import Arguments, Undo
 
 
 def marks_agree(messages: Sequence[Message], most: int) -> bool:

@@ -16,7 +16,8 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.repair import paired
 from dragoman.interpreter.schemas.arguments import ArgumentUndo
 from dragoman.interpreter.schemas.outcome import Note
-from dragoman.interpreter.tools_cache import Arguments, ToolsCache, ToolSet
+from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
+from dragoman.interpreter.undo import Arguments, Undo, full_name
 
 _WEB = ("http:", "https:")
 
@@ -72,42 +73,6 @@ ENVELOPES = frozenset({"code_assist"})
 """Forms of a dialect in which a client may speak through an envelope."""
 KEPT_ELSEWHERE = "only the server of its own vendor keeps what this refers to: send that itself"
 """Why a request is refused that is not whole without what it refers to."""
-
-
-def full_name(name: str, namespace: str) -> str:
-    """Tell tools of one name apart by their namespaces."""
-    # A call of a tool that was declared alone but loaded later has its own name for a namespace (OpenAI).
-    return name if namespace in ("", name) else f"{namespace}__{name}"
-
-
-class Spoken(Struct, frozen=True):
-    """How to hear calls in the text of a model that was told of its tools in words."""
-
-    names: tuple[str, ...]
-    """The tools it was told of."""
-    single: bool = False
-    """Only one call of an answer is wanted."""
-    stop: str = ""
-    """A stop sequence that the caller knows nothing of."""
-    forbidden: bool = False
-    """No tool may be called, and the model knows of calls only from what was said before."""
-
-
-class Undo(Struct, frozen=True):
-    """How to turn what the target answers back into the caller's terms."""
-
-    names: dict[str, tuple[str, str]] = {}
-    """Stand-in of a tool's name -> (namespace, name)."""
-    custom: frozenset[str] = frozenset()
-    """Free-form tools that were wrapped as functions, by the caller's name."""
-    arguments: Arguments = {}
-    single: bool = False
-    """The caller wants one call at a time, and the target was only asked for that in words."""
-    spoken: Spoken | None = None
-    """Calls stand in the target's text."""
-
-
-NO_UNDO = Undo()
 
 
 class Fitting(Struct):

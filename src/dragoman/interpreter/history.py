@@ -23,10 +23,11 @@ from dragoman.core.parts import (
 )
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
-from dragoman.interpreter.fitting import KEPT_ELSEWHERE, Fitting, full_name
+from dragoman.interpreter.fitting import KEPT_ELSEWHERE, Fitting
 from dragoman.interpreter.foreign_fields import drop_extras, drop_signature, says_nothing, without_foreign
 from dragoman.interpreter.media import fit_media, stands_in_result
 from dragoman.interpreter.schemas.retelling import retell
+from dragoman.interpreter.undo import full_name
 from dragoman.wire import json
 
 _NOTHING_SAID = Text(text="")

@@ -19,7 +19,7 @@ from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.adapt import adapt, fitted_turns
 from dragoman.interpreter.arrange import signed_steps
 from dragoman.interpreter.carry import has_envelope, native
-from dragoman.interpreter.fitting import ENVELOPES, Fitting, Links, Undo
+from dragoman.interpreter.fitting import ENVELOPES, Fitting, Links
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.repair import paired
 from dragoman.interpreter.signing import Signer, sign_again, unsigned_calls
@@ -27,6 +27,7 @@ from dragoman.interpreter.text_calls.prompt import in_words
 from dragoman.interpreter.tools import fit_tools
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import Translation, complete
+from dragoman.interpreter.undo import Undo
 
 ADDED = "/dragoman"
 _OUR_OWN = {field: (f"/{field.replace('.', '/')}",) for dialect in DIALECTS.values() for field in dialect.pointers}

@@ -13,10 +13,10 @@ from dragoman.core.problems import Kind, Problem
 from dragoman.core.request import Request, Tool
 from dragoman.dialects.record import Dialect
 from dragoman.interpreter.aliases import id_alias
-from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.tool_faults import CODE
 from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.undo import Undo
 from dragoman.wire import json
 from dragoman.wire.lookup import Document
 from dragoman.wire.pointer import escape, split

@@ -1,5 +1,8 @@
 """Adapt the events of a streamed reply to the client's dialect."""
 
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
 from msgspec import structs
 
 from dragoman.core.events import (
@@ -99,7 +102,7 @@ class _Part:
                 return structs.replace(self.part, signature=signature)
 
 
-class ReplyFitter(ReplyAdapter):
+class EventAdapter(ReplyAdapter):
     """Events in, events the client can be told out. Parts left out do not count: indexes close up."""
 
     _unnamed: list[Event] | None = None
@@ -111,8 +114,8 @@ class ReplyFitter(ReplyAdapter):
         self._parts: list[_Part] = []
         self._whole_calls = client.holds.object_arguments and (options.whole or not client.holds.partial_calls)
 
-    def place_of(self, index: int) -> int | None:
-        """Return the client's index of a part whose text passes as it is, None for one that needs more."""
+    def index_of(self, index: int) -> int | None:
+        """Return the client's index of a part whose deltas pass as they are, None for one that needs more."""
         if self._unnamed is not None:
             return None
         part = self._parts[index]
@@ -122,39 +125,32 @@ class ReplyFitter(ReplyAdapter):
         """Take the next event."""
         if self._unnamed is not None:
             return self._named(event, self._unnamed)
-        match event:
-            case PartDelta(index, text, piece):
-                return self._grown(self._parts[index], text, piece)
-            case PartStarted(_, part):
-                return self._started(part)
-            case PartEnded(index, complete):
-                return self._ended(self._parts[index], complete)
-            case PartSigned(index, signature):
-                return self._signed(self._parts[index], signature)
-            case PartCited(index):
-                return self._part_cited(event, self._parts[index])
-            case PartNative(index, _, field, raw):
-                self.drop_fields(self._parts[index].part.where, {field: raw})
-                return []
-            case Native(_, field, raw):
-                self.drop_reply_fields({field: raw})
-                return []
-            case UsageSeen(usage):
-                adapted = self.adapt_usage(usage)
-                return [event if adapted is usage else UsageSeen(adapted)]
-            case Started(reply_id):
-                self.reply_id = reply_id
-                if reply_id:
-                    return [event]
-                self._unnamed = [event]
-                return []
-            case Finished(finish):
-                return [self._finished(finish)]
-            case Failed(problem):
-                for part in self._parts:
-                    self._drop_part_fields(part)
-                    self._report_lost(part)
-                return [Failed(retold(problem, self.source.issuer, self.client.issuer))]
+        return self._STEPS[type(event)](self, event)
+
+    def _start_reply(self, event: Started) -> list[Event]:
+        self.reply_id = event.id
+        if event.id:
+            return [event]
+        self._unnamed = [event]
+        return []
+
+    def _part_field(self, event: PartNative) -> list[Event]:
+        self.drop_fields(self._parts[event.index].part.where, {event.field: event.raw})
+        return []
+
+    def _reply_field(self, event: Native) -> list[Event]:
+        self.drop_reply_fields({event.field: event.raw})
+        return []
+
+    def _usage(self, event: UsageSeen) -> list[Event]:
+        adapted = self.adapt_usage(event.usage)
+        return [event if adapted is event.usage else UsageSeen(adapted)]
+
+    def _failed(self, event: Failed) -> list[Event]:
+        for part in self._parts:
+            self._drop_part_fields(part)
+            self._report_lost(part)
+        return [Failed(retold(event.problem, self.source.issuer, self.client.issuer))]
 
     def _named(self, event: Event, waiting: list[Event]) -> list[Event]:
         """Hold a reply without an id until it says something: its id is made of that, so that no two are alike.
@@ -184,7 +180,8 @@ class ReplyFitter(ReplyAdapter):
             for leaf in _part_leaves(opened.whole(), self.source) if self.ledger.is_blind else (opened.part.where,):
                 self.ledger.dropped(leaf, why)
 
-    def _started(self, part: AnyPart) -> list[Event]:
+    def _start_part(self, event: PartStarted) -> list[Event]:
+        part = event.part
         signature, extras = part.signature, part.extras
         if extras is not None or signature is not None:
             part = structs.replace(part, extras=None, signature=None)
@@ -193,7 +190,7 @@ class ReplyFitter(ReplyAdapter):
             self.drop_fields(part.where, fields)
             fields = {}
         if isinstance(part, ToolCall):
-            return self._call_started(part, signature)
+            return self._start_call(part, signature)
         if why := self.reason_to_leave_out(part):
             return self._left_out(part, why, signature)
         if isinstance(part, Refusal) and not self.holds.refusal:
@@ -205,7 +202,7 @@ class ReplyFitter(ReplyAdapter):
         self._next += 1
         opened.fields = fields
         events: list[Event] = [PartStarted(self._index(opened), part)]
-        return events if signature is None else [*events, *self._signed(opened, signature)]
+        return events if signature is None else [*events, *self._hold(opened, signature)]
 
     def _drop_part_fields(self, opened: _Part) -> None:
         """Report the fields of a thought that do not travel with its signature."""
@@ -216,7 +213,7 @@ class ReplyFitter(ReplyAdapter):
         assert opened.index is not None  # noqa: S101  a part that is told has its place
         return opened.index
 
-    def _call_started(self, call: ToolCall, signature: Signature | None) -> list[Event]:
+    def _start_call(self, call: ToolCall, signature: Signature | None) -> list[Event]:
         self.calls += 1
         if self.options.single and self.calls > 1:
             return self._left_out(call, ONE_CALL, signature)
@@ -227,7 +224,7 @@ class ReplyFitter(ReplyAdapter):
         opened.held = [PartStarted(-1, structs.replace(call, id=self.call_id(call), form=form))]
         if form != call.form:
             opened.kind = Text
-        return self._signed(opened, signature) if signature is not None else []
+        return self._hold(opened, signature) if signature is not None else []
 
     def _release(self, opened: _Part) -> list[Event]:
         """Tell the events of a held call, which now takes its place."""
@@ -240,7 +237,8 @@ class ReplyFitter(ReplyAdapter):
             opened.texts = [event.text for event in held if isinstance(event, PartDelta)]
         return [structs.replace(event, index=opened.index) for event in held]  # pyright: ignore[reportCallIssue]
 
-    def _grown(self, opened: _Part, text: str, piece: int) -> list[Event]:
+    def _append(self, event: PartDelta) -> list[Event]:
+        opened, text, piece = self._parts[event.index], event.text, event.piece
         if opened.held is not None:
             opened.held.append(PartDelta(-1, text, piece))
             return [] if opened.kind is Text or self._held_whole(opened, text) else self._release(opened)
@@ -248,7 +246,8 @@ class ReplyFitter(ReplyAdapter):
             opened.texts.append(text)
         return [] if opened.index is None else [PartDelta(opened.index, text, piece)]
 
-    def _ended(self, opened: _Part, complete: bool) -> list[Event]:
+    def _end_part(self, event: PartEnded) -> list[Event]:
+        opened, complete = self._parts[event.index], event.complete
         if opened.fields:
             self._drop_part_fields(opened)
         if opened.lost:
@@ -289,7 +288,10 @@ class ReplyFitter(ReplyAdapter):
             opened.set_arguments(arguments)
         return True
 
-    def _signed(self, opened: _Part, signature: Signature) -> list[Event]:
+    def _sign(self, event: PartSigned) -> list[Event]:
+        return self._hold(self._parts[event.index], event.signature)
+
+    def _hold(self, opened: _Part, signature: Signature) -> list[Event]:
         opened.signed = True
         if opened.index is None and opened.held is None:
             opened.signature = signature
@@ -309,17 +311,32 @@ class ReplyFitter(ReplyAdapter):
         self._next += 1
         return [PartStarted(index, Reasoning()), PartSigned(index, carrier), PartEnded(index)]
 
-    def _part_cited(self, event: PartCited, opened: _Part) -> list[Event]:
+    def _cite(self, event: PartCited) -> list[Event]:
+        opened = self._parts[event.index]
         number, opened.citations = opened.citations, opened.citations + 1
         if opened.index is None or not self.can_cite(event.citation, opened.part, number):
             return []
         return [PartCited(opened.index, event.citation)]
 
-    def _finished(self, finish: Finish) -> Finished | Failed:
+    def _finish(self, event: Finished) -> list[Event]:
         try:
-            return Finished(self.adapt_finish(finish))
+            return [Finished(self.adapt_finish(event.finish))]
         except Problem as problem:
-            return Failed(problem)
+            return [Failed(problem)]
+
+    _STEPS: ClassVar[Mapping[type[Event], Callable[["EventAdapter", Any], list[Event]]]] = {
+        Started: _start_reply,
+        PartStarted: _start_part,
+        PartDelta: _append,
+        PartSigned: _sign,
+        PartCited: _cite,
+        PartNative: _part_field,
+        PartEnded: _end_part,
+        Native: _reply_field,
+        UsageSeen: _usage,
+        Finished: _finish,
+        Failed: _failed,
+    }
 
 
 def _part_leaves(part: AnyPart, source: Dialect) -> list[str]:

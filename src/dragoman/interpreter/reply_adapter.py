@@ -18,9 +18,10 @@ from dragoman.core.response import Finish, Usage
 from dragoman.dialects.record import Dialect
 from dragoman.interpreter.aliases import call_id_stem, minted_id, plain_id
 from dragoman.interpreter.carry import UNSIGNED, carried_item, sealed
-from dragoman.interpreter.fitting import ENVELOPES, NO_UNDO, Undo
+from dragoman.interpreter.fitting import ENVELOPES
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.text_calls.detector import CallDetector
+from dragoman.interpreter.undo import NO_UNDO, Undo
 from dragoman.wire import json
 
 
@@ -58,8 +59,8 @@ class Context(Struct, frozen=True):
         """Return how the reply is adapted to the client."""
         return ReplyOptions(self.salt, self.undo.single)
 
-    def hearing(self, there: Dialect, ledger: Ledger) -> CallDetector | None:
-        """Return what hears calls in the text of a model that has no others."""
+    def call_detector(self, there: Dialect, ledger: Ledger) -> CallDetector | None:
+        """Return what detects calls in the text of a model that has no others."""
         spoken = self.undo.spoken
         return CallDetector(spoken, there.call_prefix, self.salt, ledger) if spoken is not None else None
 

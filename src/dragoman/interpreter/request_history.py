@@ -21,7 +21,7 @@ from dragoman.interpreter.fitting import Fitting, Links
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix, PrefixCache, Scope
 from dragoman.interpreter.signing import Signer, unknown_ids, unsigned_calls
-from dragoman.interpreter.tools_cache import Arguments
+from dragoman.interpreter.undo import Arguments
 from dragoman.wire import array, json
 
 _MARKS = (b"prompt_cache_breakpoint", b"cache_control")

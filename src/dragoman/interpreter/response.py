@@ -40,13 +40,13 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
         return Rendered(body)
     response = here.parse_response(body)
     ledger = Ledger(here.reply_pointers, body, exact=not response.spelling)
-    hearing = context.hearing(there, ledger)
-    if hearing is not None:
-        response = heard(response, hearing)
+    detector = context.call_detector(there, ledger)
+    if detector is not None:
+        response = heard(response, detector)
     if here is there:
         response = _restored(response, context)
     else:
-        response = WholeReply(here, there, ledger, context.reply_options()).adapt(response, context)
+        response = ResponseAdapter(here, there, ledger, context.reply_options()).adapt(response, context)
     return Rendered(there.build_response(response, context.client_request()), ledger.losses(), response)
 
 
@@ -57,7 +57,7 @@ def _restored(response: Response, context: Context) -> Response:
     return structs.replace(response, parts=tuple(parts), created=created)
 
 
-class WholeReply(ReplyAdapter):
+class ResponseAdapter(ReplyAdapter):
     """Adapts a whole reply part by part."""
 
     def adapt(self, response: Response, context: Context) -> Response:

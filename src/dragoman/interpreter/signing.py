@@ -110,31 +110,30 @@ class CallWatch:
         """Tell whether a call has ended since `take` was asked last."""
         return bool(self._calls)
 
-    def minds(self, index: int | None) -> bool:
-        """Tell whether more of a part is noted."""
+    def has_open(self, index: int) -> bool:
+        """Tell whether the deltas of a part are noted."""
         return index in self._open
 
-    def grow(self, index: int, text: str) -> None:
-        """Note more of a part."""
+    def append(self, index: int, text: str) -> None:
+        """Note the delta of a part."""
         if index in self._open:
             self._open[index][1].append(text)
 
     def note(self, events: Iterable[Event]) -> None:
-        """Note what a client is told."""
+        """Note the events that a client receives."""
         for event in events:
-            match event:
-                case PartStarted(index, part) if isinstance(part, ToolCall | Reasoning):
-                    self._open[index] = (part, [part.arguments] if isinstance(part, ToolCall) else [])
-                case PartDelta(index, text):
-                    self.grow(index, text)
-                case PartSigned(index, signature) if index in self._open:
-                    part, texts = self._open[index]
-                    self._open[index] = (structs.replace(part, signature=signature), texts)
-                case PartEnded(index) if index in self._open:
-                    part, texts = self._open.pop(index)
-                    self.end(part, "".join(texts))
-                case _:
-                    pass
+            if type(event) is PartStarted:
+                part = event.part
+                if isinstance(part, ToolCall | Reasoning):
+                    self._open[event.index] = (part, [part.arguments] if isinstance(part, ToolCall) else [])
+            elif type(event) is PartDelta:
+                self.append(event.index, event.text)
+            elif type(event) is PartSigned and event.index in self._open:
+                part, texts = self._open[event.index]
+                self._open[event.index] = (structs.replace(part, signature=event.signature), texts)
+            elif type(event) is PartEnded and event.index in self._open:
+                part, texts = self._open.pop(event.index)
+                self.end(part, "".join(texts))
 
     def end(self, part: AnyPart, arguments: str) -> None:
         """Note a part that is over, a call with all its arguments."""

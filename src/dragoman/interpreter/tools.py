@@ -8,7 +8,7 @@ from dragoman.core.parts import ToolCall
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.core.traits import Traits
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.fitting import NO_LIMIT, Fitting, full_name
+from dragoman.interpreter.fitting import NO_LIMIT, Fitting
 from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.native_tools import counterpart, settings_of
 from dragoman.interpreter.schemas.complexity import complexity
@@ -21,6 +21,7 @@ from dragoman.interpreter.schemas.roots import fit_root
 from dragoman.interpreter.schemas.structured import is_openai_strict, to_anthropic_output, to_openai_strict
 from dragoman.interpreter.tool_choice import allowed, fit_choice, validated
 from dragoman.interpreter.tools_cache import AdaptedTools
+from dragoman.interpreter.undo import full_name
 from dragoman.wire import json
 
 AnyTool = Tool | NativeTool

@@ -22,7 +22,7 @@ from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.arrange import CONTINUED, signed_steps
 from dragoman.interpreter.carry import MARK, native
 from dragoman.interpreter.faults import as_fault, is_envelope, losses_of
-from dragoman.interpreter.fitting import ENVELOPES, NO_UNDO, Fitting, Links, Undo
+from dragoman.interpreter.fitting import ENVELOPES, Fitting, Links
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.prefix_cache import PrefixCache, Scope
 from dragoman.interpreter.request_history import RequestHistory
@@ -30,6 +30,7 @@ from dragoman.interpreter.signing import Signer, UnsignedCall, sign_again, unkno
 from dragoman.interpreter.text_calls.prompt import in_words
 from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
 from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.undo import NO_UNDO, Undo
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import spliced

@@ -16,7 +16,6 @@ from msgspec import Struct, structs
 from dragoman.config import Config
 from dragoman.core.events import Event, Started
 from dragoman.core.problems import Problem
-from dragoman.core.stream import Sequencer
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, malformed_body
 from dragoman.gateway.context import RequestContext
@@ -38,8 +37,9 @@ from dragoman.intercept.sessions import Name, Session, Sessions, fixed_plan, kep
 from dragoman.intercept.settings import KINDS, InterceptTable
 from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
+from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline
 from dragoman.server.auth import Key
 from dragoman.server.routes import Path
 from dragoman.sessions.store import Store
@@ -275,11 +275,10 @@ class Heard:
         self._record = record
         self._prefix = there.reply_prefix
         self._ledger = Ledger(here.reply_pointers)
-        self._sequencer = Sequencer()
-        self._fitter = None
+        self._pipeline = ReplyPipeline(NO_UNDO)
         if here is not there:
             options = ReplyOptions(salt=record.id, whole=not ask.call.stream)
-            self._fitter = ReplyFitter(here, there, self._ledger, options)
+            self._pipeline = ReplyPipeline(NO_UNDO, EventAdapter(here, there, self._ledger, options).feed)
 
     async def events(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
         """Tell what the client can be told."""
@@ -295,5 +294,4 @@ class Heard:
         if isinstance(event, Started):
             named = event.id or minted_id(self._prefix, self._record.id)
             event = structs.replace(event, id=named, created=event.created or int(time()))
-        for ordered in self._sequencer.feed(event):
-            yield from self._fitter.feed(ordered) if self._fitter is not None else (ordered,)
+        return self._pipeline.feed(event)

@@ -13,13 +13,13 @@ from dragoman.core.stream import checked, collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.fitting import Spoken
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.text_calls.detector import CallDetector, heard
 from dragoman.interpreter.translate import translate_request
+from dragoman.interpreter.undo import Spoken
 
 DIALECTS = ["chat", "responses", "messages", "gemini"]
 ASKED = {

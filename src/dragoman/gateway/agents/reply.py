@@ -39,7 +39,7 @@ from dragoman.gateway.agents.toolset import Toolset
 from dragoman.interpreter.aliases import minted_id, plain_id
 from dragoman.interpreter.arrange import SKIP_SIGNATURE
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.tools.handler import joined
 
@@ -60,7 +60,7 @@ class RunReply:
         """Who speaks now: the dialect of the upstream that answers."""
         self._whole = whole
         self._theirs = crew.theirs
-        self._fitter: ReplyFitter | None = None
+        self._fitter: EventAdapter | None = None
         self._ledgers: list[Ledger] = []
         self._started: Started | None = None
         self._places: dict[int, int] = {}
@@ -142,11 +142,11 @@ class RunReply:
             if origin.server == server and handler is not None:
                 yield structs.replace(handler.definition, name=origin.tool)
 
-    def _fitter_of(self, here: Dialect) -> ReplyFitter:
+    def _fitter_of(self, here: Dialect) -> EventAdapter:
         self._ledgers.append(Ledger(here.reply_pointers))
         choice = self._crew.asked.tool_choice
         single = choice is not None and choice.parallel is False
-        return ReplyFitter(here, self._client, self._ledgers[-1], ReplyOptions(self._run, single, self._whole))
+        return EventAdapter(here, self._client, self._ledgers[-1], ReplyOptions(self._run, single, self._whole))
 
     def _part(self, event: PartStarted) -> list[Event]:
         part = event.part

@@ -18,12 +18,12 @@ from dragoman.core.events import (
 )
 from dragoman.core.parts import Text, ToolCall
 from dragoman.core.response import Finish, Response
-from dragoman.core.stream import Sequencer, collect, replay
+from dragoman.core.stream import collect, replay
 from dragoman.interpreter.aliases import minted_id
-from dragoman.interpreter.fitting import Spoken
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.text_calls.forms import UnreadableText, Written
 from dragoman.interpreter.text_calls.reading import Reader
+from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, Spoken
 
 
 def meant(name: str, names: Sequence[str]) -> str:
@@ -77,7 +77,7 @@ class CallDetector:
         self._prefix = prefix
         self._salt = salt
         self._ledger = ledger
-        self._sequencer = Sequencer()
+        self._pipeline = ReplyPipeline(NO_UNDO, self._heard)
         self._reply_id = ""
         self._next = 0
         self._calls = 0
@@ -89,7 +89,7 @@ class CallDetector:
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
         """Take the next events."""
-        return [told for event in events for ordered in self._sequencer.feed(event) for told in self._heard(ordered)]
+        return [detected for event in events for detected in self._pipeline.feed(event)]
 
     def _heard(self, event: Event) -> list[Event]:
         match event:

@@ -10,7 +10,7 @@ from msgspec import Raw, Struct, structs
 from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, OutputFormat, Request, Sampling, Tool, leading_systems
 from dragoman.core.traits import Traits
-from dragoman.interpreter.fitting import Fitting, Spoken, Undo
+from dragoman.interpreter.fitting import Fitting
 from dragoman.interpreter.foreign_fields import drop_extras, drop_signature
 from dragoman.interpreter.history import retold, wrap_free_text
 from dragoman.interpreter.ledger import Ledger
@@ -18,6 +18,7 @@ from dragoman.interpreter.media import text_of
 from dragoman.interpreter.repair import paired
 from dragoman.interpreter.text_calls.reading import Reader
 from dragoman.interpreter.tools import fit_tools
+from dragoman.interpreter.undo import Spoken, Undo
 from dragoman.wire import json
 
 TextForm = Literal["json", "legacy"]
