@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dragoman.interpreter.chunks import Chunk, ChunkReader, read_chunks
     from dragoman.interpreter.reply_adapter import Context
     from dragoman.interpreter.response import translate_response
-    from dragoman.interpreter.schemas.validation import check_arguments, check_definition
+    from dragoman.interpreter.schema.validation import check_arguments, check_definition
     from dragoman.interpreter.stream import StreamTranslator
     from dragoman.interpreter.translate import translate_error, translate_request
     from dragoman.interpreter.vocabulary import (
@@ -49,8 +49,8 @@ _HOMES = {
     "ToolCall": "core.parts",
     "ToolChoice": "core.request",
     "ToolResult": "core.parts",
-    "check_arguments": "interpreter.schemas.validation",
-    "check_definition": "interpreter.schemas.validation",
+    "check_arguments": "interpreter.schema.validation",
+    "check_definition": "interpreter.schema.validation",
     "choice_from": "interpreter.vocabulary",
     "choice_to": "interpreter.vocabulary",
     "messages_from": "interpreter.vocabulary",

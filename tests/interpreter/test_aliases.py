@@ -2,8 +2,8 @@
 
 import pytest
 
-from dragoman.interpreter.aliases import call_id_stem, digest, id_alias, minted_id, name_alias
 from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.undo import call_id_stem, digest, id_alias, minted_id, name_alias
 
 CHAT = traits_for("chat", "gpt-4.1")
 CLAUDE = traits_for("messages", "claude-opus-4-8")

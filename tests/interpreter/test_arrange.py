@@ -5,10 +5,11 @@ from msgspec import structs
 
 from dragoman.core.parts import Inline, Media, Opaque, Reasoning, Signature, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
-from dragoman.interpreter.aliases import id_alias
-from dragoman.interpreter.arrange import CONTINUE, CONTINUED, EMPTY, SKIP_SIGNATURE, arranged
+from dragoman.interpreter.history import arranged
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.turns import CONTINUE, CONTINUED, EMPTY, SKIP_SIGNATURE
+from dragoman.interpreter.undo import id_alias
 from interpreter.workbench import booked, exactly, said
 
 CHAT = traits_for("chat", "gpt-4.1")

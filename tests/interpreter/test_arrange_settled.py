@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.core.parts import ToolCall, ToolResult
-from dragoman.interpreter.arrange import arranged
+from dragoman.interpreter.history import arranged
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 from interpreter.workbench import said

@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.parts import Text, ToolResult
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
-from dragoman.interpreter.adapt import fit_marks, marks_agree
+from dragoman.interpreter.cache_marks import fit_marks, marks_agree
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import translate_request

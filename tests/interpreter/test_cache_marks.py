@@ -8,7 +8,7 @@ from dragoman.core.parts import Data, Inline, Media, Text, ToolCall, ToolResult
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.foreign_fields import nearest_lifetime
+from dragoman.interpreter.cache_marks import nearest_lifetime
 from dragoman.interpreter.history import fit_messages
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import asked, booked, encoded, fitting_for, said

@@ -7,9 +7,9 @@ import pytest
 
 from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
 from dragoman.core.request import Message
-from dragoman.interpreter.carry import MARK as MARK_BYTES
-from dragoman.interpreter.carry import UNSIGNED, native, opened, restored, sealed
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.signature_envelopes import MARK as MARK_BYTES
+from dragoman.interpreter.signature_envelopes import UNSIGNED, native, opened, restored, sealed
 from interpreter.workbench import booked, exactly, said
 
 GOOGLE = Signature("google", "Cp.oB")

@@ -3,7 +3,8 @@
 import pytest
 
 from dragoman.core.request import Sampling, Thinking, Tool
-from dragoman.interpreter.knobs import fit_sampling, fit_thinking
+from dragoman.interpreter.adapt import fit_sampling
+from dragoman.interpreter.thinking import fit_thinking
 from interpreter.workbench import asked, booked, fitting_for
 
 ALL = Sampling(

@@ -6,7 +6,8 @@ import pytest
 
 from dragoman.core.problems import Problem
 from dragoman.core.request import OutputFormat, Tool
-from dragoman.interpreter.knobs import fit_identity, fit_output
+from dragoman.interpreter.adapt import fit_identity
+from dragoman.interpreter.output_format import fit_output
 from interpreter.workbench import asked, booked, encoded, fitting_for, said
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from dragoman.core.parts import Inline, Media, Text, ToolCall, ToolResult
 from dragoman.dialects.record import Call
-from dragoman.interpreter.arrange import arranged
+from dragoman.interpreter.history import arranged
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import translate_request

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from dragoman.dialects.record import Call
-from dragoman.interpreter.carry import MARK
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.signature_envelopes import MARK
 from dragoman.interpreter.translate import translate_error, translate_request
 
 ASK = {"role": "user", "content": "q"}

@@ -5,10 +5,10 @@ from msgspec import structs
 
 from dragoman.core.parts import Data, Inline, Media, Opaque, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
-from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.repair import MISSING, paired
 from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.undo import minted_id
 from interpreter.workbench import booked, exactly, said
 
 CHAT = traits_for("chat", "gpt-4.1")

@@ -5,10 +5,10 @@ import pytest
 from dragoman.core.events import PartDelta, PartEnded, PartSigned, PartStarted
 from dragoman.core.parts import Inline, Media, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.carry import UNSIGNED, opened, sealed
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
+from dragoman.interpreter.signature_envelopes import UNSIGNED, opened, sealed
 from interpreter.workbench import booked, nobodys_dialect
 
 GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))

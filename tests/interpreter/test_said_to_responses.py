@@ -7,9 +7,9 @@ import pytest
 
 from dragoman.core.parts import Signature
 from dragoman.dialects.record import Call
-from dragoman.interpreter.carry import opened, sealed
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.signature_envelopes import opened, sealed
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import booked, encoded
 from oracles import check_request

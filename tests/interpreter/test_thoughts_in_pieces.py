@@ -9,8 +9,8 @@ from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
-from dragoman.interpreter.carry import UNSIGNED, native, rejoined, sealed
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.signature_envelopes import UNSIGNED, native, rejoined, sealed
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import booked, encoded, fitting_for, said

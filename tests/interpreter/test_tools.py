@@ -8,7 +8,7 @@ from msgspec import structs
 from dragoman.core.parts import ToolCall
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.core.value import Extras
-from dragoman.interpreter.schemas.arguments import ArgumentUndo
+from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.tools import NO_PARAMETERS, fit_tools
 from dragoman.interpreter.undo import Undo
 from interpreter.workbench import asked, booked, encoded, exactly, fitting_for, said

@@ -5,7 +5,7 @@ import pytest
 from dragoman.core.events import Finished, PartDelta, PartEnded, PartStarted, Started
 from dragoman.core.parts import Text, ToolCall
 from dragoman.core.response import Finish
-from dragoman.interpreter.schemas.arguments import ArgumentUndo
+from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.undo import ReplyPipeline, Undo
 from interpreter.workbench import exactly
 

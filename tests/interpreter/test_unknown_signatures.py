@@ -9,7 +9,7 @@ from dragoman.core.parts import Signature
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.prefix_cache import PrefixCache
-from dragoman.interpreter.signing import digest_of
+from dragoman.interpreter.signatures import digest_of
 from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.translate import Asked, Caches, parse_request
 

@@ -8,7 +8,7 @@ from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.adaptation import Fitting
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 

@@ -17,10 +17,10 @@ from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter import translate
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.adaptation import Fitting
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.prefix_cache import PrefixCache
-from dragoman.interpreter.signing import digest_of
+from dragoman.interpreter.signatures import digest_of
 from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import Caches, Translation, translate_request

@@ -12,11 +12,11 @@ from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.arrange import CONTINUE
-from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.adaptation import Fitting
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import translate_request
+from dragoman.interpreter.turns import CONTINUE
 from dragoman.wire.json import is_object
 from laws.documents import DIALECTS, MODELS, requests
 from shelf import needs_shelf

@@ -14,7 +14,7 @@ from dragoman.core.parts import MediaKind
 from dragoman.core.problems import Problem
 from dragoman.http.addresses import Refused
 from dragoman.http.guarded import Guard, Lately, Room
-from dragoman.interpreter.fitting import Fetched, Links, NeededLink, Unfetched
+from dragoman.interpreter.links import Fetched, Links, NeededLink, Unfetched
 from dragoman.interpreter.media import NOT_FETCHED
 from dragoman.interpreter.translate import Translation
 

@@ -24,15 +24,14 @@ from dragoman.gateway.upstream_call import UpstreamClient, map_failure, map_reje
 from dragoman.http.client import Incoming
 from dragoman.http.link import Failure
 from dragoman.http.message import Headers
-from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.faults import as_fault
-from dragoman.interpreter.fitting import Links, Unfetched
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.links import Links, Unfetched
 from dragoman.interpreter.neutral import TranslationOptions, say_request
-from dragoman.interpreter.signing import unknown_ids, unsigned_calls
+from dragoman.interpreter.signatures import unknown_ids, unsigned_calls
 from dragoman.interpreter.text_calls.detector import CallDetector
 from dragoman.interpreter.translate import Translation
-from dragoman.interpreter.undo import ReplyPipeline
+from dragoman.interpreter.undo import ReplyPipeline, minted_id
 
 
 class Asker(Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from dragoman.gateway.upstream_call import UpstreamReply, map_failure
 from dragoman.http.link import Failure
 from dragoman.http.message import JSON
 from dragoman.interpreter.response import translate_response
-from dragoman.interpreter.signing import CallWatch, calls_in
+from dragoman.interpreter.signatures import CallWatch, calls_in
 from dragoman.interpreter.stream import StreamTranslator
 
 

@@ -20,7 +20,7 @@ from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.link import Failure, TooSlow, Untrusted
 from dragoman.http.message import Headers
 from dragoman.interpreter.faults import as_fault
-from dragoman.interpreter.fitting import Links, Unfetched
+from dragoman.interpreter.links import Links, Unfetched
 from dragoman.interpreter.rejections import Sent, named, placed
 from dragoman.interpreter.repair import mended
 from dragoman.interpreter.reply_adapter import Context

@@ -8,7 +8,6 @@ reasons, in its `compat.py`. Every other field is reported as a loss.
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from math import log
 from typing import Any, cast
 
 from msgspec import Struct
@@ -18,7 +17,8 @@ from dragoman.core.request import Role
 from dragoman.core.value import Extras, Value
 from dragoman.dialects.record import Implied
 from dragoman.dialects.registry import DIALECTS, dialect_named
-from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.adaptation import Fitting
+from dragoman.interpreter.cache_marks import adapt_mark, borrowed_mark, nearest_lifetime
 from dragoman.interpreter.ledger import Ledger
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
@@ -120,35 +120,6 @@ def _table_of(dialect: str) -> _Table:
 _CACHE_OPTIONS = "/prompt_cache_options"
 _TIER = "/service_tier"
 _STORE = "/store"
-BORROWED_MARK = "/cache_control"
-"""A cache mark in Anthropic's words, which many callers of Chat write too."""
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-
-
-def borrowed_mark(extras: Extras) -> tuple[str | None, str]:
-    """Return place and lifetime of a cache mark in another vendor's words; no place if there is none."""
-    raw = extras.fields.get(BORROWED_MARK)
-    match json.peek(raw) if raw is not None else None:
-        case {"type": "ephemeral", "ttl": str(lifetime), **rest} if not rest:
-            return BORROWED_MARK, lifetime
-        case {"type": "ephemeral", **rest} if not rest:
-            return BORROWED_MARK, ""
-        case _:
-            return None, ""
-
-
-def nearest_lifetime(lifetime: str, allowed: tuple[str, ...]) -> str:
-    """Return the allowed lifetime that is nearest by ratio; "", the default, for none and for a word nobody knows."""
-    if lifetime in allowed:
-        return lifetime
-    wanted = seconds(lifetime)
-    return min(allowed, key=lambda word: abs(log(seconds(word) / wanted))) if wanted and allowed else ""
-
-
-def seconds(lifetime: str) -> int:
-    """Return how long a lifetime is; 0 for a word nobody knows."""
-    number, unit = lifetime[:-1], lifetime[-1:]
-    return int(number) * _SECONDS.get(unit, 0) if number.isdecimal() and len(number) < 10 else 0
 
 
 def shared_in_images(source: str, target: str) -> dict[str, str]:
@@ -228,7 +199,7 @@ def without_foreign(part: Part, role: Role, fitting: Fitting) -> dict[str, Any]:
                 book_unsaid(part.where + pointer, raw, part.extras.dialect, fitting.traits.dialect, fitting.ledger)
         changes["extras"] = Extras(traits.dialect, kept) if kept else None
     if cache is not None:
-        fitted = _fit_mark(cache, place, fitting, spoken=role == "assistant" or isinstance(part, ToolCall))
+        fitted = adapt_mark(cache, place, fitting, spoken=role == "assistant" or isinstance(part, ToolCall))
         if fitted != part.cache:
             changes["cache"] = fitted
     if part.signature is not None and part.signature.issuer != traits.issuer:
@@ -241,20 +212,3 @@ def drop_signature(part: Part, signature: Signature, fitting: Fitting) -> None:
     """Book a signature that the target cannot use, unless it only stands for one that is missing."""
     if not says_nothing(signature):
         fitting.ledger.field_dropped("part.signature", f"signed by {signature.issuer}", part)
-
-
-def _fit_mark(lifetime: str, place: str, fitting: Fitting, *, spoken: bool) -> str | None:
-    """Return how long the target is asked to keep what ends here; None where it takes no mark."""
-    traits = fitting.traits
-    if not traits.cache_marks:
-        fitting.ledger.dropped(place, "the target has no cache marks")
-        return None
-    if spoken and not traits.marks_anywhere:
-        fitting.ledger.dropped(place, "the target has no cache marks on what the model said")
-        return None
-    nearest = nearest_lifetime(lifetime, traits.cache_lifetimes)
-    if nearest != lifetime:
-        kept = f"{nearest!r} is the nearest" if nearest else "its default stands"
-        fitting.ledger.approximated(f"{place}/ttl", f"the target keeps nothing for {lifetime!r}: {kept}")
-    fitting.marked = True
-    return nearest

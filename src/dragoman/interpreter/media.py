@@ -11,7 +11,7 @@ from dragoman.core.parts import Inline, Link, Media, MediaKind, Plain, Stored, T
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
-from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.adaptation import Fitting
 from dragoman.interpreter.foreign_fields import without_foreign
 
 NOT_FETCHED = "media_not_fetched"

@@ -17,16 +17,17 @@ from dragoman.core.value import Extras, Value
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.adapt import adapt, fitted_turns
-from dragoman.interpreter.arrange import signed_steps
-from dragoman.interpreter.carry import has_envelope, native
-from dragoman.interpreter.fitting import ENVELOPES, Fitting, Links
+from dragoman.interpreter.adaptation import ENVELOPES, Fitting
 from dragoman.interpreter.ledger import Ledger, refuse
+from dragoman.interpreter.links import Links
 from dragoman.interpreter.repair import paired
-from dragoman.interpreter.signing import Signer, sign_again, unsigned_calls
+from dragoman.interpreter.signature_envelopes import native
+from dragoman.interpreter.signatures import Signer, has_envelope, sign_again, unsigned_calls
 from dragoman.interpreter.text_calls.prompt import in_words
 from dragoman.interpreter.tools import fit_tools
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import Translation, complete
+from dragoman.interpreter.turns import sign_steps
 from dragoman.interpreter.undo import Undo
 
 ADDED = "/dragoman"
@@ -121,7 +122,7 @@ def _at_home(
     if has_envelope(turns):
         turns = native(turns, dialect.issuer, ledger)
     # A client may have been told of the second call of a step only, and the first is the one that is signed.
-    turns = signed_steps(turns, traits, ledger)
+    turns = sign_steps(turns, traits, ledger)
     named = _named_choice(request.tool_choice, fitting.name, request)
     kept = {**dict(traits.unkept), **(request.extras.fields if request.extras is not None else {})}
     if request.stream and traits.asks_usage:

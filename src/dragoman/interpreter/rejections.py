@@ -12,11 +12,10 @@ from dragoman.core.parts import ToolCall, ToolResult
 from dragoman.core.problems import Kind, Problem
 from dragoman.core.request import Request, Tool
 from dragoman.dialects.record import Dialect
-from dragoman.interpreter.aliases import id_alias
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.tool_faults import CODE
 from dragoman.interpreter.traits import traits_for
-from dragoman.interpreter.undo import Undo
+from dragoman.interpreter.undo import Undo, id_alias
 from dragoman.wire import json
 from dragoman.wire.lookup import Document
 from dragoman.wire.pointer import escape, split

@@ -15,9 +15,9 @@ from dragoman.core.request import Message, Request
 from dragoman.core.response import Response
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call, Dialect
-from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.undo import minted_id
 
 CALL_PREFIX = "call_"
 NO_LOSSES: tuple[Loss, ...] = ()

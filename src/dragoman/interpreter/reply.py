@@ -23,7 +23,6 @@ from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Signature, 
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response
 from dragoman.dialects.record import Dialect
-from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.faults import retold
 from dragoman.interpreter.history import wrap_free_text
 from dragoman.interpreter.ledger import Ledger
@@ -35,6 +34,7 @@ from dragoman.interpreter.reply_adapter import (
     ReplyAdapter,
     ReplyOptions,
 )
+from dragoman.interpreter.undo import minted_id
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 

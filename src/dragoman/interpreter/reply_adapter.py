@@ -16,12 +16,11 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
 from dragoman.dialects.record import Dialect
-from dragoman.interpreter.aliases import call_id_stem, minted_id, plain_id
-from dragoman.interpreter.carry import UNSIGNED, carried_item, sealed
-from dragoman.interpreter.fitting import ENVELOPES
+from dragoman.interpreter.adaptation import ENVELOPES
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.signature_envelopes import UNSIGNED, carried_item, sealed
 from dragoman.interpreter.text_calls.detector import CallDetector
-from dragoman.interpreter.undo import NO_UNDO, Undo
+from dragoman.interpreter.undo import NO_UNDO, Undo, call_id_stem, minted_id, plain_id
 from dragoman.wire import json
 
 

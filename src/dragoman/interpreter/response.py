@@ -7,7 +7,6 @@ from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, To
 from dragoman.core.response import Response
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.history import wrap_free_text
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import (
@@ -21,7 +20,7 @@ from dragoman.interpreter.reply_adapter import (
     is_wrapped_otherwise,
 )
 from dragoman.interpreter.text_calls.detector import heard
-from dragoman.interpreter.undo import restore_call
+from dragoman.interpreter.undo import minted_id, restore_call
 
 
 class Rendered(Struct, frozen=True):

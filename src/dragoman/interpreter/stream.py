@@ -13,7 +13,7 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context, is_wrapped_otherwise
-from dragoman.interpreter.signing import CallWatch
+from dragoman.interpreter.signatures import CallWatch
 from dragoman.interpreter.undo import ReplyPipeline
 from dragoman.wire.sse import MAX_EVENT_BYTES, whole_frames
 

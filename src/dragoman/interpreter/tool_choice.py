@@ -4,7 +4,7 @@ from msgspec import structs
 
 from dragoman.core.request import NativeTool, Tool, ToolChoice
 from dragoman.core.value import Extras
-from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.adaptation import Fitting
 from dragoman.interpreter.foreign_fields import book_unsaid
 from dragoman.interpreter.native_tools import choice_of, is_called
 from dragoman.wire import json

@@ -15,11 +15,11 @@ from dragoman.core.request import NativeTool, Request, Tool, ToolChoice
 from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.native_tools import is_called
-from dragoman.interpreter.schemas.drafts import modernised
-from dragoman.interpreter.schemas.metaschema import is_list
-from dragoman.interpreter.schemas.nodes import as_list, as_node, children
-from dragoman.interpreter.schemas.plain import UNPROVEN, PlainProof, prove_plain
-from dragoman.interpreter.schemas.references import REFERENCES, References
+from dragoman.interpreter.schema.drafts import modernised
+from dragoman.interpreter.schema.metaschema import is_list
+from dragoman.interpreter.schema.nodes import as_list, as_node, children
+from dragoman.interpreter.schema.plain import UNPROVEN, PlainProof, prove_plain
+from dragoman.interpreter.schema.references import REFERENCES, References
 from dragoman.interpreter.tools_cache import NO_PROOFS
 from dragoman.wire import json
 from dragoman.wire.lookup import Document, lookup

@@ -8,17 +8,14 @@ from dragoman.core.parts import ToolCall
 from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.core.traits import Traits
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.fitting import NO_LIMIT, Fitting
+from dragoman.interpreter.adaptation import NO_LIMIT, Fitting
 from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.native_tools import counterpart, settings_of
-from dragoman.interpreter.schemas.complexity import complexity
-from dragoman.interpreter.schemas.from_openapi import to_json_schema
-from dragoman.interpreter.schemas.gemini_json import fit_gemini
-from dragoman.interpreter.schemas.openapi import to_openapi
-from dragoman.interpreter.schemas.outcome import Converted
-from dragoman.interpreter.schemas.plain import PlainProof
-from dragoman.interpreter.schemas.roots import fit_root
-from dragoman.interpreter.schemas.structured import is_openai_strict, to_anthropic_output, to_openai_strict
+from dragoman.interpreter.schema.conversion import Converted
+from dragoman.interpreter.schema.limits import complexity
+from dragoman.interpreter.schema.openapi import to_openapi
+from dragoman.interpreter.schema.plain import PlainProof, adapt_gemini, adapt_root, to_json_schema
+from dragoman.interpreter.schema.roots import is_openai_strict, to_anthropic_output, to_openai_strict
 from dragoman.interpreter.tool_choice import allowed, fit_choice, validated
 from dragoman.interpreter.tools_cache import AdaptedTools
 from dragoman.interpreter.undo import full_name
@@ -300,9 +297,9 @@ def _fit_parameters(
     if traits.schema == "openapi":
         fitted = _booked(to_openapi(schema), tool, fitting)
     elif traits.result_names:
-        fitted = _booked(fit_gemini(schema, proof), tool, fitting)
+        fitted = _booked(adapt_gemini(schema, proof), tool, fitting)
     else:
-        fitted = _booked(fit_root(schema, property_keys=traits.property_keys, proof=proof), tool, fitting)
+        fitted = _booked(adapt_root(schema, property_keys=traits.property_keys, proof=proof), tool, fitting)
     return NO_PARAMETERS if fitted is None and traits.needs_parameters else fitted, strict
 
 

@@ -14,7 +14,7 @@ from dragoman.core.request import Tool
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Dialect, Tools
 from dragoman.interpreter.ledger import Entries
-from dragoman.interpreter.schemas.plain import PlainProof, prove_plain
+from dragoman.interpreter.schema.plain import PlainProof, prove_plain
 from dragoman.interpreter.undo import Arguments
 
 NO_PROOFS: Mapping[str, PlainProof] = {}

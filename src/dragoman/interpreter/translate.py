@@ -19,17 +19,18 @@ from dragoman.core.traits import TextCalls, Traits
 from dragoman.dialects.record import Call, Dialect, ErrorReply, Tools
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.arrange import CONTINUED, signed_steps
-from dragoman.interpreter.carry import MARK, native
+from dragoman.interpreter.adaptation import ENVELOPES, Fitting
 from dragoman.interpreter.faults import as_fault, is_envelope, losses_of
-from dragoman.interpreter.fitting import ENVELOPES, Fitting, Links
 from dragoman.interpreter.ledger import Ledger, refuse
+from dragoman.interpreter.links import Links
 from dragoman.interpreter.prefix_cache import PrefixCache, Scope
 from dragoman.interpreter.request_history import RequestHistory
-from dragoman.interpreter.signing import Signer, UnsignedCall, sign_again, unknown_ids, unsigned_calls
+from dragoman.interpreter.signature_envelopes import MARK, native
+from dragoman.interpreter.signatures import Signer, UnsignedCall, sign_again, unknown_ids, unsigned_calls
 from dragoman.interpreter.text_calls.prompt import in_words
 from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
 from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.turns import CONTINUED, sign_steps
 from dragoman.interpreter.undo import NO_UNDO, Undo
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
@@ -261,7 +262,7 @@ def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: 
     if in_calls and not traits.call_signatures and not traits.reasoning_text:
         messages = tuple(_unsigned(message, dialect, ledger) for message in messages)
     if in_envelopes:
-        messages = signed_steps(native(messages, dialect.issuer, ledger), traits, ledger)
+        messages = sign_steps(native(messages, dialect.issuer, ledger), traits, ledger)
     elif not len(ledger):
         return call
     return dialect.render_request(structs.replace(request, messages=messages), traits)

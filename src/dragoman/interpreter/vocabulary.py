@@ -14,7 +14,7 @@ from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.adaptation import Fitting
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 from dragoman.wire import json

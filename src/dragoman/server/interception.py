@@ -35,11 +35,10 @@ from dragoman.intercept.exchange import Looker, Passing
 from dragoman.intercept.proxy import Surface, UpstreamAddress
 from dragoman.intercept.sessions import Name, Session, Sessions, fixed_plan, kept, key_of, recall
 from dragoman.intercept.settings import KINDS, InterceptTable
-from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
-from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline
+from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, minted_id
 from dragoman.server.auth import Key
 from dragoman.server.routes import Path
 from dragoman.sessions.store import Store

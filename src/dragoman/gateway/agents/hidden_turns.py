@@ -23,7 +23,7 @@ from dragoman.core.parts import AnyPart, Text, ToolCall, ToolResult
 from dragoman.core.preserved import preserved, restored
 from dragoman.core.request import Message
 from dragoman.interpreter.repair import with_ids
-from dragoman.interpreter.signing import digest_of
+from dragoman.interpreter.signatures import digest_of
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Unavailable
 

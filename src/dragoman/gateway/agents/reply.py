@@ -36,11 +36,11 @@ from dragoman.core.stream import replay_part
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.toolset import Toolset
-from dragoman.interpreter.aliases import minted_id, plain_id
-from dragoman.interpreter.arrange import SKIP_SIGNATURE
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
+from dragoman.interpreter.turns import SKIP_SIGNATURE
+from dragoman.interpreter.undo import minted_id, plain_id
 from dragoman.tools.handler import joined
 
 _SHORT = 16

@@ -19,11 +19,10 @@ from dragoman.core.events import (
 from dragoman.core.parts import Text, ToolCall
 from dragoman.core.response import Finish, Response
 from dragoman.core.stream import collect, replay
-from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.text_calls.forms import UnreadableText, Written
 from dragoman.interpreter.text_calls.reading import Reader
-from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, Spoken
+from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, Spoken, minted_id
 
 
 def meant(name: str, names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from msgspec import Raw, Struct, structs
 from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, OutputFormat, Request, Sampling, Tool, leading_systems
 from dragoman.core.traits import Traits
-from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.adaptation import Fitting
 from dragoman.interpreter.foreign_fields import drop_extras, drop_signature
 from dragoman.interpreter.history import retold, wrap_free_text
 from dragoman.interpreter.ledger import Ledger

@@ -1,0 +1,101 @@
+"""Adapt the parts that few histories have: reasoning, refusals, opaque blocks, failed and marked results."""
+
+from typing import Any
+
+from msgspec import structs
+
+from dragoman.core.parts import (
+    AnyPart,
+    Content,
+    Data,
+    Media,
+    Opaque,
+    Reasoning,
+    Refusal,
+    Text,
+    ToolResult,
+)
+from dragoman.core.problems import Problem
+from dragoman.core.request import Message
+from dragoman.interpreter.adaptation import KEPT_ELSEWHERE, Fitting
+from dragoman.interpreter.foreign_fields import drop_extras, without_foreign
+
+Adapted = AnyPart | tuple[AnyPart, ...] | None
+"""What becomes of a part: one part, several, or none."""
+
+
+def with_changes(part: AnyPart, changes: dict[str, Any]) -> AnyPart:
+    """Return a part with some fields changed, itself if none is."""
+    return structs.replace(part, **changes) if changes else part
+
+
+def adapt_reasoning(part: Reasoning, message: Message, fitting: Fitting) -> Adapted:
+    """Keep reasoning where the target takes it back, and drop any other."""
+    traits = fitting.traits
+    if traits.reasoning_text and part.texts:
+        changes = without_foreign(part, message.role, fitting)
+        if part.signature is not None:
+            fitting.ledger.field_dropped("part.signature", "the target has no place for it", part)
+            changes["signature"] = None
+        return with_changes(part, changes)
+    if traits.shows_thinking and part.signature is not None and part.signature.issuer == traits.issuer:
+        return with_changes(part, without_foreign(part, message.role, fitting))
+    fitting.ledger.dropped(part.where, "reasoning of another vendor's model cannot be replayed")
+    return None
+
+
+def with_mark(content: list[Content], mark: str, result: ToolResult, fitting: Fitting) -> list[Content]:
+    """Let the mark of a result stand on the last that it holds."""
+    match content:
+        case [*before, (Text() | Media()) as last]:
+            return [*before, structs.replace(last, cache=mark if last.cache is None else last.cache)]
+        case [*before, Data(json=value)]:
+            return [*before, Text(text=value.decode(), cache=mark)]
+        case _:
+            fitting.ledger.field_dropped("part.cache", "the target has no cache mark on a result of this kind", result)
+            return content
+
+
+def as_error(content: list[Content]) -> list[Content]:
+    """Say in words that a tool failed: before its text, which becomes one if there is nothing else."""
+    said = [item for item in content if isinstance(item, Text | Data)]
+    if len(said) == len(content) and all(item.cache is None for item in said):
+        return [Text(text="Error: " + "\n".join(map(_words, said)))]
+    first = content[0]
+    if not isinstance(first, Text | Data):
+        return [Text(text="Error: "), *content]
+    return [Text(text="Error: " + _words(first), cache=first.cache), *content[1:]]
+
+
+def _words(item: Text | Data) -> str:
+    return item.text if isinstance(item, Text) else item.json.decode()
+
+
+def adapt_refusal(part: Refusal, message: Message, fitting: Fitting) -> Adapted:
+    """Keep a refusal, or make it text for a target that has none."""
+    if fitting.traits.refusals:
+        return with_changes(part, without_foreign(part, message.role, fitting))
+    without_foreign(part, message.role, fitting)
+    if not part.text:
+        return None
+    fitting.ledger.approximated(part.where, "a refusal is told as text")
+    return Text(text=part.text, where=part.where)
+
+
+def adapt_opaque(part: Opaque, _message: Message, fitting: Fitting) -> Adapted:
+    """Keep a block of the target's own dialect, and drop any other."""
+    if part.dialect == fitting.traits.dialect:
+        return part
+    if part.declares:
+        fitting.ledger.approximated(part.where, "its tools are declared from the start")
+        drop_extras(part, fitting)
+        return None
+    if part.refers:
+        raise Problem("unsupported", KEPT_ELSEWHERE, where=part.where + part.refers)
+    fitting.ledger.dropped(part.where, "a block only its own dialect understands")
+    return None
+
+
+def keep_data(part: Data, _message: Message, _fitting: Fitting) -> Adapted:
+    """Return JSON data as it is: every target takes it."""
+    return part

@@ -1,0 +1,181 @@
+"""Adapt how much the model thinks to the words of the target's model."""
+
+from dragoman.core.parts import Reasoning, ToolResult
+from dragoman.core.request import EFFORTS, Effort, Message, Request, Thinking
+from dragoman.interpreter.adaptation import Fitting
+from dragoman.interpreter.ledger import Ledger
+
+
+def thinking_in(turns: tuple[Message, ...], thinking: Thinking, request: Request, ledger: Ledger) -> Thinking:
+    """Switch manual thinking off within a tool loop that another model began: Claude wants its own thoughts there."""
+    if len(turns) < 2:
+        return thinking
+    last, answer = turns[-2], turns[-1]
+    begun_elsewhere = last.role == "assistant" and not isinstance(last.parts[0], Reasoning)
+    if begun_elsewhere and any(isinstance(part, ToolResult) for part in answer.parts):
+        for name in ("mode", "effort", "budget"):
+            if getattr(request.thinking, name) is not None:
+                what = "off within a tool loop that began without Claude's thoughts"
+                ledger.field_approximated(f"thinking.{name}", what)
+        return Thinking(mode="disabled")
+    return thinking
+
+
+_EFFORT_OF_BUDGET: tuple[tuple[int, Effort], ...] = ((0, "none"), (1024, "low"), (8192, "medium"), (24_576, "high"))
+
+
+_BUDGET_OF_EFFORT: dict[str, int] = {
+    "none": 0,
+    "minimal": 512,
+    "low": 1024,
+    "medium": 8192,
+    "high": 24_576,
+    "xhigh": 32_768,
+    "max": 32_768,
+}
+
+
+def fit_thinking(request: Request, fitting: Fitting) -> Thinking | None:
+    """Say how much to think in the words of the model."""
+    traits, ledger = fitting.traits, fitting.ledger
+    thinking = request.thinking
+    if thinking is None:
+        return Thinking(effort="none") if traits.tools_need_no_effort and request.tools else None
+    visible = thinking.visible
+    if visible is not None and not traits.shows_thinking:
+        # A target that never shows its thinking heeds the wish not to see it.
+        if visible or traits.reasoning_text:
+            ledger.field_dropped("thinking.visible", "the target cannot be asked to show its thinking")
+        visible = None
+    wanted = _wanted_effort(thinking)
+    if traits.tools_need_no_effort and request.tools and wanted != "none":
+        for name in (*_said(thinking), *(("visible",) if visible is not None else ())):
+            ledger.field_approximated(f"thinking.{name}", "this model takes tools only without reasoning here")
+        return Thinking(effort="none")
+    if traits.thinking == "none":
+        _drop_thinking(thinking, visible, fitting)
+        return None
+    return _STYLES[traits.thinking](thinking, wanted, visible, fitting)
+
+
+def _wanted_effort(thinking: Thinking) -> Effort | None:
+    """Return the effort the caller means, whatever words it used; None when it left that to the model."""
+    if thinking.mode == "disabled":
+        return "none"
+    if thinking.effort is not None:
+        return thinking.effort
+    if thinking.budget is None or thinking.budget < 0:
+        return None
+    for limit, effort in _EFFORT_OF_BUDGET:
+        if thinking.budget <= limit:
+            return effort
+    return "xhigh"
+
+
+def _drop_thinking(thinking: Thinking, visible: bool | None, fitting: Fitting) -> None:
+    """Book what is asked of a model that does not think; that it shall not think is heeded."""
+    said = _said(thinking) if _wanted_effort(thinking) != "none" else ()
+    for name in (*said, *(("visible",) if visible else ())):
+        fitting.ledger.field_dropped(f"thinking.{name}", "the model has no such setting")
+
+
+def _accepted(wanted: Effort, fitting: Fitting, fields: tuple[str, ...]) -> Effort:
+    """Return the nearest effort the model accepts, upwards first."""
+    efforts = fitting.traits.efforts
+    if wanted in efforts:
+        return wanted
+    order = EFFORTS.index(wanted)
+    higher: list[Effort] = [effort for effort in EFFORTS[order:] if effort in efforts]
+    lower: list[Effort] = [effort for effort in EFFORTS[:order] if effort in efforts]
+    chosen = higher[0] if higher else lower[-1]
+    for name in fields:
+        fitting.ledger.field_approximated(f"thinking.{name}", f"the model's nearest effort is {chosen!r}")
+    return chosen
+
+
+def _said(thinking: Thinking) -> tuple[str, ...]:
+    return tuple(name for name in ("mode", "effort", "budget") if getattr(thinking, name) is not None)
+
+
+def _budget_as_effort(thinking: Thinking, fitting: Fitting) -> None:
+    if thinking.budget is not None:
+        fitting.ledger.field_approximated("thinking.budget", "a token budget is said as an effort")
+
+
+def _as_effort(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:
+    _budget_as_effort(thinking, fitting)
+    if wanted is None:
+        if thinking.mode is not None:
+            fitting.ledger.field_approximated("thinking.mode", "how much to think is left to the model")
+        return Thinking(visible=visible) if visible is not None else None
+    return Thinking(effort=_accepted(wanted, fitting, _said(thinking)), visible=visible)
+
+
+def _as_adaptive(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:
+    _budget_as_effort(thinking, fitting)
+    if wanted == "none" and fitting.traits.can_disable_thinking:
+        return Thinking(mode="disabled")
+    effort = _accepted(wanted, fitting, _said(thinking)) if wanted is not None else None
+    return Thinking(mode="adaptive", effort=effort, visible=visible)
+
+
+def _as_enabled(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:
+    """Say a budget of at least the model's minimum and less than the limit on the whole answer.
+
+    One that is not the caller's own leaves at least as much to the answer; where that is not there, thinking is off.
+    """
+    least, limit = fitting.traits.budget_min, fitting.max_tokens
+    if wanted == "none":
+        return Thinking(mode="disabled")
+    asked = thinking.budget if thinking.budget is not None and thinking.budget > 0 else None
+    if asked is not None and least <= asked < limit:
+        return Thinking(mode="enabled", budget=asked, visible=visible)
+    if limit < 2 * least:
+        for name in _said(thinking):
+            fitting.ledger.field_approximated(f"thinking.{name}", f"{limit} tokens are too few to think: it is off")
+        return Thinking(mode="disabled")
+    budget = asked if asked is not None else _BUDGET_OF_EFFORT[wanted or "medium"]
+    budget = max(least, min(budget, limit - least))
+    for name in _said(thinking):
+        fitting.ledger.field_approximated(f"thinking.{name}", f"said as a budget of {budget} tokens")
+    return Thinking(mode="enabled", budget=budget, visible=visible)
+
+
+def _as_level(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:
+    _budget_as_effort(thinking, fitting)
+    if wanted is None:
+        return Thinking(visible=visible) if visible is not None else None
+    return Thinking(effort=_accepted(wanted, fitting, _said(thinking)), visible=visible)
+
+
+def _as_budget(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:
+    traits = fitting.traits
+    budget = thinking.budget
+    if budget is None:
+        if wanted is None:
+            return Thinking(budget=-1, visible=visible) if thinking.mode is not None else Thinking(visible=visible)
+        budget = _BUDGET_OF_EFFORT[wanted]
+        if wanted != "none":
+            fitting.ledger.field_approximated("thinking.effort", f"said as a budget of {budget} tokens")
+    if 0 <= budget < traits.budget_min:
+        for name in _said(thinking):
+            fitting.ledger.field_approximated(
+                f"thinking.{name}", f"the model thinks at least {traits.budget_min} tokens"
+            )
+        budget = traits.budget_min
+    elif traits.budget_max is not None and budget > traits.budget_max:
+        for name in _said(thinking):
+            fitting.ledger.field_approximated(
+                f"thinking.{name}", f"the model thinks at most {traits.budget_max} tokens"
+            )
+        budget = traits.budget_max
+    return Thinking(budget=budget, visible=visible)
+
+
+_STYLES = {
+    "effort": _as_effort,
+    "adaptive": _as_adaptive,
+    "enabled": _as_enabled,
+    "level": _as_level,
+    "budget": _as_budget,
+}
