@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from dragoman.core.response import Response
     from dragoman.dialects.record import Call
     from dragoman.interpreter.chunks import Chunk, ChunkReader, read_chunks
+    from dragoman.interpreter.errors import translate_error
     from dragoman.interpreter.reply_adapter import Context
     from dragoman.interpreter.response import translate_response
     from dragoman.interpreter.schema.validation import check_arguments, check_definition
     from dragoman.interpreter.stream import StreamTranslator
-    from dragoman.interpreter.translate import translate_error, translate_request
+    from dragoman.interpreter.translate import translate_request
     from dragoman.interpreter.vocabulary import (
         choice_from,
         choice_to,
@@ -58,7 +59,7 @@ _HOMES = {
     "read_chunks": "interpreter.chunks",
     "tools_from": "interpreter.vocabulary",
     "tools_to": "interpreter.vocabulary",
-    "translate_error": "interpreter.translate",
+    "translate_error": "interpreter.errors",
     "translate_request": "interpreter.translate",
     "translate_response": "interpreter.response",
 }

@@ -11,7 +11,8 @@ from dragoman.dialects.record import Call
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
-from dragoman.interpreter.translate import Translation, translate_request
+from dragoman.interpreter.translate import translate_request
+from dragoman.interpreter.translation import Translation
 
 DONE = "[DONE]"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.core.problems import Problem
-from dragoman.interpreter.faults import as_fault, retold
+from dragoman.interpreter.errors import as_fault, retold
 
 FACTS = {"where": "/w", "retry_after": 3.0, "detail": b"{}", "detail_dialect": "chat"}
 

@@ -14,7 +14,8 @@ from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import Rendered, translate_response
 from dragoman.interpreter.signature_envelopes import sealed
 from dragoman.interpreter.stream import StreamTranslator
-from dragoman.interpreter.translate import Translation, translate_request
+from dragoman.interpreter.translate import translate_request
+from dragoman.interpreter.translation import Translation
 from dragoman.interpreter.turns import SKIP_SIGNATURE
 from interpreter.workbench import encoded
 

@@ -11,11 +11,11 @@ from dragoman.core.parts import Reasoning, Signature
 from dragoman.core.problems import Problem
 from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.errors import translate_error
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.signature_envelopes import opened
-from dragoman.interpreter.translate import translate_error
 from interpreter.workbench import nobodys_dialect
 
 COUNTS = {

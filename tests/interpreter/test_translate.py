@@ -9,11 +9,13 @@ from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.dialects.record import Call
+from dragoman.interpreter.errors import translate_error
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import Rendered, translate_response
 from dragoman.interpreter.signature_envelopes import UNSIGNED, sealed
 from dragoman.interpreter.stream import StreamTranslator
-from dragoman.interpreter.translate import Translation, translate_error, translate_request
+from dragoman.interpreter.translate import translate_request
+from dragoman.interpreter.translation import Translation
 from dragoman.interpreter.undo import Undo
 from interpreter.workbench import encoded, said
 

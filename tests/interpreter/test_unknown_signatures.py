@@ -11,7 +11,8 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.signatures import digest_of
 from dragoman.interpreter.tools_cache import ToolsCache
-from dragoman.interpreter.translate import Asked, Caches, parse_request
+from dragoman.interpreter.translate import Caches, parse_request
+from dragoman.interpreter.translation import Asked
 
 MODEL = "gemini-3-flash"
 

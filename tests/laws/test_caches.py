@@ -23,7 +23,8 @@ from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.signatures import digest_of
 from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.traits import traits_for
-from dragoman.interpreter.translate import Caches, Translation, translate_request
+from dragoman.interpreter.translate import Caches, translate_request
+from dragoman.interpreter.translation import Translation
 from laws.alike import assert_alike
 from laws.documents import DIALECTS, MODELS, requests, shape
 from shelf import needs_shelf

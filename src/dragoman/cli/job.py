@@ -17,12 +17,13 @@ from dragoman.core.request import NativeTool, Tool
 from dragoman.core.stream import Collector
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
+from dragoman.interpreter.errors import translate_error
 from dragoman.interpreter.ledger import refuse
 from dragoman.interpreter.repair import named_parts, named_reply, named_request
 from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
-from dragoman.interpreter.translate import translate_error, translate_request
+from dragoman.interpreter.translate import translate_request
 from dragoman.wire import json
 
 _HIDDEN = {"where", "spelling"}

@@ -46,6 +46,9 @@ class NativeTool(Value, frozen=True, kw_only=True, eq=False):
     raw: bytes
 
 
+AnyTool = Tool | NativeTool
+
+
 class ToolChoice(Value, frozen=True, kw_only=True, eq=False):
     """How free the model is. `names` restricts it; with "required" and one name that tool must be called."""
 
@@ -104,7 +107,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
     model: str
     messages: tuple[Message, ...]
-    tools: tuple[Tool | NativeTool, ...] = ()
+    tools: tuple[AnyTool, ...] = ()
     tool_choice: ToolChoice | None = None
     sampling: Sampling = Sampling()
     thinking: Thinking | None = None

@@ -24,13 +24,13 @@ from dragoman.gateway.upstream_call import UpstreamClient, map_failure, map_reje
 from dragoman.http.client import Incoming
 from dragoman.http.link import Failure
 from dragoman.http.message import Headers
-from dragoman.interpreter.faults import as_fault
+from dragoman.interpreter.adaptation import Links, Unfetched
+from dragoman.interpreter.errors import as_fault
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.links import Links, Unfetched
 from dragoman.interpreter.neutral import TranslationOptions, say_request
 from dragoman.interpreter.signatures import unknown_ids, unsigned_calls
 from dragoman.interpreter.text_calls.detector import CallDetector
-from dragoman.interpreter.translate import Translation
+from dragoman.interpreter.translation import Translation
 from dragoman.interpreter.undo import ReplyPipeline, minted_id
 
 

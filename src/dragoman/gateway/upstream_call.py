@@ -19,12 +19,13 @@ from dragoman.gateway.tool_validation import explained, is_validated, require_re
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.link import Failure, TooSlow, Untrusted
 from dragoman.http.message import Headers
-from dragoman.interpreter.faults import as_fault
-from dragoman.interpreter.links import Links, Unfetched
+from dragoman.interpreter.adaptation import Links, Unfetched
+from dragoman.interpreter.errors import as_fault
 from dragoman.interpreter.rejections import Sent, named, placed
 from dragoman.interpreter.repair import mended
 from dragoman.interpreter.reply_adapter import Context
-from dragoman.interpreter.translate import Asked, Translation, parse_request
+from dragoman.interpreter.translate import parse_request
+from dragoman.interpreter.translation import Asked, Translation
 
 _KEY_REJECTED = frozenset({401, 403})
 

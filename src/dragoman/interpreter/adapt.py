@@ -13,14 +13,13 @@ from msgspec import structs
 
 from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, NativeTool, Request, Sampling, Thinking, Tool, leading_systems
+from dragoman.core.request import AnyTool, Message, Request, Sampling, Thinking, Tool, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
-from dragoman.interpreter.adaptation import KEPT_ELSEWHERE, NO_LIMIT, Fitting
+from dragoman.interpreter.adaptation import KEPT_ELSEWHERE, NO_LIMIT, Fitting, Unfetched
 from dragoman.interpreter.cache_marks import fit_marks
 from dragoman.interpreter.foreign_fields import NEUTRAL, USUAL_VERBOSITY, book_unsaid, shared_fields, shared_value
 from dragoman.interpreter.history import arranged, fit_messages
-from dragoman.interpreter.links import Unfetched
 from dragoman.interpreter.output_format import fit_output
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.signature_envelopes import rejoined, restored
@@ -110,7 +109,7 @@ def fitted_turns(messages: tuple[Message, ...], fitting: Fitting, *, begins: boo
     return arranged(fitted, fitting.traits, fitting.ledger, begins=begins, repair=fitting.pair)
 
 
-def _extras(request: Request, tools: tuple[Tool | NativeTool, ...], fitting: Fitting) -> Extras | None:
+def _extras(request: Request, tools: tuple[AnyTool, ...], fitting: Fitting) -> Extras | None:
     """Drop what only the source understands, keep what the target understands too, add what it demands."""
     traits = fitting.traits
     if request.extras is None and not (request.stream or traits.unkept or traits.native_mix):

@@ -1,17 +1,71 @@
-"""The state of one request while it is adapted to a target."""
+"""The state of one request while it is adapted to a target, and the links that must be fetched for it.
+
+The interpreter fetches nothing. It reports all links that the target does not fetch itself, and takes what was fetched.
+"""
+
+from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from dragoman.core.parts import Link, Media, MediaKind
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
 from dragoman.core.value import Value
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.links import Links
 from dragoman.interpreter.repair import paired
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.schema.conversion import Note
 from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
 from dragoman.interpreter.undo import Arguments, Undo, full_name, name_alias
+
+_WEB = ("http:", "https:")
+
+
+class Fetched(Struct, frozen=True):
+    """What stands behind a link."""
+
+    media_type: str
+    data: str
+    """Base64 text."""
+
+
+class NeededLink(Struct, frozen=True):
+    """A link that must be fetched."""
+
+    where: str
+    """Where it stands first in the client's document."""
+    kind: MediaKind
+
+
+class Unfetched(Exception):  # noqa: N818  it says what is missing
+    """A request cannot be translated before these links, by their addresses, are fetched."""
+
+    def __init__(self, links: dict[str, NeededLink]) -> None:
+        super().__init__(f"{len(links)} links are not fetched")
+        self.links = links
+
+
+class Links:
+    """What was fetched for a request, and what must be; `taken` tells whether the upstream fetches links itself."""
+
+    def __init__(self, known: Mapping[str, Fetched] | None = None, *, taken: bool = True) -> None:
+        self._known = known or {}
+        self.taken = taken
+        self.missing: dict[str, NeededLink] = {}
+
+    def of(self, part: Media, traits: Traits) -> Fetched | None:
+        """Return what was fetched for media that the target does not fetch; note it if that is missing."""
+        source = part.source
+        if not isinstance(source, Link) or not source.url.lower().startswith(_WEB) or part.kind not in traits.media:
+            return None
+        scheme = source.url.partition(":")[0].lower()
+        if self.taken and part.kind in traits.link_kinds and scheme in traits.link_schemes:
+            return None
+        found = self._known.get(source.url)
+        if found is None:
+            self.missing.setdefault(source.url, NeededLink(part.where, part.kind))
+        return found
+
 
 NO_LIMIT = 1 << 30
 ENVELOPES = frozenset({"code_assist"})

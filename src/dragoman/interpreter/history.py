@@ -25,16 +25,19 @@ from dragoman.core.parts import (
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
 from dragoman.interpreter.adaptation import Fitting
-from dragoman.interpreter.foreign_fields import drop_extras, drop_signature, says_nothing, without_foreign
+from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.history_parts import (
     Adapted,
     adapt_opaque,
     adapt_reasoning,
     adapt_refusal,
     as_error,
+    drop_signature,
     keep_data,
+    says_nothing,
     with_changes,
     with_mark,
+    without_foreign,
 )
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.media import fit_media, stands_in_result

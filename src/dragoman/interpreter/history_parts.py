@@ -10,15 +10,89 @@ from dragoman.core.parts import (
     Data,
     Media,
     Opaque,
+    Part,
     Reasoning,
     Refusal,
+    Signature,
     Text,
+    ToolCall,
     ToolResult,
 )
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message
+from dragoman.core.request import Message, Role
+from dragoman.core.value import Extras
+from dragoman.dialects.registry import DIALECTS
 from dragoman.interpreter.adaptation import KEPT_ELSEWHERE, Fitting
-from dragoman.interpreter.foreign_fields import drop_extras, without_foreign
+from dragoman.interpreter.cache_marks import adapt_mark, borrowed_mark
+from dragoman.interpreter.foreign_fields import book_unsaid, drop_extras
+from dragoman.wire import json
+
+_PARSED = "/function/parsed_arguments"
+
+
+_SKIPS = frozenset(
+    {
+        "skip_thought_signature_validator",
+        "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=",
+        "context_engineering_is_the_way_to_go",
+        "Y29udGV4dF9lbmdpbmVlcmluZ19pc190aGVfd2F5X3RvX2dv",
+    }
+)
+
+
+def is_echo(part: Part, pointer: str, raw: bytes) -> bool:
+    """Tell whether a member only repeats the arguments of a call: OpenAI's SDK sends back what it parsed of them."""
+    return isinstance(part, ToolCall) and pointer == _PARSED and json.peek(raw) == json.peek(part.arguments.encode())
+
+
+def says_nothing(signature: Signature) -> bool:
+    """Tell whether a signature only stands for one that is missing, in the words that Google has for that."""
+    return signature.value in _SKIPS
+
+
+def shared_in_images(source: str, target: str) -> dict[str, str]:
+    """Return the fields of an image that mean the same in both dialects, by their pointers in each."""
+    here, there = DIALECTS.get(source), DIALECTS.get(target)
+    if here is None or there is None or here is there or not here.image_detail or not there.image_detail:
+        return {}
+    return {here.image_detail: there.image_detail}
+
+
+def without_foreign(part: Part, role: Role, fitting: Fitting) -> dict[str, Any]:
+    """Return the changes that take from a part of a message what only its own dialect can say, and book them."""
+    traits = fitting.traits
+    changes: dict[str, Any] = {}
+    cache, place = part.cache, fitting.ledger.place("part.cache", part) if part.cache is not None else ""
+    if part.extras is not None and part.extras.dialect != traits.dialect:
+        borrowed, lifetime = borrowed_mark(part.extras)
+        if borrowed is not None and cache is None and traits.cache_marks:
+            cache, place = lifetime, part.where + borrowed
+        else:
+            borrowed = None
+        image = isinstance(part, Media) and part.kind == "image"
+        shared = shared_in_images(part.extras.dialect, traits.dialect) if image else {}
+        kept: dict[str, bytes] = {}
+        for pointer, raw in part.extras.fields.items():
+            if pointer in shared:
+                kept[shared[pointer]] = raw
+            elif pointer != borrowed and not is_echo(part, pointer, raw):
+                book_unsaid(part.where + pointer, raw, part.extras.dialect, fitting.traits.dialect, fitting.ledger)
+        changes["extras"] = Extras(traits.dialect, kept) if kept else None
+    if cache is not None:
+        fitted = adapt_mark(cache, place, fitting, spoken=role == "assistant" or isinstance(part, ToolCall))
+        if fitted != part.cache:
+            changes["cache"] = fitted
+    if part.signature is not None and part.signature.issuer != traits.issuer:
+        drop_signature(part, part.signature, fitting)
+        changes["signature"] = None
+    return changes
+
+
+def drop_signature(part: Part, signature: Signature, fitting: Fitting) -> None:
+    """Book a signature that the target cannot use, unless it only stands for one that is missing."""
+    if not says_nothing(signature):
+        fitting.ledger.field_dropped("part.signature", f"signed by {signature.issuer}", part)
+
 
 Adapted = AnyPart | tuple[AnyPart, ...] | None
 """What becomes of a part: one part, several, or none."""

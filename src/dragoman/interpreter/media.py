@@ -12,7 +12,7 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
 from dragoman.interpreter.adaptation import Fitting
-from dragoman.interpreter.foreign_fields import without_foreign
+from dragoman.interpreter.history_parts import without_foreign
 
 NOT_FETCHED = "media_not_fetched"
 _FILE_NAMES = {"application/pdf": "document.pdf", "text/plain": "document.txt"}

@@ -11,22 +11,22 @@ from itertools import groupby
 from msgspec import Struct, structs
 
 from dragoman.core.parts import AnyPart, Text, ToolResult
-from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
+from dragoman.core.request import AnyTool, Message, Request, Tool, ToolChoice
 from dragoman.core.traits import TextCalls, Traits
 from dragoman.core.value import Extras, Value
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.adapt import adapt, fitted_turns
-from dragoman.interpreter.adaptation import ENVELOPES, Fitting
+from dragoman.interpreter.adaptation import ENVELOPES, Fitting, Links
 from dragoman.interpreter.ledger import Ledger, refuse
-from dragoman.interpreter.links import Links
 from dragoman.interpreter.repair import paired
 from dragoman.interpreter.signature_envelopes import native
 from dragoman.interpreter.signatures import Signer, has_envelope, sign_again, unsigned_calls
 from dragoman.interpreter.text_calls.prompt import in_words
 from dragoman.interpreter.tools import fit_tools
 from dragoman.interpreter.traits import traits_for
-from dragoman.interpreter.translate import Translation, complete
+from dragoman.interpreter.translate import complete
+from dragoman.interpreter.translation import Translation
 from dragoman.interpreter.turns import sign_steps
 from dragoman.interpreter.undo import Undo
 
@@ -142,7 +142,7 @@ def _fitted(messages: tuple[Message, ...], fitting: Fitting, *, is_last: bool) -
     return fitted_turns((*messages, _FOLLOWING), fitting, begins=False)[:-1]
 
 
-def _tools_at_home(request: Request, fitting: Fitting) -> tuple[Tool | NativeTool, ...]:
+def _tools_at_home(request: Request, fitting: Fitting) -> tuple[AnyTool, ...]:
     added = tuple(tool for tool in request.tools if isinstance(tool, Tool) and _is_added(tool))
     if not added:
         return request.tools

@@ -23,7 +23,7 @@ from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Signature, 
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response
 from dragoman.dialects.record import Dialect
-from dragoman.interpreter.faults import retold
+from dragoman.interpreter.errors import retold
 from dragoman.interpreter.history import wrap_free_text
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import (

@@ -16,10 +16,9 @@ from dragoman.core.request import Message, Request, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call, Dialect, ReadTools
 from dragoman.interpreter.adapt import fitted_turns
-from dragoman.interpreter.adaptation import Fitting
+from dragoman.interpreter.adaptation import Fitting, Links
 from dragoman.interpreter.cache_marks import marks_agree
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.links import Links
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix, PrefixCache, Scope
 from dragoman.interpreter.signature_envelopes import restored
 from dragoman.interpreter.signatures import Signer, has_envelope, unknown_ids, unsigned_calls

@@ -2,14 +2,13 @@
 
 from msgspec import structs
 
-from dragoman.core.request import NativeTool, Tool, ToolChoice
+from dragoman.core.request import AnyTool, NativeTool, Tool, ToolChoice
 from dragoman.core.value import Extras
 from dragoman.interpreter.adaptation import Fitting
 from dragoman.interpreter.foreign_fields import book_unsaid
 from dragoman.interpreter.native_tools import choice_of, is_called
 from dragoman.wire import json
 
-AnyTool = Tool | NativeTool
 Tools = tuple[AnyTool, ...]
 
 

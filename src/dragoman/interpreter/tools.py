@@ -5,23 +5,27 @@ from collections.abc import Iterable
 from msgspec import structs
 
 from dragoman.core.parts import ToolCall
-from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
-from dragoman.core.traits import Traits
+from dragoman.core.request import AnyTool, Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.adaptation import NO_LIMIT, Fitting
+from dragoman.interpreter.adaptation import Fitting
 from dragoman.interpreter.foreign_fields import drop_extras
-from dragoman.interpreter.native_tools import counterpart, settings_of
+from dragoman.interpreter.native_tools import adapt_native, without_conflicts
 from dragoman.interpreter.schema.conversion import Converted
-from dragoman.interpreter.schema.limits import complexity
 from dragoman.interpreter.schema.openapi import to_openapi
 from dragoman.interpreter.schema.plain import PlainProof, adapt_gemini, adapt_root, to_json_schema
-from dragoman.interpreter.schema.roots import is_openai_strict, to_anthropic_output, to_openai_strict
+from dragoman.interpreter.strict_tools import (
+    StrictRoom,
+    hold_to_schemas,
+    is_held,
+    must_be_closed,
+    report_mode,
+    to_strict,
+)
 from dragoman.interpreter.tool_choice import allowed, fit_choice, validated
 from dragoman.interpreter.tools_cache import AdaptedTools
 from dragoman.interpreter.undo import full_name
 from dragoman.wire import json
 
-AnyTool = Tool | NativeTool
 _SAYS_NOTHING = frozenset({"type", "properties", "required", "additionalProperties", "$schema"})
 NO_PARAMETERS = b'{"type":"object","properties":{}}'
 _NO_PARAMETERS_STRICT = b'{"type":"object","properties":{},"required":[],"additionalProperties":false}'
@@ -32,7 +36,7 @@ def fit_tools(request: Request, fitting: Fitting) -> tuple[tuple[AnyTool, ...], 
     """Return the tools and the choice as the target takes them."""
     tools, choice = request.tools, request.tool_choice
     if choice is not None:
-        tools = _held_to_schemas(allowed(tools, choice, fitting), choice, fitting)
+        tools = hold_to_schemas(allowed(tools, choice, fitting), choice, fitting)
     adapted = _adapted(tools, fitting)
     fitting.names.update(adapted.names)
     fitting.arguments, fitting.retold = adapted.arguments, adapted.retold
@@ -71,10 +75,14 @@ def adapt_tools(tools: tuple[AnyTool, ...], fitting: Fitting) -> AdaptedTools:
     traits = fitting.traits
     own = Fitting(traits, fitting.ledger.fork(), fitting.source_issuer, tool_set=fitting.tool_set)
     distinct = _once_each(tools, own)
-    adapted = tuple(_once_each(_beside_native(_fit_each(distinct, own), own), own))
-    held = traits.strict_by_mode and any(isinstance(tool, Tool) and _is_held(tool) for tool in tools)
+    fitted = _fit_each(distinct, own)
+    if any(isinstance(tool, NativeTool) for tool in fitted):
+        fitted = without_conflicts(fitted, own)
+    adapted = tuple(_once_each(fitted, own))
+    strict = [tool for tool in tools if isinstance(tool, Tool) and tool.strict] if traits.strict_by_mode else []
+    held = any(map(is_held, strict))
     if held:
-        _book_mode(tools, own)
+        report_mode(tools, own)
     arguments = own.arguments
     retold = {name: steps for name, steps in arguments.items() if any(step.retold for step in steps)}
     losses = own.ledger.entries() if len(own.ledger) else ()
@@ -83,119 +91,22 @@ def adapt_tools(tools: tuple[AnyTool, ...], fitting: Fitting) -> AdaptedTools:
 
 def _fit_each(tools: Iterable[AnyTool], fitting: Fitting) -> list[AnyTool]:
     fitted: list[AnyTool] = []
-    room: _StrictRoom | None = None
+    room: StrictRoom | None = None
     for tool in tools:
         if isinstance(tool, NativeTool):
-            native = _fit_native(tool, fitting)
+            native = adapt_native(tool, fitting)
             if native is not None:
                 fitted.append(native)
             continue
         if not tool.strict:
             fitted.append(_fit_tool(tool, fitting, strict_allowed=True))
             continue
-        room = room or _StrictRoom(fitting.traits)
+        room = room or StrictRoom(fitting.traits)
         now = _fit_tool(tool, fitting, strict_allowed=room.takes(tool))
         if now.strict is True:
             room.fill(tool)
         fitted.append(now)
     return fitted
-
-
-class _StrictRoom:
-    """How much more a target can compile: tools, and in them parameters that may be absent or of several types."""
-
-    def __init__(self, traits: Traits) -> None:
-        self._bounded = traits.strict_optional_max is not None or traits.strict_unions_max is not None
-        self._tools = traits.strict_max
-        self._optional = traits.strict_optional_max or NO_LIMIT
-        self._unions = traits.strict_unions_max or NO_LIMIT
-
-    def takes(self, tool: Tool) -> bool:
-        """Tell whether one more tool could be strict."""
-        if self._tools <= 0:
-            return False
-        if not self._bounded or not tool.strict:
-            return True
-        cost = complexity(tool.parameters)
-        return cost.optional <= self._optional and cost.unions <= self._unions
-
-    def fill(self, tool: Tool) -> None:
-        """Take the room that a strict tool needs."""
-        self._tools -= 1
-        if self._bounded:
-            cost = complexity(tool.parameters)
-            self._optional -= cost.optional
-            self._unions -= cost.unions
-
-
-def _is_held(tool: Tool) -> bool:
-    return tool.strict is True and tool.form == "json"
-
-
-def _book_mode(tools: tuple[AnyTool, ...], fitting: Fitting) -> None:
-    """Book that the mode holds all functions to their schemas, where not all asked for that: else it says just that."""
-    functions = [tool for tool in tools if isinstance(tool, Tool) and tool.form == "json"]
-    if all(map(_is_held, functions)):
-        return
-    for tool in functions:
-        if tool.strict:
-            fitting.ledger.field_approximated("tool.strict", "said for all tools at once, by the mode", tool)
-        elif tool.strict is False:
-            fitting.ledger.field_approximated("tool.strict", "held to its schema like all tools, by the mode", tool)
-
-
-def _held_to_schemas(tools: tuple[AnyTool, ...], choice: ToolChoice, fitting: Fitting) -> tuple[AnyTool, ...]:
-    """Say of each tool that its calls are held to its schema, where the choice says it of all (Gemini's VALIDATED)."""
-    traits = fitting.traits
-    if not choice.validated or traits.strict_by_mode:
-        return tools
-    held: list[AnyTool] = []
-    strict_left = traits.strict_max if traits.strict_tools else 0
-    for tool in tools:
-        if not isinstance(tool, Tool):
-            held.append(tool)
-        elif strict_left > 0 and _is_strict_already(tool, fitting):
-            strict_left -= 1
-            held.append(structs.replace(tool, strict=True))
-        else:
-            fitting.ledger.field_approximated("tool_choice", f"calls of {tool.name} are not held to its schema")
-            held.append(tool)
-    return tuple(held)
-
-
-def _is_strict_already(tool: Tool, fitting: Fitting) -> bool:
-    """Tell whether a schema means the same when it is strict: nothing of it changes but that it is closed."""
-    schema = tool.parameters
-    if schema is not None and tool.openapi:
-        schema = to_json_schema(schema).schema
-    return schema is None or not _strict(schema, fitting).notes
-
-
-def _strict(schema: bytes, fitting: Fitting) -> Converted:
-    return to_anthropic_output(schema) if fitting.traits.output_strict_only else to_openai_strict(schema)
-
-
-def _fit_native(tool: NativeTool, fitting: Fitting) -> NativeTool | None:
-    found = counterpart(tool, fitting.traits.dialect)
-    if found is None:
-        fitting.ledger.dropped(tool.where, "a tool only its own vendor runs")
-    elif json.peek(found.raw) != json.peek(tool.raw):
-        fitting.ledger.approximated(tool.where, "the target's own tool of that kind stands in")
-        for place in settings_of(tool):
-            fitting.ledger.dropped(tool.where + place, "the target's own tool of that kind has no such setting")
-    return found
-
-
-def _beside_native(tools: list[AnyTool], fitting: Fitting) -> list[AnyTool]:
-    if fitting.traits.native_tools or not any(isinstance(tool, Tool) for tool in tools):
-        return tools
-    kept: list[AnyTool] = []
-    for tool in tools:
-        if isinstance(tool, NativeTool) and b"codeExecution" not in tool.raw:
-            fitting.ledger.dropped(tool.where, "the model takes search tools or functions, not both")
-        else:
-            kept.append(tool)
-    return kept
 
 
 def _once_each(tools: Iterable[AnyTool], fitting: Fitting) -> list[AnyTool]:
@@ -285,8 +196,8 @@ def _fit_parameters(
         return nothing if traits.needs_parameters else None, strict
     if tool.openapi:
         schema = _booked(to_json_schema(schema, proof), tool, fitting) or schema
-    if strict and (traits.output_strict_only or _must_be_closed(schema, fitting)):
-        closed = _strict(schema, fitting)
+    if strict and (traits.output_strict_only or must_be_closed(schema, fitting)):
+        closed = to_strict(schema, fitting)
         if closed.narrowed:
             why = "strict would narrow the schema: it is sent as it is, and calls are not held to it"
             fitting.ledger.field_dropped("tool.strict", why, tool)
@@ -301,12 +212,6 @@ def _fit_parameters(
     else:
         fitted = _booked(adapt_root(schema, property_keys=traits.property_keys, proof=proof), tool, fitting)
     return NO_PARAMETERS if fitted is None and traits.needs_parameters else fitted, strict
-
-
-def _must_be_closed(schema: bytes, fitting: Fitting) -> bool:
-    """Tell whether a strict schema has to change: OpenAI's own stay, those for a compatible server may be open."""
-    traits = fitting.traits
-    return traits.strict_needs_all and not (fitting.source_issuer == traits.issuer and is_openai_strict(schema))
 
 
 def _booked(converted: Converted, tool: Tool, fitting: Fitting) -> bytes | None:

@@ -1,66 +1,32 @@
-"""Translate a request or an error from one dialect to another.
+"""Translate a request from one dialect to another: parse, adapt (losses are reported there), render.
 
-For another dialect a request is parsed, adapted (losses are reported there) and rendered. In its own dialect its bytes
-pass, except for another vendor's signatures: what is in our envelopes is for its issuer alone, and a field for another
-vendor's signature is rejected by models that do not know it. Both are removed where the target is not theirs, and
-reported. A body that has neither is not parsed for that.
+In its own dialect a request passes as bytes; see `passthrough`. Errors are translated in `errors`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from msgspec import Struct, structs
 
 from dragoman.core.losses import Loss
-from dragoman.core.parts import AnyPart, Text, ToolCall
-from dragoman.core.problems import Problem
+from dragoman.core.parts import Text
 from dragoman.core.request import Message, Request
 from dragoman.core.traits import TextCalls, Traits
-from dragoman.dialects.record import Call, Dialect, ErrorReply, Tools
+from dragoman.dialects.record import Call, Dialect, Tools
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.adaptation import ENVELOPES, Fitting
-from dragoman.interpreter.faults import as_fault, is_envelope, losses_of
+from dragoman.interpreter.adaptation import ENVELOPES, Fitting, Links
 from dragoman.interpreter.ledger import Ledger, refuse
-from dragoman.interpreter.links import Links
+from dragoman.interpreter.passthrough import pass_on, remove_foreign_signatures
 from dragoman.interpreter.prefix_cache import PrefixCache, Scope
 from dragoman.interpreter.request_history import RequestHistory
-from dragoman.interpreter.signature_envelopes import MARK, native
 from dragoman.interpreter.signatures import Signer, UnsignedCall, sign_again, unknown_ids, unsigned_calls
 from dragoman.interpreter.text_calls.prompt import in_words
 from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
 from dragoman.interpreter.traits import traits_for
-from dragoman.interpreter.turns import CONTINUED, sign_steps
-from dragoman.interpreter.undo import NO_UNDO, Undo
-from dragoman.wire import json
-from dragoman.wire.lookup import lookup
-from dragoman.wire.splice import spliced
-
-
-class Translation(Struct, frozen=True, kw_only=True):
-    """A translated request and what is needed to translate its reply back."""
-
-    call: Call
-    losses: tuple[Loss, ...] = ()
-    undo: Undo = NO_UNDO
-    request: Request | None = None
-    """The caller's request in the core; None when its bytes were passed on unread."""
-    tool_set: ToolSet | None = None
-    """Its tools as the cache has them; None for those that did not come as one array."""
-
-
-class Asked(Struct, frozen=True):
-    """A request, where it comes from and goes to, and what is wished for; see `translate_request`."""
-
-    call: Call
-    here: Dialect
-    there: Dialect
-    model: str = ""
-    form: str = ""
-    strict: bool = False
-    signer: Signer | None = None
-    links: Links | None = None
-    text_calls: TextCalls = ""
+from dragoman.interpreter.translation import Asked, Translation
+from dragoman.interpreter.turns import CONTINUED
+from dragoman.interpreter.undo import NO_UNDO
 
 
 class Caches(Struct, frozen=True):
@@ -184,7 +150,7 @@ def parse_request(asked: Asked, caches: Caches | None = None) -> ParsedRequest |
     if asked.text_calls:
         return PendingRequest(partial(_translate_in_words, asked))
     if asked.here is asked.there and not asked.form:
-        return PendingRequest(partial(_pass_on, asked))
+        return PendingRequest(partial(pass_on, asked))
     return ParsedRequest(asked, caches or CACHES)
 
 
@@ -230,78 +196,3 @@ def _translate_in_words(asked: Asked, links: Links | None) -> Translation:
         adapted, undo = adapt(whole, Fitting(traits, ledger, here.issuer, model, links=links))
     call, losses = _render(adapted, traits, ledger, asked)
     return Translation(call=call, losses=losses, undo=undo, request=request)
-
-
-def _pass_on(asked: Asked, _links: Links | None) -> Translation:
-    """Pass a request on in its own dialect: the same bytes, but for another vendor's signatures and an envelope."""
-    call, dialect, model = asked.call, asked.here, asked.model
-    ledger = Ledger(dialect.pointers, call.body)
-    passed, request = remove_foreign_signatures(call, dialect, model, ledger), None
-    unwrapped = dialect.unwrap(passed) if dialect.unwrap is not None else None
-    if unwrapped is not None:
-        request = dialect.parse_request(call)
-        passed, left = unwrapped
-        for where in left:
-            ledger.dropped(where, "only the envelope has a place for it")
-    losses = ledger.losses() if len(ledger) else ()
-    if asked.strict:
-        refuse(losses)
-    return Translation(call=_with_model(passed, model, dialect) if model else passed, losses=losses, request=request)
-
-
-def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: Ledger) -> Call:
-    """Return a request without signatures of other vendors; the same one if it has none."""
-    in_envelopes = MARK in call.body
-    in_calls = bool(dialect.holds.call_issuers) and _signature_field(dialect) in call.body
-    if not in_envelopes and not in_calls:
-        return call
-    request = dialect.parse_request(call)
-    traits = traits_for(dialect.name, model or request.model)
-    messages = request.messages
-    # Servers that take any reasoning back are lenient with fields, and may be a way to Google themselves.
-    if in_calls and not traits.call_signatures and not traits.reasoning_text:
-        messages = tuple(_unsigned(message, dialect, ledger) for message in messages)
-    if in_envelopes:
-        messages = sign_steps(native(messages, dialect.issuer, ledger), traits, ledger)
-    elif not len(ledger):
-        return call
-    return dialect.render_request(structs.replace(request, messages=messages), traits)
-
-
-def _signature_field(dialect: Dialect) -> bytes:
-    """Return the name of the field that a call has for another vendor's signature."""
-    return dialect.pointers["part.signature"][0].rpartition("/")[2].encode()
-
-
-def _unsigned(message: Message, dialect: Dialect, ledger: Ledger) -> Message:
-    return structs.replace(message, parts=tuple(_without_signature(part, dialect, ledger) for part in message.parts))
-
-
-def _without_signature(part: AnyPart, dialect: Dialect, ledger: Ledger) -> AnyPart:
-    if not isinstance(part, ToolCall) or part.signature is None:
-        return part
-    if part.signature.issuer not in dialect.holds.call_issuers:
-        return part
-    ledger.field_dropped("part.signature", f"signed by {part.signature.issuer}, whose models alone read it", part)
-    return structs.replace(part, signature=None)
-
-
-def _with_model(call: Call, model: str, dialect: Dialect) -> Call:
-    """Change the model and nothing else: every other byte of the body stays."""
-    try:
-        place = next((place for place in dialect.pointers["model"] if lookup(call.body, place) is not None), None)
-        body = spliced(call.body, place.removeprefix("/"), json.encode(model)) if place is not None else call.body
-        return Call(body, model, call.stream)
-    except json.Malformed as error:
-        raise Problem("invalid_request", error.message, where=error.where) from None
-
-
-def translate_error(status: int, headers: Mapping[str, str], body: bytes, source: str, target: str) -> ErrorReply:
-    """Say an upstream's error in the client's dialect; an error in its own dialect keeps its body."""
-    here, there = dialect_named(source), dialect_named(target)
-    problem = here.parse_error(status, headers, body)
-    if here is there:
-        reply = there.build_error(problem)
-        return structs.replace(reply, body=body) if is_envelope(body) else reply
-    reply = there.build_error(as_fault(problem, here.issuer, there.issuer))
-    return structs.replace(reply, losses=losses_of(problem, body, here, reply))

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, NativeTool, Request, Tool, ToolChoice
+from dragoman.core.request import AnyTool, Message, Request, ToolChoice
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
@@ -23,7 +23,7 @@ from dragoman.wire.lookup import lookup
 Fragment = Literal["tools", "tool_choice", "messages"]
 
 
-def tools_from(dialect: str, tools: bytes) -> tuple[Tool | NativeTool, ...]:
+def tools_from(dialect: str, tools: bytes) -> tuple[AnyTool, ...]:
     """Read the tools of a request: the JSON of its `tools` member."""
     return _request_with(dialect_named(dialect), "tools", tools).tools
 
@@ -38,13 +38,13 @@ def messages_from(dialect: str, messages: bytes) -> tuple[Message, ...]:
     return _request_with(dialect_named(dialect), "messages", messages).messages
 
 
-def tools_to(dialect: str, tools: Sequence[Tool | NativeTool], model: str = "") -> tuple[bytes, tuple[Loss, ...]]:
+def tools_to(dialect: str, tools: Sequence[AnyTool], model: str = "") -> tuple[bytes, tuple[Loss, ...]]:
     """Write tools for `model`, and tell what could not be said."""
     return _written(dialect, Request(model=model, messages=(), tools=tuple(tools)), "tools", b"[]")
 
 
 def choice_to(
-    dialect: str, choice: ToolChoice, tools: Sequence[Tool | NativeTool], model: str = ""
+    dialect: str, choice: ToolChoice, tools: Sequence[AnyTool], model: str = ""
 ) -> tuple[bytes, tuple[Loss, ...]]:
     """Write a choice among `tools`; `null` where there is nothing to say.
 

@@ -6,6 +6,7 @@ import pytest
 
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.schema.conversion import Converted
+from dragoman.interpreter.schema.faults import find_faults
 from dragoman.interpreter.schema.from_openapi import convert_google
 from dragoman.interpreter.schema.gemini_json import convert_gemini
 from dragoman.interpreter.schema.plain import (
@@ -17,7 +18,7 @@ from dragoman.interpreter.schema.plain import (
     to_json_schema,
 )
 from dragoman.interpreter.schema.roots import convert_root
-from dragoman.interpreter.tool_faults import find_faults, schema_faults
+from dragoman.interpreter.tool_faults import schema_faults
 
 SEARCH = {
     "type": "object",

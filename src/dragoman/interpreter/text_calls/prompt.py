@@ -11,8 +11,9 @@ from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Text, T
 from dragoman.core.request import Message, OutputFormat, Request, Sampling, Tool, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.interpreter.adaptation import Fitting
-from dragoman.interpreter.foreign_fields import drop_extras, drop_signature
+from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.history import retold, wrap_free_text
+from dragoman.interpreter.history_parts import drop_signature
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.media import text_of
 from dragoman.interpreter.repair import paired

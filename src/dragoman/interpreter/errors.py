@@ -5,13 +5,29 @@ that breaks is a bad gateway to the client: it must not look as if we had broken
 its words and its wait is lost where the client's dialect has no place for it, and booked like what a reply loses.
 """
 
+from collections.abc import Mapping
 from typing import Any
+
+from msgspec import structs
 
 from dragoman.core.losses import Loss
 from dragoman.core.problems import FINDINGS, Kind, Problem
 from dragoman.dialects.record import Dialect, ErrorReply
+from dragoman.dialects.registry import dialect_named
 from dragoman.wire import json
 from dragoman.wire.lookup import Document
+
+
+def translate_error(status: int, headers: Mapping[str, str], body: bytes, source: str, target: str) -> ErrorReply:
+    """Say an upstream's error in the client's dialect; an error in its own dialect keeps its body."""
+    here, there = dialect_named(source), dialect_named(target)
+    problem = here.parse_error(status, headers, body)
+    if here is there:
+        reply = there.build_error(problem)
+        return structs.replace(reply, body=body) if is_envelope(body) else reply
+    reply = there.build_error(as_fault(problem, here.issuer, there.issuer))
+    return structs.replace(reply, losses=losses_of(problem, body, here, reply))
+
 
 OUR_CODES = frozenset({"malformed_function_call", "unknown_finish"})
 _KIND_OF_STATUS: dict[int, Kind] = {
