@@ -15,12 +15,7 @@ if TYPE_CHECKING:
     from dragoman.dialects.record import Call
     from dragoman.interpreter.chunks import Chunk, ChunkReader, read_chunks
     from dragoman.interpreter.errors import translate_error
-    from dragoman.interpreter.reply_adapter import Context
-    from dragoman.interpreter.response import translate_response
-    from dragoman.interpreter.schema.validation import check_arguments, check_definition
-    from dragoman.interpreter.stream import StreamTranslator
-    from dragoman.interpreter.translate import translate_request
-    from dragoman.interpreter.vocabulary import (
+    from dragoman.interpreter.fragments import (
         choice_from,
         choice_to,
         messages_from,
@@ -28,6 +23,11 @@ if TYPE_CHECKING:
         tools_from,
         tools_to,
     )
+    from dragoman.interpreter.reply_adapter import Context
+    from dragoman.interpreter.response import translate_response
+    from dragoman.interpreter.schema.validation import check_arguments, check_definition
+    from dragoman.interpreter.stream import StreamTranslator
+    from dragoman.interpreter.translate import translate_request
 
 __version__ = "0.1.0"
 
@@ -52,13 +52,13 @@ _HOMES = {
     "ToolResult": "core.parts",
     "check_arguments": "interpreter.schema.validation",
     "check_definition": "interpreter.schema.validation",
-    "choice_from": "interpreter.vocabulary",
-    "choice_to": "interpreter.vocabulary",
-    "messages_from": "interpreter.vocabulary",
-    "messages_to": "interpreter.vocabulary",
+    "choice_from": "interpreter.fragments",
+    "choice_to": "interpreter.fragments",
+    "messages_from": "interpreter.fragments",
+    "messages_to": "interpreter.fragments",
     "read_chunks": "interpreter.chunks",
-    "tools_from": "interpreter.vocabulary",
-    "tools_to": "interpreter.vocabulary",
+    "tools_from": "interpreter.fragments",
+    "tools_to": "interpreter.fragments",
     "translate_error": "interpreter.errors",
     "translate_request": "interpreter.translate",
     "translate_response": "interpreter.response",

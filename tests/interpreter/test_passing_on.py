@@ -12,7 +12,7 @@ from dragoman.dialects.record import Call
 from dragoman.interpreter import stream as streams
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import Rendered, translate_response
-from dragoman.interpreter.signature_envelopes import sealed
+from dragoman.interpreter.signature_envelopes import seal
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
 from dragoman.interpreter.translation import Translation
@@ -117,7 +117,7 @@ def test_a_client_that_spoke_through_the_envelope_is_answered_through_it():
     assert translate_response(wrapped, "gemini", "gemini", context) == Rendered(wrapped)
 
 
-LETTER = sealed(Signature("anthropic", "s"), "self", "google").value
+LETTER = seal(Signature("anthropic", "s"), "self", "google").value
 THOUGHT = {"text": "hm", "thought": True, "thoughtSignature": LETTER}
 
 

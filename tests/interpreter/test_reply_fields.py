@@ -15,7 +15,7 @@ from dragoman.interpreter.errors import translate_error
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.response import translate_response
-from dragoman.interpreter.signature_envelopes import opened
+from dragoman.interpreter.signature_envelopes import open_envelope
 from interpreter.workbench import nobodys_dialect
 
 COUNTS = {
@@ -155,7 +155,7 @@ def responded(*output, **more):
 @pytest.mark.parametrize("client", ["messages", "gemini"])
 def test_the_id_of_a_thought_travels_in_the_envelope_and_is_not_booked(client):
     told = answer("responses", client, responded(THOUGHT, {**THOUGHT, "id": "rs.2"}))
-    first, _ = opened(Signature("", _signatures(told.body)[0]))
+    first, _ = open_envelope(Signature("", _signatures(told.body)[0]))
     assert (first.item, first.value) == ("rs_1", "e")
     assert booked(told) == {"/output/1/id"}, "an envelope has no room for an id with a dot"
 

@@ -8,7 +8,7 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
-from dragoman.interpreter.signature_envelopes import UNSIGNED, opened, sealed
+from dragoman.interpreter.signature_envelopes import UNSIGNED, open_envelope, seal
 from interpreter.workbench import booked, nobodys_dialect
 
 GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))
@@ -67,7 +67,7 @@ def test_a_signature_is_told_in_the_clients_own_field_or_dropped(client, part, s
     if told == "dropped":
         assert fitted(client, *signed(part, signature)) == ([PartStarted(0, shown), PartEnded(0)], LOST)
         return
-    letter = signature if told == "native" else sealed(signature, told, ISSUERS[client])
+    letter = signature if told == "native" else seal(signature, told, ISSUERS[client])
     reworded = [] if shown is part else [("approximated", "/p")]
     assert fitted(client, *signed(part, signature)) == (signed(shown, letter), reworded)
 
@@ -76,8 +76,8 @@ def test_a_signature_is_told_in_the_clients_own_field_or_dropped(client, part, s
 @pytest.mark.parametrize("signature", [GOOGLE, ANTHROPIC, OPENAI])
 def test_a_calls_signature_is_carried_by_an_empty_thought_before_it_where_only_thoughts_are_signed(client, signature):
     stream = [PartStarted(0, CALL), PartSigned(0, signature), PartDelta(0, "{}"), PartEnded(0)]
-    carrier = sealed(signature, "call", ISSUERS[client])
-    assert opened(carrier) == (signature, "call")
+    carrier = seal(signature, "call", ISSUERS[client])
+    assert open_envelope(carrier) == (signature, "call")
     assert fitted(client, *stream) == (
         [
             PartStarted(0, Reasoning()),
@@ -117,7 +117,7 @@ def test_a_lost_calls_signature_is_not_told():
 
 @pytest.mark.parametrize("client", ["messages", "gemini", "responses"])
 def test_reasoning_nobody_signed_is_marked_so_that_the_clients_vendor_does_not_take_it_for_its_own(client):
-    letter = sealed(UNSIGNED, "self", ISSUERS[client])
+    letter = seal(UNSIGNED, "self", ISSUERS[client])
     thought = [PartStarted(0, THOUGHT), PartDelta(0, "hm"), PartEnded(0)]
     assert fitted(client, *thought) == ([*thought[:2], PartSigned(0, letter), thought[2]], [])
     assert fitted(client, *thought, source_issuer=ISSUERS[client]) == (thought, [])

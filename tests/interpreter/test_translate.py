@@ -12,7 +12,7 @@ from dragoman.dialects.record import Call
 from dragoman.interpreter.errors import translate_error
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import Rendered, translate_response
-from dragoman.interpreter.signature_envelopes import UNSIGNED, sealed
+from dragoman.interpreter.signature_envelopes import UNSIGNED, seal
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
 from dragoman.interpreter.translation import Translation
@@ -79,7 +79,7 @@ def test_another_model_in_what_is_not_json_is_a_problem():
 
 
 def test_another_vendors_signature_does_not_pass_even_at_home():
-    letter = sealed(UNSIGNED, "self", "anthropic").value
+    letter = seal(UNSIGNED, "self", "anthropic").value
     thought = {"type": "thinking", "thinking": "hm", "signature": letter}
     blocks = [thought, {"type": "text", "text": "yes"}]
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "assistant", "content": blocks}]}

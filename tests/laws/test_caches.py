@@ -17,7 +17,7 @@ from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter import translate
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.adaptation import Fitting
+from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.signatures import digest_of
@@ -122,7 +122,7 @@ def test_any_conversation_is_translated_alike_whatever_is_cached(data, pair, tid
     source, target = pair
     drawn = data.draw(strategies.requests(source, tidy=tidy))
     here, traits = dialect_named(source), traits_for(source, "")
-    request, _ = adapt(structs.replace(drawn, candidates=None), Fitting(traits, Ledger({}), here.issuer))
+    request, _ = adapt(structs.replace(drawn, candidates=None), Adaptation(traits, Ledger({}), here.issuer))
     body = json.loads(here.render_request(request, traits).body)
     if not _is_long(body, source):
         return

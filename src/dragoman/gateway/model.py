@@ -27,11 +27,11 @@ from dragoman.http.message import Headers
 from dragoman.interpreter.adaptation import Links, Unfetched
 from dragoman.interpreter.errors import as_fault
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.neutral import TranslationOptions, say_request
+from dragoman.interpreter.neutral import TranslationOptions, translate_core_request
 from dragoman.interpreter.signatures import unknown_ids, unsigned_calls
 from dragoman.interpreter.text_calls.detector import CallDetector
 from dragoman.interpreter.translation import Translation
-from dragoman.interpreter.undo import ReplyPipeline, minted_id
+from dragoman.interpreter.undo import ReplyPipeline, generate_id
 
 
 class Asker(Struct, frozen=True, kw_only=True):
@@ -146,7 +146,7 @@ class UpstreamModel:
         )
 
         def translate(links: Links | None) -> Translation:
-            return say_request(request, there.name, target.model, structs.replace(wish, links=links))
+            return translate_core_request(request, there.name, target.model, structs.replace(wish, links=links))
 
         if target.library is None:
             return translate(None)
@@ -213,6 +213,8 @@ class _Reply:
         call, self._named = event.part, self._named + 1
         call_id = call.id
         if not call_id or call_id in self._ids:
-            call_id = minted_id(self._dialect.call_prefix, self._reply_id, self._salt, self._named, call.name, call_id)
+            call_id = generate_id(
+                self._dialect.call_prefix, self._reply_id, self._salt, self._named, call.name, call_id
+            )
         self._ids.add(call_id)
         return event if call_id == call.id else PartStarted(event.index, structs.replace(call, id=call_id))

@@ -21,8 +21,8 @@ from dragoman.http.link import Failure, TooSlow, Untrusted
 from dragoman.http.message import Headers
 from dragoman.interpreter.adaptation import Links, Unfetched
 from dragoman.interpreter.errors import as_fault
+from dragoman.interpreter.pairing import pair_request
 from dragoman.interpreter.rejections import Sent, named, placed
-from dragoman.interpreter.repair import mended
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.translate import parse_request
 from dragoman.interpreter.translation import Asked, Translation
@@ -125,7 +125,7 @@ async def translate(request: ClientRequest, target: Target, vault: Vault | None 
         call = request.native or call
         require_readable(call, here)
         if request.is_kept:
-            call, repairs = mended(call, here, target.model)
+            call, repairs = pair_request(call, here, target.model)
     asked = Asked(
         call,
         here,

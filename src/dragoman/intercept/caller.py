@@ -28,7 +28,7 @@ from dragoman.intercept.rules.history import result_of
 from dragoman.intercept.sessions import Session
 from dragoman.intercept.settings import PROMPT, URL, InterceptTable
 from dragoman.intercept.turns import CallerTurn
-from dragoman.interpreter.neutral import TranslationOptions, say_request
+from dragoman.interpreter.neutral import TranslationOptions, translate_core_request
 from dragoman.interpreter.undo import Undo
 from dragoman.wire import json
 
@@ -64,7 +64,7 @@ def wish_of(request: Request, document: bytes, dialect: str, *, strict: bool = F
         return wish
     wording = TranslationOptions(source=dialect, document=document, strict=strict)
     asked = Request(model=request.model, messages=(_ANYTHING,), tools=request.tools, tool_choice=request.tool_choice)
-    said_there = say_request(asked, _GEMINI, request.model, wording)
+    said_there = translate_core_request(asked, _GEMINI, request.model, wording)
     return structs.replace(wish, tools=_tools(said_there.call.body), undo=said_there.undo, losses=said_there.losses)
 
 
@@ -124,7 +124,7 @@ def result_parts(results: Sequence[ToolResult], group: Group, request: Request, 
         messages=(_ANYTHING, said, Message(role="user", parts=tuple(results))),
         tools=request.tools,
     )
-    body = say_request(asked, _GEMINI, request.model, TranslationOptions(source=dialect)).call.body
+    body = translate_core_request(asked, _GEMINI, request.model, TranslationOptions(source=dialect)).call.body
     last = items_of(ObjectFields(body).get("contents") or b"[]")[-1]
     gathered: list[list[bytes]] = []
     for part in items_of(ObjectFields(last).get("parts") or b"[]"):

@@ -16,17 +16,17 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import AnyTool, Message, Request, Sampling, Thinking, Tool, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
-from dragoman.interpreter.adaptation import KEPT_ELSEWHERE, NO_LIMIT, Fitting, Unfetched
-from dragoman.interpreter.cache_marks import fit_marks
-from dragoman.interpreter.foreign_fields import NEUTRAL, USUAL_VERBOSITY, book_unsaid, shared_fields, shared_value
-from dragoman.interpreter.history import arranged, fit_messages
-from dragoman.interpreter.output_format import fit_output
+from dragoman.interpreter.adaptation import KEPT_ELSEWHERE, NO_LIMIT, Adaptation, Unfetched
+from dragoman.interpreter.cache_marks import limit_marks
+from dragoman.interpreter.foreign_fields import NEUTRAL, USUAL_VERBOSITY, report_unknown, shared_fields, shared_value
+from dragoman.interpreter.history import adapt_messages, arrange_turns
+from dragoman.interpreter.output_format import adapt_output
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
-from dragoman.interpreter.signature_envelopes import rejoined, restored
+from dragoman.interpreter.signature_envelopes import join_thoughts, open_envelopes
 from dragoman.interpreter.signatures import has_envelope
-from dragoman.interpreter.text_calls.prompt import in_words
-from dragoman.interpreter.thinking import fit_thinking, thinking_in
-from dragoman.interpreter.tools import fit_tools
+from dragoman.interpreter.text_calls.prompt import describe_tools
+from dragoman.interpreter.thinking import adapt_thinking, thinking_in_tool_loop
+from dragoman.interpreter.tools import adapt_request_tools
 from dragoman.interpreter.turns import end_with_user
 from dragoman.interpreter.undo import Arguments, Undo, digest
 
@@ -34,84 +34,84 @@ _NO_WORDS: frozenset[str] = frozenset()
 
 
 def adapt(
-    request: Request, fitting: Fitting, prefix_of: Callable[[Arguments], Prefix] | None = None
+    request: Request, adaptation: Adaptation, prefix_of: Callable[[Arguments], Prefix] | None = None
 ) -> tuple[Request, Undo]:
-    """Return `request` as the target of `fitting` can take it, and how to undo that in the reply.
+    """Return `request` as the target of `adaptation` can take it, and how to undo that in the reply.
 
     `prefix_of` returns the prefix of its history that is translated already; that is not adapted again. Raise
     `Unfetched` if media is missing.
     """
-    traits, ledger = fitting.traits, fitting.ledger
+    traits, ledger = adaptation.traits, adaptation.ledger
     undo: Undo | None = None
-    if traits.text_calls and (said := in_words(request, fitting.source_issuer, traits, ledger)) is not None:
+    if traits.text_calls and (said := describe_tools(request, adaptation.source_issuer, traits, ledger)) is not None:
         request, undo = said.request, said.undo
     if not traits.function_tools and any(isinstance(tool, Tool) for tool in request.tools):
         raise Problem("unsupported", "this model takes tools only on OpenAI's Responses", where=ledger.place("tools"))
-    changes = fit_identity(request, fitting)
+    changes = adapt_identity(request, adaptation)
     thinking = None
     if request.thinking is not None or traits.tools_need_no_effort:
-        fitting.max_tokens = most_tokens(request.sampling, traits)
-        thinking = fit_thinking(request, fitting)
+        adaptation.max_tokens = most_tokens(request.sampling, traits)
+        thinking = adapt_thinking(request, adaptation)
     # Claude's manual thinking and a forced tool exclude each other.
-    fitting.forced = traits.forced_choice and (thinking is None or thinking.mode != "enabled")
-    tools, choice = fit_tools(request, fitting)
-    output = fit_output(request, fitting) if request.output is not None else None
+    adaptation.forced = traits.forced_choice and (thinking is None or thinking.mode != "enabled")
+    tools, choice = adapt_request_tools(request, adaptation)
+    output = adapt_output(request, adaptation) if request.output is not None else None
     prefix, messages = NO_PREFIX, request.messages
     if prefix_of is not None:
-        prefix = prefix_of(fitting.retold)
-        messages = _after_prefix(prefix, messages, fitting)
-    turns = fitted_turns(messages, fitting, begins=not prefix.messages)
-    if fitting.links is not None and fitting.links.missing:
-        raise Unfetched(fitting.links.missing)
+        prefix = prefix_of(adaptation.retold)
+        messages = _after_prefix(prefix, messages, adaptation)
+    turns = adapt_turns(messages, adaptation, begins=not prefix.messages)
+    if adaptation.links is not None and adaptation.links.missing:
+        raise Unfetched(adaptation.links.missing)
     if output is not None and not traits.prefill_formatted:
         turns = tuple(end_with_user(list(turns), ledger))
-    if fitting.marked:
-        turns = fit_marks(turns, traits, ledger)
+    if adaptation.marked:
+        turns = limit_marks(turns, traits, ledger)
     if thinking is not None and thinking.mode == "enabled":
-        thinking = thinking_in(turns, thinking, request, ledger)
+        thinking = thinking_in_tool_loop(turns, thinking, request, ledger)
     adapted = structs.replace(
         request,
-        model=fitting.model or request.model,
+        model=adaptation.model or request.model,
         messages=turns,
         tools=tools,
         tool_choice=choice,
-        sampling=fit_sampling(request.sampling, fitting, thinking),
+        sampling=adapt_sampling(request.sampling, adaptation, thinking),
         thinking=thinking,
         output=output,
-        extras=_extras(request, tools, fitting),
+        extras=_extras(request, tools, adaptation),
         spelling=_NO_WORDS,
         written=prefix.written,
-        written_tools=fitting.written_tools,
+        written_tools=adaptation.written_tools,
         **changes,
     )
-    return adapted, undo or fitting.undo()
+    return adapted, undo or adaptation.undo()
 
 
-def _after_prefix(prefix: Prefix, messages: tuple[Message, ...], fitting: Fitting) -> tuple[Message, ...]:
-    """Return instructions and what follows the prefix, and go on in `fitting` from where that ended."""
+def _after_prefix(prefix: Prefix, messages: tuple[Message, ...], adaptation: Adaptation) -> tuple[Message, ...]:
+    """Return instructions and what follows the prefix, and go on in `adaptation` from where that ended."""
     if not prefix.messages:
         return messages
-    fitting.ledger.go_on(prefix.once, prefix.losses)
-    fitting.names.update(prefix.names)
-    fitting.runs, fitting.unnamed = prefix.runs, prefix.unnamed
+    adaptation.ledger.go_on(prefix.once, prefix.losses)
+    adaptation.names.update(prefix.names)
+    adaptation.runs, adaptation.unnamed = prefix.runs, prefix.unnamed
     return (*messages[: leading_systems(messages)], *messages[prefix.end_in(messages) :])
 
 
-def fitted_turns(messages: tuple[Message, ...], fitting: Fitting, *, begins: bool) -> tuple[Message, ...]:
+def adapt_turns(messages: tuple[Message, ...], adaptation: Adaptation, *, begins: bool) -> tuple[Message, ...]:
     """Return messages as the target's turns; `begins` tells whether the conversation begins with them."""
     if has_envelope(messages):
-        messages = restored(rejoined(messages, fitting))
-    fitted = fit_messages(messages, fitting)
-    if fitting.instructions:
+        messages = open_envelopes(join_thoughts(messages, adaptation))
+    fitted = adapt_messages(messages, adaptation)
+    if adaptation.instructions:
         # What the target has no field for is asked for in words, at the end of the system prompt.
-        words = Message(role="system", parts=(Text(text="\n".join(fitting.instructions)),))
+        words = Message(role="system", parts=(Text(text="\n".join(adaptation.instructions)),))
         fitted.insert(leading_systems(fitted), words)
-    return arranged(fitted, fitting.traits, fitting.ledger, begins=begins, repair=fitting.pair)
+    return arrange_turns(fitted, adaptation.traits, adaptation.ledger, begins=begins, repair=adaptation.pair)
 
 
-def _extras(request: Request, tools: tuple[AnyTool, ...], fitting: Fitting) -> Extras | None:
+def _extras(request: Request, tools: tuple[AnyTool, ...], adaptation: Adaptation) -> Extras | None:
     """Drop what only the source understands, keep what the target understands too, add what it demands."""
-    traits = fitting.traits
+    traits = adaptation.traits
     if request.extras is None and not (request.stream or traits.unkept or traits.native_mix):
         return None
     kept: dict[str, bytes] = {}
@@ -119,8 +119,8 @@ def _extras(request: Request, tools: tuple[AnyTool, ...], fitting: Fitting) -> E
         shared = shared_fields(request.extras.dialect, traits.dialect)
         for pointer, raw in request.extras.fields.items():
             if pointer not in shared:
-                book_unsaid(pointer, raw, request.extras.dialect, fitting.traits.dialect, fitting.ledger)
-            elif raw != b"null" and (taken := shared_value(pointer, raw, fitting)) is not None:
+                report_unknown(pointer, raw, request.extras.dialect, adaptation.traits.dialect, adaptation.ledger)
+            elif raw != b"null" and (taken := shared_value(pointer, raw, adaptation)) is not None:
                 kept[pointer] = taken
     if request.stream and traits.asks_usage:
         kept["/stream_options"] = b'{"include_usage":true}'
@@ -135,9 +135,9 @@ _get_identity = attrgetter("candidates", "continues", "references", "user", "met
 _NO_IDENTITY = (None, None, (), None, None, None)
 
 
-def fit_sampling(sampling: Sampling, fitting: Fitting, thinking: Thinking | None = None) -> Sampling:
+def adapt_sampling(sampling: Sampling, adaptation: Adaptation, thinking: Thinking | None = None) -> Sampling:
     """Keep what the model accepts, clamp what it bounds, add what it demands."""
-    traits, ledger = fitting.traits, fitting.ledger
+    traits, ledger = adaptation.traits, adaptation.ledger
     changes: dict[str, Any] = {}
     for name in _refused(traits.sampling if thinking is None else _sampling_with(thinking, traits)):
         value = getattr(sampling, name)
@@ -151,15 +151,15 @@ def fit_sampling(sampling: Sampling, fitting: Fitting, thinking: Thinking | None
         ledger.field_approximated("sampling.temperature", f"the model's maximum is {traits.temperature_max:g}")
         changes["temperature"] = traits.temperature_max
     if sampling.stop and "stop" not in changes:
-        changes["stop"] = _fit_stops(sampling.stop, fitting)
+        changes["stop"] = _adapt_stops(sampling.stop, adaptation)
     if isinstance(top_k, float) and "top_k" not in changes:
-        changes["top_k"] = _whole(top_k, fitting)
+        changes["top_k"] = _whole(top_k, adaptation)
     if traits.temperature_or_top_p and temperature is not None and sampling.top_p is not None:
         ledger.field_dropped("sampling.top_p", "the model takes temperature or top_p, not both")
         changes["top_p"] = None
     if limit is None:
         if traits.max_tokens_default is not None:
-            changes["max_tokens"] = _default_limit(traits.max_tokens_default, thinking, fitting)
+            changes["max_tokens"] = _default_limit(traits.max_tokens_default, thinking, adaptation)
     elif limit < traits.max_tokens_min:
         ledger.field_approximated("sampling.max_tokens", f"the target's minimum is {traits.max_tokens_min}")
         changes["max_tokens"] = traits.max_tokens_min
@@ -169,9 +169,9 @@ def fit_sampling(sampling: Sampling, fitting: Fitting, thinking: Thinking | None
     return structs.replace(sampling, **changes) if changes else sampling
 
 
-def _whole(top_k: float, fitting: Fitting) -> int:
+def _whole(top_k: float, adaptation: Adaptation) -> int:
     if not top_k.is_integer():
-        fitting.ledger.field_approximated("sampling.top_k", "the target takes whole numbers")
+        adaptation.ledger.field_approximated("sampling.top_k", "the target takes whole numbers")
     return round(top_k)
 
 
@@ -181,17 +181,17 @@ def most_tokens(sampling: Sampling, traits: Traits) -> int:
     return min(sampling.max_tokens, most) if sampling.max_tokens is not None else most
 
 
-def _default_limit(default: int, thinking: Thinking | None, fitting: Fitting) -> int:
+def _default_limit(default: int, thinking: Thinking | None, adaptation: Adaptation) -> int:
     """Return the limit to send where the caller gave none: more than usual if thoughts would take nearly all of it."""
     budget = thinking.budget if thinking is not None and thinking.budget is not None else 0
-    if budget + fitting.traits.budget_min <= default:
+    if budget + adaptation.traits.budget_min <= default:
         return default
-    return min(default + budget, fitting.max_tokens)
+    return min(default + budget, adaptation.max_tokens)
 
 
-def _fit_stops(stops: tuple[str, ...], fitting: Fitting) -> tuple[str, ...]:
+def _adapt_stops(stops: tuple[str, ...], adaptation: Adaptation) -> tuple[str, ...]:
     """Return the stop sequences the target takes: not too many, and of some not those that nobody sees."""
-    traits, ledger = fitting.traits, fitting.ledger
+    traits, ledger = adaptation.traits, adaptation.ledger
     place = ledger.place("sampling.stop")
     kept: list[str] = []
     for index, stop in enumerate(stops):
@@ -216,25 +216,25 @@ def _refused(accepted: frozenset[str]) -> tuple[str, ...]:
     return tuple(name for name in Sampling.__struct_fields__ if name not in accepted)
 
 
-def fit_identity(request: Request, fitting: Fitting) -> dict[str, Any]:
+def adapt_identity(request: Request, adaptation: Adaptation) -> dict[str, Any]:
     """Return the changes to who asks and where the conversation stands."""
     changes: dict[str, Any] = {}
     if _get_identity(request) == _NO_IDENTITY:
         return changes
-    traits, ledger = fitting.traits, fitting.ledger
+    traits, ledger = adaptation.traits, adaptation.ledger
     if request.candidates is not None:
         if request.candidates > 1:
             raise Problem(
                 "unsupported",
                 f"{request.candidates} candidates cannot be asked for across dialects: send the request as often",
-                where=_where("candidates", fitting),
+                where=_where("candidates", adaptation),
             )
         changes["candidates"] = None
     if request.continues is not None and not traits.continues:
         raise Problem(
             "unsupported",
             "the target keeps no earlier responses: send the whole conversation",
-            where=_where("continues", fitting),
+            where=_where("continues", adaptation),
         )
     for reference in request.references:
         raise Problem("unsupported", KEPT_ELSEWHERE, where=reference.where, code=reference.code)
@@ -251,5 +251,5 @@ def fit_identity(request: Request, fitting: Fitting) -> dict[str, Any]:
     return changes
 
 
-def _where(field: str, fitting: Fitting) -> str:
-    return fitting.ledger.places(field)[0]
+def _where(field: str, adaptation: Adaptation) -> str:
+    return adaptation.ledger.places(field)[0]

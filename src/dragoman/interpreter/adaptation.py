@@ -12,7 +12,7 @@ from dragoman.core.request import Message
 from dragoman.core.traits import Traits
 from dragoman.core.value import Value
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.repair import paired
+from dragoman.interpreter.pairing import pair_calls
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.schema.conversion import Note
 from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
@@ -74,7 +74,7 @@ KEPT_ELSEWHERE = "only the server of its own vendor keeps what this refers to: s
 """Why a request is refused that is not whole without what it refers to."""
 
 
-class Fitting(Struct):
+class Adaptation(Struct):
     """One request on its way to one target."""
 
     traits: Traits
@@ -120,7 +120,7 @@ class Fitting(Struct):
 
     def pair(self, messages: list[Message]) -> list[Message]:
         """Pair calls and results, and count on from the runs and calls that came before these messages."""
-        return paired(messages, self.traits, self.ledger, runs=self.runs, unnamed=self.unnamed)
+        return pair_calls(messages, self.traits, self.ledger, runs=self.runs, unnamed=self.unnamed)
 
     def book_notes(self, notes: tuple[Note, ...], field: str, owner: Value | None = None) -> None:
         """Book what converting the schema in `field` changed."""

@@ -14,7 +14,7 @@ from dragoman.core.parts import AnyPart, ToolResult
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
-from dragoman.interpreter.adaptation import Fitting
+from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.ledger import Ledger
 from dragoman.wire import json
 
@@ -51,20 +51,20 @@ def seconds(lifetime: str) -> int:
     return int(number) * _SECONDS.get(unit, 0) if number.isdecimal() and len(number) < 10 else 0
 
 
-def adapt_mark(lifetime: str, place: str, fitting: Fitting, *, spoken: bool) -> str | None:
+def adapt_mark(lifetime: str, place: str, adaptation: Adaptation, *, spoken: bool) -> str | None:
     """Return how long the target is asked to keep what ends here; None where it takes no mark."""
-    traits = fitting.traits
+    traits = adaptation.traits
     if not traits.cache_marks:
-        fitting.ledger.dropped(place, "the target has no cache marks")
+        adaptation.ledger.dropped(place, "the target has no cache marks")
         return None
     if spoken and not traits.marks_anywhere:
-        fitting.ledger.dropped(place, "the target has no cache marks on what the model said")
+        adaptation.ledger.dropped(place, "the target has no cache marks on what the model said")
         return None
     nearest = nearest_lifetime(lifetime, traits.cache_lifetimes)
     if nearest != lifetime:
         kept = f"{nearest!r} is the nearest" if nearest else "its default stands"
-        fitting.ledger.approximated(f"{place}/ttl", f"the target keeps nothing for {lifetime!r}: {kept}")
-    fitting.marked = True
+        adaptation.ledger.approximated(f"{place}/ttl", f"the target keeps nothing for {lifetime!r}: {kept}")
+    adaptation.marked = True
     return nearest
 
 
@@ -85,12 +85,12 @@ def _asked(part: AnyPart) -> Iterator[str]:
             yield lifetime
 
 
-def fit_marks(turns: tuple[Message, ...], traits: Traits, ledger: Ledger) -> tuple[Message, ...]:
+def limit_marks(turns: tuple[Message, ...], traits: Traits, ledger: Ledger) -> tuple[Message, ...]:
     """Return turns with as many marks as the target takes, in an order it takes."""
     if traits.cache_marks_max is None:
         return turns
     count = sum(1 for turn in turns for part in turn.parts for _ in _asked(part))
-    return _Marks(traits, ledger, count - traits.cache_marks_max).fitted(turns) if count else turns
+    return _Marks(traits, ledger, count - traits.cache_marks_max).limit(turns) if count else turns
 
 
 class _Marks:
@@ -102,7 +102,7 @@ class _Marks:
         self._surplus = surplus
         self._shortest: str | None = None
 
-    def fitted(self, turns: tuple[Message, ...]) -> tuple[Message, ...]:
+    def limit(self, turns: tuple[Message, ...]) -> tuple[Message, ...]:
         fitted: list[Message] = []
         for turn in turns:
             parts = tuple(self._part(part) for part in turn.parts)

@@ -48,7 +48,7 @@ _KIND_OF_STATUS: dict[int, Kind] = {
 }
 
 
-def retold(problem: Problem, source_issuer: str, client_issuer: str) -> Problem:
+def adapt_problem(problem: Problem, source_issuer: str, client_issuer: str) -> Problem:
     """Return the problem without words only the source's own clients know."""
     if problem.code is None or problem.code in OUR_CODES | FINDINGS or source_issuer == client_issuer:
         return problem
@@ -57,7 +57,7 @@ def retold(problem: Problem, source_issuer: str, client_issuer: str) -> Problem:
 
 def as_fault(problem: Problem, source_issuer: str, client_issuer: str) -> Problem:
     """Return the problem of an error reply: a vague one is known better by its status."""
-    told = retold(problem, source_issuer, client_issuer)
+    told = adapt_problem(problem, source_issuer, client_issuer)
     if told.kind != "internal":
         return told
     kind = _KIND_OF_STATUS.get(problem.status)

@@ -15,7 +15,7 @@ from msgspec import Struct
 from dragoman.core.value import Value
 from dragoman.dialects.record import Implied
 from dragoman.dialects.registry import DIALECTS, dialect_named
-from dragoman.interpreter.adaptation import Fitting
+from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.cache_marks import nearest_lifetime
 from dragoman.interpreter.ledger import Ledger
 from dragoman.wire import json
@@ -37,7 +37,7 @@ USUAL_VERBOSITY = "medium"
 """OpenAI's word for answers as long as they usually are."""
 
 
-def book_unsaid(where: str, raw: bytes, source: str, target: str, ledger: Ledger) -> None:
+def report_unknown(where: str, raw: bytes, source: str, target: str, ledger: Ledger) -> None:
     """Book what stands at `where` in a document of `source` as unknown to `target`, but for what is heeded."""
     if raw == b"null":
         return  # nothing was said
@@ -45,14 +45,14 @@ def book_unsaid(where: str, raw: bytes, source: str, target: str, ledger: Ledger
     if shape not in table.rows and shape not in table.above:
         ledger.dropped(where, UNKNOWN)
         return
-    for place in _unheeded(json.peek(raw), where, shape, table, target):
+    for place in _find_not_implied(json.peek(raw), where, shape, table, target):
         ledger.dropped(place, UNKNOWN)
 
 
-def _unheeded(value: Any, where: str, shape: str, table: _Table, target: str) -> Iterator[str]:
+def _find_not_implied(value: Any, where: str, shape: str, table: _Table, target: str) -> Iterator[str]:
     """Iterate the places of what is not heeded: whole where nothing below has a row."""
     row = table.rows.get(shape)
-    if row is not None and _is_heeded(value, row, target):
+    if row is not None and _is_implied(value, row, target):
         return
     inside: list[tuple[str, str, Any]] = []
     if shape in table.above and isinstance(value, dict):
@@ -63,10 +63,10 @@ def _unheeded(value: Any, where: str, shape: str, table: _Table, target: str) ->
     if not inside:
         yield where
     for pointer, name, member in inside:
-        yield from _unheeded(member, where + pointer, shape + name, table, target)
+        yield from _find_not_implied(member, where + pointer, shape + name, table, target)
 
 
-def _is_heeded(value: Any, row: Implied, target: str) -> bool:
+def _is_implied(value: Any, row: Implied, target: str) -> bool:
     if row.form and isinstance(value, str) and re.fullmatch(row.form, value) is not None:
         return True
     there = DIALECTS.get(target)  # None where tools are described in the prompt
@@ -109,41 +109,43 @@ def shared_fields(source: str, target: str) -> frozenset[str]:
     return here.shared_fields | there.shared_fields
 
 
-def shared_value(pointer: str, raw: bytes, fitting: Fitting) -> bytes | None:
+def shared_value(pointer: str, raw: bytes, adaptation: Adaptation) -> bytes | None:
     """Return a shared field as the target takes it; None, and booked, if it takes nothing of it."""
-    if pointer == _TIER and json.peek(raw) not in fitting.traits.tiers:
-        fitting.ledger.dropped(pointer, "the target has no such tier")
+    if pointer == _TIER and json.peek(raw) not in adaptation.traits.tiers:
+        adaptation.ledger.dropped(pointer, "the target has no such tier")
         return None
     if pointer == _STORE and raw == b"true":
         why = "kept in the target's form: it cannot be fetched again in the caller's"
-        fitting.ledger.approximated(pointer, why)
-    return _cache_options(raw, fitting) if pointer == _CACHE_OPTIONS else raw
+        adaptation.ledger.approximated(pointer, why)
+    return _cache_options(raw, adaptation) if pointer == _CACHE_OPTIONS else raw
 
 
-def _cache_options(raw: bytes, fitting: Fitting) -> bytes | None:
+def _cache_options(raw: bytes, adaptation: Adaptation) -> bytes | None:
     pointer = _CACHE_OPTIONS
-    names, lifetimes = fitting.traits.cache_options, fitting.traits.options_lifetimes
+    names, lifetimes = adaptation.traits.cache_options, adaptation.traits.options_lifetimes
     if not names or not json.is_object(raw):
-        fitting.ledger.dropped(pointer, "the model has no such setting")
+        adaptation.ledger.dropped(pointer, "the model has no such setting")
         return None
     kept: dict[str, bytes] = {}
     for name, value in json.decode_object(raw).items():
         place = f"{pointer}/{escape(name)}"
         if name not in names:
-            fitting.ledger.dropped(place, "not known to the target")
+            adaptation.ledger.dropped(place, "not known to the target")
             continue
         kept[name] = bytes(value)
         asked = json.peek(value) if name == "ttl" else None
         if isinstance(asked, str) and (nearest := nearest_lifetime(asked, lifetimes)) != asked:
-            fitting.ledger.approximated(place, f"the target's nearest lifetime is {nearest or 'its default'!r}")
+            adaptation.ledger.approximated(place, f"the target's nearest lifetime is {nearest or 'its default'!r}")
             del kept[name]
             if nearest:
                 kept[name] = json.encode(nearest)
     return json.with_members(b"{}", kept) if kept else None
 
 
-def drop_extras(value: Value, fitting: Fitting) -> None:
+def drop_extras(value: Value, adaptation: Adaptation) -> None:
     """Book every field that only another dialect understands."""
-    if value.extras is not None and value.extras.dialect != fitting.traits.dialect:
+    if value.extras is not None and value.extras.dialect != adaptation.traits.dialect:
         for pointer, raw in value.extras.fields.items():
-            book_unsaid(value.where + pointer, raw, value.extras.dialect, fitting.traits.dialect, fitting.ledger)
+            report_unknown(
+                value.where + pointer, raw, value.extras.dialect, adaptation.traits.dialect, adaptation.ledger
+            )

@@ -24,7 +24,7 @@ from dragoman.core.parts import (
 )
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
-from dragoman.interpreter.adaptation import Fitting
+from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.history_parts import (
     Adapted,
@@ -34,13 +34,13 @@ from dragoman.interpreter.history_parts import (
     as_error,
     drop_signature,
     keep_data,
+    remove_foreign_fields,
     says_nothing,
     with_changes,
     with_mark,
-    without_foreign,
 )
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.media import fit_media, stands_in_result
+from dragoman.interpreter.media import adapt_media, stands_in_result
 from dragoman.interpreter.schema.conversion import retell
 from dragoman.interpreter.turns import SKIP_SIGNATURE, SKIPPED, begin_with_user, end_turns, in_turns, place_system
 from dragoman.interpreter.undo import full_name, id_alias
@@ -53,30 +53,30 @@ _get_result_marks = attrgetter("extras", "cache", "failed", "name", "form")
 _NO_RESULT_MARKS = _get_result_marks(ToolResult(call_id=""))
 
 
-def fit_messages(messages: Iterable[Message], fitting: Fitting) -> list[Message]:
+def adapt_messages(messages: Iterable[Message], adaptation: Adaptation) -> list[Message]:
     """Fit every message; one may be left without parts."""
     fitted: list[Message] = []
     for message in messages:
         parts = message.parts
         if len(parts) == 1:
             part = parts[0]
-            now = _STEPS[part.__class__](part, message, fitting)
+            now = _STEPS[part.__class__](part, message, adaptation)
             is_same = now is part
         else:
-            now = tuple(_flat([_STEPS[part.__class__](part, message, fitting) for part in parts]))
+            now = tuple(_flat([_STEPS[part.__class__](part, message, adaptation) for part in parts]))
             is_same = len(now) == len(parts) and all(map(is_, now, parts))
         if is_same and message.extras is None and not message.name:
             fitted.append(message)
         else:
-            fitted.append(_rebuilt(message, now, fitting))
+            fitted.append(_rebuilt(message, now, adaptation))
     return fitted
 
 
-def _rebuilt(message: Message, parts: Adapted, fitting: Fitting) -> Message:
-    drop_extras(message, fitting)
+def _rebuilt(message: Message, parts: Adapted, adaptation: Adaptation) -> Message:
+    drop_extras(message, adaptation)
     name = message.name
-    if name and not fitting.traits.speaker_names:
-        fitting.ledger.field_dropped("message.name", "the target has no speaker names", message)
+    if name and not adaptation.traits.speaker_names:
+        adaptation.ledger.field_dropped("message.name", "the target has no speaker names", message)
         name = ""
     return Message(role=message.role, parts=tuple(_flat([parts])), name=name, where=message.where)
 
@@ -90,35 +90,35 @@ def _flat(fitted: Iterable[Adapted]) -> Iterator[AnyPart]:
             yield now
 
 
-def _fit_text(part: Text, message: Message, fitting: Fitting) -> Adapted:
+def _adapt_text(part: Text, message: Message, adaptation: Adaptation) -> Adapted:
     text = part.text
-    if (not text or text.isspace()) and not fitting.traits.empty_text:
+    if (not text or text.isspace()) and not adaptation.traits.empty_text:
         if text or part != _NOTHING_SAID:
-            fitting.ledger.dropped(part.where, "the target refuses empty text")
+            adaptation.ledger.dropped(part.where, "the target refuses empty text")
         return None
     if _get_marks(part) == _NO_MARKS:
         return part
-    changes = without_foreign(part, message.role, fitting)
+    changes = remove_foreign_fields(part, message.role, adaptation)
     if part.citations:
-        fitting.ledger.field_dropped("part.citations", "citations of an earlier answer are not sent back", part)
+        adaptation.ledger.field_dropped("part.citations", "citations of an earlier answer are not sent back", part)
         changes["citations"] = ()
-    if part.signature is not None and not fitting.traits.text_signatures:
+    if part.signature is not None and not adaptation.traits.text_signatures:
         if not says_nothing(part.signature):
-            fitting.ledger.field_dropped("part.signature", "the target has no place for a signature on text", part)
+            adaptation.ledger.field_dropped("part.signature", "the target has no place for a signature on text", part)
         changes["signature"] = None
     return with_changes(part, changes)
 
 
-def _fit_call(part: ToolCall, message: Message, fitting: Fitting) -> Adapted:
-    traits = fitting.traits
+def _adapt_call(part: ToolCall, message: Message, adaptation: Adaptation) -> Adapted:
+    traits = adaptation.traits
     changes: dict[str, Any] = {}
     if part.extras is not None or part.cache is not None:
-        changes = without_foreign(part, message.role, fitting)
+        changes = remove_foreign_fields(part, message.role, adaptation)
     signature = part.signature
     if signature is not None and not (traits.call_signatures and signature.issuer == traits.issuer):
-        drop_signature(part, signature, fitting)
+        drop_signature(part, signature, adaptation)
         changes["signature"] = None
-    name = fitting.name(part.name, part.namespace)
+    name = adaptation.name(part.name, part.namespace)
     if name != part.name:
         changes["name"] = name
     if part.namespace and not traits.namespaces:
@@ -127,8 +127,8 @@ def _fit_call(part: ToolCall, message: Message, fitting: Fitting) -> Adapted:
         changes["form"] = "json"
         changes["arguments"] = wrap_free_text(part.arguments)
     elif part.form == "json":
-        arguments = retold(part, fitting) if fitting.retold else part.arguments
-        arguments = _object_text(arguments, part, fitting) if traits.object_arguments else arguments or "{}"
+        arguments = retell_arguments(part, adaptation) if adaptation.retold else part.arguments
+        arguments = _object_text(arguments, part, adaptation) if traits.object_arguments else arguments or "{}"
         if arguments is not part.arguments:
             changes["arguments"] = arguments
     return structs.replace(part, **changes) if changes else part
@@ -139,57 +139,57 @@ def wrap_free_text(text: str) -> str:
     return json.encode({"input": text}).decode()
 
 
-def retold(call: ToolCall, fitting: Fitting) -> str:
+def retell_arguments(call: ToolCall, adaptation: Adaptation) -> str:
     """Return the arguments as the model says them under the schema that it is given, which the tool has booked."""
     arguments = call.arguments
-    for step in fitting.retold.get(full_name(call.name, call.namespace), ()):
+    for step in adaptation.retold.get(full_name(call.name, call.namespace), ()):
         if step.retold:
             arguments = retell(arguments, step)
     return arguments
 
 
-def _object_text(arguments: str, call: ToolCall, fitting: Fitting) -> str:
+def _object_text(arguments: str, call: ToolCall, adaptation: Adaptation) -> str:
     if json.is_object(arguments):
         return arguments
     if not arguments.strip():
         return "{}"
     if arguments.strip() == "null":
         # Groq's word for no arguments.
-        fitting.ledger.field_approximated("call.arguments", "null arguments are told as none", call)
+        adaptation.ledger.field_approximated("call.arguments", "null arguments are told as none", call)
         return "{}"
-    fitting.ledger.field_approximated("call.arguments", "not a JSON object: sent as text under INVALID_JSON", call)
+    adaptation.ledger.field_approximated("call.arguments", "not a JSON object: sent as text under INVALID_JSON", call)
     return json.encode({"INVALID_JSON": arguments}).decode()
 
 
-def _fit_result(part: ToolResult, message: Message, fitting: Fitting) -> Adapted:
+def _adapt_result(part: ToolResult, message: Message, adaptation: Adaptation) -> Adapted:
     if len(part.content) == 1 and _get_result_marks(part) == _NO_RESULT_MARKS:
         # One text without marks, as most results are: every target takes that, be it empty.
         text = part.content[0]
         if isinstance(text, Text) and _get_marks(text) == _NO_MARKS and not text.text.isspace():
             return part
-    traits = fitting.traits
-    changes = without_foreign(part, message.role, fitting)
+    traits = adaptation.traits
+    changes = remove_foreign_fields(part, message.role, adaptation)
     content: list[Content] = []
     moved: list[AnyPart] = []
     for item in part.content:
-        now = _STEPS[item.__class__](item, message, fitting) if not isinstance(item, Data) else item
+        now = _STEPS[item.__class__](item, message, adaptation) if not isinstance(item, Data) else item
         for one in now if isinstance(now, tuple) else (now,):
             if isinstance(one, Media) and not stands_in_result(one, traits, failed=part.failed):
-                fitting.ledger.approximated(one.where, "moved out of the tool result, behind it")
+                adaptation.ledger.approximated(one.where, "moved out of the tool result, behind it")
                 content.append(Text(text=f"[{one.kind} follows]"))
                 moved.append(one)
             elif one is not None:
                 content.append(one)  # pyright: ignore[reportArgumentType]
     if part.failed and not traits.failed_results:
-        fitting.ledger.field_approximated("result.failed", 'said as text: "Error: …"', part)
+        adaptation.ledger.field_approximated("result.failed", 'said as text: "Error: …"', part)
         changes["failed"] = False
         content = as_error(content)
     if not traits.marks_anywhere and (mark := changes.get("cache", part.cache)) is not None:
         changes["cache"] = None
-        content = with_mark(content, mark, part, fitting)
+        content = with_mark(content, mark, part, adaptation)
     if part.form == "text" and not traits.custom_tools:
         changes["form"] = "json"
-    if part.name and (name := fitting.name(part.name)) != part.name:
+    if part.name and (name := adaptation.name(part.name)) != part.name:
         changes["name"] = name
     if not _same(content, part.content):
         changes["content"] = tuple(content)
@@ -201,12 +201,12 @@ def _same(left: list[Content], right: tuple[Content, ...]) -> bool:
     return len(left) == len(right) and all(map(is_, left, right))
 
 
-_STEPS: dict[type, Callable[[Any, Message, Fitting], Adapted]] = {
-    Text: _fit_text,
+_STEPS: dict[type, Callable[[Any, Message, Adaptation], Adapted]] = {
+    Text: _adapt_text,
     Reasoning: adapt_reasoning,
-    ToolCall: _fit_call,
-    ToolResult: _fit_result,
-    Media: fit_media,
+    ToolCall: _adapt_call,
+    ToolResult: _adapt_result,
+    Media: adapt_media,
     Refusal: adapt_refusal,
     Opaque: adapt_opaque,
     Data: keep_data,
@@ -217,7 +217,7 @@ _get_role, _get_parts = attrgetter("role"), attrgetter("parts")
 _CALLS = {ToolCall, ToolResult}
 
 
-def arranged(
+def arrange_turns(
     messages: list[Message],
     traits: Traits,
     ledger: Ledger,

@@ -22,9 +22,9 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Role
 from dragoman.core.value import Extras
 from dragoman.dialects.registry import DIALECTS
-from dragoman.interpreter.adaptation import KEPT_ELSEWHERE, Fitting
+from dragoman.interpreter.adaptation import KEPT_ELSEWHERE, Adaptation
 from dragoman.interpreter.cache_marks import adapt_mark, borrowed_mark
-from dragoman.interpreter.foreign_fields import book_unsaid, drop_extras
+from dragoman.interpreter.foreign_fields import drop_extras, report_unknown
 from dragoman.wire import json
 
 _PARSED = "/function/parsed_arguments"
@@ -58,11 +58,11 @@ def shared_in_images(source: str, target: str) -> dict[str, str]:
     return {here.image_detail: there.image_detail}
 
 
-def without_foreign(part: Part, role: Role, fitting: Fitting) -> dict[str, Any]:
+def remove_foreign_fields(part: Part, role: Role, adaptation: Adaptation) -> dict[str, Any]:
     """Return the changes that take from a part of a message what only its own dialect can say, and book them."""
-    traits = fitting.traits
+    traits = adaptation.traits
     changes: dict[str, Any] = {}
-    cache, place = part.cache, fitting.ledger.place("part.cache", part) if part.cache is not None else ""
+    cache, place = part.cache, adaptation.ledger.place("part.cache", part) if part.cache is not None else ""
     if part.extras is not None and part.extras.dialect != traits.dialect:
         borrowed, lifetime = borrowed_mark(part.extras)
         if borrowed is not None and cache is None and traits.cache_marks:
@@ -76,22 +76,24 @@ def without_foreign(part: Part, role: Role, fitting: Fitting) -> dict[str, Any]:
             if pointer in shared:
                 kept[shared[pointer]] = raw
             elif pointer != borrowed and not is_echo(part, pointer, raw):
-                book_unsaid(part.where + pointer, raw, part.extras.dialect, fitting.traits.dialect, fitting.ledger)
+                report_unknown(
+                    part.where + pointer, raw, part.extras.dialect, adaptation.traits.dialect, adaptation.ledger
+                )
         changes["extras"] = Extras(traits.dialect, kept) if kept else None
     if cache is not None:
-        fitted = adapt_mark(cache, place, fitting, spoken=role == "assistant" or isinstance(part, ToolCall))
+        fitted = adapt_mark(cache, place, adaptation, spoken=role == "assistant" or isinstance(part, ToolCall))
         if fitted != part.cache:
             changes["cache"] = fitted
     if part.signature is not None and part.signature.issuer != traits.issuer:
-        drop_signature(part, part.signature, fitting)
+        drop_signature(part, part.signature, adaptation)
         changes["signature"] = None
     return changes
 
 
-def drop_signature(part: Part, signature: Signature, fitting: Fitting) -> None:
+def drop_signature(part: Part, signature: Signature, adaptation: Adaptation) -> None:
     """Book a signature that the target cannot use, unless it only stands for one that is missing."""
     if not says_nothing(signature):
-        fitting.ledger.field_dropped("part.signature", f"signed by {signature.issuer}", part)
+        adaptation.ledger.field_dropped("part.signature", f"signed by {signature.issuer}", part)
 
 
 Adapted = AnyPart | tuple[AnyPart, ...] | None
@@ -103,22 +105,22 @@ def with_changes(part: AnyPart, changes: dict[str, Any]) -> AnyPart:
     return structs.replace(part, **changes) if changes else part
 
 
-def adapt_reasoning(part: Reasoning, message: Message, fitting: Fitting) -> Adapted:
+def adapt_reasoning(part: Reasoning, message: Message, adaptation: Adaptation) -> Adapted:
     """Keep reasoning where the target takes it back, and drop any other."""
-    traits = fitting.traits
+    traits = adaptation.traits
     if traits.reasoning_text and part.texts:
-        changes = without_foreign(part, message.role, fitting)
+        changes = remove_foreign_fields(part, message.role, adaptation)
         if part.signature is not None:
-            fitting.ledger.field_dropped("part.signature", "the target has no place for it", part)
+            adaptation.ledger.field_dropped("part.signature", "the target has no place for it", part)
             changes["signature"] = None
         return with_changes(part, changes)
     if traits.shows_thinking and part.signature is not None and part.signature.issuer == traits.issuer:
-        return with_changes(part, without_foreign(part, message.role, fitting))
-    fitting.ledger.dropped(part.where, "reasoning of another vendor's model cannot be replayed")
+        return with_changes(part, remove_foreign_fields(part, message.role, adaptation))
+    adaptation.ledger.dropped(part.where, "reasoning of another vendor's model cannot be replayed")
     return None
 
 
-def with_mark(content: list[Content], mark: str, result: ToolResult, fitting: Fitting) -> list[Content]:
+def with_mark(content: list[Content], mark: str, result: ToolResult, adaptation: Adaptation) -> list[Content]:
     """Let the mark of a result stand on the last that it holds."""
     match content:
         case [*before, (Text() | Media()) as last]:
@@ -126,7 +128,9 @@ def with_mark(content: list[Content], mark: str, result: ToolResult, fitting: Fi
         case [*before, Data(json=value)]:
             return [*before, Text(text=value.decode(), cache=mark)]
         case _:
-            fitting.ledger.field_dropped("part.cache", "the target has no cache mark on a result of this kind", result)
+            adaptation.ledger.field_dropped(
+                "part.cache", "the target has no cache mark on a result of this kind", result
+            )
             return content
 
 
@@ -145,31 +149,31 @@ def _words(item: Text | Data) -> str:
     return item.text if isinstance(item, Text) else item.json.decode()
 
 
-def adapt_refusal(part: Refusal, message: Message, fitting: Fitting) -> Adapted:
+def adapt_refusal(part: Refusal, message: Message, adaptation: Adaptation) -> Adapted:
     """Keep a refusal, or make it text for a target that has none."""
-    if fitting.traits.refusals:
-        return with_changes(part, without_foreign(part, message.role, fitting))
-    without_foreign(part, message.role, fitting)
+    if adaptation.traits.refusals:
+        return with_changes(part, remove_foreign_fields(part, message.role, adaptation))
+    remove_foreign_fields(part, message.role, adaptation)
     if not part.text:
         return None
-    fitting.ledger.approximated(part.where, "a refusal is told as text")
+    adaptation.ledger.approximated(part.where, "a refusal is told as text")
     return Text(text=part.text, where=part.where)
 
 
-def adapt_opaque(part: Opaque, _message: Message, fitting: Fitting) -> Adapted:
+def adapt_opaque(part: Opaque, _message: Message, adaptation: Adaptation) -> Adapted:
     """Keep a block of the target's own dialect, and drop any other."""
-    if part.dialect == fitting.traits.dialect:
+    if part.dialect == adaptation.traits.dialect:
         return part
     if part.declares:
-        fitting.ledger.approximated(part.where, "its tools are declared from the start")
-        drop_extras(part, fitting)
+        adaptation.ledger.approximated(part.where, "its tools are declared from the start")
+        drop_extras(part, adaptation)
         return None
     if part.refers:
         raise Problem("unsupported", KEPT_ELSEWHERE, where=part.where + part.refers)
-    fitting.ledger.dropped(part.where, "a block only its own dialect understands")
+    adaptation.ledger.dropped(part.where, "a block only its own dialect understands")
     return None
 
 
-def keep_data(part: Data, _message: Message, _fitting: Fitting) -> Adapted:
+def keep_data(part: Data, _message: Message, _adaptation: Adaptation) -> Adapted:
     """Return JSON data as it is: every target takes it."""
     return part

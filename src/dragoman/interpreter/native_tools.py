@@ -2,31 +2,31 @@
 
 from dragoman.core.request import AnyTool, NativeTool, Tool, ToolChoice
 from dragoman.dialects.registry import DIALECTS
-from dragoman.interpreter.adaptation import Fitting
+from dragoman.interpreter.adaptation import Adaptation
 from dragoman.wire import json
 from dragoman.wire.pointer import escape
 
 
-def adapt_native(tool: NativeTool, fitting: Fitting) -> NativeTool | None:
+def adapt_native(tool: NativeTool, adaptation: Adaptation) -> NativeTool | None:
     """Return the target's counterpart of a vendor's own tool, and report what it does not have."""
-    found = counterpart(tool, fitting.traits.dialect)
+    found = counterpart(tool, adaptation.traits.dialect)
     if found is None:
-        fitting.ledger.dropped(tool.where, "a tool only its own vendor runs")
+        adaptation.ledger.dropped(tool.where, "a tool only its own vendor runs")
     elif json.peek(found.raw) != json.peek(tool.raw):
-        fitting.ledger.approximated(tool.where, "the target's own tool of that kind stands in")
+        adaptation.ledger.approximated(tool.where, "the target's own tool of that kind stands in")
         for place in settings_of(tool):
-            fitting.ledger.dropped(tool.where + place, "the target's own tool of that kind has no such setting")
+            adaptation.ledger.dropped(tool.where + place, "the target's own tool of that kind has no such setting")
     return found
 
 
-def without_conflicts(tools: list[AnyTool], fitting: Fitting) -> list[AnyTool]:
+def without_conflicts(tools: list[AnyTool], adaptation: Adaptation) -> list[AnyTool]:
     """Leave out vendors' own tools that a model does not take beside functions."""
-    if fitting.traits.native_tools or not any(isinstance(tool, Tool) for tool in tools):
+    if adaptation.traits.native_tools or not any(isinstance(tool, Tool) for tool in tools):
         return tools
     kept: list[AnyTool] = []
     for tool in tools:
         if isinstance(tool, NativeTool) and b"codeExecution" not in tool.raw:
-            fitting.ledger.dropped(tool.where, "the model takes search tools or functions, not both")
+            adaptation.ledger.dropped(tool.where, "the model takes search tools or functions, not both")
         else:
             kept.append(tool)
     return kept

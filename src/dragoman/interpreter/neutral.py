@@ -16,14 +16,14 @@ from dragoman.core.traits import TextCalls, Traits
 from dragoman.core.value import Extras, Value
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
-from dragoman.interpreter.adapt import adapt, fitted_turns
-from dragoman.interpreter.adaptation import ENVELOPES, Fitting, Links
+from dragoman.interpreter.adapt import adapt, adapt_turns
+from dragoman.interpreter.adaptation import ENVELOPES, Adaptation, Links
 from dragoman.interpreter.ledger import Ledger, refuse
-from dragoman.interpreter.repair import paired
-from dragoman.interpreter.signature_envelopes import native
-from dragoman.interpreter.signatures import Signer, has_envelope, sign_again, unsigned_calls
-from dragoman.interpreter.text_calls.prompt import in_words
-from dragoman.interpreter.tools import fit_tools
+from dragoman.interpreter.pairing import pair_calls
+from dragoman.interpreter.signature_envelopes import remove_foreign_envelopes
+from dragoman.interpreter.signatures import Signer, has_envelope, restore_signatures, unsigned_calls
+from dragoman.interpreter.text_calls.prompt import describe_tools
+from dragoman.interpreter.tools import adapt_request_tools
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import complete
 from dragoman.interpreter.translation import Translation
@@ -50,20 +50,22 @@ class TranslationOptions(Struct, frozen=True, kw_only=True):
     text_calls: TextCalls = ""
 
 
-def say_request(request: Request, target: str, model: str, wish: TranslationOptions) -> Translation:
+def translate_core_request(request: Request, target: str, model: str, wish: TranslationOptions) -> Translation:
     """Say a request of the core in `target`, for `model` there."""
     there = dialect_named(target)
     here = dialect_named(wish.source) if wish.source else None
     traits = traits_for(target, model, wish.text_calls)
     ledger = Ledger(here.pointers if here is not None else _OUR_OWN, wish.document)
-    asked = _signed(complete(_placed(request), here if here is not there else None, ledger), wish.signer)
+    asked = _restore_signatures(
+        complete(_place_added(request), here if here is not there else None, ledger), wish.signer
+    )
     if here is there:
-        said = in_words(asked, there.issuer, traits, ledger) if wish.text_calls else None
-        adapted, undo = _at_home(asked if said is None else said.request, there, traits, ledger, wish.links)
+        said = describe_tools(asked, there.issuer, traits, ledger) if wish.text_calls else None
+        adapted, undo = _adapt_added(asked if said is None else said.request, there, traits, ledger, wish.links)
         undo = undo if said is None or said.undo is None else said.undo
     else:
         issuer = here.issuer if here is not None else ""
-        adapted, undo = adapt(asked, Fitting(traits, ledger, issuer, links=wish.links))
+        adapted, undo = adapt(asked, Adaptation(traits, ledger, issuer, links=wish.links))
     losses = ledger.losses() if len(ledger) else ()
     if wish.strict:
         # What a tool of ours brought is no wish of the client's.
@@ -73,7 +75,7 @@ def say_request(request: Request, target: str, model: str, wish: TranslationOpti
     return Translation(call=written, losses=losses, undo=undo, request=request)
 
 
-def _placed(request: Request) -> Request:
+def _place_added(request: Request) -> Request:
     """Give what was added a place to be told of."""
     messages = tuple(
         message if message.where else _with_place(message, f"{ADDED}/messages/{at}")
@@ -99,54 +101,54 @@ def _part_with_place(part: AnyPart, where: str) -> AnyPart:
     return structs.replace(part, where=where)
 
 
-def _signed(request: Request, signer: Signer | None) -> Request:
+def _restore_signatures(request: Request, signer: Signer | None) -> Request:
     if signer is None:
         return request
-    messages = sign_again(request.messages, unsigned_calls(request.messages), signer)
+    messages = restore_signatures(request.messages, unsigned_calls(request.messages), signer)
     return request if messages is request.messages else structs.replace(request, messages=messages)
 
 
-def _at_home(
+def _adapt_added(
     request: Request, dialect: Dialect, traits: Traits, ledger: Ledger, links: Links | None
 ) -> tuple[Request, Undo]:
     """Fit what was added to a request that goes where its client's own words are understood."""
-    fitting = Fitting(traits, ledger, dialect.issuer, links=links)
-    tools = _tools_at_home(request, fitting)
+    adaptation = Adaptation(traits, ledger, dialect.issuer, links=links)
+    tools = _adapt_added_tools(request, adaptation)
     messages: list[Message] = []
     for is_added, run in groupby(request.messages, key=_is_added):
         group = tuple(run)
         is_last = group[-1] is request.messages[-1]
-        messages.extend(_fitted(group, fitting, is_last=is_last) if is_added else group)
-    found = paired(messages, traits, ledger)
+        messages.extend(_adapt_group(group, adaptation, is_last=is_last) if is_added else group)
+    found = pair_calls(messages, traits, ledger)
     turns = tuple(found)
     if has_envelope(turns):
-        turns = native(turns, dialect.issuer, ledger)
+        turns = remove_foreign_envelopes(turns, dialect.issuer, ledger)
     # A client may have been told of the second call of a step only, and the first is the one that is signed.
     turns = sign_steps(turns, traits, ledger)
-    named = _named_choice(request.tool_choice, fitting.name, request)
+    named = _named_choice(request.tool_choice, adaptation.name, request)
     kept = {**dict(traits.unkept), **(request.extras.fields if request.extras is not None else {})}
     if request.stream and traits.asks_usage:
         kept["/stream_options"] = b'{"include_usage":true}'
     extras = Extras(dialect.name, kept) if kept else None
-    return structs.replace(request, messages=turns, tools=tools, tool_choice=named, extras=extras), fitting.undo()
+    return structs.replace(request, messages=turns, tools=tools, tool_choice=named, extras=extras), adaptation.undo()
 
 
 def _is_added(value: Value) -> bool:
     return value.where.startswith(ADDED)
 
 
-def _fitted(messages: tuple[Message, ...], fitting: Fitting, *, is_last: bool) -> tuple[Message, ...]:
+def _adapt_group(messages: tuple[Message, ...], adaptation: Adaptation, *, is_last: bool) -> tuple[Message, ...]:
     """Fit messages as the target's turns; where others follow, nobody has to have the last word."""
     if is_last or messages[-1].role == "user":
-        return fitted_turns(messages, fitting, begins=False)
-    return fitted_turns((*messages, _FOLLOWING), fitting, begins=False)[:-1]
+        return adapt_turns(messages, adaptation, begins=False)
+    return adapt_turns((*messages, _FOLLOWING), adaptation, begins=False)[:-1]
 
 
-def _tools_at_home(request: Request, fitting: Fitting) -> tuple[AnyTool, ...]:
+def _adapt_added_tools(request: Request, adaptation: Adaptation) -> tuple[AnyTool, ...]:
     added = tuple(tool for tool in request.tools if isinstance(tool, Tool) and _is_added(tool))
     if not added:
         return request.tools
-    fitted, _ = fit_tools(Request(model=request.model, messages=(), tools=added), fitting)
+    fitted, _ = adapt_request_tools(Request(model=request.model, messages=(), tools=added), adaptation)
     return (*(tool for tool in request.tools if tool not in added), *fitted)
 
 

@@ -6,7 +6,7 @@ from msgspec import structs
 
 from dragoman.core.parts import Text
 from dragoman.core.request import OutputFormat, Request
-from dragoman.interpreter.adaptation import Fitting
+from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.schema.conversion import Converted
 from dragoman.interpreter.schema.plain import adapt_gemini, adapt_root, to_json_schema
 from dragoman.interpreter.schema.roots import is_openai_strict, to_anthropic_output
@@ -15,30 +15,30 @@ from dragoman.wire import json
 _COMBINATORS = frozenset({"anyOf", "oneOf", "allOf", "not", "enum", "const", "$ref"})
 
 
-def fit_output(request: Request, fitting: Fitting) -> OutputFormat | None:
+def adapt_output(request: Request, adaptation: Adaptation) -> OutputFormat | None:
     """Say what shape the answer must have."""
-    output, traits, ledger = request.output, fitting.traits, fitting.ledger
+    output, traits, ledger = request.output, adaptation.traits, adaptation.ledger
     if output is None or output.kind == "text":
         return None
     if request.tools and not traits.output_with_tools:
         ledger.field_approximated("output", "the model takes tools or an output format, not both: asked for in words")
-        fitting.instructions.append(_answer_in_words(output, request))
+        adaptation.instructions.append(_answer_in_words(output, request))
         return None
     if output.kind == "json":
         if traits.output_json:
             if traits.output_names and not _says_json(request):
                 ledger.field_approximated("output", "asked for in words too: the target wants the word there")
-                fitting.instructions.append(_answer_in_words(output, request))
+                adaptation.instructions.append(_answer_in_words(output, request))
             return OutputFormat(kind="json")
         ledger.field_approximated("output", "asked for in words")
-        fitting.instructions.append(_answer_in_words(output, request))
+        adaptation.instructions.append(_answer_in_words(output, request))
         return None
     if not traits.output_schema or (traits.output_names and not _is_object(output)):
         why = "the target takes only objects at the root" if traits.output_schema else "the model takes no schema"
         ledger.field_approximated("output", f"{why}: asked for in words")
-        fitting.instructions.append(_answer_in_words(output, request))
+        adaptation.instructions.append(_answer_in_words(output, request))
         return None
-    return _fit_output_schema(output, fitting)
+    return _adapt_schema(output, adaptation)
 
 
 def _says_json(request: Request) -> bool:
@@ -67,42 +67,42 @@ def _answer_in_words(output: OutputFormat, request: Request) -> str:
     return f"{start} with {wanted} that matches this JSON Schema and nothing else:\n{schema.decode()}"
 
 
-def _fit_output_schema(output: OutputFormat, fitting: Fitting) -> OutputFormat:
-    traits = fitting.traits
+def _adapt_schema(output: OutputFormat, adaptation: Adaptation) -> OutputFormat:
+    traits = adaptation.traits
     schema = output.schema or b"{}"
     if not json.is_object(schema):
-        fitting.ledger.field_approximated("output.schema", "any value: it is not a schema with members")
+        adaptation.ledger.field_approximated("output.schema", "any value: it is not a schema with members")
         schema = b"{}"
     if output.openapi:
-        schema = _converted(to_json_schema(schema), schema, fitting)
+        schema = _converted(to_json_schema(schema), schema, adaptation)
     if traits.output_strict_only:
-        schema = _converted(to_anthropic_output(schema), schema, fitting)
+        schema = _converted(to_anthropic_output(schema), schema, adaptation)
     elif traits.result_names:
-        schema = _converted(adapt_gemini(schema), schema, fitting)
+        schema = _converted(adapt_gemini(schema), schema, adaptation)
     if traits.output_names:
-        schema = _converted(adapt_root(schema), schema, fitting)
+        schema = _converted(adapt_root(schema), schema, adaptation)
         strict = output.strict
         if strict and traits.strict_needs_all and not is_openai_strict(schema):
-            fitting.ledger.field_dropped("output.strict", "the target refuses this schema as a strict one")
+            adaptation.ledger.field_dropped("output.strict", "the target refuses this schema as a strict one")
             strict = None
         return structs.replace(output, schema=schema, openapi=False, name=output.name or "answer", strict=strict)
     if output.strict is False:
-        fitting.ledger.field_approximated("output.strict", "the target holds every answer to its schema")
-    return OutputFormat(kind="json_schema", schema=_with_title(schema, output, fitting))
+        adaptation.ledger.field_approximated("output.strict", "the target holds every answer to its schema")
+    return OutputFormat(kind="json_schema", schema=_with_title(schema, output, adaptation))
 
 
-def _converted(converted: Converted, schema: bytes, fitting: Fitting) -> bytes:
-    fitting.book_notes(converted.notes, "output.schema")
+def _converted(converted: Converted, schema: bytes, adaptation: Adaptation) -> bytes:
+    adaptation.book_notes(converted.notes, "output.schema")
     return converted.schema or schema
 
 
-def _with_title(schema: bytes, output: OutputFormat, fitting: Fitting) -> bytes:
+def _with_title(schema: bytes, output: OutputFormat, adaptation: Adaptation) -> bytes:
     """Keep a format's name and description in the schema, where the target has no other place."""
     members = json.decode_object(schema) if json.is_object(schema) else {}
     added: dict[str, bytes] = {}
     for field, word, value in (("name", "title", output.name), ("description", "description", output.description)):
         if value and word in members and json.peek(members[word]) != value:
-            fitting.ledger.field_dropped(f"output.{field}", f"the schema has a {word} of its own")
+            adaptation.ledger.field_dropped(f"output.{field}", f"the schema has a {word} of its own")
         elif value and word not in members:
             added[word] = json.encode(value)
     return json.with_members(schema, added)

@@ -12,7 +12,7 @@ from dragoman.core.request import Message
 from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.adaptation import Links
 from dragoman.interpreter.ledger import Ledger, refuse
-from dragoman.interpreter.signature_envelopes import MARK, native
+from dragoman.interpreter.signature_envelopes import MARK, remove_foreign_envelopes
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translation import Asked, Translation
 from dragoman.interpreter.turns import sign_steps
@@ -51,7 +51,7 @@ def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: 
     if in_calls and not traits.call_signatures and not traits.reasoning_text:
         messages = tuple(_unsigned(message, dialect, ledger) for message in messages)
     if in_envelopes:
-        messages = sign_steps(native(messages, dialect.issuer, ledger), traits, ledger)
+        messages = sign_steps(remove_foreign_envelopes(messages, dialect.issuer, ledger), traits, ledger)
     elif not len(ledger):
         return call
     return dialect.render_request(structs.replace(request, messages=messages), traits)

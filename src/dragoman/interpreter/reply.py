@@ -1,7 +1,7 @@
 """Adapt the events of a streamed reply to the client's dialect."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from msgspec import structs
 
@@ -23,7 +23,7 @@ from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Signature, 
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response
 from dragoman.dialects.record import Dialect
-from dragoman.interpreter.errors import retold
+from dragoman.interpreter.errors import adapt_problem
 from dragoman.interpreter.history import wrap_free_text
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import (
@@ -34,7 +34,7 @@ from dragoman.interpreter.reply_adapter import (
     ReplyAdapter,
     ReplyOptions,
 )
-from dragoman.interpreter.undo import minted_id
+from dragoman.interpreter.undo import generate_id
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 
@@ -150,7 +150,7 @@ class EventAdapter(ReplyAdapter):
         for part in self._parts:
             self._drop_part_fields(part)
             self._report_lost(part)
-        return [Failed(retold(event.problem, self.source.issuer, self.client.issuer))]
+        return [Failed(adapt_problem(event.problem, self.source.issuer, self.client.issuer))]
 
     def _named(self, event: Event, waiting: list[Event]) -> list[Event]:
         """Hold a reply without an id until it says something: its id is made of that, so that no two are alike.
@@ -163,7 +163,7 @@ class EventAdapter(ReplyAdapter):
         if self.options.whole and not isinstance(event, Finished | Failed):
             return []
         self._unnamed = None
-        reply_id = minted_id(self.client.reply_prefix, self.options.salt, *map(repr, waiting))
+        reply_id = generate_id(self.client.reply_prefix, self.options.salt, *map(repr, waiting))
         named = [structs.replace(one, id=reply_id) if isinstance(one, Started) else one for one in waiting]
         return [told for one in named for told in self.feed(one)]
 
@@ -324,7 +324,7 @@ class EventAdapter(ReplyAdapter):
         except Problem as problem:
             return [Failed(problem)]
 
-    _STEPS: ClassVar[Mapping[type[Event], Callable[["EventAdapter", Any], list[Event]]]] = {
+    _STEPS: ClassVar[Mapping[type[Event], Callable[..., list[Event]]]] = {
         Started: _start_reply,
         PartStarted: _start_part,
         PartDelta: _append,

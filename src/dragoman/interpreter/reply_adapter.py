@@ -18,9 +18,9 @@ from dragoman.core.response import Finish, Usage
 from dragoman.dialects.record import Dialect
 from dragoman.interpreter.adaptation import ENVELOPES
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.signature_envelopes import UNSIGNED, carried_item, sealed
+from dragoman.interpreter.signature_envelopes import UNSIGNED, carried_item, seal
 from dragoman.interpreter.text_calls.detector import CallDetector
-from dragoman.interpreter.undo import NO_UNDO, Undo, call_id_stem, minted_id, plain_id
+from dragoman.interpreter.undo import NO_UNDO, Undo, call_id_stem, generate_id, plain_id
 from dragoman.wire import json
 
 
@@ -146,7 +146,7 @@ class ReplyAdapter:
         if call_id in self._call_ids:
             words = f"another call has the id {call.id!r}: this one gets its own"
             self.ledger.field_approximated("call.id", words, call)
-            call_id = minted_id(self.client.call_prefix, self.reply_id, self.options.salt, self.calls, call_id)
+            call_id = generate_id(self.client.call_prefix, self.reply_id, self.options.salt, self.calls, call_id)
         self._call_ids.add(call_id)
         if call.namespace and not holds.namespaces:
             self.ledger.field_dropped("call.namespace", "the client's dialect has no namespaces", call)
@@ -179,12 +179,12 @@ class ReplyAdapter:
             return signature
         if word == "call" and not holds.any_issuer:
             return None
-        return sealed(signature, "redacted" if _is_redacted(part) else "self", client.issuer)
+        return seal(signature, "redacted" if _is_redacted(part) else "self", client.issuer)
 
     def carry_signature(self, signature: Signature, part: AnyPart, *, is_call: bool) -> Signature | None:
         """Return the envelope for reasoning before a call that cannot hold the signature itself; report any other."""
         if is_call and "call" not in self.holds.signatures and "reasoning" in self.holds.signatures:
-            return sealed(signature, "call", self.client.issuer)
+            return seal(signature, "call", self.client.issuer)
         why = f"the client's dialect cannot hold {signature.issuer}'s signature here"
         self.ledger.field_dropped("part.redacted" if _is_redacted(part) else "part.signature", why, part)
         return None
@@ -194,7 +194,7 @@ class ReplyAdapter:
         client = self.client
         if self.source.issuer == client.issuer or "reasoning" not in self.holds.signatures:
             return None
-        return sealed(UNSIGNED, "self", client.issuer)
+        return seal(UNSIGNED, "self", client.issuer)
 
     def drop_fields(self, where: str, fields: dict[str, bytes], carried: Signature | None = None) -> None:
         """Report the fields of the part at `where`; the id of its item may travel with the `carried` signature."""

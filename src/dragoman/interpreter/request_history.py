@@ -15,12 +15,12 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call, Dialect, ReadTools
-from dragoman.interpreter.adapt import fitted_turns
-from dragoman.interpreter.adaptation import Fitting, Links
+from dragoman.interpreter.adapt import adapt_turns
+from dragoman.interpreter.adaptation import Adaptation, Links
 from dragoman.interpreter.cache_marks import marks_agree
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix, PrefixCache, Scope
-from dragoman.interpreter.signature_envelopes import restored
+from dragoman.interpreter.signature_envelopes import open_envelopes
 from dragoman.interpreter.signatures import Signer, has_envelope, unknown_ids, unsigned_calls
 from dragoman.interpreter.undo import Arguments
 from dragoman.wire import array, json
@@ -105,7 +105,7 @@ class RequestHistory:
             return None  # an error names places of the whole document
         new, tail = found or ([], 0)
         outer = len(request.messages) - len(new)
-        answer = restored(request.messages[outer : outer + 1])
+        answer = open_envelopes(request.messages[outer : outer + 1])
         if not answer or answer[0].role != "assistant":
             return None
         self._known, self._new, self._tail = known, new, tail
@@ -173,16 +173,16 @@ class RequestHistory:
         traits = longer.traits
         assert traits is not None  # noqa: S101  it is set where a prefix is made longer
         ledger = Ledger(self._here.pointers, self._call.body, longer.once)
-        fitting = Fitting(traits, ledger, self._here.issuer, retold=longer.retold, links=links)
-        fitting.runs, fitting.unnamed = longer.runs, longer.unnamed
-        turns = fitted_turns(segment, fitting, begins=self._known is NO_PREFIX)
+        adaptation = Adaptation(traits, ledger, self._here.issuer, retold=longer.retold, links=links)
+        adaptation.runs, adaptation.unnamed = longer.runs, longer.unnamed
+        turns = adapt_turns(segment, adaptation, begins=self._known is NO_PREFIX)
         body = there.render_request(Request(model="", messages=turns), traits).body
         # A request of nothing but messages ends with its history.
         history = body[array.opening(body, there.history) : -len(b"]}")]
         return structs.replace(
             longer,
             written=b",".join([items for items in (longer.written, history) if items]),
-            names={**longer.names, **fitting.names},
+            names={**longer.names, **adaptation.names},
             losses=(*longer.losses, *ledger.losses()),
             once=ledger.once,
             runs=longer.runs + _count_runs(segment),

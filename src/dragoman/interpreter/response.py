@@ -19,8 +19,8 @@ from dragoman.interpreter.reply_adapter import (
     ReplyAdapter,
     is_wrapped_otherwise,
 )
-from dragoman.interpreter.text_calls.detector import heard
-from dragoman.interpreter.undo import minted_id, restore_call
+from dragoman.interpreter.text_calls.detector import detect_calls
+from dragoman.interpreter.undo import generate_id, restore_call
 
 
 class Rendered(Struct, frozen=True):
@@ -41,7 +41,7 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
     ledger = Ledger(here.reply_pointers, body, exact=not response.spelling)
     detector = context.call_detector(there, ledger)
     if detector is not None:
-        response = heard(response, detector)
+        response = detect_calls(response, detector)
     if here is there:
         response = _restored(response, context)
     else:
@@ -66,7 +66,7 @@ class ResponseAdapter(ReplyAdapter):
         if not response.id:
             # The id is made of all that the reply says.
             response, restores = _restored(response, context), None
-            reply_id = minted_id(self.client.reply_prefix, self.options.salt, *map(repr, replay(response)))
+            reply_id = generate_id(self.client.reply_prefix, self.options.salt, *map(repr, replay(response)))
             response = structs.replace(response, id=reply_id)
         self.reply_id = response.id
         adapted: list[AnyPart] = []

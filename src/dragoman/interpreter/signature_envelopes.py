@@ -18,7 +18,7 @@ from msgspec import structs
 from dragoman.core.parts import AnyPart, Reasoning, Signature, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
-from dragoman.interpreter.adaptation import Fitting
+from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.ledger import Ledger
 
@@ -34,10 +34,10 @@ Place = tuple[int, int]
 """A message and a part in it."""
 
 
-def sealed(signature: Signature, bearer: Bearer, client_issuer: str) -> Signature:
+def seal(signature: Signature, bearer: Bearer, client_issuer: str) -> Signature:
     """Put a foreign signature in an envelope; base64, because Google's field holds bytes."""
     signature = Signature(signature.issuer, signature.value, carried_item(signature))
-    inside = f"{_issued(signature)}.{bearer}.{_check(signature)}.{signature.value}"
+    inside = f"{_name_issuer(signature)}.{bearer}.{_check(signature)}.{signature.value}"
     return Signature(client_issuer, b64encode(f"{_MAGIC}.{inside}".encode()).decode())
 
 
@@ -46,7 +46,7 @@ def carried_item(signature: Signature) -> str:
     return "" if "." in signature.item else signature.item
 
 
-def opened(signature: Signature) -> tuple[Signature, Bearer] | None:
+def open_envelope(signature: Signature) -> tuple[Signature, Bearer] | None:
     """Return what an envelope holds; None for anything else, a damaged envelope included."""
     if not signature.value.startswith(ENVELOPE_PREFIX):
         return None
@@ -62,24 +62,24 @@ def opened(signature: Signature) -> tuple[Signature, Bearer] | None:
 
 
 def _check(signature: Signature) -> str:
-    return sha256(f"{_issued(signature)}.{signature.value}".encode()).hexdigest()[:12]
+    return sha256(f"{_name_issuer(signature)}.{signature.value}".encode()).hexdigest()[:12]
 
 
-def _issued(signature: Signature) -> str:
+def _name_issuer(signature: Signature) -> str:
     """Name the issuer, and the item it issued the signature for if it checks that."""
     return f"{signature.issuer}:{signature.item}" if signature.item else signature.issuer
 
 
-def rejoined(messages: tuple[Message, ...], fitting: Fitting) -> tuple[Message, ...]:
+def join_thoughts(messages: tuple[Message, ...], adaptation: Adaptation) -> tuple[Message, ...]:
     """Make one thought of the pieces it was streamed in, if the target takes it: it must come back unmodified."""
     changed: dict[Place, Reasoning | None] = {}
-    for thought in _streamed(messages):
+    for thought in _find_streamed(messages):
         pieces = [piece for _, piece in thought]
         place, last = thought[-1]
-        if not _taken(last, fitting.traits):
+        if not _is_taken(last, adaptation.traits):
             continue
         for earlier, piece in thought[:-1]:
-            drop_extras(piece, fitting)
+            drop_extras(piece, adaptation)
             changed[earlier] = None
         text = "".join(text for piece in pieces for text in piece.texts)
         changed[place] = structs.replace(last, texts=(text,))
@@ -90,17 +90,17 @@ def rejoined(messages: tuple[Message, ...], fitting: Fitting) -> tuple[Message, 
         if message.parts:
             joined.append(message)
         else:
-            drop_extras(message, fitting)
+            drop_extras(message, adaptation)
     return tuple(joined)
 
 
-def _taken(thought: Reasoning, traits: Traits) -> bool:
-    found = opened(thought.signature) if thought.signature is not None else None
+def _is_taken(thought: Reasoning, traits: Traits) -> bool:
+    found = open_envelope(thought.signature) if thought.signature is not None else None
     own = found is not None and found[0].issuer == traits.issuer
     return traits.reasoning_text or (traits.shows_thinking and own)
 
 
-def _streamed(messages: tuple[Message, ...]) -> Iterator[list[tuple[Place, Reasoning]]]:
+def _find_streamed(messages: tuple[Message, ...]) -> Iterator[list[tuple[Place, Reasoning]]]:
     """Find thoughts that stand in pieces: unsigned ones in a row, over messages too, and the envelope behind them."""
     pieces: list[tuple[Place, Reasoning]] = []
     for number, message in enumerate(messages):
@@ -114,7 +114,7 @@ def _streamed(messages: tuple[Message, ...]) -> Iterator[list[tuple[Place, Reaso
             pieces.append(((number, index), part))
             if part.signature is None:
                 continue
-            found = opened(part.signature)
+            found = open_envelope(part.signature)
             if len(pieces) > 1 and found is not None and found[1] == "self":
                 yield pieces
             pieces = []
@@ -131,7 +131,7 @@ def _with_changes(messages: tuple[Message, ...], changed: Mapping[Place, AnyPart
         yield structs.replace(message, parts=tuple(part for part in parts if part is not None))
 
 
-def restored(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def open_envelopes(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Put signatures that came back in envelopes on the parts they sign."""
     finished: list[Message] = []
     waiting: Signature | None = None
@@ -154,7 +154,7 @@ def _restore_parts(
 ) -> tuple[tuple[AnyPart, ...], Signature | None]:
     finished: list[AnyPart] = []
     for part in parts:
-        found = opened(part.signature) if part.signature is not None else None
+        found = open_envelope(part.signature) if part.signature is not None else None
         if found is not None:
             signature, bearer = found
             if bearer == "call" and isinstance(part, Reasoning):
@@ -173,11 +173,11 @@ def _restore_parts(
     return tuple(finished), waiting
 
 
-def native(messages: tuple[Message, ...], issuer: str, ledger: Ledger) -> tuple[Message, ...]:
+def remove_foreign_envelopes(messages: tuple[Message, ...], issuer: str, ledger: Ledger) -> tuple[Message, ...]:
     """Take out of a history what stands in envelopes and is not `issuer`'s own: it must not see the rest."""
     pieces = {
         place: piece
-        for thought in _streamed(messages)
+        for thought in _find_streamed(messages)
         if not _is_own(thought[-1][1], issuer)
         for place, piece in thought[:-1]
     }
@@ -185,7 +185,7 @@ def native(messages: tuple[Message, ...], issuer: str, ledger: Ledger) -> tuple[
         ledger.dropped(piece.where, _FOREIGN)
     kept: list[Message] = []
     for before, message in zip(messages, _with_changes(messages, dict.fromkeys(pieces)), strict=True):
-        parts = tuple(_native_parts(message.parts, issuer, ledger))
+        parts = tuple(_remove_from_parts(message.parts, issuer, ledger))
         # A message of nothing but foreign thoughts is gone with them: no vendor takes an empty one.
         if parts or not before.parts:
             kept.append(structs.replace(message, parts=parts))
@@ -196,13 +196,13 @@ def native(messages: tuple[Message, ...], issuer: str, ledger: Ledger) -> tuple[
 
 
 def _is_own(part: AnyPart, issuer: str) -> bool:
-    found = opened(part.signature) if part.signature is not None else None
+    found = open_envelope(part.signature) if part.signature is not None else None
     return found is not None and found[0].issuer == issuer
 
 
-def _native_parts(parts: tuple[AnyPart, ...], issuer: str, ledger: Ledger) -> Iterator[AnyPart]:
+def _remove_from_parts(parts: tuple[AnyPart, ...], issuer: str, ledger: Ledger) -> Iterator[AnyPart]:
     for part in parts:
-        found = opened(part.signature) if part.signature is not None else None
+        found = open_envelope(part.signature) if part.signature is not None else None
         if found is None:
             yield part
         elif found[0].issuer == issuer and found[1] != "call":

@@ -17,7 +17,7 @@ from dragoman.core.events import Event, PartDelta, PartEnded, PartSigned, PartSt
 from dragoman.core.parts import AnyPart, Reasoning, Signature, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.response import Response
-from dragoman.interpreter.signature_envelopes import ENVELOPE_PREFIX, opened
+from dragoman.interpreter.signature_envelopes import ENVELOPE_PREFIX, open_envelope
 from dragoman.wire import json
 
 _get_parts, _get_signature = attrgetter("parts"), attrgetter("signature")
@@ -79,7 +79,7 @@ def unsigned_calls(messages: Sequence[Message]) -> list[UnsignedCall]:
                 if part.signature is None and part.id and not is_carried:
                     found.append(UnsignedCall(at, index, part))
             elif isinstance(part, Reasoning):
-                carried = opened(part.signature) if part.signature is not None else None
+                carried = open_envelope(part.signature) if part.signature is not None else None
                 is_carried = is_carried or (carried is not None and carried[1] == "call")
     return found
 
@@ -89,7 +89,9 @@ def unknown_ids(calls: Iterable[UnsignedCall], signer: Signer) -> list[str]:
     return [unsigned.call.id for unsigned in calls if signer.of(unsigned.call.id) is None]
 
 
-def sign_again(messages: tuple[Message, ...], calls: Iterable[UnsignedCall], signer: Signer) -> tuple[Message, ...]:
+def restore_signatures(
+    messages: tuple[Message, ...], calls: Iterable[UnsignedCall], signer: Signer
+) -> tuple[Message, ...]:
     """Give calls of a history the signatures that they came without, as far as the signer knows them."""
     signed: dict[int, list[AnyPart]] = {}
     for unsigned in calls:
@@ -156,11 +158,11 @@ class CallWatch:
             digest = digest_of(part.name, arguments) if signature is not None else ""
             self._calls.append(SignedCall(part.id, digest, signature))
         elif isinstance(part, Reasoning) and part.signature is not None:
-            found = opened(part.signature)
+            found = open_envelope(part.signature)
             self._carried = found[0] if found is not None and found[1] == "call" else None
 
 
-def calls_in(response: Response) -> list[SignedCall]:
+def signed_calls(response: Response) -> list[SignedCall]:
     """Return the calls of a whole reply in which something is signed; none of any other."""
     for part in response.parts:
         if part.signature is not None:

@@ -4,7 +4,7 @@ from msgspec import structs
 
 from dragoman.core.request import AnyTool, Tool, ToolChoice
 from dragoman.core.traits import Traits
-from dragoman.interpreter.adaptation import NO_LIMIT, Fitting
+from dragoman.interpreter.adaptation import NO_LIMIT, Adaptation
 from dragoman.interpreter.schema.conversion import Converted
 from dragoman.interpreter.schema.limits import complexity
 from dragoman.interpreter.schema.plain import to_json_schema
@@ -43,21 +43,21 @@ def is_held(tool: Tool) -> bool:
     return tool.strict is True and tool.form == "json"
 
 
-def report_mode(tools: tuple[AnyTool, ...], fitting: Fitting) -> None:
+def report_mode(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> None:
     """Book that the mode holds all functions to their schemas, where not all asked for that: else it says just that."""
     functions = [tool for tool in tools if isinstance(tool, Tool) and tool.form == "json"]
     if all(map(is_held, functions)):
         return
     for tool in functions:
         if tool.strict:
-            fitting.ledger.field_approximated("tool.strict", "said for all tools at once, by the mode", tool)
+            adaptation.ledger.field_approximated("tool.strict", "said for all tools at once, by the mode", tool)
         elif tool.strict is False:
-            fitting.ledger.field_approximated("tool.strict", "held to its schema like all tools, by the mode", tool)
+            adaptation.ledger.field_approximated("tool.strict", "held to its schema like all tools, by the mode", tool)
 
 
-def hold_to_schemas(tools: tuple[AnyTool, ...], choice: ToolChoice, fitting: Fitting) -> tuple[AnyTool, ...]:
+def hold_to_schemas(tools: tuple[AnyTool, ...], choice: ToolChoice, adaptation: Adaptation) -> tuple[AnyTool, ...]:
     """Say of each tool that its calls are held to its schema, where the choice says it of all (Gemini's VALIDATED)."""
-    traits = fitting.traits
+    traits = adaptation.traits
     if not choice.validated or traits.strict_by_mode:
         return tools
     held: list[AnyTool] = []
@@ -65,29 +65,29 @@ def hold_to_schemas(tools: tuple[AnyTool, ...], choice: ToolChoice, fitting: Fit
     for tool in tools:
         if not isinstance(tool, Tool):
             held.append(tool)
-        elif strict_left > 0 and _is_strict_already(tool, fitting):
+        elif strict_left > 0 and _is_strict_already(tool, adaptation):
             strict_left -= 1
             held.append(structs.replace(tool, strict=True))
         else:
-            fitting.ledger.field_approximated("tool_choice", f"calls of {tool.name} are not held to its schema")
+            adaptation.ledger.field_approximated("tool_choice", f"calls of {tool.name} are not held to its schema")
             held.append(tool)
     return tuple(held)
 
 
-def _is_strict_already(tool: Tool, fitting: Fitting) -> bool:
+def _is_strict_already(tool: Tool, adaptation: Adaptation) -> bool:
     """Tell whether a schema means the same when it is strict: nothing of it changes but that it is closed."""
     schema = tool.parameters
     if schema is not None and tool.openapi:
         schema = to_json_schema(schema).schema
-    return schema is None or not to_strict(schema, fitting).notes
+    return schema is None or not to_strict(schema, adaptation).notes
 
 
-def to_strict(schema: bytes, fitting: Fitting) -> Converted:
+def to_strict(schema: bytes, adaptation: Adaptation) -> Converted:
     """Convert a schema into the subset that the target enforces."""
-    return to_anthropic_output(schema) if fitting.traits.output_strict_only else to_openai_strict(schema)
+    return to_anthropic_output(schema) if adaptation.traits.output_strict_only else to_openai_strict(schema)
 
 
-def must_be_closed(schema: bytes, fitting: Fitting) -> bool:
+def must_be_closed(schema: bytes, adaptation: Adaptation) -> bool:
     """Tell whether a strict schema has to change: OpenAI's own stay, those for a compatible server may be open."""
-    traits = fitting.traits
-    return traits.strict_needs_all and not (fitting.source_issuer == traits.issuer and is_openai_strict(schema))
+    traits = adaptation.traits
+    return traits.strict_needs_all and not (adaptation.source_issuer == traits.issuer and is_openai_strict(schema))

@@ -2,11 +2,11 @@
 
 from dragoman.core.parts import Reasoning, ToolResult
 from dragoman.core.request import EFFORTS, Effort, Message, Request, Thinking
-from dragoman.interpreter.adaptation import Fitting
+from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.ledger import Ledger
 
 
-def thinking_in(turns: tuple[Message, ...], thinking: Thinking, request: Request, ledger: Ledger) -> Thinking:
+def thinking_in_tool_loop(turns: tuple[Message, ...], thinking: Thinking, request: Request, ledger: Ledger) -> Thinking:
     """Switch manual thinking off within a tool loop that another model began: Claude wants its own thoughts there."""
     if len(turns) < 2:
         return thinking
@@ -35,9 +35,9 @@ _BUDGET_OF_EFFORT: dict[str, int] = {
 }
 
 
-def fit_thinking(request: Request, fitting: Fitting) -> Thinking | None:
+def adapt_thinking(request: Request, adaptation: Adaptation) -> Thinking | None:
     """Say how much to think in the words of the model."""
-    traits, ledger = fitting.traits, fitting.ledger
+    traits, ledger = adaptation.traits, adaptation.ledger
     thinking = request.thinking
     if thinking is None:
         return Thinking(effort="none") if traits.tools_need_no_effort and request.tools else None
@@ -53,9 +53,9 @@ def fit_thinking(request: Request, fitting: Fitting) -> Thinking | None:
             ledger.field_approximated(f"thinking.{name}", "this model takes tools only without reasoning here")
         return Thinking(effort="none")
     if traits.thinking == "none":
-        _drop_thinking(thinking, visible, fitting)
+        _drop_thinking(thinking, visible, adaptation)
         return None
-    return _STYLES[traits.thinking](thinking, wanted, visible, fitting)
+    return _STYLES[traits.thinking](thinking, wanted, visible, adaptation)
 
 
 def _wanted_effort(thinking: Thinking) -> Effort | None:
@@ -72,16 +72,16 @@ def _wanted_effort(thinking: Thinking) -> Effort | None:
     return "xhigh"
 
 
-def _drop_thinking(thinking: Thinking, visible: bool | None, fitting: Fitting) -> None:
+def _drop_thinking(thinking: Thinking, visible: bool | None, adaptation: Adaptation) -> None:
     """Book what is asked of a model that does not think; that it shall not think is heeded."""
     said = _said(thinking) if _wanted_effort(thinking) != "none" else ()
     for name in (*said, *(("visible",) if visible else ())):
-        fitting.ledger.field_dropped(f"thinking.{name}", "the model has no such setting")
+        adaptation.ledger.field_dropped(f"thinking.{name}", "the model has no such setting")
 
 
-def _accepted(wanted: Effort, fitting: Fitting, fields: tuple[str, ...]) -> Effort:
+def _accepted(wanted: Effort, adaptation: Adaptation, fields: tuple[str, ...]) -> Effort:
     """Return the nearest effort the model accepts, upwards first."""
-    efforts = fitting.traits.efforts
+    efforts = adaptation.traits.efforts
     if wanted in efforts:
         return wanted
     order = EFFORTS.index(wanted)
@@ -89,7 +89,7 @@ def _accepted(wanted: Effort, fitting: Fitting, fields: tuple[str, ...]) -> Effo
     lower: list[Effort] = [effort for effort in EFFORTS[:order] if effort in efforts]
     chosen = higher[0] if higher else lower[-1]
     for name in fields:
-        fitting.ledger.field_approximated(f"thinking.{name}", f"the model's nearest effort is {chosen!r}")
+        adaptation.ledger.field_approximated(f"thinking.{name}", f"the model's nearest effort is {chosen!r}")
     return chosen
 
 
@@ -97,34 +97,40 @@ def _said(thinking: Thinking) -> tuple[str, ...]:
     return tuple(name for name in ("mode", "effort", "budget") if getattr(thinking, name) is not None)
 
 
-def _budget_as_effort(thinking: Thinking, fitting: Fitting) -> None:
+def _budget_as_effort(thinking: Thinking, adaptation: Adaptation) -> None:
     if thinking.budget is not None:
-        fitting.ledger.field_approximated("thinking.budget", "a token budget is said as an effort")
+        adaptation.ledger.field_approximated("thinking.budget", "a token budget is said as an effort")
 
 
-def _as_effort(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:
-    _budget_as_effort(thinking, fitting)
+def _as_effort(
+    thinking: Thinking, wanted: Effort | None, visible: bool | None, adaptation: Adaptation
+) -> Thinking | None:
+    _budget_as_effort(thinking, adaptation)
     if wanted is None:
         if thinking.mode is not None:
-            fitting.ledger.field_approximated("thinking.mode", "how much to think is left to the model")
+            adaptation.ledger.field_approximated("thinking.mode", "how much to think is left to the model")
         return Thinking(visible=visible) if visible is not None else None
-    return Thinking(effort=_accepted(wanted, fitting, _said(thinking)), visible=visible)
+    return Thinking(effort=_accepted(wanted, adaptation, _said(thinking)), visible=visible)
 
 
-def _as_adaptive(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:
-    _budget_as_effort(thinking, fitting)
-    if wanted == "none" and fitting.traits.can_disable_thinking:
+def _as_adaptive(
+    thinking: Thinking, wanted: Effort | None, visible: bool | None, adaptation: Adaptation
+) -> Thinking | None:
+    _budget_as_effort(thinking, adaptation)
+    if wanted == "none" and adaptation.traits.can_disable_thinking:
         return Thinking(mode="disabled")
-    effort = _accepted(wanted, fitting, _said(thinking)) if wanted is not None else None
+    effort = _accepted(wanted, adaptation, _said(thinking)) if wanted is not None else None
     return Thinking(mode="adaptive", effort=effort, visible=visible)
 
 
-def _as_enabled(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:
+def _as_enabled(
+    thinking: Thinking, wanted: Effort | None, visible: bool | None, adaptation: Adaptation
+) -> Thinking | None:
     """Say a budget of at least the model's minimum and less than the limit on the whole answer.
 
     One that is not the caller's own leaves at least as much to the answer; where that is not there, thinking is off.
     """
-    least, limit = fitting.traits.budget_min, fitting.max_tokens
+    least, limit = adaptation.traits.budget_min, adaptation.max_tokens
     if wanted == "none":
         return Thinking(mode="disabled")
     asked = thinking.budget if thinking.budget is not None and thinking.budget > 0 else None
@@ -132,40 +138,44 @@ def _as_enabled(thinking: Thinking, wanted: Effort | None, visible: bool | None,
         return Thinking(mode="enabled", budget=asked, visible=visible)
     if limit < 2 * least:
         for name in _said(thinking):
-            fitting.ledger.field_approximated(f"thinking.{name}", f"{limit} tokens are too few to think: it is off")
+            adaptation.ledger.field_approximated(f"thinking.{name}", f"{limit} tokens are too few to think: it is off")
         return Thinking(mode="disabled")
     budget = asked if asked is not None else _BUDGET_OF_EFFORT[wanted or "medium"]
     budget = max(least, min(budget, limit - least))
     for name in _said(thinking):
-        fitting.ledger.field_approximated(f"thinking.{name}", f"said as a budget of {budget} tokens")
+        adaptation.ledger.field_approximated(f"thinking.{name}", f"said as a budget of {budget} tokens")
     return Thinking(mode="enabled", budget=budget, visible=visible)
 
 
-def _as_level(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:
-    _budget_as_effort(thinking, fitting)
+def _as_level(
+    thinking: Thinking, wanted: Effort | None, visible: bool | None, adaptation: Adaptation
+) -> Thinking | None:
+    _budget_as_effort(thinking, adaptation)
     if wanted is None:
         return Thinking(visible=visible) if visible is not None else None
-    return Thinking(effort=_accepted(wanted, fitting, _said(thinking)), visible=visible)
+    return Thinking(effort=_accepted(wanted, adaptation, _said(thinking)), visible=visible)
 
 
-def _as_budget(thinking: Thinking, wanted: Effort | None, visible: bool | None, fitting: Fitting) -> Thinking | None:
-    traits = fitting.traits
+def _as_budget(
+    thinking: Thinking, wanted: Effort | None, visible: bool | None, adaptation: Adaptation
+) -> Thinking | None:
+    traits = adaptation.traits
     budget = thinking.budget
     if budget is None:
         if wanted is None:
             return Thinking(budget=-1, visible=visible) if thinking.mode is not None else Thinking(visible=visible)
         budget = _BUDGET_OF_EFFORT[wanted]
         if wanted != "none":
-            fitting.ledger.field_approximated("thinking.effort", f"said as a budget of {budget} tokens")
+            adaptation.ledger.field_approximated("thinking.effort", f"said as a budget of {budget} tokens")
     if 0 <= budget < traits.budget_min:
         for name in _said(thinking):
-            fitting.ledger.field_approximated(
+            adaptation.ledger.field_approximated(
                 f"thinking.{name}", f"the model thinks at least {traits.budget_min} tokens"
             )
         budget = traits.budget_min
     elif traits.budget_max is not None and budget > traits.budget_max:
         for name in _said(thinking):
-            fitting.ledger.field_approximated(
+            adaptation.ledger.field_approximated(
                 f"thinking.{name}", f"the model thinks at most {traits.budget_max} tokens"
             )
         budget = traits.budget_max

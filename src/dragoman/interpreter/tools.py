@@ -7,7 +7,7 @@ from msgspec import structs
 from dragoman.core.parts import ToolCall
 from dragoman.core.request import AnyTool, Message, NativeTool, Request, Tool, ToolChoice
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.adaptation import Fitting
+from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.foreign_fields import drop_extras
 from dragoman.interpreter.native_tools import adapt_native, without_conflicts
 from dragoman.interpreter.schema.conversion import Converted
@@ -21,7 +21,7 @@ from dragoman.interpreter.strict_tools import (
     report_mode,
     to_strict,
 )
-from dragoman.interpreter.tool_choice import allowed, fit_choice, validated
+from dragoman.interpreter.tool_choice import adapt_choice, allowed_tools, with_validation
 from dragoman.interpreter.tools_cache import AdaptedTools
 from dragoman.interpreter.undo import full_name
 from dragoman.wire import json
@@ -32,53 +32,53 @@ _NO_PARAMETERS_STRICT = b'{"type":"object","properties":{},"required":[],"additi
 _FREE_TEXT = b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}'
 
 
-def fit_tools(request: Request, fitting: Fitting) -> tuple[tuple[AnyTool, ...], ToolChoice | None]:
+def adapt_request_tools(request: Request, adaptation: Adaptation) -> tuple[tuple[AnyTool, ...], ToolChoice | None]:
     """Return the tools and the choice as the target takes them."""
     tools, choice = request.tools, request.tool_choice
     if choice is not None:
-        tools = hold_to_schemas(allowed(tools, choice, fitting), choice, fitting)
-    adapted = _adapted(tools, fitting)
-    fitting.names.update(adapted.names)
-    fitting.arguments, fitting.retold = adapted.arguments, adapted.retold
-    fitting.custom = adapted.custom
+        tools = hold_to_schemas(allowed_tools(tools, choice, adaptation), choice, adaptation)
+    adapted = _cached_tools(tools, adaptation)
+    adaptation.names.update(adapted.names)
+    adaptation.arguments, adaptation.retold = adapted.arguments, adapted.retold
+    adaptation.custom = adapted.custom
     if adapted.losses:
-        fitting.ledger.add(adapted.losses)
+        adaptation.ledger.add(adapted.losses)
     if choice is not None:
-        choice = fit_choice(choice, request.tools, adapted.tools, fitting)
+        choice = adapt_choice(choice, request.tools, adapted.tools, adaptation)
     if adapted.validated:
-        fitting.validated = True
-        choice = validated(choice)
-    if not adapted.tools and fitting.traits.stub_tools:
-        stubs = tuple(_stubs(request.messages, fitting))
+        adaptation.validated = True
+        choice = with_validation(choice)
+    if not adapted.tools and adaptation.traits.stub_tools:
+        stubs = tuple(_stubs(request.messages, adaptation))
         return stubs, ToolChoice(mode="none") if stubs else None
-    fitting.written_tools = adapted.written
+    adaptation.written_tools = adapted.written
     return adapted.tools, choice
 
 
-def _adapted(tools: tuple[AnyTool, ...], fitting: Fitting) -> AdaptedTools:
+def _cached_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTools:
     """Return the tools as the target takes them: from the cache, if they are all the tools of the request."""
-    tool_set, cache, traits = fitting.tool_set, fitting.tools_cache, fitting.traits
+    tool_set, cache, traits = adaptation.tool_set, adaptation.tools_cache, adaptation.traits
     if tool_set is None or cache is None or tools is not tool_set.tools:
-        return adapt_tools(tools, fitting)
+        return adapt_tools(tools, adaptation)
     for known in tool_set.adapted:
         if known.traits is traits:
             return known
-    found = adapt_tools(tools, fitting)
+    found = adapt_tools(tools, adaptation)
     written = json.encode(dialect_named(traits.dialect).write_tools(found.tools)) if found.tools else b""
     found = structs.replace(found, written=written)
     cache.keep(tool_set, found)
     return found
 
 
-def adapt_tools(tools: tuple[AnyTool, ...], fitting: Fitting) -> AdaptedTools:
+def adapt_tools(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> AdaptedTools:
     """Adapt tools to a target, whatever the rest of the request says."""
-    traits = fitting.traits
-    own = Fitting(traits, fitting.ledger.fork(), fitting.source_issuer, tool_set=fitting.tool_set)
-    distinct = _once_each(tools, own)
-    fitted = _fit_each(distinct, own)
+    traits = adaptation.traits
+    own = Adaptation(traits, adaptation.ledger.fork(), adaptation.source_issuer, tool_set=adaptation.tool_set)
+    distinct = _without_duplicates(tools, own)
+    fitted = _adapt_each(distinct, own)
     if any(isinstance(tool, NativeTool) for tool in fitted):
         fitted = without_conflicts(fitted, own)
-    adapted = tuple(_once_each(fitted, own))
+    adapted = tuple(_without_duplicates(fitted, own))
     strict = [tool for tool in tools if isinstance(tool, Tool) and tool.strict] if traits.strict_by_mode else []
     held = any(map(is_held, strict))
     if held:
@@ -89,27 +89,27 @@ def adapt_tools(tools: tuple[AnyTool, ...], fitting: Fitting) -> AdaptedTools:
     return AdaptedTools(traits, adapted, own.names, arguments, retold, own.custom, held, losses)
 
 
-def _fit_each(tools: Iterable[AnyTool], fitting: Fitting) -> list[AnyTool]:
+def _adapt_each(tools: Iterable[AnyTool], adaptation: Adaptation) -> list[AnyTool]:
     fitted: list[AnyTool] = []
     room: StrictRoom | None = None
     for tool in tools:
         if isinstance(tool, NativeTool):
-            native = adapt_native(tool, fitting)
+            native = adapt_native(tool, adaptation)
             if native is not None:
                 fitted.append(native)
             continue
         if not tool.strict:
-            fitted.append(_fit_tool(tool, fitting, strict_allowed=True))
+            fitted.append(_adapt_tool(tool, adaptation, strict_allowed=True))
             continue
-        room = room or StrictRoom(fitting.traits)
-        now = _fit_tool(tool, fitting, strict_allowed=room.takes(tool))
+        room = room or StrictRoom(adaptation.traits)
+        now = _adapt_tool(tool, adaptation, strict_allowed=room.takes(tool))
         if now.strict is True:
             room.fill(tool)
         fitted.append(now)
     return fitted
 
 
-def _once_each(tools: Iterable[AnyTool], fitting: Fitting) -> list[AnyTool]:
+def _without_duplicates(tools: Iterable[AnyTool], adaptation: Adaptation) -> list[AnyTool]:
     """Leave out what is declared a second time under the same name: most vendors refuse that."""
     kept = list(tools)
     functions = [tool for tool in kept if isinstance(tool, Tool)]
@@ -117,33 +117,33 @@ def _once_each(tools: Iterable[AnyTool], fitting: Fitting) -> list[AnyTool]:
     if len(first) < len(functions):
         again = {id(tool): tool for tool in functions if first[tool.namespace, tool.name] is not tool}
         for tool in again.values():
-            fitting.ledger.dropped(tool.where, "a tool of this name is declared before")
+            adaptation.ledger.dropped(tool.where, "a tool of this name is declared before")
         kept = [tool for tool in kept if id(tool) not in again]
     return kept
 
 
-def _fit_tool(tool: Tool, fitting: Fitting, strict_allowed: bool) -> Tool:
+def _adapt_tool(tool: Tool, adaptation: Adaptation, strict_allowed: bool) -> Tool:
     """Adapt one tool; it may be strict if there is room for that."""
-    traits = fitting.traits
-    drop_extras(tool, fitting)
+    traits = adaptation.traits
+    drop_extras(tool, adaptation)
     if tool.cache is not None:
-        fitting.ledger.field_dropped("tool.cache", "the target has no cache marks on tools", tool)
-    name = fitting.name(tool.name, tool.namespace)
+        adaptation.ledger.field_dropped("tool.cache", "the target has no cache marks on tools", tool)
+    name = adaptation.name(tool.name, tool.namespace)
     namespace = tool.namespace if traits.namespaces else ""
     if tool.namespace and not namespace:
-        fitting.names[name] = (tool.namespace, tool.name)
+        adaptation.names[name] = (tool.namespace, tool.name)
     if tool.namespace_description and not traits.namespaces:
         tool = structs.replace(tool, description=f"{tool.namespace_description}\n\n{tool.description}".rstrip())
     if tool.form == "text":
-        return _fit_custom(tool, name, namespace, fitting)
+        return _adapt_custom(tool, name, namespace, adaptation)
     strict = tool.strict
     if traits.strict_by_mode:
         strict = None
     if strict and not (traits.strict_tools and strict_allowed):
-        fitting.ledger.field_dropped("tool.strict", "the target cannot be held to the schema", tool)
+        adaptation.ledger.field_dropped("tool.strict", "the target cannot be held to the schema", tool)
         strict = None
-    proof = fitting.tool_set.proofs.get(tool.where) if fitting.tool_set is not None else None
-    parameters, held = _fit_parameters(tool, strict is True, fitting, proof)
+    proof = adaptation.tool_set.proofs.get(tool.where) if adaptation.tool_set is not None else None
+    parameters, held = _adapt_parameters(tool, strict is True, adaptation, proof)
     if strict and not held:
         strict = None
     openapi = traits.schema == "openapi"
@@ -158,85 +158,87 @@ def _fit_tool(tool: Tool, fitting: Fitting, strict_allowed: bool) -> Tool:
     )
 
 
-def _fit_custom(tool: Tool, name: str, namespace: str, fitting: Fitting) -> Tool:
-    if fitting.traits.custom_tools:
+def _adapt_custom(tool: Tool, name: str, namespace: str, adaptation: Adaptation) -> Tool:
+    if adaptation.traits.custom_tools:
         return structs.replace(tool, name=name, namespace=namespace, extras=None, cache=None)
-    fitting.custom |= {tool.name}
-    fitting.ledger.approximated(tool.where, "a free-form tool is a function with one text argument")
+    adaptation.custom |= {tool.name}
+    adaptation.ledger.approximated(tool.where, "a free-form tool is a function with one text argument")
     description = tool.description
     if tool.grammar is not None:
         grammar = json.decode(tool.grammar)
         rule = f"The input must match this {grammar.get('syntax')} grammar:\n{grammar.get('definition')}"
         description = f"{description}\n\n{rule}" if description else rule
     parameters = _FREE_TEXT
-    if fitting.traits.schema == "openapi":
+    if adaptation.traits.schema == "openapi":
         parameters = to_openapi(_FREE_TEXT).schema
     return Tool(
         name=name,
         description=description,
         parameters=parameters,
-        openapi=fitting.traits.schema == "openapi",
-        strict=False if fitting.traits.strict_explicit else None,
+        openapi=adaptation.traits.schema == "openapi",
+        strict=False if adaptation.traits.strict_explicit else None,
         namespace=namespace,
         where=tool.where,
     )
 
 
-def _fit_parameters(
-    tool: Tool, strict: bool, fitting: Fitting, proof: PlainProof | None = None
+def _adapt_parameters(
+    tool: Tool, strict: bool, adaptation: Adaptation, proof: PlainProof | None = None
 ) -> tuple[bytes | None, bool]:
     """Return the parameters as the target takes them, and whether calls can be held to them as was asked.
 
     `proof` is what `prove_plain` found of the tool's parameters, if it has read them before.
     """
-    traits = fitting.traits
+    traits = adaptation.traits
     schema = tool.parameters
     if schema is None:
         nothing = _NO_PARAMETERS_STRICT if strict else NO_PARAMETERS
         return nothing if traits.needs_parameters else None, strict
     if tool.openapi:
-        schema = _booked(to_json_schema(schema, proof), tool, fitting) or schema
-    if strict and (traits.output_strict_only or must_be_closed(schema, fitting)):
-        closed = to_strict(schema, fitting)
+        schema = _report_conversion(to_json_schema(schema, proof), tool, adaptation) or schema
+    if strict and (traits.output_strict_only or must_be_closed(schema, adaptation)):
+        closed = to_strict(schema, adaptation)
         if closed.narrowed:
             why = "strict would narrow the schema: it is sent as it is, and calls are not held to it"
-            fitting.ledger.field_dropped("tool.strict", why, tool)
+            adaptation.ledger.field_dropped("tool.strict", why, tool)
             strict = False
         else:
-            schema = _booked(closed, tool, fitting) or schema
+            schema = _report_conversion(closed, tool, adaptation) or schema
     proof = proof if schema is tool.parameters else None
     if traits.schema == "openapi":
-        fitted = _booked(to_openapi(schema), tool, fitting)
+        fitted = _report_conversion(to_openapi(schema), tool, adaptation)
     elif traits.result_names:
-        fitted = _booked(adapt_gemini(schema, proof), tool, fitting)
+        fitted = _report_conversion(adapt_gemini(schema, proof), tool, adaptation)
     else:
-        fitted = _booked(adapt_root(schema, property_keys=traits.property_keys, proof=proof), tool, fitting)
+        fitted = _report_conversion(
+            adapt_root(schema, property_keys=traits.property_keys, proof=proof), tool, adaptation
+        )
     return NO_PARAMETERS if fitted is None and traits.needs_parameters else fitted, strict
 
 
-def _booked(converted: Converted, tool: Tool, fitting: Fitting) -> bytes | None:
+def _report_conversion(converted: Converted, tool: Tool, adaptation: Adaptation) -> bytes | None:
     """Book what a conversion changed and remember how to change arguments back."""
-    fitting.book_notes(converted.notes, "tool.parameters", tool)
+    adaptation.book_notes(converted.notes, "tool.parameters", tool)
     if converted.schema is None and tool.parameters is not None:
-        _book_annotations(tool.parameters, tool, fitting)
+        _report_annotations(tool.parameters, tool, adaptation)
     if converted.undo is not None:
         name = full_name(tool.name, tool.namespace)
-        fitting.arguments[name] = (*fitting.arguments.get(name, ()), converted.undo)
+        adaptation.arguments[name] = (*adaptation.arguments.get(name, ()), converted.undo)
     return converted.schema
 
 
-def _book_annotations(schema: bytes, tool: Tool, fitting: Fitting) -> None:
+def _report_annotations(schema: bytes, tool: Tool, adaptation: Adaptation) -> None:
     """A schema without arguments is not sent: book what it says beside that."""
     said = json.decode_object(schema) if json.is_object(schema) else {}
     for name in said.keys() - _SAYS_NOTHING:
-        place = fitting.ledger.place("tool.parameters", tool)
-        fitting.ledger.dropped(f"{place}/{name}", "the target takes no schema without arguments")
+        place = adaptation.ledger.place("tool.parameters", tool)
+        adaptation.ledger.dropped(f"{place}/{name}", "the target takes no schema without arguments")
 
 
-def _stubs(messages: Iterable[Message], fitting: Fitting) -> list[Tool]:
+def _stubs(messages: Iterable[Message], adaptation: Adaptation) -> list[Tool]:
     """Declare the tools that the history calls, in the order of their first call."""
     names = {
-        fitting.name(part.name, part.namespace): None
+        adaptation.name(part.name, part.namespace): None
         for message in messages
         for part in message.parts
         if isinstance(part, ToolCall)

@@ -15,13 +15,13 @@ from dragoman.core.traits import TextCalls, Traits
 from dragoman.dialects.record import Call, Dialect, Tools
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.adaptation import ENVELOPES, Fitting, Links
+from dragoman.interpreter.adaptation import ENVELOPES, Adaptation, Links
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.passthrough import pass_on, remove_foreign_signatures
 from dragoman.interpreter.prefix_cache import PrefixCache, Scope
 from dragoman.interpreter.request_history import RequestHistory
-from dragoman.interpreter.signatures import Signer, UnsignedCall, sign_again, unknown_ids, unsigned_calls
-from dragoman.interpreter.text_calls.prompt import in_words
+from dragoman.interpreter.signatures import Signer, UnsignedCall, restore_signatures, unknown_ids, unsigned_calls
+from dragoman.interpreter.text_calls.prompt import describe_tools
 from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translation import Asked, Translation
@@ -96,11 +96,13 @@ class ParsedRequest:
             if not request.messages or here.declared is not None:
                 whole = complete(request, here, ledger)
             known, tools = self.tool_set, self._tools
-            fitting = Fitting(traits, ledger, here.issuer, asked.model, links=links, tool_set=known, tools_cache=tools)
+            adaptation = Adaptation(
+                traits, ledger, here.issuer, asked.model, links=links, tool_set=known, tools_cache=tools
+            )
             prefix_of = None
             if self._history is not None:
                 prefix_of = partial(self._history.translate_prefix, whole.messages, there, traits, links=links)
-            adapted, undo = adapt(whole, fitting, prefix_of)
+            adapted, undo = adapt(whole, adaptation, prefix_of)
         call, losses = _render(adapted, traits, ledger, asked)
         return Translation(call=call, losses=losses, undo=undo, request=request, tool_set=self.tool_set)
 
@@ -108,7 +110,7 @@ class ParsedRequest:
         """Give new calls the signatures they came without; what the prefix cache knows has them already."""
         request, signer = self._request, self._signer
         new = self._new_messages()
-        signed = sign_again(new, self._unsigned, signer) if signer is not None else new
+        signed = restore_signatures(new, self._unsigned, signer) if signer is not None else new
         if signed is new:
             return request
         return structs.replace(request, messages=(*request.messages[: self._known], *signed))
@@ -188,11 +190,11 @@ def _translate_in_words(asked: Asked, links: Links | None) -> Translation:
     traits = traits_for(there.name, model, asked.text_calls)
     whole = complete(request, here, ledger)
     if here is there:
-        said = in_words(whole, here.issuer, traits, ledger)
+        said = describe_tools(whole, here.issuer, traits, ledger)
         if said is None:
             return parse_request(structs.replace(asked, text_calls="")).translate(links)
         adapted, undo = structs.replace(said.request, model=model), said.undo or NO_UNDO
     else:
-        adapted, undo = adapt(whole, Fitting(traits, ledger, here.issuer, model, links=links))
+        adapted, undo = adapt(whole, Adaptation(traits, ledger, here.issuer, model, links=links))
     call, losses = _render(adapted, traits, ledger, asked)
     return Translation(call=call, losses=losses, undo=undo, request=request)

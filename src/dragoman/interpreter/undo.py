@@ -66,7 +66,7 @@ def plain_id(call_id: str, longest: int = 64) -> str:
     return f"{_ILLEGAL.sub('_', call_id)[:15]}_{digest(call_id, 24)}"
 
 
-def minted_id(prefix: str, *seed: object) -> str:
+def generate_id(prefix: str, *seed: object) -> str:
     """Make an id in a client's own style from what identifies the call."""
     text = "\x00".join(map(str, seed))
     return prefix + blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

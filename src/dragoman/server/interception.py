@@ -38,7 +38,7 @@ from dragoman.intercept.settings import KINDS, InterceptTable
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
-from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, minted_id
+from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, generate_id
 from dragoman.server.auth import Key
 from dragoman.server.routes import Path
 from dragoman.sessions.store import Store
@@ -291,6 +291,6 @@ class Heard:
 
     def _fitted(self, event: Event) -> Iterable[Event]:
         if isinstance(event, Started):
-            named = event.id or minted_id(self._prefix, self._record.id)
+            named = event.id or generate_id(self._prefix, self._record.id)
             event = structs.replace(event, id=named, created=event.created or int(time()))
         return self._pipeline.feed(event)

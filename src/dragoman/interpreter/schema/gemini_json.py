@@ -60,7 +60,7 @@ def convert_gemini(schema: bytes) -> Converted:
         return Converted(None, placed(notes, document, undo, modern))
     if b"Ref" in schema or b"$ref" in schema:
         root = without_required_cycles(root, notes)
-    fitted = _Fitting(root, notes).node(root, "", ())
+    fitted = _Rewrite(root, notes).node(root, "", ())
     integers = integers_in(root) if b"integer" in schema else None
     together = _together(undo, integers)
     if fitted is document:
@@ -80,7 +80,7 @@ def _together(undo: ArgumentUndo | None, integers: ArgumentUndo | None) -> Argum
     return structs.replace(undo, properties=integers.properties, definitions=integers.definitions)
 
 
-class _Fitting:
+class _Rewrite:
     def __init__(self, root: Node, notes: list[Note]) -> None:
         self.notes = notes
         self.references = References(root)

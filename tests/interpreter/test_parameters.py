@@ -3,8 +3,8 @@
 import pytest
 
 from dragoman.core.request import Sampling, Thinking, Tool
-from dragoman.interpreter.adapt import fit_sampling
-from dragoman.interpreter.thinking import fit_thinking
+from dragoman.interpreter.adapt import adapt_sampling
+from dragoman.interpreter.thinking import adapt_thinking
 from interpreter.workbench import asked, booked, fitting_for
 
 ALL = Sampling(
@@ -46,7 +46,7 @@ IN_CHAT = {
 )
 def test_a_model_gets_just_the_knobs_it_takes(dialect, model, kept, changed):
     fitting = fitting_for(dialect, model)
-    assert fit_sampling(ALL, fitting) == Sampling(**{name: getattr(ALL, name) for name in kept}, **changed)
+    assert adapt_sampling(ALL, fitting) == Sampling(**{name: getattr(ALL, name) for name in kept}, **changed)
     dropped = [("dropped", place) for name, place in IN_CHAT.items() if name not in kept | changed.keys()]
     bent = [("approximated", IN_CHAT[name]) for name in changed]
     assert sorted(booked(fitting)) == sorted(dropped + bent)
@@ -55,14 +55,14 @@ def test_a_model_gets_just_the_knobs_it_takes(dialect, model, kept, changed):
 def test_knobs_nobody_turned_are_not_booked_and_stay_the_same_object():
     fitting = fitting_for("chat", "gpt-5.6")
     sampling = Sampling(max_tokens=3)
-    assert fit_sampling(sampling, fitting) is sampling
+    assert adapt_sampling(sampling, fitting) is sampling
     assert booked(fitting) == []
 
 
 @pytest.mark.parametrize(("temperature", "sent", "losses"), [(1.0, 1.0, 0), (0, 0, 0), (1.25, 1.0, 1)])
 def test_a_temperature_is_clamped_to_the_models_maximum(temperature, sent, losses):
     fitting = fitting_for("messages", "claude-opus-4-6")
-    fitted = fit_sampling(Sampling(temperature=temperature, max_tokens=1), fitting)
+    fitted = adapt_sampling(Sampling(temperature=temperature, max_tokens=1), fitting)
     assert fitted == Sampling(temperature=sent, max_tokens=1)
     assert booked(fitting) == [("approximated", "/temperature")] * losses
 
@@ -71,16 +71,16 @@ def test_a_temperature_is_clamped_to_the_models_maximum(temperature, sent, losse
 def test_stop_sequences_are_counted(count, losses):
     fitting = fitting_for("chat", "gpt-4.1")
     words = tuple("abcdefg"[:count])
-    assert fit_sampling(Sampling(stop=words), fitting) == Sampling(stop=words[:4])
+    assert adapt_sampling(Sampling(stop=words), fitting) == Sampling(stop=words[:4])
     assert booked(fitting) == [("dropped", "/stop/4")] * losses
 
 
 def test_a_refused_knob_is_not_clamped_too():
     fitting = fitting_for("gemini", "gemini-3.8-pro", temperature_max=1.0)
-    assert fit_sampling(Sampling(temperature=2, stop=("a",)), fitting) == Sampling(stop=("a",))
+    assert adapt_sampling(Sampling(temperature=2, stop=("a",)), fitting) == Sampling(stop=("a",))
     assert booked(fitting) == [("dropped", "/temperature")]
     fitting = fitting_for("chat", "gpt-5.6", stop_max=1)
-    assert fit_sampling(Sampling(stop=("a", "b")), fitting) == Sampling()
+    assert adapt_sampling(Sampling(stop=("a", "b")), fitting) == Sampling()
     assert booked(fitting) == [("dropped", "/stop")]
 
 
@@ -91,7 +91,7 @@ def test_a_refused_knob_is_not_clamped_too():
 )
 def test_temperature_or_top_p_alone_is_kept(sampling):
     fitting = fitting_for("messages", "claude-opus-4-6")
-    assert fit_sampling(sampling, fitting) == sampling
+    assert adapt_sampling(sampling, fitting) == sampling
     assert booked(fitting) == []
 
 
@@ -101,8 +101,8 @@ def test_temperature_or_top_p_alone_is_kept(sampling):
 )
 def test_claude_is_told_a_limit_where_the_caller_gave_none(model, limit):
     fitting = fitting_for("messages", model)
-    assert fit_sampling(Sampling(), fitting) == Sampling(max_tokens=limit)
-    assert fit_sampling(Sampling(max_tokens=1), fitting) == Sampling(max_tokens=1)
+    assert adapt_sampling(Sampling(), fitting) == Sampling(max_tokens=limit)
+    assert adapt_sampling(Sampling(max_tokens=1), fitting) == Sampling(max_tokens=1)
     assert booked(fitting) == []
 
 
@@ -116,7 +116,7 @@ MODE, EFFORT, BUDGET, VISIBLE = (
 
 def thought(dialect, model, thinking, **request):
     fitting = fitting_for(dialect, model, source="messages")
-    fitted = fit_thinking(asked(thinking=thinking, **request), fitting)
+    fitted = adapt_thinking(asked(thinking=thinking, **request), fitting)
     assert all(kind == "approximated" for kind, _ in booked(fitting))
     return fitted, [where for _, where in booked(fitting)]
 
@@ -155,22 +155,22 @@ def test_a_budget_is_not_above_the_models_most(thinking):
 
 def test_a_limit_is_not_above_the_models_most():
     fitting = fitting_for("messages", "claude-haiku-4-5")
-    assert fit_sampling(Sampling(max_tokens=64_001), fitting).max_tokens == 64_000
+    assert adapt_sampling(Sampling(max_tokens=64_001), fitting).max_tokens == 64_000
     assert booked(fitting) == [("approximated", "/max_completion_tokens")]
-    assert fit_sampling(Sampling(max_tokens=64_000), fitting_for("messages", "claude-haiku-4-5")).max_tokens == 64_000
+    assert adapt_sampling(Sampling(max_tokens=64_000), fitting_for("messages", "claude-haiku-4-5")).max_tokens == 64_000
 
 
 def test_stop_sequences_that_nobody_sees_are_not_sent_to_claude():
     fitting = fitting_for("messages", "claude-opus-5")
-    assert fit_sampling(Sampling(stop=("a", " \n", "b")), fitting).stop == ("a", "b")
+    assert adapt_sampling(Sampling(stop=("a", " \n", "b")), fitting).stop == ("a", "b")
     assert [kind for kind, _ in booked(fitting)] == ["dropped"]
-    assert fit_sampling(Sampling(stop=(" ",)), fitting_for("gemini", "gemini-3-flash")).stop == (" ",)
+    assert adapt_sampling(Sampling(stop=(" ",)), fitting_for("gemini", "gemini-3-flash")).stop == (" ",)
 
 
 @pytest.mark.parametrize(("given", "sent", "losses"), [(40.0, 40, 0), (39.6, 40, 1), (7, 7, 0)])
 def test_candidates_are_counted_in_whole_numbers(given, sent, losses):
     fitting = fitting_for("messages", "claude-haiku-4-5")
-    assert fit_sampling(Sampling(top_k=given), fitting).top_k == sent
+    assert adapt_sampling(Sampling(top_k=given), fitting).top_k == sent
     assert len(booked(fitting)) == losses
 
 
@@ -261,16 +261,16 @@ def test_how_much_to_think_is_said_in_the_models_words(dialect, model, thinking,
 def test_a_model_that_does_not_think_is_not_told_how(dialect, model):
     fitting = fitting_for(dialect, model, source="messages", shows_thinking=False)
     thinking = Thinking(mode="enabled", effort="low", budget=2000, visible=True)
-    assert fit_thinking(asked(thinking=thinking), fitting) is None
+    assert adapt_thinking(asked(thinking=thinking), fitting) is None
     assert booked(fitting) == [("dropped", place) for place in sorted([MODE, EFFORT, BUDGET, VISIBLE])]
     quiet = fitting_for(dialect, model)
-    assert fit_thinking(asked(thinking=Thinking()), quiet) is None
+    assert adapt_thinking(asked(thinking=Thinking()), quiet) is None
     assert booked(quiet) == []
 
 
 def test_a_target_that_cannot_be_asked_to_show_its_thinking_is_not_asked():
     fitting = fitting_for("chat", "nobody", source="messages")
-    assert fit_thinking(asked(thinking=Thinking(effort="low", visible=False)), fitting) == Thinking(effort="low")
+    assert adapt_thinking(asked(thinking=Thinking(effort="low", visible=False)), fitting) == Thinking(effort="low")
     assert booked(fitting) == [("dropped", VISIBLE)]
 
 
@@ -296,7 +296,7 @@ def test_the_newest_gpt_takes_tools_on_chat_only_without_reasoning(model, thinki
 @pytest.mark.parametrize(("limit", "sent", "losses"), [(15, 16, 1), (16, 16, 0)])
 def test_a_limit_below_the_targets_minimum_is_raised(limit, sent, losses):
     fitting = fitting_for("responses", "gpt-5.6")
-    assert fit_sampling(Sampling(max_tokens=limit), fitting) == Sampling(max_tokens=sent)
+    assert adapt_sampling(Sampling(max_tokens=limit), fitting) == Sampling(max_tokens=sent)
     assert booked(fitting) == [("approximated", "/max_completion_tokens")] * losses
 
 
@@ -311,7 +311,7 @@ def test_a_limit_below_the_targets_minimum_is_raised(limit, sent, losses):
 )
 def test_claude_takes_no_temperature_while_it_thinks(model, thinking, kept):
     fitting = fitting_for("messages", model)
-    fitted = fit_sampling(Sampling(temperature=0.5, top_k=3, max_tokens=9), fitting, thinking)
+    fitted = adapt_sampling(Sampling(temperature=0.5, top_k=3, max_tokens=9), fitting, thinking)
     assert fitted == (Sampling(temperature=0.5, top_k=3, max_tokens=9) if kept else Sampling(max_tokens=9))
     assert booked(fitting) == ([] if kept else [("dropped", "/temperature"), ("dropped", "/top_k")])
 
@@ -334,11 +334,11 @@ def test_claude_takes_no_temperature_while_it_thinks(model, thinking, kept):
 def test_a_budget_leaves_room_for_an_answer_below_the_limit_on_both(limit, thinking, fitted, places):
     fitting = fitting_for("messages", "claude-opus-4-5", source="messages")
     fitting.max_tokens = limit
-    assert fit_thinking(asked(thinking=thinking), fitting) == fitted
+    assert adapt_thinking(asked(thinking=thinking), fitting) == fitted
     assert booked(fitting) == [("approximated", place) for place in places]
 
 
 def test_a_limit_of_any_size_stands_where_the_model_has_no_maximum():
     fitting = fitting_for("chat", "gpt-4.1", document={"max_completion_tokens": 1 << 40})
-    assert fit_sampling(Sampling(max_tokens=1 << 40), fitting, None).max_tokens == 1 << 40
+    assert adapt_sampling(Sampling(max_tokens=1 << 40), fitting, None).max_tokens == 1 << 40
     assert booked(fitting) == []

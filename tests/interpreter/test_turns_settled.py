@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.core.parts import ToolCall, ToolResult
-from dragoman.interpreter.history import arranged
+from dragoman.interpreter.history import arrange_turns
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 from interpreter.workbench import said
@@ -16,7 +16,7 @@ CALL, RESULT = said("assistant", ToolCall(id="a", name="f", arguments="{}")), sa
 @pytest.mark.parametrize("messages", [[USER], [SYSTEM, USER], [USER, ASSISTANT, USER], [SYSTEM, USER, ASSISTANT, USER]])
 def test_texts_that_alternate_and_end_with_the_user_pass_as_they_are(dialect, messages):
     ledger = Ledger({})
-    turns = arranged(messages, traits_for(dialect, ""), ledger)
+    turns = arrange_turns(messages, traits_for(dialect, ""), ledger)
     assert all(new is old for new, old in zip(turns, messages, strict=True))
     assert ledger.losses() == ()
 
@@ -29,7 +29,7 @@ def test_messages_are_repaired_only_where_calls_and_results_are_not_in_pairs():
         return [USER]
 
     claude = traits_for("messages", "claude-opus-5")
-    assert arranged([USER, CALL, RESULT], claude, Ledger({}), repair=repair) == (USER, CALL, RESULT)
+    assert arrange_turns([USER, CALL, RESULT], claude, Ledger({}), repair=repair) == (USER, CALL, RESULT)
     assert not asked
-    assert arranged([USER, CALL, USER], claude, Ledger({}), repair=repair) == (USER,)
+    assert arrange_turns([USER, CALL, USER], claude, Ledger({}), repair=repair) == (USER,)
     assert asked == [[USER, CALL, USER]]

@@ -6,9 +6,9 @@ from msgspec import structs
 from dragoman.core.parts import Data, Inline, Media, Opaque, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.repair import MISSING, paired
+from dragoman.interpreter.pairing import MISSING, pair_calls
 from dragoman.interpreter.traits import traits_for
-from dragoman.interpreter.undo import minted_id
+from dragoman.interpreter.undo import generate_id
 from interpreter.workbench import booked, exactly, said
 
 CHAT = traits_for("chat", "gpt-4.1")
@@ -27,7 +27,7 @@ def result(call_id, text="ok", name="", **more):
 def repaired(*messages, traits=CHAT):
     ledger = Ledger(POINTERS)
     history = list(messages)
-    after = paired(history, traits, ledger)
+    after = pair_calls(history, traits, ledger)
     return after, booked(ledger)
 
 
@@ -46,7 +46,7 @@ IN_ORDER = [
 @pytest.mark.parametrize("history", IN_ORDER)
 def test_a_history_in_order_is_returned_as_it_is(history):
     ledger = Ledger(POINTERS)
-    assert paired(history, CHAT, ledger) is history
+    assert pair_calls(history, CHAT, ledger) is history
     assert len(ledger) == 0
 
 
@@ -128,7 +128,7 @@ def test_of_two_results_the_later_stands():
 
 
 def test_results_of_calls_without_ids_are_found_by_name_then_by_order():
-    first, second = minted_id("call_", 1, 1, "f"), minted_id("call_", 1, 2, "g")
+    first, second = generate_id("call_", 1, 1, "f"), generate_id("call_", 1, 2, "g")
     assert repaired(
         said("assistant", call("", "f"), call("", "g")), said("user", result("", "2", "g"), result("", "1"))
     ) == (
@@ -141,7 +141,7 @@ def test_results_of_calls_without_ids_are_found_by_name_then_by_order():
 
 
 def test_a_result_with_an_unknown_id_answers_only_a_call_without_one():
-    minted = minted_id("call_", 1, 1, "f")
+    minted = generate_id("call_", 1, 1, "f")
     assert repaired(said("assistant", call("", "f")), said("user", result("x"))) == (
         [said("assistant", call(minted, "f")), said("user", result(minted, name="f"))],
         [],
@@ -157,7 +157,7 @@ def test_a_named_result_does_not_answer_a_call_of_another_name():
 
 
 def test_an_answered_call_is_not_answered_again_by_name():
-    minted = [minted_id("call_", 1, count, "f") for count in (1, 2)]
+    minted = [generate_id("call_", 1, count, "f") for count in (1, 2)]
     history, _ = repaired(
         said("assistant", call("", "f"), call("", "f")), said("user", result("", "1", "f"), result("", "2", "f"))
     )
@@ -172,14 +172,14 @@ def test_calls_of_different_turns_without_ids_get_different_ids():
         said("user", result("", "2")),
     )
     assert [message.parts[0].id for message in history[::2]] == [
-        minted_id("call_", 1, 1, "f"),
-        minted_id("call_", 2, 2, "f"),
+        generate_id("call_", 1, 1, "f"),
+        generate_id("call_", 2, 2, "f"),
     ]
     assert [message.parts[0].content[0].text for message in history[1::2]] == ["1", "2"]
 
 
 def test_an_id_used_again_gets_a_stand_in_and_its_own_result():
-    again = minted_id("call_", "a", 2)
+    again = generate_id("call_", "a", 2)
     first, second = [call("a"), structs.replace(call("a"), where="/calls/again")]
     assert repaired(
         said("assistant", first),
@@ -296,7 +296,7 @@ def test_a_system_message_between_call_and_result_is_moved_behind_the_result():
 
 
 def test_two_calls_of_one_id_in_one_turn_are_answered_in_order():
-    again = minted_id("call_", "a", 2)
+    again = generate_id("call_", "a", 2)
     history, _ = repaired(
         said("assistant", call("a"), call("a")),
         said("user", result("a", "1"), result("a", "2")),

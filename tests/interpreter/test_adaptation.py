@@ -1,7 +1,7 @@
 """What the steps of fitting share: names for the target and the way back."""
 
 from dragoman.core.request import Tool
-from dragoman.interpreter.adaptation import Fitting
+from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.schema.conversion import Note
@@ -61,7 +61,7 @@ def test_the_way_back_has_names_free_form_tools_and_arguments():
 
 
 def test_a_fitting_begins_with_nothing_remembered():
-    fitting = Fitting(traits_for("chat", ""), Ledger({}), "openai")
+    fitting = Adaptation(traits_for("chat", ""), Ledger({}), "openai")
     assert (fitting.validated, fitting.forced, fitting.single, fitting.instructions) == (False, True, False, [])
     assert (Undo().names, Undo().custom, Undo().arguments, Undo().single) == ({}, frozenset(), {}, False)
     assert fitting.name("a b") == "a_b_c8687a08"

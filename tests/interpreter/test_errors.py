@@ -3,21 +3,21 @@
 import pytest
 
 from dragoman.core.problems import Problem
-from dragoman.interpreter.errors import as_fault, retold
+from dragoman.interpreter.errors import adapt_problem, as_fault
 
 FACTS = {"where": "/w", "retry_after": 3.0, "detail": b"{}", "detail_dialect": "chat"}
 
 
 def test_a_vendors_code_word_is_kept_from_another_vendors_client():
     problem = Problem("rate_limit", "slow down", status=430, code="insufficient_quota", **FACTS)
-    assert retold(problem, "openai", "anthropic") == Problem("rate_limit", "slow down", status=430, **FACTS)
-    assert retold(problem, "openai", "openai") is problem
+    assert adapt_problem(problem, "openai", "anthropic") == Problem("rate_limit", "slow down", status=430, **FACTS)
+    assert adapt_problem(problem, "openai", "openai") is problem
 
 
 @pytest.mark.parametrize("code", [None, "malformed_function_call", "unknown_finish"])
 def test_a_problem_without_a_vendors_code_word_is_told_as_it_is(code):
     problem = Problem("rate_limit", "slow down", code=code)
-    assert retold(problem, "openai", "anthropic") is problem
+    assert adapt_problem(problem, "openai", "anthropic") is problem
 
 
 @pytest.mark.parametrize(

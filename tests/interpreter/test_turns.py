@@ -5,7 +5,7 @@ from msgspec import structs
 
 from dragoman.core.parts import Inline, Media, Opaque, Reasoning, Signature, Text, ToolCall, ToolResult
 from dragoman.core.request import Message
-from dragoman.interpreter.history import arranged
+from dragoman.interpreter.history import arrange_turns
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.turns import CONTINUE, CONTINUED, EMPTY, SKIP_SIGNATURE
@@ -35,7 +35,7 @@ def result(call_id="a", name="", **more):
 def turns(traits, *messages):
     ledger = Ledger({"result.name": ("/name",)})
     placed = [structs.replace(message, where=message.where or f"/m/{index}") for index, message in enumerate(messages)]
-    return arranged(placed, traits, ledger), booked(ledger)
+    return arrange_turns(placed, traits, ledger), booked(ledger)
 
 
 HI, YES, SO = said("user", "hi"), said("assistant", "yes"), said("user", "so")
@@ -335,7 +335,7 @@ def test_what_needs_no_change_is_the_same_object():
         said("user", result(), where="/u"),
         said("user", IMAGE, where="/i"),
     ]
-    told = arranged(history, CHAT, Ledger({}))
+    told = arrange_turns(history, CHAT, Ledger({}))
     assert all(after is before for after, before in zip(told, history, strict=True))
 
 

@@ -14,7 +14,7 @@ from dragoman.core.request import AnyTool, Message, Request, ToolChoice
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.adaptation import Fitting
+from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 from dragoman.wire import json
@@ -76,7 +76,7 @@ def _written(dialect: str, request: Request, fragment: Fragment, nothing: bytes)
     ledger = Ledger({})
     # A fragment may stand anywhere in a conversation, so nothing is demanded of how it begins and ends.
     free = structs.replace(traits, starts_with_user=False, prefill=True, stub_tools=False)
-    adapted, _ = adapt(request, Fitting(free, ledger, ""))
+    adapted, _ = adapt(request, Adaptation(free, ledger, ""))
     body = here.render_request(adapted, traits).body
     place = _place(here, fragment)
     found = lookup(body, place)

@@ -17,14 +17,14 @@ from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call, Dialect
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
-from dragoman.interpreter.undo import minted_id
+from dragoman.interpreter.undo import generate_id
 
 CALL_PREFIX = "call_"
 NO_LOSSES: tuple[Loss, ...] = ()
 MISSING = "no result: the call was interrupted"
 
 
-def paired(
+def pair_calls(
     messages: list[Message], traits: Traits, ledger: Ledger, *, runs: int = 0, unnamed: int = 0
 ) -> list[Message]:
     """Return the history with calls and results in pairs; book every repair.
@@ -56,7 +56,7 @@ def with_ids(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return tuple(named)
 
 
-def named_request(request: Request) -> Request:
+def identify_request(request: Request) -> Request:
     """Return a request in whose history every call has an id, and every result the id of its call."""
     messages = with_ids(request.messages)
     return request if messages is request.messages else structs.replace(request, messages=messages)
@@ -68,10 +68,10 @@ def id_of(call: ToolCall, reply_id: str, number: int) -> str:
     The same reply gives the same ids, streamed or whole. A call is told apart by its reply's id and its place among the
     calls; in a reply that has no id either, by what it says.
     """
-    return call.id or minted_id(CALL_PREFIX, reply_id or call.arguments, number, call.name)
+    return call.id or generate_id(CALL_PREFIX, reply_id or call.arguments, number, call.name)
 
 
-def named_parts(parts: tuple[AnyPart, ...], reply_id: str) -> tuple[AnyPart, ...]:
+def identify_parts(parts: tuple[AnyPart, ...], reply_id: str) -> tuple[AnyPart, ...]:
     """Give every call of a reply an id."""
     named: list[AnyPart] = []
     calls = 0
@@ -84,12 +84,12 @@ def named_parts(parts: tuple[AnyPart, ...], reply_id: str) -> tuple[AnyPart, ...
     return tuple(named)
 
 
-def named_reply(response: Response) -> Response:
+def identify_reply(response: Response) -> Response:
     """Return a whole reply in which every call has an id."""
-    return structs.replace(response, parts=named_parts(response.parts, response.id))
+    return structs.replace(response, parts=identify_parts(response.parts, response.id))
 
 
-def mended(call: Call, dialect: Dialect, model: str) -> tuple[Call, tuple[Loss, ...]]:
+def pair_request(call: Call, dialect: Dialect, model: str) -> tuple[Call, tuple[Loss, ...]]:
     """Return a request in which every call has its result right behind it; the same one if that is so.
 
     A client's own history passes to an upstream of its dialect as it is: its vendor judges it. One that was kept
@@ -99,7 +99,7 @@ def mended(call: Call, dialect: Dialect, model: str) -> tuple[Call, tuple[Loss, 
     traits = traits_for(dialect.name, model)
     ledger = Ledger(dialect.pointers, call.body)
     messages = list(request.messages)
-    found = paired(messages, traits, ledger)
+    found = pair_calls(messages, traits, ledger)
     if found is messages:
         return call, NO_LOSSES
     return dialect.render_request(structs.replace(request, messages=tuple(found)), traits), ledger.losses()
@@ -207,9 +207,9 @@ class _Repair:
         own_id = call.id
         uses = self._uses[own_id] = self._uses.get(own_id, 0) + 1
         if not own_id:
-            call = structs.replace(call, id=minted_id(CALL_PREFIX, run, uses, call.name))
+            call = structs.replace(call, id=generate_id(CALL_PREFIX, run, uses, call.name))
         elif uses > 1:
-            call = structs.replace(call, id=minted_id(CALL_PREFIX, own_id, uses))
+            call = structs.replace(call, id=generate_id(CALL_PREFIX, own_id, uses))
             self._ledger.field_approximated("call.id", f"the id {own_id!r} was used before", call)
         slot = _Slot(call, run, bool(own_id))
         self.slots.append(slot)
