@@ -19,9 +19,8 @@ from dragoman.core.events import (
     Started,
     UsageSeen,
 )
-from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
-from dragoman.core.response import Finish, Response
 from dragoman.dialects.record import Dialect
 from dragoman.interpreter.errors import adapt_problem
 from dragoman.interpreter.history import wrap_free_text
@@ -34,9 +33,9 @@ from dragoman.interpreter.reply_adapter import (
     ReplyAdapter,
     ReplyOptions,
 )
+from dragoman.interpreter.reply_fields import can_cite, drop_reply_fields, part_leaves
 from dragoman.interpreter.undo import generate_id
 from dragoman.wire import json
-from dragoman.wire.lookup import lookup
 
 _NO_OPTIONS = ReplyOptions()
 
@@ -44,39 +43,27 @@ _NO_OPTIONS = ReplyOptions()
 class _Part:
     """A part on its way: its index at the client, and for a call that must be seen whole, its events so far."""
 
-    __slots__ = (
-        "begins",
-        "carried",
-        "citations",
-        "fields",
-        "held",
-        "index",
-        "kind",
-        "lost",
-        "part",
-        "signature",
-        "signed",
-        "texts",
-    )
+    held: list[Event] | None = None
+    """The events of a call until it is released."""
+    begins: str | None = None
+    """The first character of a held call's arguments."""
+    signed = False
+    signature: Signature | None = None
+    """The signature of a part that is left out."""
+    carried: Signature | None = None
+    """The signature that travels in an envelope."""
+    fields: dict[str, bytes] | None = None
+    """What only its own dialect understands, until it is known what travels with the signature."""
+    citations = 0
+    lost = ""
+    """Why it is left out, if that is reported when it is whole."""
+    texts: list[str] | None = None
+    """For a client that parses arguments, those it has received; of a part that is left out, its text."""
 
     def __init__(self, index: int | None, part: AnyPart) -> None:
         self.index = index
         self.part = part
         self.kind = part.__class__
-        self.held: list[Event] | None = None
-        self.begins: str | None = None
-        self.signed = False
-        self.signature: Signature | None = None
-        """The signature of a part that is left out."""
-        self.carried: Signature | None = None
-        """The signature that travels in an envelope."""
-        self.fields: dict[str, bytes] = {}
-        """What only its own dialect understands, until it is known what travels with the signature."""
-        self.citations = 0
-        self.lost = ""
-        """Why it is left out, if that is reported when it is whole."""
-        self.texts: list[str] | None = None
-        """For a client that parses arguments, what it has been told of them; of a part that is left out, its text."""
 
     @property
     def arguments(self) -> str:
@@ -139,7 +126,7 @@ class EventAdapter(ReplyAdapter):
         return []
 
     def _reply_field(self, event: Native) -> list[Event]:
-        self.drop_reply_fields({event.field: event.raw})
+        drop_reply_fields(self, {event.field: event.raw})
         return []
 
     def _usage(self, event: UsageSeen) -> list[Event]:
@@ -177,7 +164,7 @@ class EventAdapter(ReplyAdapter):
         """Report a part that is left out. A stream cannot be looked into, so what it said is written again."""
         why, opened.lost = opened.lost, ""
         if why:
-            for leaf in _part_leaves(opened.whole(), self.source) if self.ledger.is_blind else (opened.part.where,):
+            for leaf in part_leaves(opened.whole(), self.source) if self.ledger.is_blind else (opened.part.where,):
                 self.ledger.dropped(leaf, why)
 
     def _start_part(self, event: PartStarted) -> list[Event]:
@@ -185,10 +172,10 @@ class EventAdapter(ReplyAdapter):
         signature, extras = part.signature, part.extras
         if extras is not None or signature is not None:
             part = structs.replace(part, extras=None, signature=None)
-        fields = extras.fields if extras is not None else {}
+        fields = extras.fields if extras is not None else None
         if fields and not (isinstance(part, Reasoning) and self.holds.reasoning):
             self.drop_fields(part.where, fields)
-            fields = {}
+            fields = None
         if isinstance(part, ToolCall):
             return self._start_call(part, signature)
         if why := self.reason_to_leave_out(part):
@@ -197,21 +184,17 @@ class EventAdapter(ReplyAdapter):
             self.ledger.approximated(part.where, REFUSAL_AS_TEXT)
             part = Text(text=part.text, where=part.where)
         self.report_order(part)
-        opened = _Part(self._next, part)
-        self._parts.append(opened)
-        self._next += 1
+        index, self._next = self._next, self._next + 1
+        opened = _Part(index, part)
         opened.fields = fields
-        events: list[Event] = [PartStarted(self._index(opened), part)]
+        self._parts.append(opened)
+        events: list[Event] = [PartStarted(index, part)]
         return events if signature is None else [*events, *self._hold(opened, signature)]
 
     def _drop_part_fields(self, opened: _Part) -> None:
         """Report the fields of a thought that do not travel with its signature."""
-        self.drop_fields(opened.part.where, opened.fields, opened.carried)
-        opened.fields = {}
-
-    def _index(self, opened: _Part) -> int:
-        assert opened.index is not None  # noqa: S101  a part that is told has its place
-        return opened.index
+        self.drop_fields(opened.part.where, opened.fields or {}, opened.carried)
+        opened.fields = None
 
     def _start_call(self, call: ToolCall, signature: Signature | None) -> list[Event]:
         self.calls += 1
@@ -259,7 +242,7 @@ class EventAdapter(ReplyAdapter):
             elif self.holds.object_arguments and not self._is_sayable(opened, complete):
                 opened.held = None
                 return []
-            return [*self._release(opened), PartEnded(self._index(opened), complete)]
+            return [*self._release(opened), PartEnded(self._next - 1, complete)]
         if opened.kind is Reasoning and not opened.signed and opened.index is not None:
             mark = self.mark_unsigned()
             if mark is not None:
@@ -299,10 +282,9 @@ class EventAdapter(ReplyAdapter):
         held = self.hold_signature(signature, opened.kind, opened.part)
         if held is not None:
             opened.carried = None if held is signature else signature
-            if opened.held is None:
-                return [PartSigned(self._index(opened), held)]
-            opened.held.append(PartSigned(-1, held))
-            return []
+            if opened.held is not None:
+                opened.held.append(PartSigned(-1, held))
+            return [] if opened.index is None else [PartSigned(opened.index, held)]
         is_call = opened.kind is ToolCall and opened.held is not None
         carrier = self.carry_signature(signature, opened.part, is_call=is_call)
         if carrier is None:
@@ -314,7 +296,7 @@ class EventAdapter(ReplyAdapter):
     def _cite(self, event: PartCited) -> list[Event]:
         opened = self._parts[event.index]
         number, opened.citations = opened.citations, opened.citations + 1
-        if opened.index is None or not self.can_cite(event.citation, opened.part, number):
+        if opened.index is None or not can_cite(self, event.citation, opened.part, number):
             return []
         return [PartCited(opened.index, event.citation)]
 
@@ -337,17 +319,3 @@ class EventAdapter(ReplyAdapter):
         Finished: _finish,
         Failed: _failed,
     }
-
-
-def _part_leaves(part: AnyPart, source: Dialect) -> list[str]:
-    """Return the pointers of all that a part says in its own dialect, as far as its reply can be written again."""
-    if isinstance(part, Opaque):
-        return list(json.leaves(part.raw, part.where))
-    alone = Response(id="-", model="-", parts=(structs.replace(part, where=""),), finish=Finish("stop", ""))
-    try:
-        body = source.build_response(alone, None)
-        again = next((one for one in source.parse_response(body).parts if type(one) is type(part)), None)
-    except Problem:
-        return [part.where]
-    found = lookup(body, again.where) if again is not None else None
-    return [part.where + leaf for leaf in json.leaves(found[1], "")] if found is not None else [part.where]

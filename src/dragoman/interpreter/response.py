@@ -19,6 +19,7 @@ from dragoman.interpreter.reply_adapter import (
     ReplyAdapter,
     is_wrapped_otherwise,
 )
+from dragoman.interpreter.reply_fields import can_cite, drop_reply_fields
 from dragoman.interpreter.text_calls.detector import detect_calls
 from dragoman.interpreter.undo import generate_id, restore_call
 
@@ -78,7 +79,7 @@ class ResponseAdapter(ReplyAdapter):
             else:
                 self._leave_out(part, why)
         if response.extras is not None:
-            self.drop_reply_fields(response.extras.fields)
+            drop_reply_fields(self, response.extras.fields)
         return Response(
             id=response.id,
             model=response.model,
@@ -121,7 +122,7 @@ class ResponseAdapter(ReplyAdapter):
     def _adapt_part(self, part: AnyPart, adapted: list[AnyPart]) -> None:
         if type(part) is Text:
             if part.citations:
-                told = [one for number, one in enumerate(part.citations) if self.can_cite(one, part, number)]
+                told = [one for number, one in enumerate(part.citations) if can_cite(self, one, part, number)]
                 part = structs.replace(part, citations=tuple(told))
         elif type(part) is Refusal and not self.holds.refusal:
             self.ledger.approximated(part.where, REFUSAL_AS_TEXT)
