@@ -133,21 +133,20 @@ class CallWatch:
         if index in self._open:
             self._open[index][1].append(text)
 
-    def note(self, events: Iterable[Event]) -> None:
-        """Note the events that a client receives."""
-        for event in events:
-            if type(event) is PartStarted:
-                part = event.part
-                if isinstance(part, ToolCall | Reasoning):
-                    self._open[event.index] = (part, [part.arguments] if isinstance(part, ToolCall) else [])
-            elif type(event) is PartDelta:
-                self.append(event.index, event.text)
-            elif type(event) is PartSigned and event.index in self._open:
-                part, texts = self._open[event.index]
-                self._open[event.index] = (structs.replace(part, signature=event.signature), texts)
-            elif type(event) is PartEnded and event.index in self._open:
-                part, texts = self._open.pop(event.index)
-                self.end(part, "".join(texts))
+    def note(self, event: Event) -> None:
+        """Note an event that a client receives."""
+        if type(event) is PartStarted:
+            part = event.part
+            if isinstance(part, ToolCall | Reasoning):
+                self._open[event.index] = (part, [part.arguments] if isinstance(part, ToolCall) else [])
+        elif type(event) is PartDelta:
+            self.append(event.index, event.text)
+        elif type(event) is PartEnded and event.index in self._open:
+            part, texts = self._open.pop(event.index)
+            self.end(part, "".join(texts))
+        elif type(event) is PartSigned and event.index in self._open:
+            part, texts = self._open[event.index]
+            self._open[event.index] = (structs.replace(part, signature=event.signature), texts)
 
     def end(self, part: AnyPart, arguments: str) -> None:
         """Note a part that is over, a call with all its arguments."""

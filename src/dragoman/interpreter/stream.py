@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _FIRST_NAME = re.compile(rb'"[^"]*"|\n\r?\n')
 """From here on an envelope can be told from what it holds."""
 _LONGEST_HEAD = 4096
+_STATES = (Started, UsageSeen, Finished, Failed)
+"""Events of the whole reply that say nothing of the answer."""
 
 
 class StreamTranslator:
@@ -49,8 +51,8 @@ class StreamTranslator:
         """The part whose deltas pass as they are, until any other event comes."""
         self._open_index = -1
         """Its index at the client."""
-        self._delta_watch: CallWatch | None = None
-        """The watch, if it notes the deltas of that part."""
+        self._is_same = False
+        """Its index is the same at the client, and the watch does not note its deltas."""
         self._begun = bytearray()
         """What has come of a frame that is not whole."""
         self._framed = True
@@ -137,10 +139,7 @@ class StreamTranslator:
         for event in events:
             # Most events are a delta of the open part, which passes as it is.
             if type(event) is PartDelta and (event.index == self._open or self._find_open(event.index)):
-                index = self._open_index
-                adapted.append(event if index == event.index else PartDelta(index, event.text, event.piece))
-                if self._delta_watch is not None:
-                    self._delta_watch.append(index, event.text)
+                adapted.append(event if self._is_same else self._renumber(event))
             else:
                 adapted += self._adapt(event)
         return b"".join(map(self._encoder.feed, adapted))
@@ -154,26 +153,32 @@ class StreamTranslator:
             return False
         self._open, self._open_index = index, client_index
         is_noted = self._watch is not None and self._watch.has_open(client_index)
-        self._delta_watch = self._watch if is_noted else None
+        self._is_same = client_index == index and not is_noted
         return True
+
+    def _renumber(self, delta: PartDelta) -> PartDelta:
+        """Return a delta with the client's index of its part, and note it."""
+        if self._watch is not None:
+            self._watch.append(self._open_index, delta.text)
+        return PartDelta(self._open_index, delta.text, delta.piece)
 
     def _adapt(self, event: Event) -> list[Event]:
         self._open = -1
         if type(event) is Started and event.created is None:
             event = structs.replace(event, created=self._context.now)
         adapted = self._pipeline.feed(event)
-        self._note(adapted)
-        if self._watch is not None:
-            self._watch.note(adapted)
+        self._note(adapted, self._watch)
         return adapted
 
-    def _note(self, events: Iterable[Event]) -> None:
-        """Remember whether the reply has begun and how it ended."""
+    def _note(self, events: Iterable[Event], watch: CallWatch | None = None) -> None:
+        """Remember whether the reply has begun, how it ended and, with `watch`, its calls."""
         for event in events:
-            if isinstance(event, Started | UsageSeen | Finished | Failed):
+            if isinstance(event, _STATES):
                 self._note_state(event)
             else:
                 self.begun = True
+                if watch is not None:
+                    watch.note(event)
 
     def _note_state(self, event: Started | UsageSeen | Finished | Failed) -> None:
         match event:
