@@ -25,7 +25,7 @@ from dragoman.interpreter.pairing import pair_request
 from dragoman.interpreter.rejections import Sent, named, placed
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.translate import parse_request
-from dragoman.interpreter.translation import Asked, Translation
+from dragoman.interpreter.translation import Translation, TranslationTask
 
 _KEY_REJECTED = frozenset({401, 403})
 
@@ -126,7 +126,7 @@ async def translate(request: ClientRequest, target: Target, vault: Vault | None 
         require_readable(call, here)
         if request.is_kept:
             call, repairs = pair_request(call, here, target.model)
-    asked = Asked(
+    asked = TranslationTask(
         call,
         here,
         there,
@@ -148,7 +148,7 @@ async def translate(request: ClientRequest, target: Target, vault: Vault | None 
     return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
 
 
-async def _translate(asked: Asked, target: Target, vault: Vault | None, owner: str) -> Translation:
+async def _translate(asked: TranslationTask, target: Target, vault: Vault | None, owner: str) -> Translation:
     """Translate a request with the signatures that are stored for its calls.
 
     Most calls without a signature never had one. So a request is translated first and its unknown calls are looked up

@@ -28,7 +28,7 @@ from dragoman.intercept.rules.history import result_of
 from dragoman.intercept.sessions import Session
 from dragoman.intercept.settings import PROMPT, URL, InterceptTable
 from dragoman.intercept.turns import CallerTurn
-from dragoman.interpreter.neutral import TranslationOptions, translate_core_request
+from dragoman.interpreter.core_request import TranslationOptions, translate_core_request
 from dragoman.interpreter.undo import Undo
 from dragoman.wire import json
 

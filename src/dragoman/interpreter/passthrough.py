@@ -14,16 +14,16 @@ from dragoman.interpreter.adaptation import Links
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.signature_envelopes import MARK, remove_foreign_envelopes
 from dragoman.interpreter.traits import traits_for
-from dragoman.interpreter.translation import Asked, Translation
+from dragoman.interpreter.translation import Translation, TranslationTask
 from dragoman.interpreter.turns import sign_steps
 from dragoman.wire import json
 from dragoman.wire.lookup import lookup
 from dragoman.wire.splice import spliced
 
 
-def pass_on(asked: Asked, _links: Links | None) -> Translation:
+def pass_on(task: TranslationTask, _links: Links | None) -> Translation:
     """Pass a request on in its own dialect: the same bytes, but for another vendor's signatures and an envelope."""
-    call, dialect, model = asked.call, asked.here, asked.model
+    call, dialect, model = task.call, task.here, task.model
     ledger = Ledger(dialect.pointers, call.body)
     passed, request = remove_foreign_signatures(call, dialect, model, ledger), None
     unwrapped = dialect.unwrap(passed) if dialect.unwrap is not None else None
@@ -33,7 +33,7 @@ def pass_on(asked: Asked, _links: Links | None) -> Translation:
         for where in left:
             ledger.dropped(where, "only the envelope has a place for it")
     losses = ledger.losses() if len(ledger) else ()
-    if asked.strict:
+    if task.strict:
         refuse(losses)
     return Translation(call=_with_model(passed, model, dialect) if model else passed, losses=losses, request=request)
 

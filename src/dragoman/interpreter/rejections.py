@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from msgspec import Struct
+
 from dragoman.core.parts import ToolCall, ToolResult
 from dragoman.core.problems import Kind, Problem
 from dragoman.core.request import Request, Tool
@@ -76,7 +78,7 @@ def placed(problem: Problem, sent: Sent, request: Request, client: Dialect, body
     chain = sent.chain(where)
     top = chain[0][0] if chain else split(where)[0] if where else ""
     if top == "tools" or (not chain and _OF_TOOLS.search(problem.message)):
-        return _changed(problem, _tool_place(problem, chain, sent, request, Ledger(client.pointers, body), body), CODE)
+        return _changed(problem, _tool_place(problem, chain, sent, _Original(request, client, body)), CODE)
     if any(_is_call(value) for _, value in chain) or _is_said_of_calls(problem.message):
         return _changed(problem, _call_place(problem, chain, sent, request), CALL_CODE)
     return problem
@@ -148,11 +150,17 @@ def _is_call(value: Any) -> bool:
     return members.get("type") in _CALLS or not _HOLDERS.isdisjoint(members)
 
 
-def _tool_place(  # noqa: PLR0913, PLR0917  two documents and what is known of each
-    problem: Problem, chain: list[tuple[str, Any]], sent: Sent, request: Request, ledger: Ledger, body: bytes
-) -> str:
+class _Original(Struct, frozen=True):
+    """The client's request: in the core, its dialect and its document."""
+
+    request: Request
+    dialect: Dialect
+    body: bytes
+
+
+def _tool_place(problem: Problem, chain: list[tuple[str, Any]], sent: Sent, original: _Original) -> str:
     names = [name for name in _names_of([value for _, value in chain], problem.message) if name]
-    tools = [tool for tool in request.tools if isinstance(tool, Tool)]
+    tools = [tool for tool in original.request.tools if isinstance(tool, Tool)]
     for name in names:
         found = next((tool for tool in tools if (tool.namespace, tool.name) == sent.original(name)), None)
         if found is not None:
@@ -160,9 +168,9 @@ def _tool_place(  # noqa: PLR0913, PLR0917  two documents and what is known of e
             schema = next((at for at, step in enumerate(steps) if step in _SCHEMAS), None)
             if schema is None:
                 return found.where
-            place = ledger.place("tool.parameters", found)
+            place = Ledger(original.dialect.pointers, original.body).place("tool.parameters", found)
             inner = "".join(f"/{escape(step)}" for step in steps[schema + 1 :])
-            return _existing(body, place + inner)
+            return _existing(original.body, place + inner)
     return tools[0].where.rpartition("/")[0] if tools else ""
 
 

@@ -21,7 +21,8 @@ from dragoman.interpreter.cache_marks import marks_agree
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix, PrefixCache, Scope
 from dragoman.interpreter.signature_envelopes import open_envelopes
-from dragoman.interpreter.signatures import Signer, has_envelope, unknown_ids, unsigned_calls
+from dragoman.interpreter.signatures import has_envelope, unknown_ids, unsigned_calls
+from dragoman.interpreter.translation import TranslationTask
 from dragoman.interpreter.undo import Arguments
 from dragoman.wire import array, json
 
@@ -43,22 +44,20 @@ class RequestHistory:
     unconfirmed: frozenset[str] = frozenset()
     """Calls in what is known that were taken for unsigned, and that the signer still has to look up."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  a call, and what it is read with
-        self,
-        call: Call,
-        here: Dialect,
-        cache: PrefixCache,
-        scope: Scope,
-        read_tools: ReadTools,
-        signer: Signer | None = None,
-    ) -> None:
-        self._signer = signer
-        self._call = call
-        self._here = here
+    def __init__(self, task: TranslationTask, cache: PrefixCache, read_tools: ReadTools) -> None:
+        self._signer = task.signer if task.here is not task.there else None
+        self._call = task.call
+        self._here = task.here
         self._cache = cache
-        self._scope = scope
+        self._scope = self._scope_of(task)
         self._read_tools = read_tools
         self.request = self._parse()
+
+    def _scope_of(self, task: TranslationTask) -> Scope:
+        # Signatures are an owner's own; and where links are fetched, other parts are made of them.
+        owner = "" if self._signer is None else f"signed for {self._signer.scope}"
+        links = "" if task.links is None else f"links taken: {task.links.taken}"
+        return task.here.name, task.there.name, task.model, owner, links
 
     @property
     def known(self) -> int:

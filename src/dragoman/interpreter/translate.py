@@ -18,13 +18,13 @@ from dragoman.interpreter.adapt import adapt
 from dragoman.interpreter.adaptation import ENVELOPES, Adaptation, Links
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.passthrough import pass_on, remove_foreign_signatures
-from dragoman.interpreter.prefix_cache import PrefixCache, Scope
+from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.request_history import RequestHistory
 from dragoman.interpreter.signatures import Signer, UnsignedCall, restore_signatures, unknown_ids, unsigned_calls
 from dragoman.interpreter.text_calls.prompt import describe_tools
 from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
 from dragoman.interpreter.traits import traits_for
-from dragoman.interpreter.translation import Asked, Translation
+from dragoman.interpreter.translation import Translation, TranslationTask
 from dragoman.interpreter.turns import CONTINUED
 from dragoman.interpreter.undo import NO_UNDO
 
@@ -52,30 +52,23 @@ class ParsedRequest:
     _unsigned: Sequence[UnsignedCall] = ()
     """Calls among the new messages that came without a signature."""
 
-    def __init__(self, asked: Asked, caches: Caches) -> None:
-        self._asked = asked
+    def __init__(self, task: TranslationTask, caches: Caches) -> None:
+        self._task = task
         self._tools = caches.tools
-        call, here = asked.call, asked.here
-        signer = self._signer = asked.signer if here is not asked.there else None
+        call, here = task.call, task.here
+        signer = self._signer = task.signer if here is not task.there else None
         if len(call.body) < 2 * caches.prefixes.least:
             self._request = here.parse_request(call, read_tools=self._read_tools)
         else:
-            history = RequestHistory(call, here, caches.prefixes, self._scope(), self._read_tools, signer)
+            history = RequestHistory(task, caches.prefixes, self._read_tools)
             self._history, self._request, self._known = history, history.request, history.known
             self.unknown_ids = list(history.unconfirmed)
         if signer is not None and (unsigned := unsigned_calls(self._new_messages())):
             self._unsigned = unsigned
             self.unknown_ids = [*self.unknown_ids, *unknown_ids(unsigned, signer)]
 
-    def _scope(self) -> Scope:
-        asked, signer = self._asked, self._signer
-        # Signatures are an owner's own; and where links are fetched, other parts are made of them.
-        owner = "" if signer is None else f"signed for {signer.scope}"
-        links = "" if asked.links is None else f"links taken: {asked.links.taken}"
-        return asked.here.name, asked.there.name, asked.model, owner, links
-
     def _read_tools(self, raw: bytes, where: str) -> Tools:
-        self.tool_set = self._tools.read(self._asked.here, raw, where)
+        self.tool_set = self._tools.read(self._task.here, raw, where)
         return self.tool_set.tools
 
     def _new_messages(self) -> tuple[Message, ...]:
@@ -84,26 +77,26 @@ class ParsedRequest:
 
     def translate(self, links: Links | None) -> Translation:
         """Translate the request, with the links that were fetched for it; `Unfetched` for those that must be."""
-        asked = self._asked
-        here, there = asked.here, asked.there
+        task = self._task
+        here, there = task.here, task.there
         request = self._signed() if self._unsigned else self._request
-        traits = traits_for(there.name, asked.model or request.model)
-        ledger = Ledger(here.pointers, asked.call.body)
+        traits = traits_for(there.name, task.model or request.model)
+        ledger = Ledger(here.pointers, task.call.body)
         if here is there:
-            adapted, undo = structs.replace(request, model=asked.model or request.model), NO_UNDO
+            adapted, undo = structs.replace(request, model=task.model or request.model), NO_UNDO
         else:
             whole = request
             if not request.messages or here.declared is not None:
                 whole = complete(request, here, ledger)
             known, tools = self.tool_set, self._tools
             adaptation = Adaptation(
-                traits, ledger, here.issuer, asked.model, links=links, tool_set=known, tools_cache=tools
+                traits, ledger, here.issuer, task.model, links=links, tool_set=known, tools_cache=tools
             )
             prefix_of = None
             if self._history is not None:
                 prefix_of = partial(self._history.translate_prefix, whole.messages, there, traits, links=links)
             adapted, undo = adapt(whole, adaptation, prefix_of)
-        call, losses = _render(adapted, traits, ledger, asked)
+        call, losses = _render(adapted, traits, ledger, task)
         return Translation(call=call, losses=losses, undo=undo, request=request, tool_set=self.tool_set)
 
     def _signed(self) -> Request:
@@ -143,17 +136,17 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     no tools of its own: they are told to it in words, and it calls them in its text.
     """
     here, there = dialect_named(source), dialect_named(target)
-    asked = Asked(call, here, there, model, form, strict, signer, links, text_calls)
-    return parse_request(asked).translate(links)
+    task = TranslationTask(call, here, there, model, form, strict, signer, links, text_calls)
+    return parse_request(task).translate(links)
 
 
-def parse_request(asked: Asked, caches: Caches | None = None) -> ParsedRequest | PendingRequest:
+def parse_request(task: TranslationTask, caches: Caches | None = None) -> ParsedRequest | PendingRequest:
     """Parse a request, so that it can be translated as soon as all it needs is known."""
-    if asked.text_calls:
-        return PendingRequest(partial(_translate_in_words, asked))
-    if asked.here is asked.there and not asked.form:
-        return PendingRequest(partial(pass_on, asked))
-    return ParsedRequest(asked, caches or CACHES)
+    if task.text_calls:
+        return PendingRequest(partial(_translate_in_words, task))
+    if task.here is task.there and not task.form:
+        return PendingRequest(partial(pass_on, task))
+    return ParsedRequest(task, caches or CACHES)
 
 
 def complete(request: Request, here: Dialect | None, ledger: Ledger) -> Request:
@@ -166,35 +159,40 @@ def complete(request: Request, here: Dialect | None, ledger: Ledger) -> Request:
     return structs.replace(request, tools=(*request.tools, *new)) if new else request
 
 
-def _render(adapted: Request, traits: Traits, ledger: Ledger, asked: Asked) -> tuple[Call, tuple[Loss, ...]]:
+def _render(adapted: Request, traits: Traits, ledger: Ledger, task: TranslationTask) -> tuple[Call, tuple[Loss, ...]]:
     """Render an adapted request; return it and the losses, or raise a `Problem` for those in strict mode."""
     losses = ledger.losses() if len(ledger) else ()
-    if asked.strict:
+    if task.strict:
         refuse(losses)
-    if adapted.spelling or asked.form:
-        form = frozenset({asked.form}) if asked.form else frozenset[str]()
-        adapted = structs.replace(adapted, spelling=adapted.spelling - ENVELOPES | form)
-    return asked.there.render_request(adapted, traits), losses
+    return render(adapted, traits, task.there, task.form), losses
 
 
-def _translate_in_words(asked: Asked, links: Links | None) -> Translation:
+def render(adapted: Request, traits: Traits, there: Dialect, form: str) -> Call:
+    """Render an adapted request in a variant of the target's envelope, the plain one if `form` is empty."""
+    if adapted.spelling or form:
+        spelling = frozenset({form}) if form else frozenset[str]()
+        adapted = structs.replace(adapted, spelling=adapted.spelling - ENVELOPES | spelling)
+    return there.render_request(adapted, traits)
+
+
+def _translate_in_words(task: TranslationTask, links: Links | None) -> Translation:
     """Translate a request for a model without tools, be it in the caller's own dialect: they are told to it in words.
 
     No cache is used: those hold what was made for models that have tools.
     """
-    here, there = asked.here, asked.there
-    ledger = Ledger(here.pointers, asked.call.body)
-    call = remove_foreign_signatures(asked.call, here, asked.model, ledger) if here is there else asked.call
+    here, there = task.here, task.there
+    ledger = Ledger(here.pointers, task.call.body)
+    call = remove_foreign_signatures(task.call, here, task.model, ledger) if here is there else task.call
     request = here.parse_request(call)
-    model = asked.model or request.model
-    traits = traits_for(there.name, model, asked.text_calls)
+    model = task.model or request.model
+    traits = traits_for(there.name, model, task.text_calls)
     whole = complete(request, here, ledger)
     if here is there:
         said = describe_tools(whole, here.issuer, traits, ledger)
         if said is None:
-            return parse_request(structs.replace(asked, text_calls="")).translate(links)
+            return parse_request(structs.replace(task, text_calls="")).translate(links)
         adapted, undo = structs.replace(said.request, model=model), said.undo or NO_UNDO
     else:
         adapted, undo = adapt(whole, Adaptation(traits, ledger, here.issuer, model, links=links))
-    call, losses = _render(adapted, traits, ledger, asked)
+    call, losses = _render(adapted, traits, ledger, task)
     return Translation(call=call, losses=losses, undo=undo, request=request)

@@ -1,4 +1,4 @@
-"""A translated request, and what is asked of its translation."""
+"""A request to translate, and the translated request."""
 
 from msgspec import Struct
 
@@ -24,8 +24,8 @@ class Translation(Struct, frozen=True, kw_only=True):
     """Its tools as the cache has them; None for those that did not come as one array."""
 
 
-class Asked(Struct, frozen=True):
-    """A request, where it comes from and goes to, and what is wished for; see `translate_request`."""
+class TranslationTask(Struct, frozen=True):
+    """A request to translate, its two dialects and the options; see `translate_request`."""
 
     call: Call
     here: Dialect

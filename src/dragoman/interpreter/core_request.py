@@ -1,8 +1,8 @@
-"""Say a request in a dialect that stands in the core: one that nobody wrote, or that has grown since it was read.
+"""Translate a request that is in the core: one that nobody wrote, or that has grown since it was read.
 
 What was added has no place in a client's document. It gets one below `/dragoman`, so that what it loses is told apart
 from what the client's own words lose. In the dialect that it was read in, a client's part of the request stays as it
-was, and only what was added is fitted.
+was, and only what was added is adapted.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from dragoman.core.value import Extras, Value
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.adapt import adapt, adapt_turns
-from dragoman.interpreter.adaptation import ENVELOPES, Adaptation, Links
+from dragoman.interpreter.adaptation import Adaptation, Links
 from dragoman.interpreter.ledger import Ledger, refuse
 from dragoman.interpreter.pairing import pair_calls
 from dragoman.interpreter.signature_envelopes import remove_foreign_envelopes
@@ -25,7 +25,7 @@ from dragoman.interpreter.signatures import Signer, has_envelope, restore_signat
 from dragoman.interpreter.text_calls.prompt import describe_tools
 from dragoman.interpreter.tools import adapt_request_tools
 from dragoman.interpreter.traits import traits_for
-from dragoman.interpreter.translate import complete
+from dragoman.interpreter.translate import complete, render
 from dragoman.interpreter.translation import Translation
 from dragoman.interpreter.turns import sign_steps
 from dragoman.interpreter.undo import Undo
@@ -37,7 +37,7 @@ _FOLLOWING = Message(role="user", parts=(Text(text="(more follows)"),), where=AD
 
 
 class TranslationOptions(Struct, frozen=True, kw_only=True):
-    """Where a request comes from, and what is wished of its translation; see `translate_request`."""
+    """Where a request comes from, and the options of its translation; see `translate_request`."""
 
     source: str = ""
     """The dialect it was read in; "" for one that nobody wrote."""
@@ -50,29 +50,28 @@ class TranslationOptions(Struct, frozen=True, kw_only=True):
     text_calls: TextCalls = ""
 
 
-def translate_core_request(request: Request, target: str, model: str, wish: TranslationOptions) -> Translation:
+def translate_core_request(request: Request, target: str, model: str, options: TranslationOptions) -> Translation:
     """Say a request of the core in `target`, for `model` there."""
     there = dialect_named(target)
-    here = dialect_named(wish.source) if wish.source else None
-    traits = traits_for(target, model, wish.text_calls)
-    ledger = Ledger(here.pointers if here is not None else _OUR_OWN, wish.document)
-    asked = _restore_signatures(
-        complete(_place_added(request), here if here is not there else None, ledger), wish.signer
+    here = dialect_named(options.source) if options.source else None
+    traits = traits_for(target, model, options.text_calls)
+    ledger = Ledger(here.pointers if here is not None else _OUR_OWN, options.document)
+    whole = _restore_signatures(
+        complete(_place_added(request), here if here is not there else None, ledger), options.signer
     )
     if here is there:
-        said = describe_tools(asked, there.issuer, traits, ledger) if wish.text_calls else None
-        adapted, undo = _adapt_added(asked if said is None else said.request, there, traits, ledger, wish.links)
+        said = describe_tools(whole, there.issuer, traits, ledger) if options.text_calls else None
+        adapted, undo = _adapt_added(whole if said is None else said.request, there, traits, ledger, options.links)
         undo = undo if said is None or said.undo is None else said.undo
     else:
         issuer = here.issuer if here is not None else ""
-        adapted, undo = adapt(asked, Adaptation(traits, ledger, issuer, links=wish.links))
+        adapted, undo = adapt(whole, Adaptation(traits, ledger, issuer, links=options.links))
     losses = ledger.losses() if len(ledger) else ()
-    if wish.strict:
-        # What a tool of ours brought is no wish of the client's.
+    if options.strict:
+        # What a tool of ours brought is no options of the client's.
         refuse(tuple(loss for loss in losses if here is None or not loss.where.startswith(ADDED)))
-    spelling = (adapted.spelling - ENVELOPES) | ({wish.form} if wish.form else set[str]())
-    written = there.render_request(structs.replace(adapted, model=model, spelling=spelling), traits)
-    return Translation(call=written, losses=losses, undo=undo, request=request)
+    call = render(structs.replace(adapted, model=model), traits, there, options.form)
+    return Translation(call=call, losses=losses, undo=undo, request=request)
 
 
 def _place_added(request: Request) -> Request:
