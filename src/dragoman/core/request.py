@@ -62,7 +62,7 @@ class ToolChoice(Value, frozen=True, kw_only=True, eq=False):
 
 
 class Sampling(Struct, frozen=True, kw_only=True):
-    """Knobs of the sampler; None means the caller did not say."""
+    """Parameters of the sampler; None means that the caller left them out."""
 
     temperature: int | float | None = None
     top_p: int | float | None = None

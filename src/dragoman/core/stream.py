@@ -1,6 +1,7 @@
 """Streams of events: collect them into a reply, replay a reply as events, check their grammar."""
 
 from collections.abc import Iterable, Iterator
+from typing import assert_never
 
 from msgspec import structs
 
@@ -113,6 +114,8 @@ class Collector:
                 self._finish = finish
             case Failed(problem):
                 self._problem = problem
+            case _:
+                assert_never(event)
 
     @property
     def reply_id(self) -> str:

@@ -205,7 +205,7 @@ def _adapt_stops(stops: tuple[str, ...], adaptation: Adaptation) -> tuple[str, .
 
 
 def _sampling_with(thinking: Thinking, traits: Traits) -> frozenset[str]:
-    """Return the knobs a model accepts, which depends on whether it thinks."""
+    """Return the parameters a model accepts, which depends on whether it thinks."""
     if thinking.mode in ("adaptive", "enabled"):
         return traits.sampling - traits.thinks_without
     return traits.sampling | traits.unthinking_sampling if thinking.effort == "none" else traits.sampling

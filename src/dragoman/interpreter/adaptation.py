@@ -123,7 +123,7 @@ class Adaptation(Struct):
         return pair_calls(messages, self.traits, self.ledger, runs=self.runs, unnamed=self.unnamed)
 
     def book_notes(self, notes: tuple[Note, ...], field: str, owner: Value | None = None) -> None:
-        """Book what converting the schema in `field` changed."""
+        """Report what converting the schema in `field` changed."""
         if not notes:
             return
         place = self.ledger.place(field, owner)

@@ -110,7 +110,7 @@ def _restore_signatures(request: Request, signer: Signer | None) -> Request:
 def _adapt_added(
     request: Request, dialect: Dialect, traits: Traits, ledger: Ledger, links: Links | None
 ) -> tuple[Request, Undo]:
-    """Fit what was added to a request that goes where its client's own words are understood."""
+    """Adapt what was added to a request that goes where its client's own words are understood."""
     adaptation = Adaptation(traits, ledger, dialect.issuer, links=links)
     tools = _adapt_added_tools(request, adaptation)
     messages: list[Message] = []
@@ -137,7 +137,7 @@ def _is_added(value: Value) -> bool:
 
 
 def _adapt_group(messages: tuple[Message, ...], adaptation: Adaptation, *, is_last: bool) -> tuple[Message, ...]:
-    """Fit messages as the target's turns; where others follow, nobody has to have the last word."""
+    """Adapt messages as the target's turns; where others follow, nobody has to have the last word."""
     if is_last or messages[-1].role == "user":
         return adapt_turns(messages, adaptation, begins=False)
     return adapt_turns((*messages, _FOLLOWING), adaptation, begins=False)[:-1]

@@ -2,7 +2,7 @@
 
 A vendor's own code word means nothing to another vendor's client, which has words of its own for the kind. An upstream
 that breaks is a bad gateway to the client: it must not look as if we had broken. What an error says beside its kind,
-its words and its wait is lost where the client's dialect has no place for it, and booked like what a reply loses.
+its words and its wait is lost where the client's dialect has no place for it, and reported like what a reply loses.
 """
 
 from collections.abc import Mapping

@@ -32,13 +32,13 @@ class _Table(Struct, frozen=True):
 
 
 NEUTRAL = {"temperature": 1, "presence_penalty": 0, "frequency_penalty": 0}
-"""Values at which a knob of the sampler changes nothing: a model that does not take the knob works like that."""
+"""Values of sampling parameters that change nothing: a model that does not take the parameter works like that."""
 USUAL_VERBOSITY = "medium"
 """OpenAI's word for answers as long as they usually are."""
 
 
 def report_unknown(where: str, raw: bytes, source: str, target: str, ledger: Ledger) -> None:
-    """Book what stands at `where` in a document of `source` as unknown to `target`, but for what is heeded."""
+    """Report what stands at `where` in a document of `source` as unknown to `target`, but for what is implied."""
     if raw == b"null":
         return  # nothing was said
     table, shape = _table_of(source), _shape(where)
@@ -50,7 +50,7 @@ def report_unknown(where: str, raw: bytes, source: str, target: str, ledger: Led
 
 
 def _find_not_implied(value: Any, where: str, shape: str, table: _Table, target: str) -> Iterator[str]:
-    """Iterate the places of what is not heeded: whole where nothing below has a row."""
+    """Iterate the places of what is not implied: whole where nothing below has a row."""
     row = table.rows.get(shape)
     if row is not None and _is_implied(value, row, target):
         return
@@ -110,7 +110,7 @@ def shared_fields(source: str, target: str) -> frozenset[str]:
 
 
 def shared_value(pointer: str, raw: bytes, adaptation: Adaptation) -> bytes | None:
-    """Return a shared field as the target takes it; None, and booked, if it takes nothing of it."""
+    """Return a shared field as the target takes it; None, and reported, if it takes nothing of it."""
     if pointer == _TIER and json.peek(raw) not in adaptation.traits.tiers:
         adaptation.ledger.dropped(pointer, "the target has no such tier")
         return None
@@ -143,7 +143,7 @@ def _cache_options(raw: bytes, adaptation: Adaptation) -> bytes | None:
 
 
 def drop_extras(value: Value, adaptation: Adaptation) -> None:
-    """Book every field that only another dialect understands."""
+    """Report every field that only another dialect understands."""
     if value.extras is not None and value.extras.dialect != adaptation.traits.dialect:
         for pointer, raw in value.extras.fields.items():
             report_unknown(

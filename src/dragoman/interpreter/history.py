@@ -54,7 +54,7 @@ _NO_RESULT_MARKS = _get_result_marks(ToolResult(call_id=""))
 
 
 def adapt_messages(messages: Iterable[Message], adaptation: Adaptation) -> list[Message]:
-    """Fit every message; one may be left without parts."""
+    """Adapt every message; one may be left without parts."""
     fitted: list[Message] = []
     for message in messages:
         parts = message.parts
@@ -140,7 +140,7 @@ def wrap_free_text(text: str) -> str:
 
 
 def retell_arguments(call: ToolCall, adaptation: Adaptation) -> str:
-    """Return the arguments as the model says them under the schema that it is given, which the tool has booked."""
+    """Return the arguments as the model says them under the schema that it is given, which the tool has reported."""
     arguments = call.arguments
     for step in adaptation.retold.get(full_name(call.name, call.namespace), ()):
         if step.retold:

@@ -59,7 +59,7 @@ def shared_in_images(source: str, target: str) -> dict[str, str]:
 
 
 def remove_foreign_fields(part: Part, role: Role, adaptation: Adaptation) -> dict[str, Any]:
-    """Return the changes that take from a part of a message what only its own dialect can say, and book them."""
+    """Return the changes that take from a part of a message what only its own dialect can say, and report them."""
     traits = adaptation.traits
     changes: dict[str, Any] = {}
     cache, place = part.cache, adaptation.ledger.place("part.cache", part) if part.cache is not None else ""
@@ -91,7 +91,7 @@ def remove_foreign_fields(part: Part, role: Role, adaptation: Adaptation) -> dic
 
 
 def drop_signature(part: Part, signature: Signature, adaptation: Adaptation) -> None:
-    """Book a signature that the target cannot use, unless it only stands for one that is missing."""
+    """Report a signature that the target cannot use, unless it only stands for one that is missing."""
     if not says_nothing(signature):
         adaptation.ledger.field_dropped("part.signature", f"signed by {signature.issuer}", part)
 

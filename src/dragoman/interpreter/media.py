@@ -1,4 +1,4 @@
-"""Fit an image, document, sound or film to the target: what it takes, in which form, and how it must be named."""
+"""Adapt an image, document, sound or film to the target: what it takes, in which form, and how it must be named."""
 
 import re
 from base64 import b64decode, b64encode

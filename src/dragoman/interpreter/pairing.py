@@ -27,7 +27,7 @@ MISSING = "no result: the call was interrupted"
 def pair_calls(
     messages: list[Message], traits: Traits, ledger: Ledger, *, runs: int = 0, unnamed: int = 0
 ) -> list[Message]:
-    """Return the history with calls and results in pairs; book every repair.
+    """Return the history with calls and results in pairs; report every repair.
 
     Runs of the model's messages, and calls without an id, are counted on from those that came before.
     """

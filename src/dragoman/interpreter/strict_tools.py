@@ -44,7 +44,7 @@ def is_held(tool: Tool) -> bool:
 
 
 def report_mode(tools: tuple[AnyTool, ...], adaptation: Adaptation) -> None:
-    """Book that the mode holds all functions to their schemas, where not all asked for that: else it says just that."""
+    """Report that the mode holds all functions to their schemas, unless all asked for that."""
     functions = [tool for tool in tools if isinstance(tool, Tool) and tool.form == "json"]
     if all(map(is_held, functions)):
         return

@@ -73,7 +73,7 @@ def _wanted_effort(thinking: Thinking) -> Effort | None:
 
 
 def _drop_thinking(thinking: Thinking, visible: bool | None, adaptation: Adaptation) -> None:
-    """Book what is asked of a model that does not think; that it shall not think is heeded."""
+    """Report what is asked of a model that does not think; that it shall not think is implied."""
     said = _said(thinking) if _wanted_effort(thinking) != "none" else ()
     for name in (*said, *(("visible",) if visible else ())):
         adaptation.ledger.field_dropped(f"thinking.{name}", "the model has no such setting")

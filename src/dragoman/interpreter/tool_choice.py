@@ -1,4 +1,4 @@
-"""Fit the choice among tools to the target: how free the model is, and which tools it may call."""
+"""Adapt the choice among tools to the target: how free the model is, and which tools it may call."""
 
 from msgspec import structs
 
@@ -49,7 +49,7 @@ def adapt_choice(choice: ToolChoice, asked: Tools, sent: Tools, adaptation: Adap
         _report_unknown_extras(choice, choice.extras, asked, sent, adaptation)
     mode, names = choice.mode, ()
     if not sent:
-        # Where there is nothing to call, whatever leaves the model free or forbids calls is heeded.
+        # Where there is nothing to call, whatever leaves the model free or forbids calls is implied.
         if mode == "required" or choice.names:
             ledger.field_dropped("tool_choice", "there are no tools to choose from")
         return None
@@ -91,7 +91,7 @@ def _listed_natives(tools: Tools, place: int, dialect: str) -> Extras | None:
 def _report_unknown_extras(
     choice: ToolChoice, extras: Extras, asked: Tools, sent: Tools, adaptation: Adaptation
 ) -> None:
-    """Book what only another dialect says of a choice, but for the vendor's own tools that it allows and are sent."""
+    """Report what only another dialect says of a choice, but for the vendor's own tools that it allows and are sent."""
     places = {tool.where for tool in sent}
     natives = [tool for tool in asked if isinstance(tool, NativeTool) and tool.where in places]
     for pointer, raw in extras.fields.items():
@@ -100,7 +100,7 @@ def _report_unknown_extras(
 
 
 def _no_calls(choice: ToolChoice, adaptation: Adaptation) -> ToolChoice:
-    """Forbid all calls; what else is said about calls is then about nothing, and not several at once is heeded."""
+    """Forbid all calls; what else is said about calls is then about nothing, and not several at once is implied."""
     traits = adaptation.traits
     if choice.names:
         adaptation.ledger.field_dropped("tool_choice.names", "no tool may be called at all")

@@ -1,4 +1,4 @@
-"""Fit tool definitions and the choice among them to the target."""
+"""Adapt tool definitions and the choice among them to the target."""
 
 from collections.abc import Iterable
 
@@ -217,7 +217,7 @@ def _adapt_parameters(
 
 
 def _report_conversion(converted: Converted, tool: Tool, adaptation: Adaptation) -> bytes | None:
-    """Book what a conversion changed and remember how to change arguments back."""
+    """Report what a conversion changed and remember how to change arguments back."""
     adaptation.book_notes(converted.notes, "tool.parameters", tool)
     if converted.schema is None and tool.parameters is not None:
         _report_annotations(tool.parameters, tool, adaptation)
@@ -228,7 +228,7 @@ def _report_conversion(converted: Converted, tool: Tool, adaptation: Adaptation)
 
 
 def _report_annotations(schema: bytes, tool: Tool, adaptation: Adaptation) -> None:
-    """A schema without arguments is not sent: book what it says beside that."""
+    """A schema without arguments is not sent: report what it says beside that."""
     said = json.decode_object(schema) if json.is_object(schema) else {}
     for name in said.keys() - _SAYS_NOTHING:
         place = adaptation.ledger.place("tool.parameters", tool)

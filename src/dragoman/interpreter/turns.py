@@ -5,6 +5,7 @@ Nothing in a part changes here, except the signature that Gemini demands on the 
 
 from itertools import groupby, takewhile
 from operator import attrgetter
+from typing import assert_never
 
 from msgspec import structs
 
@@ -40,6 +41,8 @@ def in_turns(messages: list[Message], traits: Traits, ledger: Ledger, *, begins:
         case "items":
             messages = _opened(messages, ledger) if begins else messages
             return _split_items(_one_instruction(_spoken(messages)))
+        case _:
+            assert_never(traits.turns)
 
 
 def place_system(messages: list[Message], traits: Traits, ledger: Ledger) -> list[Message]:

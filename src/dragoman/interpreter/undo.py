@@ -36,7 +36,7 @@ def digest(text: str, length: int) -> str:
 
 
 def name_alias(name: str, traits: Traits) -> str:
-    """Return `name` if the target takes it, else its stand-in."""
+    """Return `name` if the target takes it, else its alias."""
     return _name_alias(name, traits.name_first_digit, traits.name_symbols, traits.name_max)
 
 
@@ -52,7 +52,7 @@ def _name_alias(name: str, first_digit: bool, symbols: str, longest: int) -> str
 
 
 def id_alias(call_id: str, traits: Traits) -> str:
-    """Return `call_id` if the target takes it, else its stand-in."""
+    """Return `call_id` if the target takes it, else its alias."""
     if traits.id_exact is not None:
         legal = len(call_id) == traits.id_exact and call_id.isalnum() and call_id.isascii()
         return call_id if legal else digest(call_id, traits.id_exact)
@@ -60,7 +60,7 @@ def id_alias(call_id: str, traits: Traits) -> str:
 
 
 def plain_id(call_id: str, longest: int = 64) -> str:
-    """Return `call_id` if it is of letters, digits, `_` and `-` only, else its stand-in."""
+    """Return `call_id` if it is of letters, digits, `_` and `-` only, else its alias."""
     if len(call_id) <= longest and _LEGAL_ID.fullmatch(call_id):
         return call_id
     return f"{_ILLEGAL.sub('_', call_id)[:15]}_{digest(call_id, 24)}"

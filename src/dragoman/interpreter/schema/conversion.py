@@ -179,7 +179,7 @@ P = ParamSpec("P")
 
 
 class Converted(Struct, frozen=True):
-    """A schema made to fit. `schema` is None where the target takes no parameters at all."""
+    """A schema adapted. `schema` is None where the target takes no parameters at all."""
 
     schema: bytes | None
     notes: tuple[Note, ...] = ()

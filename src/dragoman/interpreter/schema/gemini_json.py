@@ -48,7 +48,7 @@ _LONGEST_TRAIL = 30
 
 @conversion
 def convert_gemini(schema: bytes) -> Converted:
-    """Fit a JSON Schema that is not proven plain."""
+    """Adapt a JSON Schema that is not proven plain."""
     try:
         document = read_document(schema)
     except Malformed as error:

@@ -131,7 +131,7 @@ def prove_plain(schema: bytes) -> PlainProof:
 
 
 def adapt_gemini(schema: bytes, proof: PlainProof | None = None) -> Converted:
-    """Fit a JSON Schema to `parametersJsonSchema`; None where the tool takes no arguments.
+    """Adapt a JSON Schema to `parametersJsonSchema`; None where the tool takes no arguments.
 
     `proof` is what `prove_plain` found of these bytes, if it has read them before.
     """

@@ -46,7 +46,7 @@ _ILLEGAL = re.compile(r"[^a-zA-Z0-9_.-]")
 
 @conversion
 def convert_root(schema: bytes, *, property_keys: bool = False, add_properties: bool = True) -> Converted:
-    """Fit a JSON Schema that is not proven plain."""
+    """Adapt a JSON Schema that is not proven plain."""
     try:
         document = read_document(schema)
     except Malformed as error:
@@ -201,13 +201,13 @@ OPENAI_STRICT = Subset(
 
 @conversion
 def to_anthropic_output(schema: bytes) -> Converted:
-    """Fit a schema to Anthropic's structured output."""
+    """Adapt a schema to Anthropic's structured output."""
     return _closed(schema, ANTHROPIC)
 
 
 @conversion
 def to_openai_strict(schema: bytes) -> Converted:
-    """Fit a schema to OpenAI's strict mode; members that were optional come back without their nulls."""
+    """Adapt a schema to OpenAI's strict mode; members that were optional come back without their nulls."""
     return _closed(schema, OPENAI_STRICT)
 
 

@@ -49,7 +49,7 @@ _WORDS = re.compile(r"(</?|```[ \t]*|^[ \t]*[*`]{0,2})(tool)_(call|result)", re.
 
 
 def protocol(tools: Iterable[Tool], form: TextForm, more: Iterable[str]) -> str:
-    """Tell of the tools and how they are called, and what else is to be heeded."""
+    """Tell of the tools and how they are called, and what else is to be implied."""
     lines = "\n".join(json.encode(_declared(tool)).decode() for tool in tools)
     return "\n\n".join([_PROTOCOL.format(example=_EXAMPLES[form], tools=lines), *more])
 
