@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from dragoman.core.response import Response
     from dragoman.dialects.record import Call
     from dragoman.interpreter.chunks import Chunk, ChunkReader, read_chunks
-    from dragoman.interpreter.errors import translate_error
-    from dragoman.interpreter.fragments import (
+    from dragoman.interpreter.core_request import (
         choice_from,
         choice_to,
         messages_from,
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
         tools_from,
         tools_to,
     )
+    from dragoman.interpreter.errors import translate_error
     from dragoman.interpreter.reply_adapter import Context
     from dragoman.interpreter.response import translate_response
     from dragoman.interpreter.schema.validation import check_arguments, check_definition
@@ -52,13 +52,13 @@ _HOMES = {
     "ToolResult": "core.parts",
     "check_arguments": "interpreter.schema.validation",
     "check_definition": "interpreter.schema.validation",
-    "choice_from": "interpreter.fragments",
-    "choice_to": "interpreter.fragments",
-    "messages_from": "interpreter.fragments",
-    "messages_to": "interpreter.fragments",
+    "choice_from": "interpreter.core_request",
+    "choice_to": "interpreter.core_request",
+    "messages_from": "interpreter.core_request",
+    "messages_to": "interpreter.core_request",
     "read_chunks": "interpreter.chunks",
-    "tools_from": "interpreter.fragments",
-    "tools_to": "interpreter.fragments",
+    "tools_from": "interpreter.core_request",
+    "tools_to": "interpreter.core_request",
     "translate_error": "interpreter.errors",
     "translate_request": "interpreter.translate",
     "translate_response": "interpreter.response",

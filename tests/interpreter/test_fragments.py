@@ -8,7 +8,7 @@ from dragoman.core.losses import Loss
 from dragoman.core.parts import Data, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import NativeTool, Tool, ToolChoice
-from dragoman.interpreter.fragments import choice_from, choice_to, messages_from, messages_to, tools_from, tools_to
+from dragoman.interpreter.core_request import choice_from, choice_to, messages_from, messages_to, tools_from, tools_to
 from interpreter.workbench import encoded, said
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}

@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.problems import Problem
 from dragoman.core.request import OutputFormat, Tool
 from dragoman.interpreter.adapt import adapt_identity
-from dragoman.interpreter.output_format import adapt_output
+from dragoman.interpreter.parameters import adapt_output
 from interpreter.workbench import asked, booked, encoded, fitting_for, said
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}

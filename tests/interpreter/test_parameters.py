@@ -4,7 +4,7 @@ import pytest
 
 from dragoman.core.request import Sampling, Thinking, Tool
 from dragoman.interpreter.adapt import adapt_sampling
-from dragoman.interpreter.thinking import adapt_thinking
+from dragoman.interpreter.parameters import adapt_thinking
 from interpreter.workbench import asked, booked, fitting_for
 
 ALL = Sampling(

@@ -22,8 +22,8 @@ from dragoman.http.message import Headers
 from dragoman.interpreter.adaptation import Links, Unfetched
 from dragoman.interpreter.errors import as_fault
 from dragoman.interpreter.pairing import pair_request
-from dragoman.interpreter.rejections import Sent, named, placed
 from dragoman.interpreter.reply_adapter import Context
+from dragoman.interpreter.tool_errors import Sent, named, placed
 from dragoman.interpreter.translate import parse_request
 from dragoman.interpreter.translation import Translation, TranslationTask
 

@@ -20,12 +20,11 @@ from dragoman.interpreter.adaptation import KEPT_ELSEWHERE, NO_LIMIT, Adaptation
 from dragoman.interpreter.cache_marks import limit_marks
 from dragoman.interpreter.foreign_fields import NEUTRAL, USUAL_VERBOSITY, report_unknown, shared_fields, shared_value
 from dragoman.interpreter.history import adapt_messages, arrange_turns
-from dragoman.interpreter.output_format import adapt_output
+from dragoman.interpreter.parameters import adapt_output, adapt_thinking, thinking_in_tool_loop
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.signature_envelopes import join_thoughts, open_envelopes
 from dragoman.interpreter.signatures import has_envelope
 from dragoman.interpreter.text_calls.prompt import describe_tools
-from dragoman.interpreter.thinking import adapt_thinking, thinking_in_tool_loop
 from dragoman.interpreter.tools import adapt_request_tools
 from dragoman.interpreter.turns import end_with_user
 from dragoman.interpreter.undo import Arguments, Undo, digest

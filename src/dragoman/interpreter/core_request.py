@@ -1,20 +1,24 @@
-"""Translate a request that is in the core: one that nobody wrote, or that has grown since it was read.
+"""Translate what is in the core: requests that nobody wrote or that have grown, and fragments of requests.
 
-What was added has no place in a client's document. It gets one below `/dragoman`, so that what it loses is told apart
-from what the client's own words lose. In the dialect that it was read in, a client's part of the request stays as it
-was, and only what was added is adapted.
+What was added to a request has no place in a client's document. It gets one below `/dragoman`, so that what it loses
+differs from what the client's own words lose. In the dialect that it was read in, a client's part of the request stays
+as it was, and only what was added is adapted. A fragment (tools, a choice, messages) is read and written as part of the
+smallest request that holds it, by the same code as whole requests.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import groupby
+from typing import Literal
 
 from msgspec import Struct, structs
 
+from dragoman.core.losses import Loss
 from dragoman.core.parts import AnyPart, Text, ToolResult
+from dragoman.core.problems import Problem
 from dragoman.core.request import AnyTool, Message, Request, Tool, ToolChoice
 from dragoman.core.traits import TextCalls, Traits
 from dragoman.core.value import Extras, Value
-from dragoman.dialects.record import Dialect
+from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
 from dragoman.interpreter.adapt import adapt, adapt_turns
 from dragoman.interpreter.adaptation import Adaptation, Links
@@ -29,6 +33,8 @@ from dragoman.interpreter.translate import complete, render
 from dragoman.interpreter.translation import Translation
 from dragoman.interpreter.turns import sign_steps
 from dragoman.interpreter.undo import Undo
+from dragoman.wire import json
+from dragoman.wire.lookup import lookup
 
 ADDED = "/dragoman"
 _OUR_OWN = {field: (f"/{field.replace('.', '/')}",) for dialect in DIALECTS.values() for field in dialect.pointers}
@@ -158,3 +164,70 @@ def _named_choice(choice: ToolChoice | None, name: Callable[[str], str], request
     added = {tool.name for tool in request.tools if isinstance(tool, Tool) and _is_added(tool)}
     names = tuple(name(called) if called in added else called for called in choice.names)
     return choice if names == choice.names else structs.replace(choice, names=names)
+
+
+Fragment = Literal["tools", "tool_choice", "messages"]
+
+
+def tools_from(dialect: str, tools: bytes) -> tuple[AnyTool, ...]:
+    """Read the tools of a request: the JSON of its `tools` member."""
+    return _request_with(dialect_named(dialect), "tools", tools).tools
+
+
+def choice_from(dialect: str, choice: bytes) -> ToolChoice | None:
+    """Read a tool choice: the JSON of `tool_choice`, or of Gemini's `functionCallingConfig`."""
+    return _request_with(dialect_named(dialect), "tool_choice", choice).tool_choice
+
+
+def messages_from(dialect: str, messages: bytes) -> tuple[Message, ...]:
+    """Read messages with their calls and results: the JSON of `messages`, `input` or `contents`."""
+    return _request_with(dialect_named(dialect), "messages", messages).messages
+
+
+def tools_to(dialect: str, tools: Sequence[AnyTool], model: str = "") -> tuple[bytes, tuple[Loss, ...]]:
+    """Write tools for `model`, and tell what could not be said."""
+    return _written(dialect, Request(model=model, messages=(), tools=tuple(tools)), "tools", b"[]")
+
+
+def choice_to(
+    dialect: str, choice: ToolChoice, tools: Sequence[AnyTool], model: str = ""
+) -> tuple[bytes, tuple[Loss, ...]]:
+    """Write a choice among `tools`; `null` where there is nothing to say.
+
+    One call at a time is a switch of its own in Chat and Responses (`parallel_tool_calls`): it is told as a loss.
+    """
+    request = Request(model=model, messages=(), tools=tuple(tools), tool_choice=choice)
+    return _written(dialect, request, "tool_choice", b"null")
+
+
+def messages_to(dialect: str, messages: Sequence[Message], model: str = "") -> tuple[bytes, tuple[Loss, ...]]:
+    """Write messages with their calls and results."""
+    return _written(dialect, Request(model=model, messages=tuple(messages)), "messages", b"[]")
+
+
+def _place(dialect: Dialect, fragment: Fragment) -> str:
+    return dialect.pointers[fragment][0]
+
+
+def _request_with(dialect: Dialect, fragment: Fragment, value: bytes) -> Request:
+    if not json.is_json(value):
+        raise Problem("invalid_request", "not JSON", where=_place(dialect, fragment))
+    body = json.graft(b"{}", {_place(dialect, "messages"): b"[]", "/model": b'""'} | {_place(dialect, fragment): value})
+    return dialect.parse_request(Call(body))
+
+
+def _written(dialect: str, request: Request, fragment: Fragment, nothing: bytes) -> tuple[bytes, tuple[Loss, ...]]:
+    here = dialect_named(dialect)
+    traits = traits_for(dialect, request.model)
+    ledger = Ledger({})
+    # A fragment may stand anywhere in a conversation, so nothing is demanded of how it begins and ends.
+    free = structs.replace(traits, starts_with_user=False, prefill=True, stub_tools=False)
+    adapted, _ = adapt(request, Adaptation(free, ledger, ""))
+    body = here.render_request(adapted, traits).body
+    place = _place(here, fragment)
+    found = lookup(body, place)
+    if request.tool_choice is not None and request.tool_choice.parallel is False:
+        for switch in here.pointers.get("tool_choice.parallel", ()):
+            if not switch.startswith(f"{place}/") and lookup(body, switch) is not None:
+                ledger.dropped(request.tool_choice.where, f"said beside the choice: {switch} is false")
+    return (found[1] if found is not None else nothing), ledger.losses()

@@ -6,7 +6,7 @@ from dragoman.core.request import AnyTool, NativeTool, Tool, ToolChoice
 from dragoman.core.value import Extras
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.foreign_fields import report_unknown
-from dragoman.interpreter.native_tools import choice_of, is_called
+from dragoman.interpreter.tool_kinds import choice_of, is_called
 from dragoman.wire import json
 
 Tools = tuple[AnyTool, ...]

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 
 from dragoman.core.problems import Problem
 from dragoman.core.request import AnyTool, NativeTool, Request, Tool, ToolChoice
-from dragoman.interpreter.native_tools import is_called
-from dragoman.interpreter.schema.faults import Fault, find_faults
+from dragoman.interpreter.schema.drafts import Fault, find_faults
 from dragoman.interpreter.schema.plain import UNPROVEN, PlainProof, prove_plain
+from dragoman.interpreter.tool_kinds import is_called
 from dragoman.interpreter.tools_cache import NO_PROOFS
 from dragoman.wire import json
 

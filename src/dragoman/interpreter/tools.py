@@ -9,19 +9,20 @@ from dragoman.core.request import AnyTool, Message, NativeTool, Request, Tool, T
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.foreign_fields import drop_extras
-from dragoman.interpreter.native_tools import adapt_native, without_conflicts
 from dragoman.interpreter.schema.conversion import Converted
 from dragoman.interpreter.schema.openapi import to_openapi
 from dragoman.interpreter.schema.plain import PlainProof, adapt_gemini, adapt_root, to_json_schema
-from dragoman.interpreter.strict_tools import (
+from dragoman.interpreter.tool_choice import adapt_choice, allowed_tools, with_validation
+from dragoman.interpreter.tool_kinds import (
     StrictRoom,
+    adapt_native,
     hold_to_schemas,
     is_held,
     must_be_closed,
     report_mode,
     to_strict,
+    without_conflicts,
 )
-from dragoman.interpreter.tool_choice import adapt_choice, allowed_tools, with_validation
 from dragoman.interpreter.tools_cache import AdaptedTools
 from dragoman.interpreter.undo import full_name
 from dragoman.wire import json

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.interpreter.schema.arguments import ArgumentUndo, restore
-from dragoman.interpreter.schema.integers import integers_in, merged_undo
+from dragoman.interpreter.schema.gemini_json import integers_in, merged_undo
 
 INTEGER = ArgumentUndo(integer=True)
 

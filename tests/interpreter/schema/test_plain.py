@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.schema.conversion import Converted
-from dragoman.interpreter.schema.faults import find_faults
+from dragoman.interpreter.schema.drafts import find_faults
 from dragoman.interpreter.schema.from_openapi import convert_google
 from dragoman.interpreter.schema.gemini_json import convert_gemini
 from dragoman.interpreter.schema.plain import (

@@ -14,8 +14,7 @@ from msgspec.json import Decoder
 from dragoman.interpreter.schema.arguments import ArgumentUndo
 from dragoman.interpreter.schema.conversion import Converted
 from dragoman.interpreter.schema.from_openapi import convert_google
-from dragoman.interpreter.schema.gemini_json import convert_gemini
-from dragoman.interpreter.schema.integers import NO_INTEGER, merged_undo
+from dragoman.interpreter.schema.gemini_json import NO_INTEGER, convert_gemini, merged_undo
 from dragoman.interpreter.schema.roots import LEGAL_KEY, convert_root
 from dragoman.wire.json import Malformed, decode_with
 
