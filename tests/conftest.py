@@ -14,7 +14,7 @@ TABLES = {
     "end_to_end/test_matrix.py": 6,
     "end_to_end/test_text_calls.py": 3,
     "http/test_connection_limits.py": 2,
-    "interpreter/schemas/test_corpus.py": 2,
+    "interpreter/schema/test_corpus.py": 2,
     "laws/test_accepted.py": 2,
     "laws/test_accepted_schemas.py": 3,
     "laws/test_canary.py": 2,

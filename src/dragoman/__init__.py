@@ -14,12 +14,7 @@ if TYPE_CHECKING:
     from dragoman.core.response import Response
     from dragoman.dialects.record import Call
     from dragoman.interpreter.chunks import Chunk, ChunkReader, read_chunks
-    from dragoman.interpreter.reply_adapter import Context
-    from dragoman.interpreter.response import translate_response
-    from dragoman.interpreter.schemas.validation import check_arguments, check_definition
-    from dragoman.interpreter.stream import StreamTranslator
-    from dragoman.interpreter.translate import translate_error, translate_request
-    from dragoman.interpreter.vocabulary import (
+    from dragoman.interpreter.core_request import (
         choice_from,
         choice_to,
         messages_from,
@@ -27,6 +22,12 @@ if TYPE_CHECKING:
         tools_from,
         tools_to,
     )
+    from dragoman.interpreter.errors import translate_error
+    from dragoman.interpreter.reply_adapter import Context
+    from dragoman.interpreter.response import translate_response
+    from dragoman.interpreter.schema.validation import check_arguments, check_definition
+    from dragoman.interpreter.stream import StreamTranslator
+    from dragoman.interpreter.translate import translate_request
 
 __version__ = "0.1.0"
 
@@ -49,16 +50,16 @@ _HOMES = {
     "ToolCall": "core.parts",
     "ToolChoice": "core.request",
     "ToolResult": "core.parts",
-    "check_arguments": "interpreter.schemas.validation",
-    "check_definition": "interpreter.schemas.validation",
-    "choice_from": "interpreter.vocabulary",
-    "choice_to": "interpreter.vocabulary",
-    "messages_from": "interpreter.vocabulary",
-    "messages_to": "interpreter.vocabulary",
+    "check_arguments": "interpreter.schema.validation",
+    "check_definition": "interpreter.schema.validation",
+    "choice_from": "interpreter.core_request",
+    "choice_to": "interpreter.core_request",
+    "messages_from": "interpreter.core_request",
+    "messages_to": "interpreter.core_request",
     "read_chunks": "interpreter.chunks",
-    "tools_from": "interpreter.vocabulary",
-    "tools_to": "interpreter.vocabulary",
-    "translate_error": "interpreter.translate",
+    "tools_from": "interpreter.core_request",
+    "tools_to": "interpreter.core_request",
+    "translate_error": "interpreter.errors",
     "translate_request": "interpreter.translate",
     "translate_response": "interpreter.response",
 }

@@ -23,8 +23,8 @@ from cases.documents import (
 )
 from cases.through import ask, booked, flow
 from dragoman.core.problems import Problem
-from dragoman.interpreter.arrange import CONTINUE
-from dragoman.interpreter.repair import MISSING
+from dragoman.interpreter.pairing import MISSING
+from dragoman.interpreter.turns import CONTINUE
 
 CLAUDE = "claude-opus-4-8"
 GEMINI = "gemini-3-flash"

@@ -22,8 +22,8 @@ from cases.documents import (
 )
 from cases.through import answer, ask, booked, encoded
 from dragoman.dialects.record import Call
-from dragoman.interpreter.schemas.arguments import restore
-from dragoman.interpreter.schemas.openapi import to_openapi
+from dragoman.interpreter.schema.arguments import restore
+from dragoman.interpreter.schema.openapi import to_openapi
 from dragoman.interpreter.translate import translate_request
 
 GEMINI = "gemini-3-flash"

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.cli import batch
 from dragoman.cli.batch import one_line, run_batch
-from dragoman.interpreter.translate import translate_error
+from dragoman.interpreter.errors import translate_error
 
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50, "seed": 7}
 CLAUDE = {"model": "claude-opus-5", "max_tokens": 50, "messages": [{"role": "user", "content": "hi"}]}

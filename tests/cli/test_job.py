@@ -7,8 +7,8 @@ import pytest
 from dragoman.cli.job import Job, JobResult, context_of, open_stream, perform, target_of
 from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
-from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context
+from dragoman.interpreter.undo import Undo
 
 
 def encoded(value):

@@ -4,7 +4,7 @@ import pytest
 
 from conformance.recordings import DIALECTS, Refused, errors
 from dragoman.dialects.record import ErrorReply
-from dragoman.interpreter.translate import translate_error
+from dragoman.interpreter.errors import translate_error
 from oracles import read_error
 from shelf import needs_shelf
 

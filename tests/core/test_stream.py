@@ -21,8 +21,9 @@ from dragoman.core.events import (
 from dragoman.core.parts import Citation, Data, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Response, Usage
-from dragoman.core.stream import Collector, GrammarError, checked, collect, replay, sequential
+from dragoman.core.stream import Collector, GrammarError, checked, collect, replay
 from dragoman.core.value import Extras
+from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline
 
 STOP = Finished(Finish("stop"))
 TEXT = PartStarted(0, Text(text=""))
@@ -58,6 +59,11 @@ def interleavings(draw):
         if not queues[index]:
             del queues[index]
     return response, events + tail
+
+
+def sequential(events):
+    pipeline = ReplyPipeline(NO_UNDO)
+    return [ordered for event in events for ordered in pipeline.feed(event)]
 
 
 @given(interleavings())

@@ -22,10 +22,11 @@ from dragoman.core.stream import checked, collect, sequential
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import DIALECTS
+from dragoman.interpreter.errors import translate_error
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
-from dragoman.interpreter.translate import translate_error, translate_request
+from dragoman.interpreter.translate import translate_request
 from dragoman.wire.json import Malformed
 from dragoman.wire.json_stream import JsonStreamReader
 from dragoman.wire.sse import SseReader

@@ -10,8 +10,9 @@ from dragoman.core.stream import checked, sequential
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import DIALECTS
+from dragoman.interpreter.errors import translate_error
 from dragoman.interpreter.response import translate_response
-from dragoman.interpreter.translate import translate_error, translate_request
+from dragoman.interpreter.translate import translate_request
 from dragoman.wire.json import Malformed, graft, is_json, leaves, one_line
 from dragoman.wire.json_stream import JsonStreamReader
 

@@ -8,10 +8,11 @@ from dragoman.core.request import NativeTool, OutputFormat, Request, Sampling, T
 from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.carry import sealed
-from dragoman.interpreter.fitting import Fitting, Undo
+from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.signature_envelopes import seal
 from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.undo import Undo
 from interpreter.workbench import booked, said
 
 HI = said("user", "hi")
@@ -23,7 +24,7 @@ TOOL = Tool(name="f", parameters=b'{"type":"object","properties":{"a":{"type":"s
 def adapted(dialect, model, request, source="chat"):
     here = dialect_named(source)
     ledger = Ledger(here.pointers)
-    fitted, undo = adapt(request, Fitting(traits_for(dialect, model), ledger, here.issuer))
+    fitted, undo = adapt(request, Adaptation(traits_for(dialect, model), ledger, here.issuer))
     return fitted, undo, booked(ledger)
 
 
@@ -82,7 +83,7 @@ def test_what_is_asked_for_in_words_stands_at_the_end_of_the_system_prompt(messa
     here = dialect_named("messages")
     ledger = Ledger(here.pointers)
     traits = structs.replace(traits_for("chat", "gpt-4.1"), parallel_switch=False)
-    fitted, _ = adapt(request, Fitting(traits, ledger, here.issuer))
+    fitted, _ = adapt(request, Adaptation(traits, ledger, here.issuer))
     words = "Call at most one tool at a time."
     assert fitted.messages == tuple(
         said("system", words) if message == said("system", "WORDS") else message for message in after
@@ -165,7 +166,7 @@ def test_gemini_is_told_when_its_own_tools_stand_beside_the_callers(model, tools
 
 def test_signatures_that_came_back_in_envelopes_are_opened_first():
     google = Signature("google", "s")
-    carrier = Reasoning(signature=sealed(google, "call", "anthropic"))
+    carrier = Reasoning(signature=seal(google, "call", "anthropic"))
     request = ask(HI, said("assistant", carrier, CALL), said("user", RESULT))
     fitted, _, losses = adapted("gemini", "gemini-3-pro", request, source="messages")
     assert fitted.messages[1] == said("assistant", structs.replace(CALL, signature=google))
@@ -267,7 +268,7 @@ def test_thinking_that_is_off_within_a_loop_is_booked_where_the_caller_asked_for
 def test_a_loop_may_be_all_that_there_is_of_a_history():
     traits = structs.replace(traits_for("messages", OLD), starts_with_user=False)
     request = ask(*LOOP[1:], tools=(TOOL,), thinking=ENABLED, sampling=Sampling(max_tokens=9000))
-    fitted, _ = adapt(request, Fitting(traits, Ledger({}), "openai"))
+    fitted, _ = adapt(request, Adaptation(traits, Ledger({}), "openai"))
     assert (len(fitted.messages), fitted.thinking) == (2, Thinking(mode="disabled"))
 
 

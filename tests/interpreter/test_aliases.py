@@ -2,8 +2,8 @@
 
 import pytest
 
-from dragoman.interpreter.aliases import call_id_stem, digest, id_alias, minted_id, name_alias
 from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.undo import call_id_stem, digest, generate_id, id_alias, name_alias
 
 CHAT = traits_for("chat", "gpt-4.1")
 CLAUDE = traits_for("messages", "claude-opus-4-8")
@@ -87,8 +87,8 @@ def test_a_digest_is_the_head_of_the_texts_sha256_even_for_half_a_character():
 
 
 def test_a_minted_id_has_the_clients_prefix_and_tells_its_seeds_apart():
-    assert minted_id("toolu_", "a", 1) == "toolu_c56379f421431626ad17c613"
-    assert minted_id("toolu_", "a", 1) != minted_id("toolu_", "a1")
+    assert generate_id("toolu_", "a", 1) == "toolu_c56379f421431626ad17c613"
+    assert generate_id("toolu_", "a", 1) != generate_id("toolu_", "a1")
 
 
 def test_the_ids_of_a_replys_calls_share_a_stem_that_tells_replies_apart():

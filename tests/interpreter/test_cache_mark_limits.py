@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.parts import Text, ToolResult
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
-from dragoman.interpreter.adapt import fit_marks, marks_agree
+from dragoman.interpreter.cache_marks import limit_marks, marks_agree
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import translate_request
@@ -28,7 +28,7 @@ def text(number, cache=None):
 def fitted(*lifetimes, traits=CLAUDE):
     turns = tuple(said("user", text(number, cache)) for number, cache in enumerate(lifetimes))
     ledger = Ledger({"part.cache": (BREAKPOINT,)})
-    after = fit_marks(turns, traits, ledger)
+    after = limit_marks(turns, traits, ledger)
     return [turn.parts[0].cache for turn in after], [(loss.kind, loss.where) for loss in ledger.losses()]
 
 
@@ -54,7 +54,7 @@ def test_the_last_four_marks_stand_and_none_lives_longer_than_one_before_it(aske
 
 def test_marks_that_can_stand_leave_turns_as_they_are():
     turns = (said("user", text(0, "1h"), text(1)), said("user", ToolResult(call_id="c", content=(text(2, ""),))))
-    after = fit_marks(turns, CLAUDE, Ledger({}))
+    after = limit_marks(turns, CLAUDE, Ledger({}))
     assert after[0] is turns[0]
     assert after == turns
 
@@ -67,7 +67,7 @@ def test_marks_inside_a_result_count_before_its_own():
     content = (text(0, ""), text(1, ""), text(2, ""))
     turns = (said("user", ToolResult(call_id="c", content=content, where="/r", cache=""), text(3, "")),)
     ledger = Ledger({"part.cache": (BREAKPOINT,)})
-    (turn,) = fit_marks(turns, CLAUDE, ledger)
+    (turn,) = limit_marks(turns, CLAUDE, ledger)
     assert [item.cache for item in turn.parts[0].content] == [None, "", ""]
     assert (turn.parts[0].cache, turn.parts[1].cache) == ("", "")
     assert [loss.where for loss in ledger.losses()] == [f"/0{BREAKPOINT}"]

@@ -8,8 +8,8 @@ from dragoman.core.parts import Data, Inline, Media, Text, ToolCall, ToolResult
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.foreign_fields import nearest_lifetime
-from dragoman.interpreter.history import fit_messages
+from dragoman.interpreter.cache_marks import nearest_lifetime
+from dragoman.interpreter.history import adapt_messages
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import asked, booked, encoded, fitting_for, said
 from oracles import check_request
@@ -26,7 +26,7 @@ def text(words="hi", **more):
 def fitted(dialect, model, role, *parts):
     """The parts of one message for a target, and what was booked; pointers are those of Messages."""
     fitting = fitting_for(dialect, model, source="messages")
-    (message,) = fit_messages((said(role, *parts, where="/m"),), fitting)
+    (message,) = adapt_messages((said(role, *parts, where="/m"),), fitting)
     return message.parts, booked(fitting)
 
 
@@ -86,7 +86,7 @@ def test_only_claude_has_marks_on_what_the_model_said(dialect, kept, part):
 def test_a_mark_in_borrowed_words_asks_for_a_lifetime_the_target_has():
     fitting = fitting_for("responses", "gpt-6-luna")
     part = text(extras=Extras("chat", {"/cache_control": b'{"type":"ephemeral","ttl":"1h"}'}))
-    assert fit_messages((said("user", part),), fitting) == [said("user", text(cache="30m"))]
+    assert adapt_messages((said("user", part),), fitting) == [said("user", text(cache="30m"))]
     assert booked(fitting) == [("approximated", f"{MARK}/ttl")]
 
 

@@ -7,7 +7,7 @@ import pytest
 from dragoman.cli.job import Job, open_stream, perform
 from dragoman.core.parts import Text, ToolCall, ToolResult
 from dragoman.interpreter.chunks import ChunkReader, read_chunks
-from dragoman.interpreter.repair import id_of, named_parts, with_ids
+from dragoman.interpreter.pairing import id_of, identify_parts, with_ids
 from interpreter.workbench import encoded, said
 
 
@@ -72,7 +72,7 @@ def test_a_call_of_a_reply_without_an_id_is_told_when_it_is_whole():
 def test_an_id_that_was_given_is_kept():
     own = ToolCall(id="own", name="f", arguments="{}")
     bare = ToolCall(id="", name="f", arguments="{}")
-    parts = named_parts((Text(text="x"), own, bare), "r")
+    parts = identify_parts((Text(text="x"), own, bare), "r")
     assert parts[:2] == (Text(text="x"), own)
     assert parts[2].id == id_of(bare, "r", 2) != id_of(bare, "r", 1)
 

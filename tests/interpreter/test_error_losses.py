@@ -9,7 +9,7 @@ import pytest
 from conformance.recordings import errors
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.translate import translate_error
+from dragoman.interpreter.errors import translate_error
 from laws.documents import DIALECTS, leaves
 from shelf import needs_shelf
 

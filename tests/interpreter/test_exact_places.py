@@ -9,9 +9,9 @@ from msgspec import structs
 import shelf
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import DIALECTS
-from dragoman.interpreter.fitting import Undo
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
+from dragoman.interpreter.undo import Undo
 
 CONTEXT = Context(now=1)
 REPLY = {

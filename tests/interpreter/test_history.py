@@ -7,8 +7,8 @@ import pytest
 from dragoman.core.parts import Citation, Data, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.value import Extras
-from dragoman.interpreter.fitting import Undo
-from dragoman.interpreter.history import fit_messages, wrap_free_text
+from dragoman.interpreter.history import adapt_messages, wrap_free_text
+from dragoman.interpreter.undo import Undo
 from interpreter.workbench import booked, exactly, fitting_for, said
 
 GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "anthropic", "openai"))
@@ -17,7 +17,7 @@ GOOGLE, ANTHROPIC, OPENAI = (Signature(issuer, "s") for issuer in ("google", "an
 def fitted(dialect, model, *parts, role="assistant", **options):
     """The parts of one message for a target, and what was booked; pointers are those of Messages."""
     fitting = fitting_for(dialect, model, source="messages", **options)
-    (message,) = fit_messages((said(role, *parts, where="/m"),), fitting)
+    (message,) = adapt_messages((said(role, *parts, where="/m"),), fitting)
     return message.parts, booked(fitting)
 
 
@@ -39,7 +39,7 @@ def call(arguments="{}", name="f", **more):
 )
 def test_a_message_that_needs_nothing_is_the_same_object(message):
     fitting = fitting_for("messages", "claude-opus-5")
-    assert fit_messages((message,), fitting)[0] is message
+    assert adapt_messages((message,), fitting)[0] is message
     assert booked(fitting) == []
 
 
@@ -77,7 +77,7 @@ def test_empty_text_with_fields_of_its_own_is_booked_when_it_is_left_out():
 def test_a_speakers_name_is_told_where_there_is_a_place(dialect, model, name, losses):
     fitting = fitting_for(dialect, model)
     message = Message(role="user", parts=(text(),), name="ann", where="/m")
-    assert exactly(fit_messages((message,), fitting)) == exactly(
+    assert exactly(adapt_messages((message,), fitting)) == exactly(
         [Message(role="user", parts=(text(),), name=name, where="/m")]
     )
     assert booked(fitting) == losses
@@ -185,7 +185,7 @@ def test_a_free_form_input_is_wrapped_as_json():
 )
 def test_a_called_name_is_what_the_target_calls_the_tool(dialect, model, part, after, names):
     fitting = fitting_for(dialect, model)
-    assert fit_messages((said("assistant", part),), fitting) == [said("assistant", after)]
+    assert adapt_messages((said("assistant", part),), fitting) == [said("assistant", after)]
     assert fitting.undo() == Undo(names)
 
 
@@ -236,5 +236,5 @@ def test_parts_around_a_changed_one_stay_in_order():
 def test_empty_text_goes_without_a_word_only_if_nothing_hangs_on_it(changes, losses):
     fitting = fitting_for("messages", "claude-opus-5")
     part = Text(text="", where="/p", **changes)
-    (message,) = fit_messages((said("user", part, "hi"),), fitting)
+    (message,) = adapt_messages((said("user", part, "hi"),), fitting)
     assert (message.parts, booked(fitting)) == ((Text(text="hi"),), losses)

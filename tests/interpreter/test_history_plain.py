@@ -1,12 +1,12 @@
 """What needs no fitting passes as it is."""
 
 from dragoman.core.parts import Text, ToolResult
-from dragoman.interpreter.history import fit_messages
+from dragoman.interpreter.history import adapt_messages
 from interpreter.workbench import fitting_for, said
 
 
 def test_what_is_plain_passes_as_the_very_same_object():
     messages = (said("user", "hi"), said("user", ToolResult(call_id="a", content=(Text(text="ok"),))))
     for dialect in ("chat", "responses", "messages", "gemini"):
-        fitted = fit_messages(messages, fitting_for(dialect))
+        fitted = adapt_messages(messages, fitting_for(dialect))
         assert all(new is old for new, old in zip(fitted, messages, strict=True))

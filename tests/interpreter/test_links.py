@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
-from dragoman.interpreter.fitting import Fetched, Links, Unfetched
+from dragoman.interpreter.adaptation import Fetched, Links, Unfetched
 from dragoman.interpreter.translate import translate_request
 
 PICTURE = Fetched("image/png", "iVBORw0KGgo=")

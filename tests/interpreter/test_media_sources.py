@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.parts import Inline, Link, Media, Plain, Text, ToolResult
 from dragoman.dialects.record import Call
-from dragoman.interpreter.history import fit_messages
+from dragoman.interpreter.history import adapt_messages
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import booked, encoded, exactly, fitting_for, said
 
@@ -20,7 +20,7 @@ def media(kind, media_type, source, **more):
 
 def fitted(target, part, **changes):
     fitting = fitting_for(target, MODELS[target], **changes)
-    (message,) = fit_messages((said("user", part),), fitting)
+    (message,) = adapt_messages((said("user", part),), fitting)
     return message.parts, booked(fitting)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.core.parts import Inline, Link, Media, Plain, Text
 from dragoman.dialects.record import Call
-from dragoman.interpreter.media import fit_media
+from dragoman.interpreter.media import adapt_media
 from dragoman.interpreter.translate import translate_request
 from dragoman.simulator.apis import APIS
 from dragoman.simulator.rule import Situation, Violation
@@ -21,7 +21,7 @@ MODELS = {"messages": "claude-opus-5", "gemini": "gemini-3.8-flash", "responses"
 def fitted(target, kind, media_type, source=None, **changes):
     fitting = fitting_for(target, MODELS.get(target, "gpt-4.1"), source="messages", **changes)
     part = Media(kind=kind, media_type=media_type, source=source or Inline("QUJD"), where="/p")
-    return fit_media(part, said("user"), fitting), booked(fitting)
+    return adapt_media(part, said("user"), fitting), booked(fitting)
 
 
 def shown(url, target):

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.request import NativeTool, ToolChoice
 from dragoman.core.value import Extras
-from dragoman.interpreter.native_tools import choice_of, counterpart, is_called, settings_of
+from dragoman.interpreter.tool_kinds import choice_of, counterpart, is_called, settings_of
 from interpreter.workbench import encoded
 
 SEARCH = {

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cases.through import answer, ask, booked, flow
-from dragoman.interpreter.schemas.openapi import to_openapi
+from dragoman.interpreter.schema.openapi import to_openapi
 
 
 def dropped(schema):

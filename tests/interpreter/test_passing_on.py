@@ -10,12 +10,13 @@ from dragoman.core.parts import Signature
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.interpreter import stream as streams
-from dragoman.interpreter.arrange import SKIP_SIGNATURE
-from dragoman.interpreter.carry import sealed
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import Rendered, translate_response
+from dragoman.interpreter.signature_envelopes import seal
 from dragoman.interpreter.stream import StreamTranslator
-from dragoman.interpreter.translate import Translation, translate_request
+from dragoman.interpreter.translate import translate_request
+from dragoman.interpreter.translation import Translation
+from dragoman.interpreter.turns import SKIP_SIGNATURE
 from interpreter.workbench import encoded
 
 HELLO = b'data: {"id":"r","model":"m","choices":[{"index":0,"delta":{"content":"hi"}}]}\n\n'
@@ -116,7 +117,7 @@ def test_a_client_that_spoke_through_the_envelope_is_answered_through_it():
     assert translate_response(wrapped, "gemini", "gemini", context) == Rendered(wrapped)
 
 
-LETTER = sealed(Signature("anthropic", "s"), "self", "google").value
+LETTER = seal(Signature("anthropic", "s"), "self", "google").value
 THOUGHT = {"text": "hm", "thought": True, "thoughtSignature": LETTER}
 
 

@@ -5,10 +5,11 @@ import json
 import pytest
 
 from dragoman.dialects.record import Call
-from dragoman.interpreter.carry import MARK
+from dragoman.interpreter.errors import translate_error
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
-from dragoman.interpreter.translate import translate_error, translate_request
+from dragoman.interpreter.signature_envelopes import MARK
+from dragoman.interpreter.translate import translate_request
 
 ASK = {"role": "user", "content": "q"}
 TOOL = {"type": "function", "function": {"name": "a"}}

@@ -22,10 +22,10 @@ from dragoman.core.problems import Problem
 from dragoman.core.response import Finish, Usage
 from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.aliases import call_id_stem, digest
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
+from dragoman.interpreter.undo import call_id_stem, digest
 from interpreter.workbench import booked, exactly, nobodys_dialect
 
 CLIENTS = ["chat", "responses", "messages", "gemini"]
@@ -35,7 +35,7 @@ def fitted(client, *events, whole=False, salt="", source_issuer="nobody"):
     """What a client is told of these events, and what was booked."""
     ledger = Ledger({"part.signature": ("/signature",)})
     options = ReplyOptions(salt, whole=whole)
-    fitter = ReplyFitter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)
+    fitter = EventAdapter(nobodys_dialect(source_issuer), dialect_named(client), ledger, options)
     return [told for event in events for told in fitter.feed(event)], booked(ledger)
 
 

@@ -8,14 +8,14 @@ from dragoman.core.losses import Loss
 from dragoman.core.parts import Citation, Reasoning, Signature, Text, ToolCall
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
 from interpreter.workbench import nobodys_dialect
 
 
 def fitter(client, *, source_issuer="", **options):
     ledger = Ledger({"part.signature": ("/signature",), "call.id": ("/id",)})
-    return ReplyFitter(nobodys_dialect(source_issuer), client, ledger, ReplyOptions(**options)), ledger
+    return EventAdapter(nobodys_dialect(source_issuer), client, ledger, ReplyOptions(**options)), ledger
 
 
 def told(fit, *events):

@@ -11,11 +11,11 @@ from dragoman.core.parts import Reasoning, Signature
 from dragoman.core.problems import Problem
 from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.carry import opened
+from dragoman.interpreter.errors import translate_error
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.response import translate_response
-from dragoman.interpreter.translate import translate_error
+from dragoman.interpreter.signature_envelopes import open_envelope
 from interpreter.workbench import nobodys_dialect
 
 COUNTS = {
@@ -155,7 +155,7 @@ def responded(*output, **more):
 @pytest.mark.parametrize("client", ["messages", "gemini"])
 def test_the_id_of_a_thought_travels_in_the_envelope_and_is_not_booked(client):
     told = answer("responses", client, responded(THOUGHT, {**THOUGHT, "id": "rs.2"}))
-    first, _ = opened(Signature("", _signatures(told.body)[0]))
+    first, _ = open_envelope(Signature("", _signatures(told.body)[0]))
     assert (first.item, first.value) == ("rs_1", "e")
     assert booked(told) == {"/output/1/id"}, "an envelope has no room for an id with a dot"
 
@@ -173,7 +173,7 @@ def test_the_id_of_a_thought_without_a_signature_is_booked(client):
 
 def test_fields_of_a_thought_that_was_cut_off_are_booked_too():
     ledger = Ledger({})
-    fitter = ReplyFitter(nobodys_dialect(), dialect_named("messages"), ledger)
+    fitter = EventAdapter(nobodys_dialect(), dialect_named("messages"), ledger)
     fitter.feed(PartStarted(0, Reasoning(where="/p", extras=Extras("responses", {"/id": b'"rs_1"'}))))
     fitter.feed(Failed(Problem("malformed_reply", "cut")))
     assert [loss.where for loss in ledger.losses()] == ["/p/id"]
@@ -181,7 +181,7 @@ def test_fields_of_a_thought_that_was_cut_off_are_booked_too():
 
 def test_a_field_that_merely_looks_like_the_id_of_another_thought_is_booked():
     ledger = Ledger({})
-    fitter = ReplyFitter(nobodys_dialect(), dialect_named("messages"), ledger)
+    fitter = EventAdapter(nobodys_dialect(), dialect_named("messages"), ledger)
     fitter.feed(PartStarted(0, Reasoning(where="/p", extras=Extras("responses", {"/id": b'"rs_2"'}))))
     fitter.feed(PartSigned(0, Signature("openai", "e", "rs_1")))
     fitter.feed(PartEnded(0))

@@ -16,6 +16,7 @@ from dragoman.interpreter.request_history import RequestHistory
 from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import Caches
+from dragoman.interpreter.translation import TranslationTask
 
 GEMINI = traits_for("gemini", "gemini-3-flash")
 SYSTEM = {"role": "system", "content": "Be brief. " + "x" * 64}
@@ -57,7 +58,8 @@ class Talk:
 
 def history_of(body: bytes, source: str, cache: PrefixCache) -> RequestHistory:
     here = dialect_named(source)
-    return RequestHistory(Call(body), here, cache, (source, "gemini"), here.read_tools)
+    task = TranslationTask(Call(body), here, dialect_named("gemini"))
+    return RequestHistory(task, cache, here.read_tools)
 
 
 def prefix_of(history: RequestHistory, traits: Traits = GEMINI) -> Prefix:

@@ -7,7 +7,7 @@ import pytest
 from dragoman.core.losses import Loss
 from dragoman.core.request import Sampling
 from dragoman.dialects.record import Call
-from dragoman.interpreter.knobs import fit_sampling
+from dragoman.interpreter.adapt import adapt_sampling
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import encoded, fitting_for
 
@@ -56,6 +56,6 @@ def test_the_user_begins_for_responses_too_where_nothing_can_be_said():
 
 def test_a_stop_sequence_of_white_space_is_dropped_where_it_is_refused():
     fitting = fitting_for("messages", "claude-opus-5", document={"stop": ["\n", "END", " "]}, blank_stops=False)
-    assert fit_sampling(Sampling(stop=("\n", "END", " ")), fitting, None).stop == ("END",)
+    assert adapt_sampling(Sampling(stop=("\n", "END", " ")), fitting, None).stop == ("END",)
     why = "the target refuses a stop sequence of white space"
     assert fitting.ledger.losses() == (Loss("/stop/0", why, "dropped"), Loss("/stop/2", why, "dropped"))

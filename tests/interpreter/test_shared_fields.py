@@ -2,7 +2,8 @@
 
 import pytest
 
-from dragoman.interpreter.foreign_fields import shared_fields, shared_in_images, shared_value
+from dragoman.interpreter.foreign_fields import shared_fields, shared_value
+from dragoman.interpreter.history_parts import shared_in_images
 from interpreter.workbench import booked, fitting_for
 
 OPENAI = {

@@ -9,8 +9,8 @@ from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
 from dragoman.core.request import Message
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
-from dragoman.interpreter.carry import UNSIGNED, native, rejoined, sealed
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.signature_envelopes import UNSIGNED, join_thoughts, remove_foreign_envelopes, seal
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import booked, encoded, fitting_for, said
@@ -136,7 +136,7 @@ def test_the_pieces_of_a_thought_the_target_cannot_take_are_booked_each_at_its_p
     }
 
 
-SEAL = sealed(Signature("anthropic", "s"), "self", "google")
+SEAL = seal(Signature("anthropic", "s"), "self", "google")
 CALL = ToolCall(id="c", name="f", arguments="{}")
 
 
@@ -146,7 +146,7 @@ def piece(text, signature=None, **more):
 
 def test_a_thought_whose_envelope_is_on_its_only_piece_stays_as_it_is():
     messages = (said("assistant", piece("a", SEAL), CALL),)
-    assert rejoined(messages, fitting_for("messages", "claude-opus-5")) is messages
+    assert join_thoughts(messages, fitting_for("messages", "claude-opus-5")) is messages
 
 
 @pytest.mark.parametrize(
@@ -155,25 +155,25 @@ def test_a_thought_whose_envelope_is_on_its_only_piece_stays_as_it_is():
 )
 def test_what_stands_between_two_thoughts_keeps_them_apart(between):
     messages = (said("assistant", piece("a"), between, piece("", SEAL)),)
-    assert rejoined(messages, fitting_for("messages", "claude-opus-5")) is messages
+    assert join_thoughts(messages, fitting_for("messages", "claude-opus-5")) is messages
 
 
 def test_a_turn_of_the_user_keeps_thoughts_apart():
     messages = (said("assistant", piece("a")), said("user", "hi"), said("assistant", piece("", SEAL)))
-    assert rejoined(messages, fitting_for("messages", "claude-opus-5")) is messages
+    assert join_thoughts(messages, fitting_for("messages", "claude-opus-5")) is messages
 
 
 def test_two_thoughts_in_a_row_stay_two():
     messages = (said("assistant", piece("a"), piece("b", SEAL), piece("c"), piece("d", SEAL)),)
-    joined = rejoined(messages, fitting_for("messages", "claude-opus-5"))
+    joined = join_thoughts(messages, fitting_for("messages", "claude-opus-5"))
     assert joined == (said("assistant", piece("ab", SEAL), piece("cd", SEAL)),)
 
 
 def test_words_nobody_signed_are_put_together_where_any_reasoning_is_taken():
-    seal = sealed(UNSIGNED, "self", "google")
-    messages = (said("assistant", piece("a"), piece("b"), piece("", seal)),)
-    assert rejoined(messages, fitting_for("chat", "deepseek-v4")) == (said("assistant", piece("ab", seal)),)
-    assert rejoined(messages, fitting_for("messages", "claude-opus-5")) is messages
+    sealed = seal(UNSIGNED, "self", "google")
+    messages = (said("assistant", piece("a"), piece("b"), piece("", sealed)),)
+    assert join_thoughts(messages, fitting_for("chat", "deepseek-v4")) == (said("assistant", piece("ab", sealed)),)
+    assert join_thoughts(messages, fitting_for("messages", "claude-opus-5")) is messages
 
 
 def test_what_only_gemini_understands_of_the_pieces_and_their_messages_is_booked():
@@ -181,7 +181,7 @@ def test_what_only_gemini_understands_of_the_pieces_and_their_messages_is_booked
     first = Message(role="assistant", parts=(piece("a", extras=extras, where="/0/p"),), extras=extras, where="/0")
     fitting = fitting_for("messages", "claude-opus-5", source="gemini")
     last = said("assistant", piece("b", SEAL), CALL)
-    assert rejoined((first, last), fitting) == (said("assistant", piece("ab", SEAL), CALL),)
+    assert join_thoughts((first, last), fitting) == (said("assistant", piece("ab", SEAL), CALL),)
     assert booked(fitting) == [("dropped", "/0/p/x"), ("dropped", "/0/x")]
 
 
@@ -190,7 +190,7 @@ def test_at_home_all_pieces_of_another_vendors_thought_are_taken_out():
     first = Message(role="assistant", parts=(piece("a", where="/0/p"),), extras=extras, where="/0")
     messages = (said("user", "hi"), first, said("assistant", piece("b", SEAL, where="/1/p"), CALL))
     ledger = Ledger({})
-    assert native(messages, "google", ledger) == (said("user", "hi"), said("assistant", CALL))
+    assert remove_foreign_envelopes(messages, "google", ledger) == (said("user", "hi"), said("assistant", CALL))
     assert ledger.losses() == (
         Loss("/0/p", FOREIGN, "dropped"),
         Loss("/0/x", "its message said nothing else", "dropped"),
@@ -199,7 +199,7 @@ def test_at_home_all_pieces_of_another_vendors_thought_are_taken_out():
 
 
 def test_at_home_the_pieces_of_a_thought_of_the_vendors_own_stay():
-    seal = sealed(Signature("google", "s"), "self", "google")
-    messages = (said("assistant", piece("a"), piece("b", seal)),)
+    sealed = seal(Signature("google", "s"), "self", "google")
+    messages = (said("assistant", piece("a"), piece("b", sealed)),)
     kept = (said("assistant", piece("a"), piece("b", Signature("google", "s"))),)
-    assert native(messages, "google", Ledger({})) == kept
+    assert remove_foreign_envelopes(messages, "google", Ledger({})) == kept

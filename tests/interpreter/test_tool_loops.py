@@ -11,7 +11,8 @@ from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.tools_cache import ToolsCache
-from dragoman.interpreter.translate import Caches, Translation, translate_request
+from dragoman.interpreter.translate import Caches, translate_request
+from dragoman.interpreter.translation import Translation
 
 ARRAY = {"type": "array", "items": {"type": "integer"}}
 ODD_NAMES = {"type": "object", "properties": {"$top": {"type": "integer"}}}

@@ -9,12 +9,14 @@ from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.dialects.record import Call
-from dragoman.interpreter.carry import UNSIGNED, sealed
-from dragoman.interpreter.fitting import Undo
+from dragoman.interpreter.errors import translate_error
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import Rendered, translate_response
+from dragoman.interpreter.signature_envelopes import UNSIGNED, seal
 from dragoman.interpreter.stream import StreamTranslator
-from dragoman.interpreter.translate import Translation, translate_error, translate_request
+from dragoman.interpreter.translate import translate_request
+from dragoman.interpreter.translation import Translation
+from dragoman.interpreter.undo import Undo
 from interpreter.workbench import encoded, said
 
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_completion_tokens": 50}
@@ -77,7 +79,7 @@ def test_another_model_in_what_is_not_json_is_a_problem():
 
 
 def test_another_vendors_signature_does_not_pass_even_at_home():
-    letter = sealed(UNSIGNED, "self", "anthropic").value
+    letter = seal(UNSIGNED, "self", "anthropic").value
     thought = {"type": "thinking", "thinking": "hm", "signature": letter}
     blocks = [thought, {"type": "text", "text": "yes"}]
     body = {"model": "m", "max_tokens": 9, "messages": [{"role": "assistant", "content": blocks}]}

@@ -9,9 +9,10 @@ from dragoman.core.parts import Signature
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.prefix_cache import PrefixCache
-from dragoman.interpreter.signing import digest_of
+from dragoman.interpreter.signatures import digest_of
 from dragoman.interpreter.tools_cache import ToolsCache
-from dragoman.interpreter.translate import Asked, Caches, parse_request
+from dragoman.interpreter.translate import Caches, parse_request
+from dragoman.interpreter.translation import TranslationTask
 
 MODEL = "gemini-3-flash"
 
@@ -46,7 +47,9 @@ class Conversation:
         self.signer = Signer()
 
     def parse(self, rounds: int):
-        asked = Asked(Call(body_of(rounds)), dialect_named("chat"), dialect_named("gemini"), MODEL, signer=self.signer)
+        asked = TranslationTask(
+            Call(body_of(rounds)), dialect_named("chat"), dialect_named("gemini"), MODEL, signer=self.signer
+        )
         return parse_request(asked, self.caches)
 
     def signatures(self, rounds: int) -> list[str]:

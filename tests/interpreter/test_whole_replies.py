@@ -11,9 +11,9 @@ from dragoman.core.stream import collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import Context, ReplyOptions
-from dragoman.interpreter.response import WholeReply
+from dragoman.interpreter.response import ResponseAdapter
 
 DIALECTS = ("chat", "responses", "messages", "gemini")
 
@@ -30,10 +30,10 @@ def directly_and_by_events(response, source, client, *, single=False):
     here, there, options = dialect_named(source), dialect_named(client), ReplyOptions(single=single, whole=True)
 
     def directly(ledger):
-        return WholeReply(here, there, ledger, options).adapt(response, Context())
+        return ResponseAdapter(here, there, ledger, options).adapt(response, Context())
 
     def by_events(ledger):
-        fitter = ReplyFitter(here, there, ledger, options)
+        fitter = EventAdapter(here, there, ledger, options)
         return collect(told for event in replay(response) for told in fitter.feed(event))
 
     return outcome(directly, source), outcome(by_events, source)

@@ -8,7 +8,7 @@ from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 
@@ -21,7 +21,7 @@ def fitting_for(dialect, model="", *, source="chat", document=None, **changes):
     traits = structs.replace(traits, **changes) if changes else traits
     here = dialect_named(source)
     ledger = Ledger(here.pointers, encoded(document) if document is not None else b"")
-    return Fitting(traits, ledger, here.issuer, forced=traits.forced_choice)
+    return Adaptation(traits, ledger, here.issuer, forced=traits.forced_choice)
 
 
 def booked(told):

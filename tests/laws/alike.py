@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from dragoman.interpreter.translate import Translation
+from dragoman.interpreter.translation import Translation
 
 
 def assert_alike(known: Translation | tuple[str, ...], new: Translation | tuple[str, ...]) -> None:

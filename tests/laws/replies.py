@@ -10,7 +10,7 @@ from typing import Any
 
 import shelf
 from conformance.recordings import KNOWN_BROKEN
-from dragoman.interpreter.carry import MARK
+from dragoman.interpreter.signature_envelopes import MARK
 from laws.canary import FRACTION, NUMBER, TOKEN, replaced
 from laws.documents import leaves
 

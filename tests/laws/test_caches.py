@@ -17,13 +17,14 @@ from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter import translate
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.prefix_cache import PrefixCache
-from dragoman.interpreter.signing import digest_of
+from dragoman.interpreter.signatures import digest_of
 from dragoman.interpreter.tools_cache import ToolsCache
 from dragoman.interpreter.traits import traits_for
-from dragoman.interpreter.translate import Caches, Translation, translate_request
+from dragoman.interpreter.translate import Caches, translate_request
+from dragoman.interpreter.translation import Translation
 from laws.alike import assert_alike
 from laws.documents import DIALECTS, MODELS, requests, shape
 from shelf import needs_shelf
@@ -121,7 +122,7 @@ def test_any_conversation_is_translated_alike_whatever_is_cached(data, pair, tid
     source, target = pair
     drawn = data.draw(strategies.requests(source, tidy=tidy))
     here, traits = dialect_named(source), traits_for(source, "")
-    request, _ = adapt(structs.replace(drawn, candidates=None), Fitting(traits, Ledger({}), here.issuer))
+    request, _ = adapt(structs.replace(drawn, candidates=None), Adaptation(traits, Ledger({}), here.issuer))
     body = json.loads(here.render_request(request, traits).body)
     if not _is_long(body, source):
         return

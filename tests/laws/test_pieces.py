@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.interpreter.reply_adapter import Context
-from dragoman.interpreter.signing import CallWatch
+from dragoman.interpreter.signatures import CallWatch
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.wire.sse import whole_frames
 from laws.documents import DIALECTS

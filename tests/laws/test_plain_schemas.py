@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.interpreter.schemas.plain import prove_plain
-from interpreter.schemas.test_corpus import FILES, rows
-from interpreter.schemas.test_plain import assert_same_as_general
+from dragoman.interpreter.schema.plain import prove_plain
+from interpreter.schema.test_corpus import FILES, rows
+from interpreter.schema.test_plain import assert_same_as_general
 from shelf import needs_shelf
 
 MCP = ("docker-mcp-registry", "github-mcp-server", "kubernetes-mcp-server", "mcp-servers-live")

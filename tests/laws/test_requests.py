@@ -12,11 +12,11 @@ from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.arrange import CONTINUE
-from dragoman.interpreter.fitting import Fitting
+from dragoman.interpreter.adaptation import Adaptation
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import translate_request
+from dragoman.interpreter.turns import CONTINUE
 from dragoman.wire.json import is_object
 from laws.documents import DIALECTS, MODELS, requests
 from shelf import needs_shelf
@@ -27,7 +27,7 @@ PAIRS = [(source, target) for source in DIALECTS for target in DIALECTS if sourc
 def _adapted(source: str, target: str, body: bytes) -> tuple[Request, Call]:
     here, there = dialect_named(source), dialect_named(target)
     traits = traits_for(target, MODELS[target])
-    fitting = Fitting(traits, Ledger(here.pointers, body), here.issuer)
+    fitting = Adaptation(traits, Ledger(here.pointers, body), here.issuer)
     request, _ = adapt(here.parse_request(Call(body, "m")), fitting)
     return request, there.render_request(request, traits)
 
@@ -135,11 +135,11 @@ def test_a_longer_history_starts_with_the_translation_of_its_prefix(source, targ
         document = json.dumps(body).encode()
         request = here.parse_request(Call(document, "m"))
         try:
-            whole, _ = adapt(request, Fitting(traits, Ledger({}), here.issuer))
+            whole, _ = adapt(request, Adaptation(traits, Ledger({}), here.issuer))
         except Problem:
             continue
         for cut in _complete_prefixes(request.messages):
-            short, _ = adapt(_cut(request, cut), Fitting(traits, Ledger({}), here.issuer))
+            short, _ = adapt(_cut(request, cut), Adaptation(traits, Ledger({}), here.issuer))
             told = _without_last_word(short.messages)
             assert whole.messages[: len(told)] == told, f"{name} cut at {cut}"
             compared += 1

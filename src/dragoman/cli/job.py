@@ -19,12 +19,13 @@ from dragoman.core.stream import Collector
 from dragoman.dialects import FORMS
 from dragoman.dialects.record import Call, Dialect
 from dragoman.dialects.registry import DIALECTS, dialect_named
+from dragoman.interpreter.errors import translate_error
 from dragoman.interpreter.ledger import refuse
-from dragoman.interpreter.repair import named_parts, named_reply, named_request
+from dragoman.interpreter.pairing import identify_parts, identify_reply, identify_request
 from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
-from dragoman.interpreter.translate import translate_error, translate_request
+from dragoman.interpreter.translate import translate_request
 from dragoman.wire import json
 from dragoman.wire.pointer import split
 
@@ -208,9 +209,9 @@ def _neutral(job: Job) -> JobResult:
     dialect = dialect_named(job.source)
     match job.operation:
         case "request":
-            shown = view(named_request(dialect.parse_request(Call(job.body, job.model, job.stream))))
+            shown = view(identify_request(dialect.parse_request(Call(job.body, job.model, job.stream))))
         case "response":
-            shown = view(named_reply(dialect.parse_response(job.body)))
+            shown = view(identify_reply(dialect.parse_response(job.body)))
         case "error":
             shown = view_problem(dialect.parse_error(job.status, {}, job.body))
         case _:
@@ -253,9 +254,9 @@ class _NeutralStream:
         for event in self._decoder.close():
             self._collector.feed(event)
         try:
-            shown = view(named_reply(self._collector.response()))
+            shown = view(identify_reply(self._collector.response()))
         except Problem as problem:
-            parts = named_parts(self._collector.parts, self._collector.reply_id)
+            parts = identify_parts(self._collector.parts, self._collector.reply_id)
             shown = {"parts": view(parts), "problem": view_problem(problem)}
         return encode(shown)
 

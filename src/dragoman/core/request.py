@@ -46,6 +46,9 @@ class NativeTool(Value, frozen=True, kw_only=True, eq=False):
     raw: bytes
 
 
+AnyTool = Tool | NativeTool
+
+
 class ToolChoice(Value, frozen=True, kw_only=True, eq=False):
     """How free the model is. `names` restricts it; with "required" and one name that tool must be called."""
 
@@ -59,7 +62,7 @@ class ToolChoice(Value, frozen=True, kw_only=True, eq=False):
 
 
 class Sampling(Struct, frozen=True, kw_only=True):
-    """Knobs of the sampler; None means the caller did not say."""
+    """Parameters of the sampler; None means that the caller left them out."""
 
     temperature: int | float | None = None
     top_p: int | float | None = None
@@ -104,7 +107,7 @@ class Request(Struct, frozen=True, kw_only=True):
 
     model: str
     messages: tuple[Message, ...]
-    tools: tuple[Tool | NativeTool, ...] = ()
+    tools: tuple[AnyTool, ...] = ()
     tool_choice: ToolChoice | None = None
     sampling: Sampling = Sampling()
     thinking: Thinking | None = None

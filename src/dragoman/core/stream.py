@@ -1,6 +1,7 @@
-"""Streams of events: fold them into a reply, unfold a reply into them, put interleaved parts in sequence."""
+"""Streams of events: collect them into a reply, replay a reply as events, check their grammar."""
 
 from collections.abc import Iterable, Iterator
+from typing import assert_never
 
 from msgspec import structs
 
@@ -113,6 +114,8 @@ class Collector:
                 self._finish = finish
             case Failed(problem):
                 self._problem = problem
+            case _:
+                assert_never(event)
 
     @property
     def reply_id(self) -> str:
@@ -196,56 +199,6 @@ def replay_part(index: int, part: AnyPart) -> Iterator[Event]:
     if part.signature is not None and not isinstance(part, ToolCall):
         yield PartSigned(index, part.signature)
     yield PartEnded(index, not isinstance(part, ToolCall) or part.complete)
-
-
-class Sequencer:
-    """Put interleaved parts one after the other, for targets that hold one part open at a time.
-
-    The part with the lowest index that has not ended flows through; events of later parts wait for it.
-    """
-
-    def __init__(self) -> None:
-        self._open = 0
-        self._waiting: dict[int, list[Event]] = {}
-
-    def passes(self, index: int) -> bool:
-        """Tell whether events of this part are told at once."""
-        return index == self._open
-
-    def feed(self, event: Event) -> list[Event]:
-        """Take one event, return those that may be told now."""
-        match event:
-            case PartStarted(index) | PartDelta(index) | PartSigned(index) | PartCited(index) | PartNative(index):
-                if index == self._open:
-                    return [event]
-                self._waiting.setdefault(index, []).append(event)
-                return []
-            case PartEnded(index):
-                if index != self._open:
-                    self._waiting.setdefault(index, []).append(event)
-                    return []
-                return [event, *self._advance()]
-            case Failed():
-                self._waiting.clear()
-                return [event]
-            case _:
-                return [event]
-
-    def _advance(self) -> list[Event]:
-        told: list[Event] = []
-        while True:
-            self._open += 1
-            waiting = self._waiting.pop(self._open, [])
-            told.extend(waiting)
-            if not waiting or not isinstance(waiting[-1], PartEnded):
-                return told
-
-
-def sequential(events: Iterable[Event]) -> Iterator[Event]:
-    """Iterate `events` with at most one part open at a time."""
-    sequencer = Sequencer()
-    for event in events:
-        yield from sequencer.feed(event)
 
 
 class GrammarError(AssertionError):

@@ -13,9 +13,9 @@ from dragoman.core.parts import MediaKind
 from dragoman.core.problems import Problem
 from dragoman.http.addresses import Refused
 from dragoman.http.guarded import Guard, Lately, Room
-from dragoman.interpreter.fitting import Fetched, Links, NeededLink, Unfetched
+from dragoman.interpreter.adaptation import Fetched, Links, NeededLink, Unfetched
 from dragoman.interpreter.media import NOT_FETCHED
-from dragoman.interpreter.translate import Translation
+from dragoman.interpreter.translation import Translation
 from dragoman.tasks import run_all
 
 _KEPT_SECONDS = 300.0

@@ -14,7 +14,7 @@ from dragoman.core.losses import Loss
 from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
-from dragoman.core.stream import Sequencer, replay
+from dragoman.core.stream import replay
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.record import Record
@@ -24,15 +24,14 @@ from dragoman.gateway.upstream_call import UpstreamClient, map_failure, map_reje
 from dragoman.http.client import Incoming
 from dragoman.http.link import Failure
 from dragoman.http.message import Headers
-from dragoman.interpreter.aliases import minted_id
-from dragoman.interpreter.faults import as_fault
-from dragoman.interpreter.fitting import Links, Unfetched
+from dragoman.interpreter.adaptation import Links, Unfetched
+from dragoman.interpreter.core_request import TranslationOptions, translate_core_request
+from dragoman.interpreter.errors import as_fault
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.neutral import TranslationOptions, say_request
-from dragoman.interpreter.signing import unknown_ids, unsigned_calls
+from dragoman.interpreter.signatures import unknown_ids, unsigned_calls
 from dragoman.interpreter.text_calls.detector import CallDetector
-from dragoman.interpreter.translate import Translation
-from dragoman.interpreter.undo import Restorer
+from dragoman.interpreter.translation import Translation
+from dragoman.interpreter.undo import ReplyPipeline, generate_id
 
 
 class Asker(Struct, frozen=True, kw_only=True):
@@ -147,7 +146,7 @@ class UpstreamModel:
         )
 
         def translate(links: Links | None) -> Translation:
-            return say_request(request, there.name, target.model, structs.replace(wish, links=links))
+            return translate_core_request(request, there.name, target.model, structs.replace(wish, links=links))
 
         if target.library is None:
             return translate(None)
@@ -163,8 +162,7 @@ class _Reply:
     def __init__(self, dialect: Dialect, translation: Translation, request: Request, asker: str) -> None:
         self._dialect = dialect
         self._asker = asker
-        self._restorer = Restorer(translation.undo)
-        self._sequencer = Sequencer()
+        self._pipeline = ReplyPipeline(translation.undo)
         self._salt = str(len(request.messages))
         parts = (part for message in request.messages for part in message.parts)
         self._ids = {part.id for part in parts if isinstance(part, ToolCall)}
@@ -201,11 +199,10 @@ class _Reply:
 
     def _told(self, events: Iterable[Event]) -> Iterable[Event]:
         for event in events if self._hearing is None else self._hearing.feed(events):
-            for restored in self._restorer.feed(event):
-                for ordered in self._sequencer.feed(restored):
-                    if isinstance(ordered, Failed):
-                        raise as_fault(ordered.problem, self._dialect.issuer, self._asker)
-                    yield self._identified(ordered)
+            for restored in self._pipeline.feed(event):
+                if isinstance(restored, Failed):
+                    raise as_fault(restored.problem, self._dialect.issuer, self._asker)
+                yield self._identified(restored)
 
     def _identified(self, event: Event) -> Event:
         """Give a call an id unlike all others of the conversation: some upstreams give none, or the same again."""
@@ -216,6 +213,8 @@ class _Reply:
         call, self._named = event.part, self._named + 1
         call_id = call.id
         if not call_id or call_id in self._ids:
-            call_id = minted_id(self._dialect.call_prefix, self._reply_id, self._salt, self._named, call.name, call_id)
+            call_id = generate_id(
+                self._dialect.call_prefix, self._reply_id, self._salt, self._named, call.name, call_id
+            )
         self._ids.add(call_id)
         return event if call_id == call.id else PartStarted(event.index, structs.replace(call, id=call_id))

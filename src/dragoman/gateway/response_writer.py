@@ -18,7 +18,7 @@ from dragoman.gateway.upstream_call import UpstreamReply, map_failure
 from dragoman.http.link import Failure
 from dragoman.http.message import JSON
 from dragoman.interpreter.response import translate_response
-from dragoman.interpreter.signing import CallWatch, calls_in
+from dragoman.interpreter.signatures import CallWatch, signed_calls
 from dragoman.interpreter.stream import StreamTranslator
 
 
@@ -33,7 +33,7 @@ async def write_reply(reply: UpstreamReply, context: RequestContext) -> None:
     rendered = translate_response(body, source, request.dialect, reply.context)
     response = rendered.response or _parse_passed_on(body, source)
     record.reply_losses = rendered.losses
-    if reply.vault is not None and (calls := calls_in(response)):
+    if reply.vault is not None and (calls := signed_calls(response)):
         await reply.vault.keep(request.owner, calls)
     await _send_whole(rendered.body, response, context)
 

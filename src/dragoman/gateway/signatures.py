@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
 from dragoman.core.parts import Signature
-from dragoman.interpreter.signing import SignedCall
+from dragoman.interpreter.signatures import SignedCall
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Unavailable
 

@@ -12,8 +12,8 @@ from msgspec import Raw, Struct
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.dialects.record import Call, Dialect
-from dragoman.interpreter.rejections import CALL_CODE, is_about_call
-from dragoman.interpreter.tool_faults import all_faults, are_valid, tools_problem, unproven_bytes, wrong_choice
+from dragoman.interpreter.tool_errors import CALL_CODE, all_faults, is_about_call
+from dragoman.interpreter.tool_faults import are_valid, tools_problem, unproven_bytes, wrong_choice
 from dragoman.interpreter.tools_cache import NO_PROOFS, ToolSet
 from dragoman.interpreter.translate import CACHES
 from dragoman.wire import json

@@ -19,12 +19,13 @@ from dragoman.gateway.tool_validation import explained, is_validated, require_re
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.link import Failure, TooSlow, Untrusted
 from dragoman.http.message import Headers
-from dragoman.interpreter.faults import as_fault
-from dragoman.interpreter.fitting import Links, Unfetched
-from dragoman.interpreter.rejections import Sent, named, placed
-from dragoman.interpreter.repair import mended
+from dragoman.interpreter.adaptation import Links, Unfetched
+from dragoman.interpreter.errors import as_fault
+from dragoman.interpreter.pairing import pair_request
 from dragoman.interpreter.reply_adapter import Context
-from dragoman.interpreter.translate import Asked, Translation, parse_request
+from dragoman.interpreter.tool_errors import Sent, named, placed
+from dragoman.interpreter.translate import parse_request
+from dragoman.interpreter.translation import Translation, TranslationTask
 
 _KEY_REJECTED = frozenset({401, 403})
 
@@ -124,8 +125,8 @@ async def translate(request: ClientRequest, target: Target, vault: Vault | None 
         call = request.native or call
         require_readable(call, here)
         if request.is_kept:
-            call, repairs = mended(call, here, target.model)
-    asked = Asked(
+            call, repairs = pair_request(call, here, target.model)
+    asked = TranslationTask(
         call,
         here,
         there,
@@ -147,7 +148,7 @@ async def translate(request: ClientRequest, target: Target, vault: Vault | None 
     return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
 
 
-async def _translate(asked: Asked, target: Target, vault: Vault | None, owner: str) -> Translation:
+async def _translate(asked: TranslationTask, target: Target, vault: Vault | None, owner: str) -> Translation:
     """Translate a request with the signatures that are stored for its calls.
 
     Most calls without a signature never had one. So a request is translated first and its unknown calls are looked up

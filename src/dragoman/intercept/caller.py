@@ -28,8 +28,8 @@ from dragoman.intercept.plan import Tools
 from dragoman.intercept.sessions import Session
 from dragoman.intercept.settings import DIALECT, PROMPT, URL, InterceptTable
 from dragoman.intercept.turns import CallerTurn
-from dragoman.interpreter.fitting import Undo
-from dragoman.interpreter.neutral import TranslationOptions, say_request
+from dragoman.interpreter.core_request import TranslationOptions, translate_core_request
+from dragoman.interpreter.undo import Undo
 from dragoman.tasks import TaskSet
 from dragoman.wire import json
 
@@ -66,7 +66,7 @@ def wish_of(request: Request, document: bytes, dialect: str, *, strict: bool = F
         return wish
     wording = TranslationOptions(source=dialect, document=document, strict=strict)
     asked = Request(model=request.model, messages=(_ANYTHING,), tools=request.tools, tool_choice=request.tool_choice)
-    said_there = say_request(asked, DIALECT, request.model, wording)
+    said_there = translate_core_request(asked, DIALECT, request.model, wording)
     return structs.replace(wish, tools=_tools(said_there.call.body), undo=said_there.undo, losses=said_there.losses)
 
 
@@ -126,7 +126,7 @@ def result_parts(results: Sequence[ToolResult], group: Group, request: Request, 
         messages=(_ANYTHING, said, Message(role="user", parts=tuple(results))),
         tools=request.tools,
     )
-    body = say_request(asked, DIALECT, request.model, TranslationOptions(source=dialect)).call.body
+    body = translate_core_request(asked, DIALECT, request.model, TranslationOptions(source=dialect)).call.body
     last = items_of(ObjectFields(body).get("contents") or b"[]")[-1]
     gathered: list[list[bytes]] = []
     for part in items_of(ObjectFields(last).get("parts") or b"[]"):

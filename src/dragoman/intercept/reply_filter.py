@@ -13,7 +13,7 @@ from dragoman.intercept.rewrite import Going
 from dragoman.intercept.sessions import Session
 from dragoman.intercept.settings import DIALECT
 from dragoman.intercept.turns import CallerTurn, Telling
-from dragoman.interpreter.undo import Restorer
+from dragoman.interpreter.undo import restore_call
 from dragoman.wire import json
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ class ReplyFilter:
 
     def _known(self) -> tuple[ToolCall, ...]:
         """Return the calls as the caller knows them: by its own names, with its own arguments."""
-        restorer = Restorer(self._session.undo)
-        return tuple(restorer.whole(tool_call(captured)) for captured in self._capture.calls)
+        undo = self._session.undo
+        return tuple(restore_call(tool_call(captured), undo) for captured in self._capture.calls)
 
 
 def refusal(status: int, headers: dict[str, str], body: bytes) -> Problem:

@@ -15,7 +15,7 @@ from dragoman.intercept.captured import Captured, Group
 from dragoman.intercept.plan import Plan, Tools
 from dragoman.intercept.settings import MARK, InterceptTable
 from dragoman.intercept.turns import CallerTurn
-from dragoman.interpreter.fitting import Undo
+from dragoman.interpreter.undo import Undo
 
 _MOST_SESSIONS = 1000
 _MOST_GROUPS = 500

@@ -1,1 +1,1 @@
-"""Pure functions between core values: fit a request to a target, fit its reply to the client, book every loss."""
+"""Pure functions between core values: fit a request to a target, fit its reply to the client, report every loss."""

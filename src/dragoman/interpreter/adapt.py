@@ -1,206 +1,116 @@
-"""Adapt a request to a target: every change is made here, and every loss reported.
+"""Adapt a request to a target: every change is made here or below, and every loss reported.
 
-What leaves this function can be said in the target's dialect without loss; `Undo` turns the answer back. Of too many
-cache marks the last stay: a mark keeps all that is before it, so the earlier ones matter least. A mark that asks to
-live longer than one before it asks for as long as that.
+What `adapt` returns can be rendered in the target's dialect without loss; `Undo` turns the reply back. Sampling and
+identity are adapted here, everything else by subject in its own module.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from operator import is_
+from collections.abc import Callable
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any
 
 from msgspec import structs
 
-from dragoman.core.parts import AnyPart, Reasoning, Text, ToolResult
+from dragoman.core.parts import Text
 from dragoman.core.problems import Problem
-from dragoman.core.request import Message, NativeTool, Request, Thinking, Tool, leading_systems
+from dragoman.core.request import AnyTool, Message, Request, Sampling, Thinking, Tool, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.core.value import Extras
-from dragoman.interpreter import carry
-from dragoman.interpreter.arrange import answered, arranged
-from dragoman.interpreter.fitting import Fitting, Undo, Unfetched
-from dragoman.interpreter.foreign_fields import (
-    BORROWED_MARK,
-    book_unsaid,
-    borrowed_mark,
-    seconds,
-    shared_fields,
-    shared_value,
-)
-from dragoman.interpreter.history import fit_messages
-from dragoman.interpreter.knobs import fit_identity, fit_output, fit_sampling, fit_thinking, most_tokens
-from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.adaptation import KEPT_ELSEWHERE, NO_LIMIT, Adaptation, Unfetched
+from dragoman.interpreter.cache_marks import limit_marks
+from dragoman.interpreter.foreign_fields import NEUTRAL, USUAL_VERBOSITY, report_unknown, shared_fields, shared_value
+from dragoman.interpreter.history import adapt_messages, arrange_turns
+from dragoman.interpreter.parameters import adapt_output, adapt_thinking, thinking_in_tool_loop
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
-from dragoman.interpreter.text_calls.prompt import in_words
-from dragoman.interpreter.tools import fit_tools
-from dragoman.interpreter.tools_cache import Arguments
-
-
-def marks_agree(messages: Sequence[Message], most: int) -> bool:
-    """Tell whether the marks of a history can all stand wherever it is cut: few enough, and of one lifetime."""
-    lifetimes = [lifetime for message in messages for part in message.parts for lifetime in _asked(part)]
-    return len(lifetimes) <= most and len(set(lifetimes)) < 2
-
-
-def _asked(part: AnyPart) -> Iterator[str]:
-    for item in part.content if isinstance(part, ToolResult) else ():
-        yield from _asked(item)
-    if part.cache is not None:
-        yield part.cache
-    elif part.extras is not None:
-        place, lifetime = borrowed_mark(part.extras)
-        if place is not None:
-            yield lifetime
-
-
-def fit_marks(turns: tuple[Message, ...], traits: Traits, ledger: Ledger) -> tuple[Message, ...]:
-    """Return turns with as many marks as the target takes, in an order it takes."""
-    if traits.cache_marks_max is None:
-        return turns
-    count = sum(1 for turn in turns for part in turn.parts for _ in _asked(part))
-    return _Marks(traits, ledger, count - traits.cache_marks_max).fitted(turns) if count else turns
-
-
-class _Marks:
-    def __init__(self, traits: Traits, ledger: Ledger, surplus: int) -> None:
-        self._most = traits.cache_marks_max
-        self._default = traits.cache_lifetimes[0]
-        """How long a mark lives that does not say it."""
-        self._ledger = ledger
-        self._surplus = surplus
-        self._shortest: str | None = None
-
-    def fitted(self, turns: tuple[Message, ...]) -> tuple[Message, ...]:
-        fitted: list[Message] = []
-        for turn in turns:
-            parts = tuple(self._part(part) for part in turn.parts)
-            same = all(map(is_, parts, turn.parts))
-            fitted.append(turn if same else structs.replace(turn, parts=parts))
-        return tuple(fitted)
-
-    def _part(self, part: AnyPart) -> AnyPart:
-        if isinstance(part, ToolResult) and any(item.cache is not None for item in part.content):
-            content = tuple(self._part(item) for item in part.content)
-            part = structs.replace(part, content=content)
-        if part.cache is None:
-            return part
-        lifetime = self._lifetime(part, part.cache)
-        return part if lifetime == part.cache else structs.replace(part, cache=lifetime)
-
-    def _lifetime(self, part: AnyPart, asked: str) -> str | None:
-        if self._surplus > 0:
-            self._surplus -= 1
-            self._ledger.dropped(self._place(part), f"the target takes {self._most} cache marks: the last stand")
-            return None
-        shortest = self._shortest
-        if shortest is not None and seconds(asked or self._default) > seconds(shortest or self._default):
-            self._ledger.approximated(f"{self._place(part)}/ttl", "no mark may live longer than one before it")
-            return shortest
-        self._shortest = asked
-        return asked
-
-    def _place(self, part: AnyPart) -> str:
-        """Return where a mark stands in the caller's document, in the caller's words or in borrowed ones."""
-        place, borrowed = self._ledger.place("part.cache", part), part.where + BORROWED_MARK
-        return borrowed if self._ledger.has(borrowed) and not self._ledger.has(place) else place
-
+from dragoman.interpreter.signature_envelopes import join_thoughts, open_envelopes
+from dragoman.interpreter.signatures import has_envelope
+from dragoman.interpreter.text_calls.prompt import describe_tools
+from dragoman.interpreter.tools import adapt_request_tools
+from dragoman.interpreter.turns import end_with_user
+from dragoman.interpreter.undo import Arguments, Undo, digest
 
 _NO_WORDS: frozenset[str] = frozenset()
 
 
 def adapt(
-    request: Request, fitting: Fitting, prefix_of: Callable[[Arguments], Prefix] | None = None
+    request: Request, adaptation: Adaptation, prefix_of: Callable[[Arguments], Prefix] | None = None
 ) -> tuple[Request, Undo]:
-    """Return `request` as the target of `fitting` can take it, and how to undo that in the reply.
+    """Return `request` as the target of `adaptation` can take it, and how to undo that in the reply.
 
     `prefix_of` returns the prefix of its history that is translated already; that is not adapted again. Raise
     `Unfetched` if media is missing.
     """
-    traits, ledger = fitting.traits, fitting.ledger
+    traits, ledger = adaptation.traits, adaptation.ledger
     undo: Undo | None = None
-    if traits.text_calls and (said := in_words(request, fitting.source_issuer, traits, ledger)) is not None:
+    if traits.text_calls and (said := describe_tools(request, adaptation.source_issuer, traits, ledger)) is not None:
         request, undo = said.request, said.undo
     if not traits.function_tools and any(isinstance(tool, Tool) for tool in request.tools):
         raise Problem("unsupported", "this model takes tools only on OpenAI's Responses", where=ledger.place("tools"))
-    changes = fit_identity(request, fitting)
+    changes = adapt_identity(request, adaptation)
     thinking = None
     if request.thinking is not None or traits.tools_need_no_effort:
-        fitting.max_tokens = most_tokens(request.sampling, traits)
-        thinking = fit_thinking(request, fitting)
+        adaptation.max_tokens = most_tokens(request.sampling, traits)
+        thinking = adapt_thinking(request, adaptation)
     # Claude's manual thinking and a forced tool exclude each other.
-    fitting.forced = traits.forced_choice and (thinking is None or thinking.mode != "enabled")
-    tools, choice = fit_tools(request, fitting)
-    output = fit_output(request, fitting) if request.output is not None else None
+    adaptation.forced = traits.forced_choice and (thinking is None or thinking.mode != "enabled")
+    tools, choice = adapt_request_tools(request, adaptation)
+    output = adapt_output(request, adaptation) if request.output is not None else None
     prefix, messages = NO_PREFIX, request.messages
     if prefix_of is not None:
-        prefix = prefix_of(fitting.retold)
-        messages = _after_prefix(prefix, messages, fitting)
-    turns = fitted_turns(messages, fitting, begins=not prefix.messages)
-    if fitting.links is not None and fitting.links.missing:
-        raise Unfetched(fitting.links.missing)
+        prefix = prefix_of(adaptation.retold)
+        messages = _after_prefix(prefix, messages, adaptation)
+    turns = adapt_turns(messages, adaptation, begins=not prefix.messages)
+    if adaptation.links is not None and adaptation.links.missing:
+        raise Unfetched(adaptation.links.missing)
     if output is not None and not traits.prefill_formatted:
-        turns = tuple(answered(list(turns), ledger))
-    if fitting.marked:
-        turns = fit_marks(turns, traits, ledger)
+        turns = tuple(end_with_user(list(turns), ledger))
+    if adaptation.marked:
+        turns = limit_marks(turns, traits, ledger)
     if thinking is not None and thinking.mode == "enabled":
-        thinking = thinking_in(turns, thinking, request, ledger)
+        thinking = thinking_in_tool_loop(turns, thinking, request, ledger)
     adapted = structs.replace(
         request,
-        model=fitting.model or request.model,
+        model=adaptation.model or request.model,
         messages=turns,
         tools=tools,
         tool_choice=choice,
-        sampling=fit_sampling(request.sampling, fitting, thinking),
+        sampling=adapt_sampling(request.sampling, adaptation, thinking),
         thinking=thinking,
         output=output,
-        extras=_extras(request, tools, fitting),
+        extras=_extras(request, tools, adaptation),
         spelling=_NO_WORDS,
         written=prefix.written,
-        written_tools=fitting.written_tools,
+        written_tools=adaptation.written_tools,
         **changes,
     )
-    return adapted, undo or fitting.undo()
+    return adapted, undo or adaptation.undo()
 
 
-def _after_prefix(prefix: Prefix, messages: tuple[Message, ...], fitting: Fitting) -> tuple[Message, ...]:
-    """Return instructions and what follows the prefix, and go on in `fitting` from where that ended."""
+def _after_prefix(prefix: Prefix, messages: tuple[Message, ...], adaptation: Adaptation) -> tuple[Message, ...]:
+    """Return instructions and what follows the prefix, and go on in `adaptation` from where that ended."""
     if not prefix.messages:
         return messages
-    fitting.ledger.go_on(prefix.once, prefix.losses)
-    fitting.names.update(prefix.names)
-    fitting.runs, fitting.unnamed = prefix.runs, prefix.unnamed
+    adaptation.ledger.go_on(prefix.once, prefix.losses)
+    adaptation.names.update(prefix.names)
+    adaptation.runs, adaptation.unnamed = prefix.runs, prefix.unnamed
     return (*messages[: leading_systems(messages)], *messages[prefix.end_in(messages) :])
 
 
-def fitted_turns(messages: tuple[Message, ...], fitting: Fitting, *, begins: bool) -> tuple[Message, ...]:
+def adapt_turns(messages: tuple[Message, ...], adaptation: Adaptation, *, begins: bool) -> tuple[Message, ...]:
     """Return messages as the target's turns; `begins` tells whether the conversation begins with them."""
-    if carry.has_envelope(messages):
-        messages = carry.restored(carry.rejoined(messages, fitting))
-    fitted = fit_messages(messages, fitting)
-    if fitting.instructions:
+    if has_envelope(messages):
+        messages = open_envelopes(join_thoughts(messages, adaptation))
+    fitted = adapt_messages(messages, adaptation)
+    if adaptation.instructions:
         # What the target has no field for is asked for in words, at the end of the system prompt.
-        words = Message(role="system", parts=(Text(text="\n".join(fitting.instructions)),))
+        words = Message(role="system", parts=(Text(text="\n".join(adaptation.instructions)),))
         fitted.insert(leading_systems(fitted), words)
-    return arranged(fitted, fitting.traits, fitting.ledger, begins=begins, repair=fitting.pair)
+    return arrange_turns(fitted, adaptation.traits, adaptation.ledger, begins=begins, repair=adaptation.pair)
 
 
-def thinking_in(turns: tuple[Message, ...], thinking: Thinking, request: Request, ledger: Ledger) -> Thinking:
-    """Switch manual thinking off within a tool loop that another model began: Claude wants its own thoughts there."""
-    if len(turns) < 2:
-        return thinking
-    last, answer = turns[-2], turns[-1]
-    begun_elsewhere = last.role == "assistant" and not isinstance(last.parts[0], Reasoning)
-    if begun_elsewhere and any(isinstance(part, ToolResult) for part in answer.parts):
-        for name in ("mode", "effort", "budget"):
-            if getattr(request.thinking, name) is not None:
-                what = "off within a tool loop that began without Claude's thoughts"
-                ledger.field_approximated(f"thinking.{name}", what)
-        return Thinking(mode="disabled")
-    return thinking
-
-
-def _extras(request: Request, tools: tuple[Tool | NativeTool, ...], fitting: Fitting) -> Extras | None:
+def _extras(request: Request, tools: tuple[AnyTool, ...], adaptation: Adaptation) -> Extras | None:
     """Drop what only the source understands, keep what the target understands too, add what it demands."""
-    traits = fitting.traits
+    traits = adaptation.traits
     if request.extras is None and not (request.stream or traits.unkept or traits.native_mix):
         return None
     kept: dict[str, bytes] = {}
@@ -208,8 +118,8 @@ def _extras(request: Request, tools: tuple[Tool | NativeTool, ...], fitting: Fit
         shared = shared_fields(request.extras.dialect, traits.dialect)
         for pointer, raw in request.extras.fields.items():
             if pointer not in shared:
-                book_unsaid(pointer, raw, request.extras.dialect, fitting.traits.dialect, fitting.ledger)
-            elif raw != b"null" and (taken := shared_value(pointer, raw, fitting)) is not None:
+                report_unknown(pointer, raw, request.extras.dialect, adaptation.traits.dialect, adaptation.ledger)
+            elif raw != b"null" and (taken := shared_value(pointer, raw, adaptation)) is not None:
                 kept[pointer] = taken
     if request.stream and traits.asks_usage:
         kept["/stream_options"] = b'{"include_usage":true}'
@@ -218,3 +128,127 @@ def _extras(request: Request, tools: tuple[Tool | NativeTool, ...], fitting: Fit
     if traits.native_mix and len({type(tool) for tool in tools}) > 1:
         kept.update(traits.native_mix)
     return Extras(traits.dialect, kept) if kept else None
+
+
+_get_identity = attrgetter("candidates", "continues", "references", "user", "metadata", "verbosity")
+_NO_IDENTITY = (None, None, (), None, None, None)
+
+
+def adapt_sampling(sampling: Sampling, adaptation: Adaptation, thinking: Thinking | None = None) -> Sampling:
+    """Keep what the model accepts, clamp what it bounds, add what it demands."""
+    traits, ledger = adaptation.traits, adaptation.ledger
+    changes: dict[str, Any] = {}
+    for name in _refused(traits.sampling if thinking is None else _sampling_with(thinking, traits)):
+        value = getattr(sampling, name)
+        if value is None or value == ():
+            continue
+        if value != NEUTRAL.get(name):
+            ledger.field_dropped(f"sampling.{name}", "the model does not accept it")
+        changes[name] = () if name == "stop" else None
+    temperature, limit, top_k = sampling.temperature, sampling.max_tokens, sampling.top_k
+    if temperature is not None and "temperature" not in changes and temperature > traits.temperature_max:
+        ledger.field_approximated("sampling.temperature", f"the model's maximum is {traits.temperature_max:g}")
+        changes["temperature"] = traits.temperature_max
+    if sampling.stop and "stop" not in changes:
+        changes["stop"] = _adapt_stops(sampling.stop, adaptation)
+    if isinstance(top_k, float) and "top_k" not in changes:
+        changes["top_k"] = _whole(top_k, adaptation)
+    if traits.temperature_or_top_p and temperature is not None and sampling.top_p is not None:
+        ledger.field_dropped("sampling.top_p", "the model takes temperature or top_p, not both")
+        changes["top_p"] = None
+    if limit is None:
+        if traits.max_tokens_default is not None:
+            changes["max_tokens"] = _default_limit(traits.max_tokens_default, thinking, adaptation)
+    elif limit < traits.max_tokens_min:
+        ledger.field_approximated("sampling.max_tokens", f"the target's minimum is {traits.max_tokens_min}")
+        changes["max_tokens"] = traits.max_tokens_min
+    elif limit > (most := traits.max_tokens_max or limit):
+        ledger.field_approximated("sampling.max_tokens", f"the model's maximum is {most}")
+        changes["max_tokens"] = most
+    return structs.replace(sampling, **changes) if changes else sampling
+
+
+def _whole(top_k: float, adaptation: Adaptation) -> int:
+    if not top_k.is_integer():
+        adaptation.ledger.field_approximated("sampling.top_k", "the target takes whole numbers")
+    return round(top_k)
+
+
+def most_tokens(sampling: Sampling, traits: Traits) -> int:
+    """Return how many tokens the answer may have at most, thoughts included."""
+    most = traits.max_tokens_max or NO_LIMIT
+    return min(sampling.max_tokens, most) if sampling.max_tokens is not None else most
+
+
+def _default_limit(default: int, thinking: Thinking | None, adaptation: Adaptation) -> int:
+    """Return the limit to send where the caller gave none: more than usual if thoughts would take nearly all of it."""
+    budget = thinking.budget if thinking is not None and thinking.budget is not None else 0
+    if budget + adaptation.traits.budget_min <= default:
+        return default
+    return min(default + budget, adaptation.max_tokens)
+
+
+def _adapt_stops(stops: tuple[str, ...], adaptation: Adaptation) -> tuple[str, ...]:
+    """Return the stop sequences the target takes: not too many, and of some not those that nobody sees."""
+    traits, ledger = adaptation.traits, adaptation.ledger
+    place = ledger.place("sampling.stop")
+    kept: list[str] = []
+    for index, stop in enumerate(stops):
+        if not traits.blank_stops and not stop.strip():
+            ledger.dropped(f"{place}/{index}", "the target refuses a stop sequence of white space")
+        elif len(kept) == traits.stop_max:
+            ledger.dropped(f"{place}/{index}", f"the target takes {traits.stop_max} stop sequences")
+        else:
+            kept.append(stop)
+    return tuple(kept)
+
+
+def _sampling_with(thinking: Thinking, traits: Traits) -> frozenset[str]:
+    """Return the parameters a model accepts, which depends on whether it thinks."""
+    if thinking.mode in ("adaptive", "enabled"):
+        return traits.sampling - traits.thinks_without
+    return traits.sampling | traits.unthinking_sampling if thinking.effort == "none" else traits.sampling
+
+
+@lru_cache
+def _refused(accepted: frozenset[str]) -> tuple[str, ...]:
+    return tuple(name for name in Sampling.__struct_fields__ if name not in accepted)
+
+
+def adapt_identity(request: Request, adaptation: Adaptation) -> dict[str, Any]:
+    """Return the changes to who asks and where the conversation stands."""
+    changes: dict[str, Any] = {}
+    if _get_identity(request) == _NO_IDENTITY:
+        return changes
+    traits, ledger = adaptation.traits, adaptation.ledger
+    if request.candidates is not None:
+        if request.candidates > 1:
+            raise Problem(
+                "unsupported",
+                f"{request.candidates} candidates cannot be asked for across dialects: send the request as often",
+                where=_where("candidates", adaptation),
+            )
+        changes["candidates"] = None
+    if request.continues is not None and not traits.continues:
+        raise Problem(
+            "unsupported",
+            "the target keeps no earlier responses: send the whole conversation",
+            where=_where("continues", adaptation),
+        )
+    for reference in request.references:
+        raise Problem("unsupported", KEPT_ELSEWHERE, where=reference.where, code=reference.code)
+    for name in ("user", "metadata", "verbosity"):
+        value = getattr(request, name)
+        if value is not None and not getattr(traits, name):
+            if value not in ({}, USUAL_VERBOSITY):
+                ledger.field_dropped(name, "the target has no place for it")
+            changes[name] = None
+    user = request.user
+    if user is not None and "user" not in changes and len(user) > traits.user_max:
+        ledger.field_approximated("user", f"shortened to {traits.user_max} characters, alike for the same user")
+        changes["user"] = f"{user[: traits.user_max - 25]}_{digest(user, 24)}"
+    return changes
+
+
+def _where(field: str, adaptation: Adaptation) -> str:
+    return adaptation.ledger.places(field)[0]

@@ -11,7 +11,7 @@ from dragoman.core.events import Event, Failed, Finished, PartDelta, PartEnded, 
 from dragoman.core.parts import Reasoning, Text, ToolCall
 from dragoman.core.response import Finish, Usage
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.repair import id_of
+from dragoman.interpreter.pairing import id_of
 
 
 class CallDelta(Struct, frozen=True):

@@ -1,6 +1,6 @@
 """The loss ledger: what a translation could not say, by JSON pointer into the caller's document.
 
-Losses are booked by place (a value's `where`) or by core field; pointers into the document are worked out only when
+Losses are reported by place (a value's `where`) or by core field; pointers into the document are worked out only when
 the ledger is read, so a translation without losses pays nothing. Whatever is dropped whole is told leaf by leaf.
 """
 
@@ -33,7 +33,7 @@ Entries = tuple[_Entry, ...]
 
 
 class Ledger:
-    """Book losses while a document is translated. `pointers` is the source dialect's table of field places."""
+    """Report losses while a document is translated. `pointers` is the source dialect's table of field places."""
 
     _document: Document | None = None
     _before: tuple[Loss, ...] = ()
@@ -49,7 +49,7 @@ class Ledger:
         self.pointers = pointers
         self._text = document
         self._exact = exact or not document
-        """Places are booked as they stand in the document, or there is none: what is known need not be looked up."""
+        """Places are reported as they stand in the document, or there is none: what is known need not be looked up."""
         self.once = once
         """What is told once for a whole document, and was."""
         self._entries: dict[_Entry, None] = {}
@@ -60,7 +60,7 @@ class Ledger:
         return len(self._entries) + len(self._leaves) + len(self._before)
 
     def go_on(self, once: frozenset[str], losses: tuple[Loss, ...]) -> None:
-        """Take over what was booked of a beginning of the document."""
+        """Take over what was reported of a beginning of the document."""
         self.once |= once
         self._before = losses
 

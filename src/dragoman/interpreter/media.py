@@ -1,4 +1,4 @@
-"""Fit an image, document, sound or film to the target: what it takes, in which form, and how it must be named."""
+"""Adapt an image, document, sound or film to the target: what it takes, in which form, and how it must be named."""
 
 import re
 from base64 import b64decode, b64encode
@@ -11,8 +11,8 @@ from dragoman.core.parts import Inline, Link, Media, MediaKind, Plain, Stored, T
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
-from dragoman.interpreter.fitting import Fitting
-from dragoman.interpreter.foreign_fields import without_foreign
+from dragoman.interpreter.adaptation import Adaptation
+from dragoman.interpreter.history_parts import remove_foreign_fields
 
 NOT_FETCHED = "media_not_fetched"
 _FILE_NAMES = {"application/pdf": "document.pdf", "text/plain": "document.txt"}
@@ -71,43 +71,43 @@ _PATH_END = re.compile(r"[?#]")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
-def fit_media(part: Media, message: Message, fitting: Fitting) -> Media | Text | None:
+def adapt_media(part: Media, message: Message, adaptation: Adaptation) -> Media | Text | None:
     """Return the media as the target takes it, words in its place, or nothing."""
-    traits = fitting.traits
+    traits = adaptation.traits
     part = _typed(_opened(part))
-    fetched = fitting.links.of(part, traits) if fitting.links is not None else None
+    fetched = adaptation.links.of(part, traits) if adaptation.links is not None else None
     if fetched is not None:
         part = _of_type(structs.replace(part, source=Inline(fetched.data)), fetched.media_type)
-    part = _known(part, fitting)
+    part = _known(part, adaptation)
     source = part.source
     if isinstance(source, Inline) and _is_text(part) and traits.document_types and not traits.text_types:
         source = _plain(part, source)
     if isinstance(source, Plain) and not traits.text_documents:
-        fitting.ledger.approximated(part.where, "a text document is sent as text")
-        cache = without_foreign(part, message.role, fitting).get("cache", part.cache)
+        adaptation.ledger.approximated(part.where, "a text document is sent as text")
+        cache = remove_foreign_fields(part, message.role, adaptation).get("cache", part.cache)
         text = f"{part.name}\n\n{source.text}" if part.name else source.text
         return Text(text=text, where=part.where, cache=cache)
-    refusal = _media_refusal(part, source, message, fitting)
+    refusal = _media_refusal(part, source, message, adaptation)
     if refusal is not None and fetched is not None:
         raise Problem("invalid_request", f"{refusal}: {fetched.media_type}", where=part.where, code=NOT_FETCHED)
     if refusal is not None:
-        fitting.ledger.dropped(part.where, refusal)
+        adaptation.ledger.dropped(part.where, refusal)
         return Text(text=f"[{part.kind} left out: {refusal}]") if message.role == "user" else None
-    changes = without_foreign(part, message.role, fitting)
+    changes = remove_foreign_fields(part, message.role, adaptation)
     if isinstance(source, Plain) and (source is not part.source or part.media_type not in ("", "text/plain")):
         changes["source"] = source
         if _bare(part.media_type) != "text/plain":
-            fitting.ledger.field_approximated("media.media_type", "a text document is plain text there", part)
+            adaptation.ledger.field_approximated("media.media_type", "a text document is plain text there", part)
         changes["media_type"] = "text/plain"
     if part.name and not (traits.media_names and part.kind == "document"):
-        fitting.ledger.field_dropped("media.name", "the target has no place for a name", part)
+        adaptation.ledger.field_dropped("media.name", "the target has no place for a name", part)
         changes["name"] = ""
     if not part.name and traits.needs_file_names and part.kind == "document" and isinstance(source, Inline):
         changes["name"] = _FILE_NAMES.get(part.media_type, "document")
     if isinstance(source, Link):
-        changes |= _link_type(part, source, fitting)
+        changes |= _link_type(part, source, adaptation)
     elif isinstance(source, Inline) and not part.media_type:
-        fitting.ledger.approximated(part.where, "the data does not say its media type: the commonest is assumed")
+        adaptation.ledger.approximated(part.where, "the data does not say its media type: the commonest is assumed")
         changes["media_type"] = _COMMON_TYPES[part.kind]
     return structs.replace(part, **changes) if changes else part
 
@@ -177,12 +177,12 @@ def _of_type(part: Media, media_type: str) -> Media:
     return structs.replace(part, media_type=media_type, kind=kind)
 
 
-def _known(part: Media, fitting: Fitting) -> Media:
+def _known(part: Media, adaptation: Adaptation) -> Media:
     """Name the type as the target knows it: in lower case, by its registered name, without what a list of types lacks.
 
     A target that takes any type of a kind is told the one that was said: sounds have their rate in it.
     """
-    accepted = _accepted(part, fitting.traits)
+    accepted = _accepted(part, adaptation.traits)
     if not part.media_type or not accepted or part.media_type in accepted:
         return part
     bare = _bare(part.media_type)
@@ -190,7 +190,7 @@ def _known(part: Media, fitting: Fitting) -> Media:
     if known is None:
         return part
     if any(not _CHARSET.match(parameter) for parameter in part.media_type.split(";")[1:]):
-        fitting.ledger.field_approximated("media.media_type", "a media type has no parameters there", part)
+        adaptation.ledger.field_approximated("media.media_type", "a media type has no parameters there", part)
     return structs.replace(part, media_type=known)
 
 
@@ -221,19 +221,19 @@ def _plain(part: Media, source: Inline) -> Inline | Plain:
         return source
 
 
-def _link_type(part: Media, source: Link, fitting: Fitting) -> dict[str, Any]:
-    if fitting.traits.link_types:
-        return {} if part.media_type else {"media_type": _guessed_type(part, source, fitting)}
+def _link_type(part: Media, source: Link, adaptation: Adaptation) -> dict[str, Any]:
+    if adaptation.traits.link_types:
+        return {} if part.media_type else {"media_type": _guessed_type(part, source, adaptation)}
     if not part.media_type:
         return {}
-    fitting.ledger.field_dropped("media.media_type", "a link has no media type there", part)
+    adaptation.ledger.field_dropped("media.media_type", "a link has no media type there", part)
     return {"media_type": ""}
 
 
 def _media_refusal(
-    part: Media, source: Inline | Link | Plain | Stored, message: Message, fitting: Fitting
+    part: Media, source: Inline | Link | Plain | Stored, message: Message, adaptation: Adaptation
 ) -> str | None:
-    traits = fitting.traits
+    traits = adaptation.traits
     if message.role == "assistant" and not traits.assistant_media:
         return "the target takes no media in an assistant turn"
     if part.kind not in traits.media:
@@ -262,11 +262,11 @@ def _scheme(url: str) -> str:
     return found[1].lower() if found is not None else "https"
 
 
-def _guessed_type(part: Media, source: Link, fitting: Fitting) -> str:
+def _guessed_type(part: Media, source: Link, adaptation: Adaptation) -> str:
     """Name the media type by the URL's ending, or the commonest of the kind: Gemini wants one where others do not."""
     if said := _type_of(source):
         return said
-    fitting.ledger.approximated(part.where, "the link does not say its media type: the commonest is assumed")
+    adaptation.ledger.approximated(part.where, "the link does not say its media type: the commonest is assumed")
     return _COMMON_TYPES[part.kind]
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from dragoman.core.losses import Loss
 from dragoman.core.request import Message
 from dragoman.core.traits import Traits
-from dragoman.interpreter.tools_cache import Arguments
+from dragoman.interpreter.undo import Arguments
 
 Scope = tuple[str, ...]
 """What else a prefix depends on: source, target and model, whose signatures it holds, how its media is fetched."""

@@ -1,5 +1,8 @@
 """Adapt the events of a streamed reply to the client's dialect."""
 
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
 from msgspec import structs
 
 from dragoman.core.events import (
@@ -16,12 +19,10 @@ from dragoman.core.events import (
     Started,
     UsageSeen,
 )
-from dragoman.core.parts import AnyPart, Opaque, Reasoning, Refusal, Signature, Text, ToolCall
+from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
-from dragoman.core.response import Finish, Response
 from dragoman.dialects.record import Dialect
-from dragoman.interpreter.aliases import minted_id
-from dragoman.interpreter.faults import retold
+from dragoman.interpreter.errors import adapt_problem
 from dragoman.interpreter.history import wrap_free_text
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import (
@@ -32,8 +33,9 @@ from dragoman.interpreter.reply_adapter import (
     ReplyAdapter,
     ReplyOptions,
 )
+from dragoman.interpreter.reply_fields import can_cite, drop_reply_fields, part_leaves
+from dragoman.interpreter.undo import generate_id
 from dragoman.wire import json
-from dragoman.wire.lookup import lookup
 
 _NO_OPTIONS = ReplyOptions()
 
@@ -41,39 +43,27 @@ _NO_OPTIONS = ReplyOptions()
 class _Part:
     """A part on its way: its index at the client, and for a call that must be seen whole, its events so far."""
 
-    __slots__ = (
-        "begins",
-        "carried",
-        "citations",
-        "fields",
-        "held",
-        "index",
-        "kind",
-        "lost",
-        "part",
-        "signature",
-        "signed",
-        "texts",
-    )
+    held: list[Event] | None = None
+    """The events of a call until it is released."""
+    begins: str | None = None
+    """The first character of a held call's arguments."""
+    signed = False
+    signature: Signature | None = None
+    """The signature of a part that is left out."""
+    carried: Signature | None = None
+    """The signature that travels in an envelope."""
+    fields: dict[str, bytes] | None = None
+    """What only its own dialect understands, until it is known what travels with the signature."""
+    citations = 0
+    lost = ""
+    """Why it is left out, if that is reported when it is whole."""
+    texts: list[str] | None = None
+    """For a client that parses arguments, those it has received; of a part that is left out, its text."""
 
     def __init__(self, index: int | None, part: AnyPart) -> None:
         self.index = index
         self.part = part
         self.kind = part.__class__
-        self.held: list[Event] | None = None
-        self.begins: str | None = None
-        self.signed = False
-        self.signature: Signature | None = None
-        """The signature of a part that is left out."""
-        self.carried: Signature | None = None
-        """The signature that travels in an envelope."""
-        self.fields: dict[str, bytes] = {}
-        """What only its own dialect understands, until it is known what travels with the signature."""
-        self.citations = 0
-        self.lost = ""
-        """Why it is left out, if that is reported when it is whole."""
-        self.texts: list[str] | None = None
-        """For a client that parses arguments, what it has been told of them; of a part that is left out, its text."""
 
     @property
     def arguments(self) -> str:
@@ -99,7 +89,7 @@ class _Part:
                 return structs.replace(self.part, signature=signature)
 
 
-class ReplyFitter(ReplyAdapter):
+class EventAdapter(ReplyAdapter):
     """Events in, events the client can be told out. Parts left out do not count: indexes close up."""
 
     _unnamed: list[Event] | None = None
@@ -111,8 +101,8 @@ class ReplyFitter(ReplyAdapter):
         self._parts: list[_Part] = []
         self._whole_calls = client.holds.object_arguments and (options.whole or not client.holds.partial_calls)
 
-    def place_of(self, index: int) -> int | None:
-        """Return the client's index of a part whose text passes as it is, None for one that needs more."""
+    def index_of(self, index: int) -> int | None:
+        """Return the client's index of a part whose deltas pass as they are, None for one that needs more."""
         if self._unnamed is not None:
             return None
         part = self._parts[index]
@@ -122,39 +112,32 @@ class ReplyFitter(ReplyAdapter):
         """Take the next event."""
         if self._unnamed is not None:
             return self._named(event, self._unnamed)
-        match event:
-            case PartDelta(index, text, piece):
-                return self._grown(self._parts[index], text, piece)
-            case PartStarted(_, part):
-                return self._started(part)
-            case PartEnded(index, complete):
-                return self._ended(self._parts[index], complete)
-            case PartSigned(index, signature):
-                return self._signed(self._parts[index], signature)
-            case PartCited(index):
-                return self._part_cited(event, self._parts[index])
-            case PartNative(index, _, field, raw):
-                self.drop_fields(self._parts[index].part.where, {field: raw})
-                return []
-            case Native(_, field, raw):
-                self.drop_reply_fields({field: raw})
-                return []
-            case UsageSeen(usage):
-                adapted = self.adapt_usage(usage)
-                return [event if adapted is usage else UsageSeen(adapted)]
-            case Started(reply_id):
-                self.reply_id = reply_id
-                if reply_id:
-                    return [event]
-                self._unnamed = [event]
-                return []
-            case Finished(finish):
-                return [self._finished(finish)]
-            case Failed(problem):
-                for part in self._parts:
-                    self._drop_part_fields(part)
-                    self._report_lost(part)
-                return [Failed(retold(problem, self.source.issuer, self.client.issuer))]
+        return self._STEPS[type(event)](self, event)
+
+    def _start_reply(self, event: Started) -> list[Event]:
+        self.reply_id = event.id
+        if event.id:
+            return [event]
+        self._unnamed = [event]
+        return []
+
+    def _part_field(self, event: PartNative) -> list[Event]:
+        self.drop_fields(self._parts[event.index].part.where, {event.field: event.raw})
+        return []
+
+    def _reply_field(self, event: Native) -> list[Event]:
+        drop_reply_fields(self, {event.field: event.raw})
+        return []
+
+    def _usage(self, event: UsageSeen) -> list[Event]:
+        adapted = self.adapt_usage(event.usage)
+        return [event if adapted is event.usage else UsageSeen(adapted)]
+
+    def _failed(self, event: Failed) -> list[Event]:
+        for part in self._parts:
+            self._drop_part_fields(part)
+            self._report_lost(part)
+        return [Failed(adapt_problem(event.problem, self.source.issuer, self.client.issuer))]
 
     def _named(self, event: Event, waiting: list[Event]) -> list[Event]:
         """Hold a reply without an id until it says something: its id is made of that, so that no two are alike.
@@ -167,7 +150,7 @@ class ReplyFitter(ReplyAdapter):
         if self.options.whole and not isinstance(event, Finished | Failed):
             return []
         self._unnamed = None
-        reply_id = minted_id(self.client.reply_prefix, self.options.salt, *map(repr, waiting))
+        reply_id = generate_id(self.client.reply_prefix, self.options.salt, *map(repr, waiting))
         named = [structs.replace(one, id=reply_id) if isinstance(one, Started) else one for one in waiting]
         return [told for one in named for told in self.feed(one)]
 
@@ -181,42 +164,39 @@ class ReplyFitter(ReplyAdapter):
         """Report a part that is left out. A stream cannot be looked into, so what it said is written again."""
         why, opened.lost = opened.lost, ""
         if why:
-            for leaf in _part_leaves(opened.whole(), self.source) if self.ledger.is_blind else (opened.part.where,):
+            for leaf in part_leaves(opened.whole(), self.source) if self.ledger.is_blind else (opened.part.where,):
                 self.ledger.dropped(leaf, why)
 
-    def _started(self, part: AnyPart) -> list[Event]:
+    def _start_part(self, event: PartStarted) -> list[Event]:
+        part = event.part
         signature, extras = part.signature, part.extras
         if extras is not None or signature is not None:
             part = structs.replace(part, extras=None, signature=None)
-        fields = extras.fields if extras is not None else {}
+        fields = extras.fields if extras is not None else None
         if fields and not (isinstance(part, Reasoning) and self.holds.reasoning):
             self.drop_fields(part.where, fields)
-            fields = {}
+            fields = None
         if isinstance(part, ToolCall):
-            return self._call_started(part, signature)
+            return self._start_call(part, signature)
         if why := self.reason_to_leave_out(part):
             return self._left_out(part, why, signature)
         if isinstance(part, Refusal) and not self.holds.refusal:
             self.ledger.approximated(part.where, REFUSAL_AS_TEXT)
             part = Text(text=part.text, where=part.where)
         self.report_order(part)
-        opened = _Part(self._next, part)
-        self._parts.append(opened)
-        self._next += 1
+        index, self._next = self._next, self._next + 1
+        opened = _Part(index, part)
         opened.fields = fields
-        events: list[Event] = [PartStarted(self._index(opened), part)]
-        return events if signature is None else [*events, *self._signed(opened, signature)]
+        self._parts.append(opened)
+        events: list[Event] = [PartStarted(index, part)]
+        return events if signature is None else [*events, *self._hold(opened, signature)]
 
     def _drop_part_fields(self, opened: _Part) -> None:
         """Report the fields of a thought that do not travel with its signature."""
-        self.drop_fields(opened.part.where, opened.fields, opened.carried)
-        opened.fields = {}
+        self.drop_fields(opened.part.where, opened.fields or {}, opened.carried)
+        opened.fields = None
 
-    def _index(self, opened: _Part) -> int:
-        assert opened.index is not None  # noqa: S101  a part that is told has its place
-        return opened.index
-
-    def _call_started(self, call: ToolCall, signature: Signature | None) -> list[Event]:
+    def _start_call(self, call: ToolCall, signature: Signature | None) -> list[Event]:
         self.calls += 1
         if self.options.single and self.calls > 1:
             return self._left_out(call, ONE_CALL, signature)
@@ -227,7 +207,7 @@ class ReplyFitter(ReplyAdapter):
         opened.held = [PartStarted(-1, structs.replace(call, id=self.call_id(call), form=form))]
         if form != call.form:
             opened.kind = Text
-        return self._signed(opened, signature) if signature is not None else []
+        return self._hold(opened, signature) if signature is not None else []
 
     def _release(self, opened: _Part) -> list[Event]:
         """Tell the events of a held call, which now takes its place."""
@@ -240,7 +220,8 @@ class ReplyFitter(ReplyAdapter):
             opened.texts = [event.text for event in held if isinstance(event, PartDelta)]
         return [structs.replace(event, index=opened.index) for event in held]  # pyright: ignore[reportCallIssue]
 
-    def _grown(self, opened: _Part, text: str, piece: int) -> list[Event]:
+    def _append(self, event: PartDelta) -> list[Event]:
+        opened, text, piece = self._parts[event.index], event.text, event.piece
         if opened.held is not None:
             opened.held.append(PartDelta(-1, text, piece))
             return [] if opened.kind is Text or self._held_whole(opened, text) else self._release(opened)
@@ -248,7 +229,8 @@ class ReplyFitter(ReplyAdapter):
             opened.texts.append(text)
         return [] if opened.index is None else [PartDelta(opened.index, text, piece)]
 
-    def _ended(self, opened: _Part, complete: bool) -> list[Event]:
+    def _end_part(self, event: PartEnded) -> list[Event]:
+        opened, complete = self._parts[event.index], event.complete
         if opened.fields:
             self._drop_part_fields(opened)
         if opened.lost:
@@ -260,7 +242,7 @@ class ReplyFitter(ReplyAdapter):
             elif self.holds.object_arguments and not self._is_sayable(opened, complete):
                 opened.held = None
                 return []
-            return [*self._release(opened), PartEnded(self._index(opened), complete)]
+            return [*self._release(opened), PartEnded(self._next - 1, complete)]
         if opened.kind is Reasoning and not opened.signed and opened.index is not None:
             mark = self.mark_unsigned()
             if mark is not None:
@@ -289,7 +271,10 @@ class ReplyFitter(ReplyAdapter):
             opened.set_arguments(arguments)
         return True
 
-    def _signed(self, opened: _Part, signature: Signature) -> list[Event]:
+    def _sign(self, event: PartSigned) -> list[Event]:
+        return self._hold(self._parts[event.index], event.signature)
+
+    def _hold(self, opened: _Part, signature: Signature) -> list[Event]:
         opened.signed = True
         if opened.index is None and opened.held is None:
             opened.signature = signature
@@ -297,10 +282,9 @@ class ReplyFitter(ReplyAdapter):
         held = self.hold_signature(signature, opened.kind, opened.part)
         if held is not None:
             opened.carried = None if held is signature else signature
-            if opened.held is None:
-                return [PartSigned(self._index(opened), held)]
-            opened.held.append(PartSigned(-1, held))
-            return []
+            if opened.held is not None:
+                opened.held.append(PartSigned(-1, held))
+            return [] if opened.index is None else [PartSigned(opened.index, held)]
         is_call = opened.kind is ToolCall and opened.held is not None
         carrier = self.carry_signature(signature, opened.part, is_call=is_call)
         if carrier is None:
@@ -309,28 +293,29 @@ class ReplyFitter(ReplyAdapter):
         self._next += 1
         return [PartStarted(index, Reasoning()), PartSigned(index, carrier), PartEnded(index)]
 
-    def _part_cited(self, event: PartCited, opened: _Part) -> list[Event]:
+    def _cite(self, event: PartCited) -> list[Event]:
+        opened = self._parts[event.index]
         number, opened.citations = opened.citations, opened.citations + 1
-        if opened.index is None or not self.can_cite(event.citation, opened.part, number):
+        if opened.index is None or not can_cite(self, event.citation, opened.part, number):
             return []
         return [PartCited(opened.index, event.citation)]
 
-    def _finished(self, finish: Finish) -> Finished | Failed:
+    def _finish(self, event: Finished) -> list[Event]:
         try:
-            return Finished(self.adapt_finish(finish))
+            return [Finished(self.adapt_finish(event.finish))]
         except Problem as problem:
-            return Failed(problem)
+            return [Failed(problem)]
 
-
-def _part_leaves(part: AnyPart, source: Dialect) -> list[str]:
-    """Return the pointers of all that a part says in its own dialect, as far as its reply can be written again."""
-    if isinstance(part, Opaque):
-        return list(json.leaves(part.raw, part.where))
-    alone = Response(id="-", model="-", parts=(structs.replace(part, where=""),), finish=Finish("stop", ""))
-    try:
-        body = source.build_response(alone, None)
-        again = next((one for one in source.parse_response(body).parts if type(one) is type(part)), None)
-    except Problem:
-        return [part.where]
-    found = lookup(body, again.where) if again is not None else None
-    return [part.where + leaf for leaf in json.leaves(found[1], "")] if found is not None else [part.where]
+    _STEPS: ClassVar[Mapping[type[Event], Callable[..., list[Event]]]] = {
+        Started: _start_reply,
+        PartStarted: _start_part,
+        PartDelta: _append,
+        PartSigned: _sign,
+        PartCited: _cite,
+        PartNative: _part_field,
+        PartEnded: _end_part,
+        Native: _reply_field,
+        UsageSeen: _usage,
+        Finished: _finish,
+        Failed: _failed,
+    }

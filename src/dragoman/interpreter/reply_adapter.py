@@ -7,20 +7,18 @@ says nothing of the answer: the kind of document (`object`, `type`, `role`), the
 the time the reply was made.
 """
 
-from typing import Any
-
 from msgspec import Struct, structs
 
-from dragoman.core.parts import AnyPart, Citation, Media, Opaque, Reasoning, Signature, Text, ToolCall
+from dragoman.core.parts import AnyPart, Media, Opaque, Reasoning, Signature, Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
 from dragoman.core.response import Finish, Usage
 from dragoman.dialects.record import Dialect
-from dragoman.interpreter.aliases import call_id_stem, minted_id, plain_id
-from dragoman.interpreter.carry import UNSIGNED, carried_item, sealed
-from dragoman.interpreter.fitting import ENVELOPES, NO_UNDO, Undo
+from dragoman.interpreter.adaptation import ENVELOPES
 from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.signature_envelopes import UNSIGNED, carried_item, seal
 from dragoman.interpreter.text_calls.detector import CallDetector
+from dragoman.interpreter.undo import NO_UNDO, Undo, call_id_stem, generate_id, plain_id
 from dragoman.wire import json
 
 
@@ -58,8 +56,8 @@ class Context(Struct, frozen=True):
         """Return how the reply is adapted to the client."""
         return ReplyOptions(self.salt, self.undo.single)
 
-    def hearing(self, there: Dialect, ledger: Ledger) -> CallDetector | None:
-        """Return what hears calls in the text of a model that has no others."""
+    def call_detector(self, there: Dialect, ledger: Ledger) -> CallDetector | None:
+        """Return what detects calls in the text of a model that has no others."""
         spoken = self.undo.spoken
         return CallDetector(spoken, there.call_prefix, self.salt, ledger) if spoken is not None else None
 
@@ -86,14 +84,8 @@ CUT_OFF = "the call was cut off inside its arguments"
 NO_OBJECT = "the call's arguments are not a JSON object"
 ONE_CALL = "the client wants one call at a time: only the first is told"
 REFUSAL_AS_TEXT = "a refusal is told as text"
-_UNKNOWN = "not known to the client's dialect"
-_REPEATED = "it repeats the request, and the client's dialect does not"
-_FURTHER = "only the first answer is told"
-_ANSWERS = ("/candidates/", "/choices/")
-_FIRST_ANSWER = ("/candidates/0/", "/choices/0/")
+UNKNOWN = "not known to the client's dialect"
 _NO_COUNT = "the client's dialect has no such count"
-_NO_SOURCE = "the client's dialect cannot name this source"
-_SILENT: tuple[Any, ...] = (None, "", {}, [])
 _SIGNED: dict[type[AnyPart], str] = {ToolCall: "call", Reasoning: "reasoning", Text: "text", Media: "text"}
 """What `Holds.signatures` calls the parts that may be signed."""
 
@@ -107,9 +99,9 @@ class ReplyAdapter:
     lost_call = False
     """A call that the model ended could not be told."""
     _stem = ""
-    _sequence = False
+    has_sequence = False
     """A field says that a stop sequence was hit."""
-    _blocked = b""
+    block_reason = b""
     """The field that says why the prompt was blocked."""
 
     def __init__(self, source: Dialect, client: Dialect, ledger: Ledger, options: ReplyOptions) -> None:
@@ -119,7 +111,7 @@ class ReplyAdapter:
         self.ledger = ledger
         self.options = options
         self._call_ids: set[str] = set()
-        self._cited: dict[str, set[str]] = {}
+        self.cited: dict[str, set[str]] = {}
         """By each pointer above it, what citations have told."""
 
     def reason_to_leave_out(self, part: AnyPart) -> str:
@@ -146,7 +138,7 @@ class ReplyAdapter:
         if call_id in self._call_ids:
             words = f"another call has the id {call.id!r}: this one gets its own"
             self.ledger.field_approximated("call.id", words, call)
-            call_id = minted_id(self.client.call_prefix, self.reply_id, self.options.salt, self.calls, call_id)
+            call_id = generate_id(self.client.call_prefix, self.reply_id, self.options.salt, self.calls, call_id)
         self._call_ids.add(call_id)
         if call.namespace and not holds.namespaces:
             self.ledger.field_dropped("call.namespace", "the client's dialect has no namespaces", call)
@@ -179,12 +171,12 @@ class ReplyAdapter:
             return signature
         if word == "call" and not holds.any_issuer:
             return None
-        return sealed(signature, "redacted" if _is_redacted(part) else "self", client.issuer)
+        return seal(signature, "redacted" if _is_redacted(part) else "self", client.issuer)
 
     def carry_signature(self, signature: Signature, part: AnyPart, *, is_call: bool) -> Signature | None:
         """Return the envelope for reasoning before a call that cannot hold the signature itself; report any other."""
         if is_call and "call" not in self.holds.signatures and "reasoning" in self.holds.signatures:
-            return sealed(signature, "call", self.client.issuer)
+            return seal(signature, "call", self.client.issuer)
         why = f"the client's dialect cannot hold {signature.issuer}'s signature here"
         self.ledger.field_dropped("part.redacted" if _is_redacted(part) else "part.signature", why, part)
         return None
@@ -194,7 +186,7 @@ class ReplyAdapter:
         client = self.client
         if self.source.issuer == client.issuer or "reasoning" not in self.holds.signatures:
             return None
-        return sealed(UNSIGNED, "self", client.issuer)
+        return seal(UNSIGNED, "self", client.issuer)
 
     def drop_fields(self, where: str, fields: dict[str, bytes], carried: Signature | None = None) -> None:
         """Report the fields of the part at `where`; the id of its item may travel with the `carried` signature."""
@@ -202,59 +194,7 @@ class ReplyAdapter:
         told, place = json.encode(item) if item else b"", self.source.field_place
         for field, raw in fields.items():
             if raw != told:
-                self.ledger.value_dropped(where + field if place is None else place(where, field), raw, _UNKNOWN)
-
-    def can_cite(self, citation: Citation, part: AnyPart, number: int) -> bool:
-        """Tell whether the client is told a citation of a part; report what it is not told of it."""
-        ledger = self.ledger
-        listed = ledger.place("part.citations", part)
-        places = citation.places or (f"{listed}/{number}" if listed != part.where else listed,)
-        foreign = citation.dialect != self.client.name
-        if not self.holds.citations or (foreign and not citation.url):
-            for place in places:
-                # Without JSON of its own it is told by its leaves.
-                ledger.value_dropped(place, citation.raw or b"0", _NO_SOURCE)
-            return False
-        if foreign and citation.raw:
-            self._report_source(citation, places[0])
-        for place in citation.places:
-            above = place
-            while above := above.rpartition("/")[0]:
-                self._cited.setdefault(above, set()).add(place)
-        return True
-
-    def _report_source(self, citation: Citation, place: str) -> None:
-        """Report what a client that is told address and title does not hear of a source that stands at `place`."""
-        words: set[Any] = {citation.url, citation.title}
-        if "quote" in self.holds.citation_facts:
-            words.add(citation.quote)
-        if "span" in self.holds.citation_facts:
-            words |= {citation.start, citation.end}
-        for where, value in json.leaves(citation.raw, place).items():
-            if value not in _SILENT and value not in words and not where.endswith("/type"):
-                self.ledger.dropped(where, "the client's dialect names a source by address and title")
-
-    def drop_reply_fields(self, fields: dict[str, bytes]) -> None:
-        """Report fields of the whole reply that only its own dialect understands, but for what citations told."""
-        ledger, cited, repeated = self.ledger, self._cited, self.source.repeated
-        sequences = ledger.pointers.get("finish.sequence", ())
-        blocks = ledger.pointers.get("finish.blocked", ())
-        for field, raw in fields.items():
-            if field in sequences:
-                self._sequence = True
-                continue
-            if field in blocks:
-                self._blocked = raw
-            if field in cited:
-                for where in json.leaves(raw, field).keys() - cited[field]:
-                    ledger.dropped(where, _UNKNOWN)
-                continue
-            why = _UNKNOWN
-            if field in repeated or (repeated and "/" + field.split("/", 2)[1] in repeated):
-                why = _REPEATED
-            elif field.startswith(_ANSWERS) and not f"{field}/".startswith(_FIRST_ANSWER):
-                why = _FURTHER
-            ledger.value_dropped(field, raw, why)
+                self.ledger.value_dropped(where + field if place is None else place(where, field), raw, UNKNOWN)
 
     def adapt_usage(self, usage: Usage) -> Usage:
         """Return the counts that the client's dialect has a place for; report all others."""
@@ -277,14 +217,14 @@ class ReplyAdapter:
     def adapt_finish(self, finish: Finish) -> Finish:
         """Return a finish that the client's dialect has a word for; raise the `Problem` of any other."""
         reason, raw, finishes = finish.reason, finish.raw, self.holds.finishes
-        if self._sequence if finish.sequence is None else not self.holds.stop_sequence:
+        if self.has_sequence if finish.sequence is None else not self.holds.stop_sequence:
             self.ledger.field_dropped("finish.sequence", "the client's dialect cannot say what ended the reply")
         if self.lost_call and reason == "tool_calls":
             reason = "malformed_call"
         if reason == "paused" and reason not in finishes:
             self.ledger.field_approximated("finish.reason", "the model paused; told as a reply cut by length")
             reason = "length"
-        elif raw and raw not in self.source.finish_words and json.encode(raw) not in self._blocked:
+        elif raw and raw not in self.source.finish_words and json.encode(raw) not in self.block_reason:
             # The vendor's word says more than the core's reason.
             self.ledger.field_approximated("finish.reason", f"{raw!r} is told as {reason!r}")
         if reason in finishes:

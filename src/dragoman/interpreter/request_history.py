@@ -15,13 +15,15 @@ from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request, leading_systems
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call, Dialect, ReadTools
-from dragoman.interpreter.adapt import fitted_turns, marks_agree
-from dragoman.interpreter.carry import has_envelope, restored
-from dragoman.interpreter.fitting import Fitting, Links
+from dragoman.interpreter.adapt import adapt_turns
+from dragoman.interpreter.adaptation import Adaptation, Links
+from dragoman.interpreter.cache_marks import marks_agree
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix, PrefixCache, Scope
-from dragoman.interpreter.signing import Signer, unknown_ids, unsigned_calls
-from dragoman.interpreter.tools_cache import Arguments
+from dragoman.interpreter.signature_envelopes import open_envelopes
+from dragoman.interpreter.signatures import has_envelope, unknown_ids, unsigned_calls
+from dragoman.interpreter.translation import TranslationTask
+from dragoman.interpreter.undo import Arguments
 from dragoman.wire import array, json
 
 _MARKS = (b"prompt_cache_breakpoint", b"cache_control")
@@ -42,22 +44,20 @@ class RequestHistory:
     unconfirmed: frozenset[str] = frozenset()
     """Calls in what is known that were taken for unsigned, and that the signer still has to look up."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  a call, and what it is read with
-        self,
-        call: Call,
-        here: Dialect,
-        cache: PrefixCache,
-        scope: Scope,
-        read_tools: ReadTools,
-        signer: Signer | None = None,
-    ) -> None:
-        self._signer = signer
-        self._call = call
-        self._here = here
+    def __init__(self, task: TranslationTask, cache: PrefixCache, read_tools: ReadTools) -> None:
+        self._signer = task.signer if task.here is not task.there else None
+        self._call = task.call
+        self._here = task.here
         self._cache = cache
-        self._scope = scope
+        self._scope = self._scope_of(task)
         self._read_tools = read_tools
         self.request = self._parse()
+
+    def _scope_of(self, task: TranslationTask) -> Scope:
+        # Signatures are an owner's own; and where links are fetched, other parts are made of them.
+        owner = "" if self._signer is None else f"signed for {self._signer.scope}"
+        links = "" if task.links is None else f"links taken: {task.links.taken}"
+        return task.here.name, task.there.name, task.model, owner, links
 
     @property
     def known(self) -> int:
@@ -104,7 +104,7 @@ class RequestHistory:
             return None  # an error names places of the whole document
         new, tail = found or ([], 0)
         outer = len(request.messages) - len(new)
-        answer = restored(request.messages[outer : outer + 1])
+        answer = open_envelopes(request.messages[outer : outer + 1])
         if not answer or answer[0].role != "assistant":
             return None
         self._known, self._new, self._tail = known, new, tail
@@ -172,16 +172,16 @@ class RequestHistory:
         traits = longer.traits
         assert traits is not None  # noqa: S101  it is set where a prefix is made longer
         ledger = Ledger(self._here.pointers, self._call.body, longer.once)
-        fitting = Fitting(traits, ledger, self._here.issuer, retold=longer.retold, links=links)
-        fitting.runs, fitting.unnamed = longer.runs, longer.unnamed
-        turns = fitted_turns(segment, fitting, begins=self._known is NO_PREFIX)
+        adaptation = Adaptation(traits, ledger, self._here.issuer, retold=longer.retold, links=links)
+        adaptation.runs, adaptation.unnamed = longer.runs, longer.unnamed
+        turns = adapt_turns(segment, adaptation, begins=self._known is NO_PREFIX)
         body = there.render_request(Request(model="", messages=turns), traits).body
         # A request of nothing but messages ends with its history.
         history = body[array.opening(body, there.history) : -len(b"]}")]
         return structs.replace(
             longer,
             written=b",".join([items for items in (longer.written, history) if items]),
-            names={**longer.names, **fitting.names},
+            names={**longer.names, **adaptation.names},
             losses=(*longer.losses, *ledger.losses()),
             once=ledger.once,
             runs=longer.runs + _count_runs(segment),

@@ -7,7 +7,6 @@ from dragoman.core.parts import AnyPart, Reasoning, Refusal, Signature, Text, To
 from dragoman.core.response import Response
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.history import wrap_free_text
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import (
@@ -20,8 +19,9 @@ from dragoman.interpreter.reply_adapter import (
     ReplyAdapter,
     is_wrapped_otherwise,
 )
-from dragoman.interpreter.text_calls.detector import heard
-from dragoman.interpreter.undo import restore_call
+from dragoman.interpreter.reply_fields import can_cite, drop_reply_fields
+from dragoman.interpreter.text_calls.detector import detect_calls
+from dragoman.interpreter.undo import generate_id, restore_call
 
 
 class Rendered(Struct, frozen=True):
@@ -40,13 +40,13 @@ def translate_response(body: bytes, source: str, target: str, context: Context =
         return Rendered(body)
     response = here.parse_response(body)
     ledger = Ledger(here.reply_pointers, body, exact=not response.spelling)
-    hearing = context.hearing(there, ledger)
-    if hearing is not None:
-        response = heard(response, hearing)
+    detector = context.call_detector(there, ledger)
+    if detector is not None:
+        response = detect_calls(response, detector)
     if here is there:
         response = _restored(response, context)
     else:
-        response = WholeReply(here, there, ledger, context.reply_options()).adapt(response, context)
+        response = ResponseAdapter(here, there, ledger, context.reply_options()).adapt(response, context)
     return Rendered(there.build_response(response, context.client_request()), ledger.losses(), response)
 
 
@@ -57,7 +57,7 @@ def _restored(response: Response, context: Context) -> Response:
     return structs.replace(response, parts=tuple(parts), created=created)
 
 
-class WholeReply(ReplyAdapter):
+class ResponseAdapter(ReplyAdapter):
     """Adapts a whole reply part by part."""
 
     def adapt(self, response: Response, context: Context) -> Response:
@@ -67,7 +67,7 @@ class WholeReply(ReplyAdapter):
         if not response.id:
             # The id is made of all that the reply says.
             response, restores = _restored(response, context), None
-            reply_id = minted_id(self.client.reply_prefix, self.options.salt, *map(repr, replay(response)))
+            reply_id = generate_id(self.client.reply_prefix, self.options.salt, *map(repr, replay(response)))
             response = structs.replace(response, id=reply_id)
         self.reply_id = response.id
         adapted: list[AnyPart] = []
@@ -79,7 +79,7 @@ class WholeReply(ReplyAdapter):
             else:
                 self._leave_out(part, why)
         if response.extras is not None:
-            self.drop_reply_fields(response.extras.fields)
+            drop_reply_fields(self, response.extras.fields)
         return Response(
             id=response.id,
             model=response.model,
@@ -122,7 +122,7 @@ class WholeReply(ReplyAdapter):
     def _adapt_part(self, part: AnyPart, adapted: list[AnyPart]) -> None:
         if type(part) is Text:
             if part.citations:
-                told = [one for number, one in enumerate(part.citations) if self.can_cite(one, part, number)]
+                told = [one for number, one in enumerate(part.citations) if can_cite(self, one, part, number)]
                 part = structs.replace(part, citations=tuple(told))
         elif type(part) is Refusal and not self.holds.refusal:
             self.ledger.approximated(part.where, REFUSAL_AS_TEXT)

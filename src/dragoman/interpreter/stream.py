@@ -1,21 +1,20 @@
 """Translate a streamed reply from one dialect to another, as its bytes come."""
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, assert_never
 
 from msgspec import structs
 
 from dragoman.core.events import Event, Failed, Finished, PartDelta, Started, UsageSeen
 from dragoman.core.losses import Loss
 from dragoman.core.problems import Problem
-from dragoman.core.stream import Sequencer
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import NO_CONTEXT, Context, is_wrapped_otherwise
-from dragoman.interpreter.signing import CallWatch
-from dragoman.interpreter.undo import Restorer
+from dragoman.interpreter.signatures import CallWatch
+from dragoman.interpreter.undo import ReplyPipeline
 from dragoman.wire.sse import MAX_EVENT_BYTES, whole_frames
 
 if TYPE_CHECKING:
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 _FIRST_NAME = re.compile(rb'"[^"]*"|\n\r?\n')
 """From here on an envelope can be told from what it holds."""
 _LONGEST_HEAD = 4096
+_STATES = (Started, UsageSeen, Finished, Failed)
+"""Events of the whole reply that say nothing of the answer."""
 
 
 class StreamTranslator:
@@ -40,18 +41,18 @@ class StreamTranslator:
         self._context = context
         self._same: bool | None = None if here is there and context.passes else False
         self._decoder = here.decoder()
-        self._restorer = Restorer(context.undo)
-        self._sequencer = Sequencer()
         self._ledger = Ledger(here.reply_pointers)
-        self._fitter = None if here is there else ReplyFitter(here, there, self._ledger, context.reply_options())
-        self._hearing = context.hearing(there, self._ledger)
+        self._adapter = None if here is there else EventAdapter(here, there, self._ledger, context.reply_options())
+        adapter = self._adapter
+        self._pipeline = ReplyPipeline(context.undo) if adapter is None else ReplyPipeline(context.undo, adapter.feed)
+        self._detector = context.call_detector(there, self._ledger)
         self._encoder = there.encoder(context.client_request())
         self._open = -1
-        """The part that the last delta was for, if nothing but its deltas came since."""
-        self._open_index: int | None = None
-        """Its index at the client; None if its deltas have to be adapted."""
-        self._delta_watch: CallWatch | None = None
-        """The watch, if it notes the deltas of that part."""
+        """The part whose deltas pass as they are, until any other event comes."""
+        self._open_index = -1
+        """Its index at the client."""
+        self._is_same = False
+        """Its index is the same at the client, and the watch does not note its deltas."""
         self._begun = bytearray()
         """What has come of a frame that is not whole."""
         self._framed = True
@@ -132,58 +133,64 @@ class StreamTranslator:
         return b""
 
     def _render(self, events: list[Event]) -> bytes:
-        if self._hearing is not None:
-            events = self._hearing.feed(events)
-        rendered: list[bytes] = []
+        if self._detector is not None:
+            events = self._detector.feed(events)
+        adapted: list[Event] = []
         for event in events:
             # Most events are a delta of the open part, which passes as it is.
-            if type(event) is PartDelta:
-                index = self._open_index if event.index == self._open else self._open_part(event.index)
-                if index is not None:
-                    rendered.append(self._append_delta(event, index))
-                    continue
-            self._open = -1
-            rendered.extend(self._render_event(event))
-        return b"".join(rendered)
+            if type(event) is PartDelta and (event.index == self._open or self._find_open(event.index)):
+                adapted.append(event if self._is_same else self._renumber(event))
+            else:
+                adapted += self._adapt(event)
+        return b"".join(map(self._encoder.feed, adapted))
 
-    def _open_part(self, index: int) -> int | None:
-        """Return the client's index of a part whose deltas pass as they are, until any other event comes."""
-        self._open, self._open_index = index, None
-        if self._fitter is not None and self._restorer.passes(index) and self._sequencer.passes(index):
-            self._open_index = self._fitter.place_of(index)
-        is_noted = self._watch is not None and self._watch.minds(self._open_index)
-        self._delta_watch = self._watch if is_noted else None
-        return self._open_index
+    def _find_open(self, index: int) -> bool:
+        """Tell whether the deltas of a part pass as they are, and remember it until any other event comes."""
+        if not self._pipeline.passes(index):
+            return False
+        client_index = index if self._adapter is None else self._adapter.index_of(index)
+        if client_index is None:
+            return False
+        self._open, self._open_index = index, client_index
+        is_noted = self._watch is not None and self._watch.has_open(client_index)
+        self._is_same = client_index == index and not is_noted
+        return True
 
-    def _append_delta(self, event: PartDelta, index: int) -> bytes:
-        if self._delta_watch is not None:
-            self._delta_watch.grow(index, event.text)
-        return self._encoder.feed(event if index == event.index else PartDelta(index, event.text, event.piece))
+    def _renumber(self, delta: PartDelta) -> PartDelta:
+        """Return a delta with the client's index of its part, and note it."""
+        if self._watch is not None:
+            self._watch.append(self._open_index, delta.text)
+        return PartDelta(self._open_index, delta.text, delta.piece)
 
-    def _render_event(self, event: Event) -> Iterator[bytes]:
+    def _adapt(self, event: Event) -> list[Event]:
+        self._open = -1
         if type(event) is Started and event.created is None:
             event = structs.replace(event, created=self._context.now)
-        for restored in self._restorer.feed(event):
-            for ordered in self._sequencer.feed(restored):
-                adapted = self._fitter.feed(ordered) if self._fitter is not None else (ordered,)
-                self._note(adapted)
-                if self._watch is not None:
-                    self._watch.note(adapted)
-                yield from map(self._encoder.feed, adapted)
+        adapted = self._pipeline.feed(event)
+        self._note(adapted, self._watch)
+        return adapted
 
-    def _note(self, events: Iterable[Event]) -> None:
-        """Remember what is asked of a stream later: whether it has begun and how it ended."""
+    def _note(self, events: Iterable[Event], watch: CallWatch | None = None) -> None:
+        """Remember whether the reply has begun, how it ended and, with `watch`, its calls."""
         for event in events:
-            match event:
-                case Started():
-                    pass
-                case UsageSeen(usage):
-                    self.usage = usage
-                case Finished(finish):
-                    self.begun = self.over = True
-                    self.finish = finish
-                case Failed(problem):
-                    self.over = True
-                    self.problem = problem
-                case _:
-                    self.begun = True
+            if isinstance(event, _STATES):
+                self._note_state(event)
+            else:
+                self.begun = True
+                if watch is not None:
+                    watch.note(event)
+
+    def _note_state(self, event: Started | UsageSeen | Finished | Failed) -> None:
+        match event:
+            case Started():
+                pass
+            case UsageSeen(usage):
+                self.usage = usage
+            case Finished(finish):
+                self.begun = self.over = True
+                self.finish = finish
+            case Failed(problem):
+                self.over = True
+                self.problem = problem
+            case _:
+                assert_never(event)

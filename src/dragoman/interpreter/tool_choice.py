@@ -1,31 +1,30 @@
-"""Fit the choice among tools to the target: how free the model is, and which tools it may call."""
+"""Adapt the choice among tools to the target: how free the model is, and which tools it may call."""
 
 from msgspec import structs
 
-from dragoman.core.request import NativeTool, Tool, ToolChoice
+from dragoman.core.request import AnyTool, NativeTool, Tool, ToolChoice
 from dragoman.core.value import Extras
-from dragoman.interpreter.fitting import Fitting
-from dragoman.interpreter.foreign_fields import book_unsaid
-from dragoman.interpreter.native_tools import choice_of, is_called
+from dragoman.interpreter.adaptation import Adaptation
+from dragoman.interpreter.foreign_fields import report_unknown
+from dragoman.interpreter.tool_kinds import choice_of, is_called
 from dragoman.wire import json
 
-AnyTool = Tool | NativeTool
 Tools = tuple[AnyTool, ...]
 
 
-def allowed(tools: Tools, choice: ToolChoice, fitting: Fitting) -> Tools:
+def allowed_tools(tools: Tools, choice: ToolChoice, adaptation: Adaptation) -> Tools:
     """Leave out tools the choice does not allow, where the target has no list for that."""
     if not (choice.names or choice.listed) or choice.mode == "none":
         return tools
-    single = len(choice.names) == 1 and choice.mode == "required" and fitting.forced
-    every_function = bool(choice.names) and (fitting.traits.allowed_subset or single)
+    single = len(choice.names) == 1 and choice.mode == "required" and adaptation.forced
+    every_function = bool(choice.names) and (adaptation.traits.allowed_subset or single)
     kept: list[AnyTool] = []
     for tool in tools:
         native = isinstance(tool, NativeTool)
         if (not choice.listed or _is_listed(tool, choice)) if native else every_function or tool.name in choice.names:
             kept.append(tool)
         else:
-            fitting.ledger.dropped(tool.where, "tool_choice does not allow it, and the target has no list for that")
+            adaptation.ledger.dropped(tool.where, "tool_choice does not allow it, and the target has no list for that")
     return tuple(kept)
 
 
@@ -43,35 +42,35 @@ def _names(entry: bytes, tool: NativeTool) -> bool:
     )
 
 
-def fit_choice(choice: ToolChoice, asked: Tools, sent: Tools, fitting: Fitting) -> ToolChoice | None:
+def adapt_choice(choice: ToolChoice, asked: Tools, sent: Tools, adaptation: Adaptation) -> ToolChoice | None:
     """Return the choice among the tools that were asked for as the target can say it of those that are sent."""
-    traits, ledger = fitting.traits, fitting.ledger
+    traits, ledger = adaptation.traits, adaptation.ledger
     if choice.extras is not None:
-        _drop_unsaid(choice, choice.extras, asked, sent, fitting)
+        _report_unknown_extras(choice, choice.extras, asked, sent, adaptation)
     mode, names = choice.mode, ()
     if not sent:
-        # Where there is nothing to call, whatever leaves the model free or forbids calls is heeded.
+        # Where there is nothing to call, whatever leaves the model free or forbids calls is implied.
         if mode == "required" or choice.names:
             ledger.field_dropped("tool_choice", "there are no tools to choose from")
         return None
     if mode == "none":
-        return _no_calls(choice, fitting)
+        return _no_calls(choice, adaptation)
     if choice.names:
-        if (native := _native_choice(choice, asked, sent)) is not None and fitting.forced:
-            return structs.replace(native, parallel=_fit_parallel(choice, fitting), where=choice.where)
-        mode, names = mode or "auto", _choice_names(choice, sent, fitting)
+        if (native := _native_choice(choice, asked, sent)) is not None and adaptation.forced:
+            return structs.replace(native, parallel=_adapt_parallel(choice, adaptation), where=choice.where)
+        mode, names = mode or "auto", _choice_names(choice, sent, adaptation)
         if not names:
             ledger.field_dropped("tool_choice", "the chosen tool is not among the tools sent")
             mode = "auto"
-    if mode == "required" and not fitting.forced:
+    if mode == "required" and not adaptation.forced:
         ledger.field_approximated("tool_choice", "the model cannot be forced: asked for in words")
         wanted = " or ".join(names)
-        fitting.instructions.append(f"Call the tool {wanted}." if wanted else "Call one of the tools.")
+        adaptation.instructions.append(f"Call the tool {wanted}." if wanted else "Call one of the tools.")
         mode, names = "auto", ()
     if names and not traits.allowed_subset and not (mode == "required" and len(names) == 1):
         ledger.field_approximated("tool_choice", "said by sending only the allowed tools")
         names = ()
-    parallel = _fit_parallel(choice, fitting) if choice.parallel is not None else None
+    parallel = _adapt_parallel(choice, adaptation) if choice.parallel is not None else None
     if mode is None:
         if parallel is None:
             return None
@@ -89,20 +88,22 @@ def _listed_natives(tools: Tools, place: int, dialect: str) -> Extras | None:
     return Extras(dialect, listed) if listed else None
 
 
-def _drop_unsaid(choice: ToolChoice, extras: Extras, asked: Tools, sent: Tools, fitting: Fitting) -> None:
-    """Book what only another dialect says of a choice, but for the vendor's own tools that it allows and are sent."""
+def _report_unknown_extras(
+    choice: ToolChoice, extras: Extras, asked: Tools, sent: Tools, adaptation: Adaptation
+) -> None:
+    """Report what only another dialect says of a choice, but for the vendor's own tools that it allows and are sent."""
     places = {tool.where for tool in sent}
     natives = [tool for tool in asked if isinstance(tool, NativeTool) and tool.where in places]
     for pointer, raw in extras.fields.items():
         if not (choice.listed and any(_names(raw, tool) for tool in natives)):
-            book_unsaid(choice.where + pointer, raw, extras.dialect, fitting.traits.dialect, fitting.ledger)
+            report_unknown(choice.where + pointer, raw, extras.dialect, adaptation.traits.dialect, adaptation.ledger)
 
 
-def _no_calls(choice: ToolChoice, fitting: Fitting) -> ToolChoice:
-    """Forbid all calls; what else is said about calls is then about nothing, and not several at once is heeded."""
-    traits = fitting.traits
+def _no_calls(choice: ToolChoice, adaptation: Adaptation) -> ToolChoice:
+    """Forbid all calls; what else is said about calls is then about nothing, and not several at once is implied."""
+    traits = adaptation.traits
     if choice.names:
-        fitting.ledger.field_dropped("tool_choice.names", "no tool may be called at all")
+        adaptation.ledger.field_dropped("tool_choice.names", "no tool may be called at all")
     parallel = choice.parallel if traits.parallel_switch and not traits.parallel_needs_mode else None
     return ToolChoice(mode="none", parallel=parallel, where=choice.where)
 
@@ -117,32 +118,32 @@ def _native_choice(choice: ToolChoice, asked: Tools, sent: Tools) -> ToolChoice 
     return choice_of(stand_in) if stand_in is not None else None
 
 
-def _fit_parallel(choice: ToolChoice, fitting: Fitting) -> bool | None:
-    if choice.parallel is None or fitting.traits.parallel_switch:
+def _adapt_parallel(choice: ToolChoice, adaptation: Adaptation) -> bool | None:
+    if choice.parallel is None or adaptation.traits.parallel_switch:
         return choice.parallel
     if choice.parallel is False:
         why = "asked for in words, and only the first call of an answer is told"
-        fitting.ledger.field_approximated("tool_choice.parallel", why)
-        fitting.instructions.append("Call at most one tool at a time.")
-        fitting.single = True
+        adaptation.ledger.field_approximated("tool_choice.parallel", why)
+        adaptation.instructions.append("Call at most one tool at a time.")
+        adaptation.single = True
     return None
 
 
-def _choice_names(choice: ToolChoice, tools: Tools, fitting: Fitting) -> tuple[str, ...]:
+def _choice_names(choice: ToolChoice, tools: Tools, adaptation: Adaptation) -> tuple[str, ...]:
     sent = {tool.name for tool in tools if isinstance(tool, Tool)}
-    aliases = {original: alias for alias, (_, original) in fitting.names.items()}
+    aliases = {original: alias for alias, (_, original) in adaptation.names.items()}
     names: list[str] = []
     for index, original in enumerate(choice.names):
         name = aliases.get(original, original)
         if name in sent:
             names.append(name)
         elif len(choice.names) > 1:
-            place = fitting.ledger.place("tool_choice.names")
-            fitting.ledger.dropped(f"{place}/{index}", "the chosen tool is not among the tools sent")
+            place = adaptation.ledger.place("tool_choice.names")
+            adaptation.ledger.dropped(f"{place}/{index}", "the chosen tool is not among the tools sent")
     return tuple(names)
 
 
-def validated(choice: ToolChoice | None) -> ToolChoice:
+def with_validation(choice: ToolChoice | None) -> ToolChoice:
     """Hold all calls to their schemas, as some tool wants and the target says for all."""
     if choice is None:
         return ToolChoice(mode="auto", validated=True)

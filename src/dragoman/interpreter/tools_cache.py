@@ -14,11 +14,9 @@ from dragoman.core.request import Tool
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Dialect, Tools
 from dragoman.interpreter.ledger import Entries
-from dragoman.interpreter.schemas.arguments import ArgumentUndo
-from dragoman.interpreter.schemas.plain import PlainProof, prove_plain
+from dragoman.interpreter.schema.plain import PlainProof, prove_plain
+from dragoman.interpreter.undo import Arguments
 
-Arguments = dict[str, tuple[ArgumentUndo, ...]]
-"""How values were changed to fit the tools' schemas, by the tools' full names, in the order they were changed."""
 NO_PROOFS: Mapping[str, PlainProof] = {}
 _TOOL_COST = 2 << 10
 """Bytes that a tool takes beside its JSON: the values that were read and adapted."""

@@ -1,64 +1,32 @@
-"""Translate a request or an error from one dialect to another.
+"""Translate a request from one dialect to another: parse, adapt (losses are reported there), render.
 
-For another dialect a request is parsed, adapted (losses are reported there) and rendered. In its own dialect its bytes
-pass, except for another vendor's signatures: what is in our envelopes is for its issuer alone, and a field for another
-vendor's signature is rejected by models that do not know it. Both are removed where the target is not theirs, and
-reported. A body that has neither is not parsed for that.
+In its own dialect a request passes as bytes; see `passthrough`. Errors are translated in `errors`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from msgspec import Struct, structs
 
 from dragoman.core.losses import Loss
-from dragoman.core.parts import AnyPart, Text, ToolCall
-from dragoman.core.problems import Problem
+from dragoman.core.parts import Text
 from dragoman.core.request import Message, Request
 from dragoman.core.traits import TextCalls, Traits
-from dragoman.dialects.record import Call, Dialect, ErrorReply, Tools
+from dragoman.dialects.record import Call, Dialect, Tools
 from dragoman.dialects.registry import dialect_named
 from dragoman.interpreter.adapt import adapt
-from dragoman.interpreter.arrange import CONTINUED, signed_steps
-from dragoman.interpreter.carry import MARK, native
-from dragoman.interpreter.faults import as_fault, is_envelope, losses_of
-from dragoman.interpreter.fitting import ENVELOPES, NO_UNDO, Fitting, Links, Undo
+from dragoman.interpreter.adaptation import ENVELOPES, Adaptation, Links
 from dragoman.interpreter.ledger import Ledger, refuse
-from dragoman.interpreter.prefix_cache import PrefixCache, Scope
+from dragoman.interpreter.passthrough import pass_on, remove_foreign_signatures
+from dragoman.interpreter.prefix_cache import PrefixCache
 from dragoman.interpreter.request_history import RequestHistory
-from dragoman.interpreter.signing import Signer, UnsignedCall, sign_again, unknown_ids, unsigned_calls
-from dragoman.interpreter.text_calls.prompt import in_words
+from dragoman.interpreter.signatures import Signer, UnsignedCall, restore_signatures, unknown_ids, unsigned_calls
+from dragoman.interpreter.text_calls.prompt import describe_tools
 from dragoman.interpreter.tools_cache import ToolsCache, ToolSet
 from dragoman.interpreter.traits import traits_for
-from dragoman.wire import json
-from dragoman.wire.lookup import lookup
-from dragoman.wire.splice import spliced
-
-
-class Translation(Struct, frozen=True, kw_only=True):
-    """A translated request and what is needed to translate its reply back."""
-
-    call: Call
-    losses: tuple[Loss, ...] = ()
-    undo: Undo = NO_UNDO
-    request: Request | None = None
-    """The caller's request in the core; None when its bytes were passed on unread."""
-    tool_set: ToolSet | None = None
-    """Its tools as the cache has them; None for those that did not come as one array."""
-
-
-class Asked(Struct, frozen=True):
-    """A request, where it comes from and goes to, and what is wished for; see `translate_request`."""
-
-    call: Call
-    here: Dialect
-    there: Dialect
-    model: str = ""
-    form: str = ""
-    strict: bool = False
-    signer: Signer | None = None
-    links: Links | None = None
-    text_calls: TextCalls = ""
+from dragoman.interpreter.translation import Translation, TranslationTask
+from dragoman.interpreter.turns import CONTINUED
+from dragoman.interpreter.undo import NO_UNDO
 
 
 class Caches(Struct, frozen=True):
@@ -84,30 +52,23 @@ class ParsedRequest:
     _unsigned: Sequence[UnsignedCall] = ()
     """Calls among the new messages that came without a signature."""
 
-    def __init__(self, asked: Asked, caches: Caches) -> None:
-        self._asked = asked
+    def __init__(self, task: TranslationTask, caches: Caches) -> None:
+        self._task = task
         self._tools = caches.tools
-        call, here = asked.call, asked.here
-        signer = self._signer = asked.signer if here is not asked.there else None
+        call, here = task.call, task.here
+        signer = self._signer = task.signer if here is not task.there else None
         if len(call.body) < 2 * caches.prefixes.least:
             self._request = here.parse_request(call, read_tools=self._read_tools)
         else:
-            history = RequestHistory(call, here, caches.prefixes, self._scope(), self._read_tools, signer)
+            history = RequestHistory(task, caches.prefixes, self._read_tools)
             self._history, self._request, self._known = history, history.request, history.known
             self.unknown_ids = list(history.unconfirmed)
         if signer is not None and (unsigned := unsigned_calls(self._new_messages())):
             self._unsigned = unsigned
             self.unknown_ids = [*self.unknown_ids, *unknown_ids(unsigned, signer)]
 
-    def _scope(self) -> Scope:
-        asked, signer = self._asked, self._signer
-        # Signatures are an owner's own; and where links are fetched, other parts are made of them.
-        owner = "" if signer is None else f"signed for {signer.scope}"
-        links = "" if asked.links is None else f"links taken: {asked.links.taken}"
-        return asked.here.name, asked.there.name, asked.model, owner, links
-
     def _read_tools(self, raw: bytes, where: str) -> Tools:
-        self.tool_set = self._tools.read(self._asked.here, raw, where)
+        self.tool_set = self._tools.read(self._task.here, raw, where)
         return self.tool_set.tools
 
     def _new_messages(self) -> tuple[Message, ...]:
@@ -116,31 +77,33 @@ class ParsedRequest:
 
     def translate(self, links: Links | None) -> Translation:
         """Translate the request, with the links that were fetched for it; `Unfetched` for those that must be."""
-        asked = self._asked
-        here, there = asked.here, asked.there
+        task = self._task
+        here, there = task.here, task.there
         request = self._signed() if self._unsigned else self._request
-        traits = traits_for(there.name, asked.model or request.model)
-        ledger = Ledger(here.pointers, asked.call.body)
+        traits = traits_for(there.name, task.model or request.model)
+        ledger = Ledger(here.pointers, task.call.body)
         if here is there:
-            adapted, undo = structs.replace(request, model=asked.model or request.model), NO_UNDO
+            adapted, undo = structs.replace(request, model=task.model or request.model), NO_UNDO
         else:
             whole = request
             if not request.messages or here.declared is not None:
                 whole = complete(request, here, ledger)
             known, tools = self.tool_set, self._tools
-            fitting = Fitting(traits, ledger, here.issuer, asked.model, links=links, tool_set=known, tools_cache=tools)
+            adaptation = Adaptation(
+                traits, ledger, here.issuer, task.model, links=links, tool_set=known, tools_cache=tools
+            )
             prefix_of = None
             if self._history is not None:
                 prefix_of = partial(self._history.translate_prefix, whole.messages, there, traits, links=links)
-            adapted, undo = adapt(whole, fitting, prefix_of)
-        call, losses = _render(adapted, traits, ledger, asked)
+            adapted, undo = adapt(whole, adaptation, prefix_of)
+        call, losses = _render(adapted, traits, ledger, task)
         return Translation(call=call, losses=losses, undo=undo, request=request, tool_set=self.tool_set)
 
     def _signed(self) -> Request:
         """Give new calls the signatures they came without; what the prefix cache knows has them already."""
         request, signer = self._request, self._signer
         new = self._new_messages()
-        signed = sign_again(new, self._unsigned, signer) if signer is not None else new
+        signed = restore_signatures(new, self._unsigned, signer) if signer is not None else new
         if signed is new:
             return request
         return structs.replace(request, messages=(*request.messages[: self._known], *signed))
@@ -173,17 +136,17 @@ def translate_request(  # noqa: PLR0913  a call, two dialects, and independent o
     no tools of its own: they are told to it in words, and it calls them in its text.
     """
     here, there = dialect_named(source), dialect_named(target)
-    asked = Asked(call, here, there, model, form, strict, signer, links, text_calls)
-    return parse_request(asked).translate(links)
+    task = TranslationTask(call, here, there, model, form, strict, signer, links, text_calls)
+    return parse_request(task).translate(links)
 
 
-def parse_request(asked: Asked, caches: Caches | None = None) -> ParsedRequest | PendingRequest:
+def parse_request(task: TranslationTask, caches: Caches | None = None) -> ParsedRequest | PendingRequest:
     """Parse a request, so that it can be translated as soon as all it needs is known."""
-    if asked.text_calls:
-        return PendingRequest(partial(_translate_in_words, asked))
-    if asked.here is asked.there and not asked.form:
-        return PendingRequest(partial(_pass_on, asked))
-    return ParsedRequest(asked, caches or CACHES)
+    if task.text_calls:
+        return PendingRequest(partial(_translate_in_words, task))
+    if task.here is task.there and not task.form:
+        return PendingRequest(partial(pass_on, task))
+    return ParsedRequest(task, caches or CACHES)
 
 
 def complete(request: Request, here: Dialect | None, ledger: Ledger) -> Request:
@@ -196,110 +159,40 @@ def complete(request: Request, here: Dialect | None, ledger: Ledger) -> Request:
     return structs.replace(request, tools=(*request.tools, *new)) if new else request
 
 
-def _render(adapted: Request, traits: Traits, ledger: Ledger, asked: Asked) -> tuple[Call, tuple[Loss, ...]]:
+def _render(adapted: Request, traits: Traits, ledger: Ledger, task: TranslationTask) -> tuple[Call, tuple[Loss, ...]]:
     """Render an adapted request; return it and the losses, or raise a `Problem` for those in strict mode."""
     losses = ledger.losses() if len(ledger) else ()
-    if asked.strict:
+    if task.strict:
         refuse(losses)
-    if adapted.spelling or asked.form:
-        form = frozenset({asked.form}) if asked.form else frozenset[str]()
-        adapted = structs.replace(adapted, spelling=adapted.spelling - ENVELOPES | form)
-    return asked.there.render_request(adapted, traits), losses
+    return render(adapted, traits, task.there, task.form), losses
 
 
-def _translate_in_words(asked: Asked, links: Links | None) -> Translation:
+def render(adapted: Request, traits: Traits, there: Dialect, form: str) -> Call:
+    """Render an adapted request in a variant of the target's envelope, the plain one if `form` is empty."""
+    if adapted.spelling or form:
+        spelling = frozenset({form}) if form else frozenset[str]()
+        adapted = structs.replace(adapted, spelling=adapted.spelling - ENVELOPES | spelling)
+    return there.render_request(adapted, traits)
+
+
+def _translate_in_words(task: TranslationTask, links: Links | None) -> Translation:
     """Translate a request for a model without tools, be it in the caller's own dialect: they are told to it in words.
 
     No cache is used: those hold what was made for models that have tools.
     """
-    here, there = asked.here, asked.there
-    ledger = Ledger(here.pointers, asked.call.body)
-    call = remove_foreign_signatures(asked.call, here, asked.model, ledger) if here is there else asked.call
+    here, there = task.here, task.there
+    ledger = Ledger(here.pointers, task.call.body)
+    call = remove_foreign_signatures(task.call, here, task.model, ledger) if here is there else task.call
     request = here.parse_request(call)
-    model = asked.model or request.model
-    traits = traits_for(there.name, model, asked.text_calls)
+    model = task.model or request.model
+    traits = traits_for(there.name, model, task.text_calls)
     whole = complete(request, here, ledger)
     if here is there:
-        said = in_words(whole, here.issuer, traits, ledger)
+        said = describe_tools(whole, here.issuer, traits, ledger)
         if said is None:
-            return parse_request(structs.replace(asked, text_calls="")).translate(links)
+            return parse_request(structs.replace(task, text_calls="")).translate(links)
         adapted, undo = structs.replace(said.request, model=model), said.undo or NO_UNDO
     else:
-        adapted, undo = adapt(whole, Fitting(traits, ledger, here.issuer, model, links=links))
-    call, losses = _render(adapted, traits, ledger, asked)
+        adapted, undo = adapt(whole, Adaptation(traits, ledger, here.issuer, model, links=links))
+    call, losses = _render(adapted, traits, ledger, task)
     return Translation(call=call, losses=losses, undo=undo, request=request)
-
-
-def _pass_on(asked: Asked, _links: Links | None) -> Translation:
-    """Pass a request on in its own dialect: the same bytes, but for another vendor's signatures and an envelope."""
-    call, dialect, model = asked.call, asked.here, asked.model
-    ledger = Ledger(dialect.pointers, call.body)
-    passed, request = remove_foreign_signatures(call, dialect, model, ledger), None
-    unwrapped = dialect.unwrap(passed) if dialect.unwrap is not None else None
-    if unwrapped is not None:
-        request = dialect.parse_request(call)
-        passed, left = unwrapped
-        for where in left:
-            ledger.dropped(where, "only the envelope has a place for it")
-    losses = ledger.losses() if len(ledger) else ()
-    if asked.strict:
-        refuse(losses)
-    return Translation(call=_with_model(passed, model, dialect) if model else passed, losses=losses, request=request)
-
-
-def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: Ledger) -> Call:
-    """Return a request without signatures of other vendors; the same one if it has none."""
-    in_envelopes = MARK in call.body
-    in_calls = bool(dialect.holds.call_issuers) and _signature_field(dialect) in call.body
-    if not in_envelopes and not in_calls:
-        return call
-    request = dialect.parse_request(call)
-    traits = traits_for(dialect.name, model or request.model)
-    messages = request.messages
-    # Servers that take any reasoning back are lenient with fields, and may be a way to Google themselves.
-    if in_calls and not traits.call_signatures and not traits.reasoning_text:
-        messages = tuple(_unsigned(message, dialect, ledger) for message in messages)
-    if in_envelopes:
-        messages = signed_steps(native(messages, dialect.issuer, ledger), traits, ledger)
-    elif not len(ledger):
-        return call
-    return dialect.render_request(structs.replace(request, messages=messages), traits)
-
-
-def _signature_field(dialect: Dialect) -> bytes:
-    """Return the name of the field that a call has for another vendor's signature."""
-    return dialect.pointers["part.signature"][0].rpartition("/")[2].encode()
-
-
-def _unsigned(message: Message, dialect: Dialect, ledger: Ledger) -> Message:
-    return structs.replace(message, parts=tuple(_without_signature(part, dialect, ledger) for part in message.parts))
-
-
-def _without_signature(part: AnyPart, dialect: Dialect, ledger: Ledger) -> AnyPart:
-    if not isinstance(part, ToolCall) or part.signature is None:
-        return part
-    if part.signature.issuer not in dialect.holds.call_issuers:
-        return part
-    ledger.field_dropped("part.signature", f"signed by {part.signature.issuer}, whose models alone read it", part)
-    return structs.replace(part, signature=None)
-
-
-def _with_model(call: Call, model: str, dialect: Dialect) -> Call:
-    """Change the model and nothing else: every other byte of the body stays."""
-    try:
-        place = next((place for place in dialect.pointers["model"] if lookup(call.body, place) is not None), None)
-        body = spliced(call.body, place.removeprefix("/"), json.encode(model)) if place is not None else call.body
-        return Call(body, model, call.stream)
-    except json.Malformed as error:
-        raise Problem("invalid_request", error.message, where=error.where) from None
-
-
-def translate_error(status: int, headers: Mapping[str, str], body: bytes, source: str, target: str) -> ErrorReply:
-    """Say an upstream's error in the client's dialect; an error in its own dialect keeps its body."""
-    here, there = dialect_named(source), dialect_named(target)
-    problem = here.parse_error(status, headers, body)
-    if here is there:
-        reply = there.build_error(problem)
-        return structs.replace(reply, body=body) if is_envelope(body) else reply
-    reply = there.build_error(as_fault(problem, here.issuer, there.issuer))
-    return structs.replace(reply, losses=losses_of(problem, body, here, reply))

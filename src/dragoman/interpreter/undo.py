@@ -1,58 +1,208 @@
-"""Turn what a target answers back into the caller's terms: tool names, free-form inputs, values changed to fit."""
+"""Aliases for names and ids that a target does not accept, and how a reply is turned back into the caller's terms.
 
-from msgspec import structs
+An alias is deterministic and injective, the same on call and result; legal names and ids pass unchanged. It keeps a
+readable head and ends in a hash of the original, so the same history is translated to the same bytes on every turn.
+"""
 
-from dragoman.core.events import Event, PartDelta, PartEnded, PartStarted
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from hashlib import blake2b, sha256
+
+from msgspec import Struct, structs
+
+from dragoman.core.events import (
+    Event,
+    Failed,
+    PartCited,
+    PartDelta,
+    PartEnded,
+    PartNative,
+    PartSigned,
+    PartStarted,
+)
 from dragoman.core.parts import ToolCall
-from dragoman.interpreter.fitting import Undo, full_name
-from dragoman.interpreter.schemas.arguments import restore
+from dragoman.core.traits import Traits
+from dragoman.interpreter.schema.arguments import ArgumentUndo, restore
 from dragoman.wire import json
 
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
+_LEGAL_ID = re.compile(r"[A-Za-z0-9_-]+")
 
-class Restorer:
-    """Events in, events in the caller's terms out. Arguments that must change are held until they are whole."""
 
-    def __init__(self, undo: Undo) -> None:
+def digest(text: str, length: int) -> str:
+    """Return `length` hexadecimal digits that stand for `text`."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
+
+
+def name_alias(name: str, traits: Traits) -> str:
+    """Return `name` if the target takes it, else its alias."""
+    return _name_alias(name, traits.name_first_digit, traits.name_symbols, traits.name_max)
+
+
+@lru_cache(maxsize=8192)
+def _name_alias(name: str, first_digit: bool, symbols: str, longest: int) -> str:
+    first = "A-Za-z0-9_-" if first_digit else "A-Za-z_"
+    if re.fullmatch(rf"[{first}][A-Za-z0-9{re.escape(symbols)}]{{0,{longest - 1}}}", name):
+        return name
+    head = _ILLEGAL.sub("_", name)
+    if not head or not (first_digit or head[0].isalpha() or head[0] == "_"):
+        head = "_" + head
+    return f"{head[: longest - 9]}_{digest(name, 8)}"
+
+
+def id_alias(call_id: str, traits: Traits) -> str:
+    """Return `call_id` if the target takes it, else its alias."""
+    if traits.id_exact is not None:
+        legal = len(call_id) == traits.id_exact and call_id.isalnum() and call_id.isascii()
+        return call_id if legal else digest(call_id, traits.id_exact)
+    return plain_id(call_id, traits.id_max)
+
+
+def plain_id(call_id: str, longest: int = 64) -> str:
+    """Return `call_id` if it is of letters, digits, `_` and `-` only, else its alias."""
+    if len(call_id) <= longest and _LEGAL_ID.fullmatch(call_id):
+        return call_id
+    return f"{_ILLEGAL.sub('_', call_id)[:15]}_{digest(call_id, 24)}"
+
+
+def generate_id(prefix: str, *seed: object) -> str:
+    """Make an id in a client's own style from what identifies the call."""
+    text = "\x00".join(map(str, seed))
+    return prefix + blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def call_id_stem(reply_id: str, salt: str) -> str:
+    """Return what the ids of all calls of one reply begin with that came without one."""
+    return blake2b(f"{reply_id}\x00{salt}".encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()[:20]
+
+
+Arguments = dict[str, tuple[ArgumentUndo, ...]]
+"""How values were changed for the tools' schemas, by the tools' full names, in the order they were changed."""
+
+
+class Spoken(Struct, frozen=True):
+    """How to detect calls in the text of a model whose tools are described in the prompt."""
+
+    names: tuple[str, ...]
+    """The tools that are described."""
+    single: bool = False
+    """Only one call of an answer is wanted."""
+    stop: str = ""
+    """A stop sequence that was added to the caller's."""
+    forbidden: bool = False
+    """No tool may be called, and the model knows of calls only from the history."""
+
+
+class Undo(Struct, frozen=True):
+    """How to turn what the target answers back into the caller's terms."""
+
+    names: dict[str, tuple[str, str]] = {}
+    """Alias of a tool's name -> (namespace, name)."""
+    custom: frozenset[str] = frozenset()
+    """Free-form tools that were wrapped as functions, by the caller's name."""
+    arguments: Arguments = {}
+    single: bool = False
+    """The caller wants one call at a time, and the target was only asked for that in the prompt."""
+    spoken: Spoken | None = None
+    """Calls are in the target's text."""
+
+
+NO_UNDO = Undo()
+
+
+def full_name(name: str, namespace: str) -> str:
+    """Return a name that differs for tools of the same name in different namespaces."""
+    # A call of a tool that was declared alone but loaded later has its own name for a namespace (OpenAI).
+    return name if namespace in ("", name) else f"{namespace}__{name}"
+
+
+_PartEvent = PartStarted | PartDelta | PartSigned | PartCited | PartNative | PartEnded
+_PART_EVENTS = (PartStarted, PartDelta, PartSigned, PartCited, PartNative, PartEnded)
+
+
+def _keep_event(event: Event) -> list[Event]:
+    return [event]
+
+
+class ReplyPipeline:
+    """Events of a reply in, events for the client out: parts one after the other, in the caller's terms, adapted.
+
+    The part with the lowest index that has not ended passes; events of later parts wait for it. Arguments that must
+    change are held until they are whole. `adapt` returns what becomes of an event at the client.
+    """
+
+    def __init__(self, undo: Undo, adapt: Callable[[Event], list[Event]] = _keep_event) -> None:
         self._undo = undo
-        self.idle = not (undo.names or undo.custom or undo.arguments)
-        """Nothing has to be restored: every event passes as it is."""
-        self._held: dict[int, tuple[ToolCall, list[str]]] = {}
+        self._adapt = adapt
+        self._restores = bool(undo.names or undo.custom or undo.arguments)
+        self._open = 0
+        self._waiting: dict[int, list[_PartEvent]] = {}
+        self._held: tuple[ToolCall, list[str]] | None = None
+        """The open call and its arguments so far, if these must change."""
 
     def feed(self, event: Event) -> list[Event]:
         """Take the next event."""
-        if self.idle:
-            return [event]
-        match event:
-            case PartStarted(index, ToolCall() as call):
-                named = _named(call, self._undo)
-                if named.name in self._undo.custom or _full_name(named) in self._undo.arguments:
-                    self._held[index] = (call, [])
-                return [PartStarted(index, named)]
-            case PartDelta(index, text) if index in self._held:
-                self._held[index][1].append(text)
-                return []
-            case PartEnded(index) if index in self._held:
-                call, pieces = self._held.pop(index)
-                text = restore_call(structs.replace(call, arguments="".join(pieces)), self._undo).arguments
-                return [PartDelta(index, text), event] if text else [event]
-            case _:
-                return [event]
+        if not isinstance(event, _PART_EVENTS):
+            if type(event) is Failed:
+                self._waiting.clear()
+            return self._adapt(event)
+        if event.index != self._open:
+            self._waiting.setdefault(event.index, []).append(event)
+            return []
+        events = self._feed_open(event)
+        if type(event) is PartEnded:
+            self._open += 1
+            if self._waiting:
+                events = [*events, *self._advance()]
+        return events
 
     def passes(self, index: int) -> bool:
-        """Tell whether what a part grows by passes as it is."""
-        return index not in self._held
+        """Tell whether the deltas of a part need neither order nor restoring."""
+        return index == self._open and self._held is None
 
-    def whole(self, part: ToolCall) -> ToolCall:
-        """Return a whole call in the caller's terms."""
-        return restore_call(part, self._undo)
+    def _feed_open(self, event: _PartEvent) -> list[Event]:
+        """Restore and adapt an event of the open part."""
+        if self._restores:
+            if type(event) is PartStarted and type(event.part) is ToolCall:
+                event = self._restore_start(event.index, event.part)
+            elif self._held is not None and type(event) is PartDelta:
+                self._held[1].append(event.text)
+                return []
+            elif self._held is not None and type(event) is PartEnded:
+                return [*self._restore_arguments(event.index, self._held), *self._adapt(event)]
+        return self._adapt(event)
+
+    def _restore_start(self, index: int, call: ToolCall) -> PartStarted:
+        named, undo = _restore_name(call, self._undo), self._undo
+        if named.name in undo.custom or full_name(named.name, named.namespace) in undo.arguments:
+            self._held = (call, [])
+        return PartStarted(index, named)
+
+    def _restore_arguments(self, index: int, held: tuple[ToolCall, list[str]]) -> list[Event]:
+        self._held = None
+        call, pieces = held
+        arguments = restore_call(structs.replace(call, arguments="".join(pieces)), self._undo).arguments
+        return self._adapt(PartDelta(index, arguments)) if arguments else []
+
+    def _advance(self) -> list[Event]:
+        """Return what has waited for the part that ended, up to the first part that is still open."""
+        events: list[Event] = []
+        while (waiting := self._waiting.pop(self._open, None)) is not None:
+            for event in waiting:
+                events += self._feed_open(event)
+            if type(waiting[-1]) is not PartEnded:
+                break
+            self._open += 1
+        return events
 
 
 def restore_call(call: ToolCall, undo: Undo) -> ToolCall:
     """Return a whole call in the caller's terms."""
     if undo.names or undo.custom:
-        call = _named(call, undo)
+        call = _restore_name(call, undo)
     arguments = call.arguments
-    steps = undo.arguments.get(_full_name(call) if call.namespace else call.name)
+    steps = undo.arguments.get(full_name(call.name, call.namespace) if call.namespace else call.name)
     if steps is not None:
         for step in reversed(steps):
             arguments = restore(arguments, step)
@@ -61,16 +211,12 @@ def restore_call(call: ToolCall, undo: Undo) -> ToolCall:
     return call if arguments is call.arguments else structs.replace(call, arguments=arguments)
 
 
-def _named(call: ToolCall, undo: Undo) -> ToolCall:
+def _restore_name(call: ToolCall, undo: Undo) -> ToolCall:
     namespace, name = undo.names.get(call.name, (call.namespace, call.name))
     form = "text" if name in undo.custom else call.form
     if (namespace, name, form) == (call.namespace, call.name, call.form):
         return call
     return structs.replace(call, namespace=namespace, name=name, form=form)
-
-
-def _full_name(call: ToolCall) -> str:
-    return full_name(call.name, call.namespace)
 
 
 def _free_text(arguments: str) -> str:

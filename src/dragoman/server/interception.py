@@ -16,7 +16,6 @@ from msgspec import Struct, structs
 from dragoman.config import Config
 from dragoman.core.events import Event, Started
 from dragoman.core.problems import Problem
-from dragoman.core.stream import Sequencer
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, malformed_body
 from dragoman.gateway.context import RequestContext
@@ -36,10 +35,10 @@ from dragoman.intercept.exchange import Looker, Passing
 from dragoman.intercept.proxy import Surface, UpstreamAddress
 from dragoman.intercept.sessions import Name, Session, Sessions, fixed_plan, kept, key_of, recall
 from dragoman.intercept.settings import DIALECT, InterceptTable
-from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
+from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, generate_id
 from dragoman.server.auth import Key
 from dragoman.server.routes import Path
 from dragoman.sessions.store import Store
@@ -273,11 +272,10 @@ class Heard:
         self._record = record
         self._prefix = there.reply_prefix
         self._ledger = Ledger(here.reply_pointers)
-        self._sequencer = Sequencer()
-        self._fitter = None
+        self._pipeline = ReplyPipeline(NO_UNDO)
         if here is not there:
             options = ReplyOptions(salt=record.id, whole=not ask.call.stream)
-            self._fitter = ReplyFitter(here, there, self._ledger, options)
+            self._pipeline = ReplyPipeline(NO_UNDO, EventAdapter(here, there, self._ledger, options).feed)
 
     async def events(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
         """Tell what the client can be told."""
@@ -291,7 +289,6 @@ class Heard:
 
     def _fitted(self, event: Event) -> Iterable[Event]:
         if isinstance(event, Started):
-            named = event.id or minted_id(self._prefix, self._record.id)
+            named = event.id or generate_id(self._prefix, self._record.id)
             event = structs.replace(event, id=named, created=event.created or int(time()))
-        for ordered in self._sequencer.feed(event):
-            yield from self._fitter.feed(ordered) if self._fitter is not None else (ordered,)
+        return self._pipeline.feed(event)

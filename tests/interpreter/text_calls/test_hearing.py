@@ -13,13 +13,13 @@ from dragoman.core.stream import checked, collect, replay
 from dragoman.core.value import Extras
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
-from dragoman.interpreter.fitting import Spoken
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
-from dragoman.interpreter.text_calls.detector import CallDetector, heard
+from dragoman.interpreter.text_calls.detector import CallDetector, detect_calls
 from dragoman.interpreter.translate import translate_request
+from dragoman.interpreter.undo import Spoken
 
 DIALECTS = ["chat", "responses", "messages", "gemini"]
 ASKED = {
@@ -55,7 +55,7 @@ def hearing(ledger=None, *, runs_calls=False, **spoken):
 
 
 def listened(response, **spoken):
-    return heard(response, hearing(**spoken))
+    return detect_calls(response, hearing(**spoken))
 
 
 def calls(response):
@@ -158,7 +158,7 @@ def test_a_call_before_the_end_that_cut_the_rest_off_is_told():
 
 def test_one_call_is_told_where_one_is_wanted_and_the_others_are_booked():
     ledger = Ledger({})
-    told = heard(reply(Text(text=SAID, where="/t")), hearing(ledger, single=True))
+    told = detect_calls(reply(Text(text=SAID, where="/t")), hearing(ledger, single=True))
     assert [name for name, _ in calls(told)] == ["get_weather"]
     assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t", "dropped")]
 
@@ -166,7 +166,7 @@ def test_one_call_is_told_where_one_is_wanted_and_the_others_are_booked():
 def test_a_call_that_cannot_be_read_is_told_as_text_and_booked():
     ledger = Ledger({})
     said = reply(Text(text='TOOL_CALL: a\nARGUMENTS: {"x": }', where="/t"))
-    assert heard(said, hearing(ledger)) == said
+    assert detect_calls(said, hearing(ledger)) == said
     assert [(loss.where, loss.what, loss.kind) for loss in ledger.losses()] == [
         ("/t", "a call in it cannot be read: it is told as text", "approximated")
     ]
@@ -175,7 +175,7 @@ def test_a_call_that_cannot_be_read_is_told_as_text_and_booked():
 def test_what_signs_a_text_that_held_a_call_is_booked():
     ledger = Ledger({"part.signature": ("/signature",)})
     said = reply(Text(text=SAID, where="/t", signature=Signature("google", "s")))
-    told = heard(said, hearing(ledger))
+    told = detect_calls(said, hearing(ledger))
     assert all(part.signature is None for part in told.parts)
     assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t/signature", "dropped")]
 
@@ -184,11 +184,11 @@ def test_what_stands_beside_a_text_that_is_only_a_call_is_booked():
     ledger = Ledger({})
     extras = Extras("chat", {"/logprobs": b"[1]"})
     called = Text(text="TOOL_CALL: get_time\n", where="/t", extras=extras)
-    assert heard(reply(called), hearing(ledger)).parts[0].extras is None
+    assert detect_calls(reply(called), hearing(ledger)).parts[0].extras is None
     assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t/logprobs/0", "dropped")]
     ledger = Ledger({})
     beside = Text(text="Now.\nTOOL_CALL: get_time\nTOOL_CALL: get_time\nThen.", where="/t", extras=extras)
-    told = heard(reply(beside), hearing(ledger)).parts
+    told = detect_calls(reply(beside), hearing(ledger)).parts
     assert [part.extras for part in told] == [extras, None, None, None]
     assert ledger.losses() == ()
 
@@ -199,7 +199,7 @@ def test_sources_of_a_text_stand_on_it_unless_a_call_was_cut_out():
     assert listened(plain) == plain
     ledger = Ledger({})
     cut = reply(Text(text="Look.\nTOOL_CALL: get_time\n", where="/t", citations=(source,)))
-    assert heard(cut, hearing(ledger)).parts[0].citations == ()
+    assert detect_calls(cut, hearing(ledger)).parts[0].citations == ()
     assert [(loss.where, loss.kind) for loss in ledger.losses()] == [("/t", "dropped")]
 
 
@@ -274,7 +274,7 @@ def test_everybody_else_has_every_character_as_text():
 def test_a_call_that_may_not_be_made_is_left_out_and_booked_but_told_to_who_runs_calls():
     said = reply(Text(text=SAID + "\nSo.", where="/x"))
     ledger = Ledger({})
-    told = heard(said, hearing(ledger, forbidden=True))
+    told = detect_calls(said, hearing(ledger, forbidden=True))
     assert [part.text for part in told.parts] == ["I look it up.", "So."]
     assert told.finish.reason == "stop"
     assert ("/x", "dropped") in {(loss.where, loss.kind) for loss in ledger.losses()}

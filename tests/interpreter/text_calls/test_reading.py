@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.interpreter.text_calls.forms import UnreadableText, Written
-from dragoman.interpreter.text_calls.reading import Reader
+from dragoman.interpreter.text_calls.reader import Reader
 from strategies import words
 
 ARGUMENTS = '{"query": {"all": [{"a": "}"}, {"b": "\\"{"}]}, "tags": ["x", ["y"]]}'

@@ -16,8 +16,8 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.text_calls.forms import Written
-from dragoman.interpreter.text_calls.prompt import call_text, harmless, in_words, result_text
-from dragoman.interpreter.text_calls.reading import Reader
+from dragoman.interpreter.text_calls.prompt import call_text, describe_tools, harmless, result_text
+from dragoman.interpreter.text_calls.reader import Reader
 from dragoman.interpreter.traits import traits_for
 from dragoman.interpreter.translate import translate_request
 from interpreter.workbench import said
@@ -33,7 +33,7 @@ FORMS = ["json", "legacy"]
 def words(form, *messages, dialect="chat", model="m", tools=(WEATHER, TIME), **more):
     ledger = Ledger(dialect_named("chat").pointers)
     request = Request(model=model, messages=messages or (HI,), tools=tools, **more)
-    found = in_words(request, "openai", traits_for(dialect, model, form), ledger)
+    found = describe_tools(request, "openai", traits_for(dialect, model, form), ledger)
     return found.request, found.undo, [(loss.where, loss.what, loss.kind) for loss in ledger.losses()]
 
 
@@ -260,7 +260,7 @@ def test_a_vendors_own_tools_stay():
 
 def test_a_request_without_tools_needs_no_words():
     request = Request(model="m", messages=(HI,))
-    assert in_words(request, "openai", traits_for("chat", "m", "json"), Ledger({})) is None
+    assert describe_tools(request, "openai", traits_for("chat", "m", "json"), Ledger({})) is None
 
 
 def test_arguments_that_are_no_object_are_told_as_text():

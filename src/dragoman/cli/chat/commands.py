@@ -18,7 +18,7 @@ from dragoman.cli.chat.terminal import Screen, Stage
 from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Tool
-from dragoman.interpreter.vocabulary import messages_to, tools_to
+from dragoman.interpreter.core_request import messages_to, tools_to
 from dragoman.tools import Handler
 from dragoman.wire import json
 

@@ -22,8 +22,8 @@ from dragoman.core.losses import Loss
 from dragoman.core.parts import AnyPart, Text, ToolCall, ToolResult
 from dragoman.core.preserved import preserved, restored
 from dragoman.core.request import Message
-from dragoman.interpreter.repair import with_ids
-from dragoman.interpreter.signing import digest_of
+from dragoman.interpreter.pairing import with_ids
+from dragoman.interpreter.signatures import digest_of
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Unavailable
 

@@ -36,11 +36,11 @@ from dragoman.core.stream import replay_part
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.toolset import Toolset
-from dragoman.interpreter.aliases import minted_id, plain_id
-from dragoman.interpreter.arrange import SKIP_SIGNATURE
 from dragoman.interpreter.ledger import Ledger
-from dragoman.interpreter.reply import ReplyFitter
+from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
+from dragoman.interpreter.turns import SKIP_SIGNATURE
+from dragoman.interpreter.undo import generate_id, plain_id
 from dragoman.tools.handler import joined
 
 _SHORT = 16
@@ -60,7 +60,7 @@ class RunReply:
         """Who speaks now: the dialect of the upstream that answers."""
         self._whole = whole
         self._theirs = crew.theirs
-        self._fitter: ReplyFitter | None = None
+        self._fitter: EventAdapter | None = None
         self._ledgers: list[Ledger] = []
         self._started: Started | None = None
         self._places: dict[int, int] = {}
@@ -124,7 +124,7 @@ class RunReply:
         if self._started is not None:
             self._fitted(self._started)
             return []
-        reply_id = event.id or minted_id(self._client.reply_prefix, self._run)
+        reply_id = event.id or generate_id(self._client.reply_prefix, self._run)
         self._started = Started(reply_id, event.model, event.created or int(time()))
         told = self._fitted(self._started)
         remote = self._client.remote
@@ -142,11 +142,11 @@ class RunReply:
             if origin.server == server and handler is not None:
                 yield structs.replace(handler.definition, name=origin.tool)
 
-    def _fitter_of(self, here: Dialect) -> ReplyFitter:
+    def _fitter_of(self, here: Dialect) -> EventAdapter:
         self._ledgers.append(Ledger(here.reply_pointers))
         choice = self._crew.asked.tool_choice
         single = choice is not None and choice.parallel is False
-        return ReplyFitter(here, self._client, self._ledgers[-1], ReplyOptions(self._run, single, self._whole))
+        return EventAdapter(here, self._client, self._ledgers[-1], ReplyOptions(self._run, single, self._whole))
 
     def _part(self, event: PartStarted) -> list[Event]:
         part = event.part
@@ -169,7 +169,7 @@ class RunReply:
 
     def _called(self, call_id: str) -> str:
         """Return what the client calls a call, and remember it."""
-        told_id = call_id if len(call_id) >= _SHORT else minted_id(self._client.call_prefix, self._run, call_id)
+        told_id = call_id if len(call_id) >= _SHORT else generate_id(self._client.call_prefix, self._run, call_id)
         self.ids[call_id] = plain_id(told_id) if self._client.holds.plain_ids else told_id
         return self.ids[call_id]
 
@@ -219,7 +219,7 @@ class RunReply:
                 continue
             is_asked = call.id not in results
             prefix = _ASKED if is_asked else remote.prefix
-            told_id = self.ids[call.id] = minted_id(prefix, self._run, call.id)
+            told_id = self.ids[call.id] = generate_id(prefix, self._run, call.id)
             named = structs.replace(call, id=told_id, name=origin.tool)
             blocks = (
                 remote.approval(origin.server, named)
@@ -235,7 +235,7 @@ class RunReply:
         for call, result in self.approved if remote is not None else ():
             origin = self._crew.servers.get(call.name)
             if origin is not None and remote is not None:
-                named = structs.replace(call, id=minted_id(remote.prefix, self._run, call.id), name=origin.tool)
+                named = structs.replace(call, id=generate_id(remote.prefix, self._run, call.id), name=origin.tool)
                 told += self._blocks(remote.told(origin.server, named, result, call.id))
         return told
 

@@ -18,12 +18,11 @@ from dragoman.core.events import (
 )
 from dragoman.core.parts import Text, ToolCall
 from dragoman.core.response import Finish, Response
-from dragoman.core.stream import Sequencer, collect, replay
-from dragoman.interpreter.aliases import minted_id
-from dragoman.interpreter.fitting import Spoken
+from dragoman.core.stream import collect, replay
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.text_calls.forms import UnreadableText, Written
-from dragoman.interpreter.text_calls.reading import Reader
+from dragoman.interpreter.text_calls.reader import Reader
+from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, Spoken, generate_id
 
 
 def meant(name: str, names: Sequence[str]) -> str:
@@ -77,7 +76,7 @@ class CallDetector:
         self._prefix = prefix
         self._salt = salt
         self._ledger = ledger
-        self._sequencer = Sequencer()
+        self._pipeline = ReplyPipeline(NO_UNDO, self._heard)
         self._reply_id = ""
         self._next = 0
         self._calls = 0
@@ -89,7 +88,7 @@ class CallDetector:
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
         """Take the next events."""
-        return [told for event in events for ordered in self._sequencer.feed(event) for told in self._heard(ordered)]
+        return [detected for event in events for detected in self._pipeline.feed(event)]
 
     def _heard(self, event: Event) -> list[Event]:
         match event:
@@ -185,7 +184,7 @@ class CallDetector:
         events = self._cut(spoken)
         name = meant(written.name, self._names)
         seed = (self._reply_id, self._salt, self._calls, name, written.arguments)
-        call = ToolCall(id=minted_id(self._prefix, *seed), name=name, arguments="", where=spoken.part.where)
+        call = ToolCall(id=generate_id(self._prefix, *seed), name=name, arguments="", where=spoken.part.where)
         index = self._next
         self._next += 1
         return [*events, PartStarted(index, call), PartDelta(index, written.arguments), PartEnded(index)]
@@ -228,6 +227,6 @@ class CallDetector:
         return Finish(finish.reason) if finish.sequence and finish.sequence == self._stop else finish
 
 
-def heard(response: Response, hearing: CallDetector) -> Response:
+def detect_calls(response: Response, hearing: CallDetector) -> Response:
     """Return a whole reply with the calls in it."""
     return collect(hearing.feed(replay(response)))

@@ -10,14 +10,16 @@ from msgspec import Raw, Struct, structs
 from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Text, ToolCall, ToolResult
 from dragoman.core.request import Message, OutputFormat, Request, Sampling, Tool, leading_systems
 from dragoman.core.traits import Traits
-from dragoman.interpreter.fitting import Fitting, Spoken, Undo
-from dragoman.interpreter.foreign_fields import drop_extras, drop_signature
-from dragoman.interpreter.history import retold, wrap_free_text
+from dragoman.interpreter.adaptation import Adaptation
+from dragoman.interpreter.foreign_fields import drop_extras
+from dragoman.interpreter.history import retell_arguments, wrap_free_text
+from dragoman.interpreter.history_parts import drop_signature
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.media import text_of
-from dragoman.interpreter.repair import paired
-from dragoman.interpreter.text_calls.reading import Reader
-from dragoman.interpreter.tools import fit_tools
+from dragoman.interpreter.pairing import pair_calls
+from dragoman.interpreter.text_calls.reader import Reader
+from dragoman.interpreter.tools import adapt_request_tools
+from dragoman.interpreter.undo import Spoken, Undo
 from dragoman.wire import json
 
 TextForm = Literal["json", "legacy"]
@@ -47,7 +49,7 @@ _WORDS = re.compile(r"(</?|```[ \t]*|^[ \t]*[*`]{0,2})(tool)_(call|result)", re.
 
 
 def protocol(tools: Iterable[Tool], form: TextForm, more: Iterable[str]) -> str:
-    """Tell of the tools and how they are called, and what else is to be heeded."""
+    """Tell of the tools and how they are called, and what else is to be implied."""
     lines = "\n".join(json.encode(_declared(tool)).decode() for tool in tools)
     return "\n\n".join([_PROTOCOL.format(example=_EXAMPLES[form], tools=lines), *more])
 
@@ -102,7 +104,7 @@ class DescribedRequest(Struct, frozen=True):
     undo: Undo | None
 
 
-def in_words(request: Request, source_issuer: str, traits: Traits, ledger: Ledger) -> DescribedRequest | None:
+def describe_tools(request: Request, source_issuer: str, traits: Traits, ledger: Ledger) -> DescribedRequest | None:
     """Return a request without tools, calls and results of the caller's; None if it has none."""
     form = traits.text_calls
     functions = tuple(tool for tool in request.tools if isinstance(tool, Tool))
@@ -111,14 +113,14 @@ def in_words(request: Request, source_issuer: str, traits: Traits, ledger: Ledge
         return None
     # Words hold any name and any schema, and nobody to anything.
     row = Traits(dialect="", name_max=256, name_symbols="_-.:/", failed_results=True)
-    fitting = Fitting(row, ledger, source_issuer, forced=False)
+    adaptation = Adaptation(row, ledger, source_issuer, forced=False)
     mode = request.tool_choice.mode if request.tool_choice is not None else None
     told: tuple[Tool, ...] = ()
     if functions and mode != "none":
-        fitted, _ = fit_tools(structs.replace(request, tools=functions), fitting)
+        fitted, _ = adapt_request_tools(structs.replace(request, tools=functions), adaptation)
         told = tuple(tool for tool in fitted if isinstance(tool, Tool))
     history = _without_bare_thoughts(request.messages, ledger) if traits.turns == "items" else request.messages
-    turns = _History(fitting, form).told(history)
+    turns = _History(adaptation, form).told(history)
     natives = tuple(tool for tool in request.tools if not isinstance(tool, Tool))
     choice = request.tool_choice if natives and (mode == "none" or not functions) else None
     said = structs.replace(request, messages=tuple(turns), tools=natives, tool_choice=choice)
@@ -127,10 +129,10 @@ def in_words(request: Request, source_issuer: str, traits: Traits, ledger: Ledge
             ledger.dropped(tool.where, _UNTOLD)
         instructed = _instructed(turns, NO_CALLS) if functions and is_talked_of else turns
         return DescribedRequest(
-            structs.replace(said, messages=tuple(instructed)), _forbidden(functions, fitting, is_talked_of)
+            structs.replace(said, messages=tuple(instructed)), _forbidden(functions, adaptation, is_talked_of)
         )
     ledger.approximated(ledger.place("tools"), _TOOLS_TOLD)
-    more = list(fitting.instructions)
+    more = list(adaptation.instructions)
     if request.output is not None and request.output.kind != "text":
         ledger.field_approximated("output", _OUTPUT_TOLD)
         more.append(answer_shape(request.output))
@@ -140,20 +142,20 @@ def in_words(request: Request, source_issuer: str, traits: Traits, ledger: Ledge
         messages=tuple(_instructed(_asked_again(turns, request.messages), protocol(told, form, more))),
         sampling=_stopped(request.sampling, traits),
     )
-    spoken = Spoken(tuple(tool.name for tool in told), single=fitting.single, stop=RESULT)
-    return DescribedRequest(said, Undo(fitting.names, fitting.custom, fitting.arguments, spoken=spoken))
+    spoken = Spoken(tuple(tool.name for tool in told), single=adaptation.single, stop=RESULT)
+    return DescribedRequest(said, Undo(adaptation.names, adaptation.custom, adaptation.arguments, spoken=spoken))
 
 
 def _is_of_calls(part: AnyPart) -> bool:
     return isinstance(part, ToolCall | ToolResult) or (isinstance(part, Text) and part.unread)
 
 
-def _forbidden(functions: Sequence[Tool], fitting: Fitting, is_talked_of: bool) -> Undo | None:
+def _forbidden(functions: Sequence[Tool], adaptation: Adaptation, is_talked_of: bool) -> Undo | None:
     """Return how to hear calls that may not be made, of a model that has seen how they are written."""
     if not is_talked_of:
         return None
-    names = tuple(fitting.name(tool.name, tool.namespace) for tool in functions)
-    return Undo(fitting.names, spoken=Spoken(names, forbidden=True))
+    names = tuple(adaptation.name(tool.name, tool.namespace) for tool in functions)
+    return Undo(adaptation.names, spoken=Spoken(names, forbidden=True))
 
 
 def _without_bare_thoughts(messages: tuple[Message, ...], ledger: Ledger) -> tuple[Message, ...]:
@@ -226,8 +228,8 @@ def _behind(parts: tuple[AnyPart, ...], text: Text, between: str = "\n\n") -> tu
 class _History:
     """Tells a history's calls and results as text."""
 
-    def __init__(self, fitting: Fitting, form: TextForm) -> None:
-        self._fitting = fitting
+    def __init__(self, adaptation: Adaptation, form: TextForm) -> None:
+        self._adaptation = adaptation
         self._form: TextForm = form
         self._names: dict[str, str] = {}
         """What the calls so far were called."""
@@ -235,7 +237,7 @@ class _History:
     def told(self, messages: Sequence[Message]) -> list[Message]:
         told: list[Message] = []
         after_results = False
-        for message in paired(list(messages), self._fitting.traits, self._fitting.ledger):
+        for message in pair_calls(list(messages), self._adaptation.traits, self._adaptation.ledger):
             has_results = any(isinstance(part, ToolResult) for part in message.parts)
             now = self._message(message)
             if told and message.role == told[-1].role == "user" and (has_results or after_results) and not now.name:
@@ -258,30 +260,30 @@ class _History:
                 case ToolResult():
                     parts = _behind(parts, self._result(part, moved))
                 case Opaque(declares=True):
-                    self._fitting.ledger.approximated(part.where, "its tools are declared from the start")
+                    self._adaptation.ledger.approximated(part.where, "its tools are declared from the start")
                 case _:
                     parts = (*parts, part)
             before = part
-        drop_extras(message, self._fitting)
+        drop_extras(message, self._adaptation)
         parts = (*parts, *moved)
         return Message(role=message.role, parts=parts, name=message.name, where=message.where)
 
     def _call(self, call: ToolCall) -> Text:
-        fitting = self._fitting
-        fitting.ledger.approximated_once(call.where, _CALLS_TOLD)
-        drop_extras(call, fitting)
+        adaptation = self._adaptation
+        adaptation.ledger.approximated_once(call.where, _CALLS_TOLD)
+        drop_extras(call, adaptation)
         if call.signature is not None:
-            drop_signature(call, call.signature, fitting)
-        name = self._names[call.id] = fitting.name(call.name, call.namespace)
-        arguments = wrap_free_text(call.arguments) if call.form == "text" else retold(call, fitting)
+            drop_signature(call, call.signature, adaptation)
+        name = self._names[call.id] = adaptation.name(call.name, call.namespace)
+        arguments = wrap_free_text(call.arguments) if call.form == "text" else retell_arguments(call, adaptation)
         return Text(text=call_text(name, arguments or "{}", self._form), cache=call.cache)
 
     def _result(self, result: ToolResult, moved: list[AnyPart]) -> Text:
-        fitting = self._fitting
-        fitting.ledger.approximated_once(result.where, _CALLS_TOLD)
-        drop_extras(result, fitting)
+        adaptation = self._adaptation
+        adaptation.ledger.approximated_once(result.where, _CALLS_TOLD)
+        drop_extras(result, adaptation)
         if result.signature is not None:
-            drop_signature(result, result.signature, fitting)
+            drop_signature(result, result.signature, adaptation)
         words: list[str] = []
         cache = result.cache
         for item in result.content:
@@ -293,20 +295,20 @@ class _History:
                     words.append(value.decode())
                 case Media() if (told := text_of(item)) is not None:
                     # Behind the result it would be the user's word, and what it says could be a call.
-                    fitting.ledger.approximated(item.where, "a text document is sent as text")
+                    adaptation.ledger.approximated(item.where, "a text document is sent as text")
                     words.append(told)
                 case Media(kind=kind):
-                    fitting.ledger.approximated(item.where, "moved out of the tool result, behind it")
+                    adaptation.ledger.approximated(item.where, "moved out of the tool result, behind it")
                     words.append(f"[{kind} follows]")
                     moved.append(item)
                 case Opaque():
-                    fitting.ledger.dropped(item.where, "text cannot say it")
+                    adaptation.ledger.dropped(item.where, "text cannot say it")
         text = "\n".join(words)
         if (safe := harmless(text)) != text:
-            fitting.ledger.approximated(result.where, _SPELLED)
+            adaptation.ledger.approximated(result.where, _SPELLED)
         name = self._names.get(result.call_id, result.name)
         if result.name and name != result.name:
-            fitting.ledger.field_dropped("result.name", "the name of the call stands", result)
+            adaptation.ledger.field_dropped("result.name", "the name of the call stands", result)
         return Text(text=result_text(name, safe, failed=result.failed), cache=cache)
 
 

@@ -14,7 +14,7 @@ from dragoman.core.request import NativeTool
 from dragoman.dialects.record import ErrorReply
 from dragoman.gateway.record import Record
 from dragoman.http.exchange import Exchange
-from dragoman.interpreter.native_tools import tool_for
+from dragoman.interpreter.tool_kinds import tool_for
 from dragoman.mcp.client import Status
 from dragoman.server.agent_services import Bench
 from dragoman.server.auth import Key

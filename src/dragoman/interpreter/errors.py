@@ -1,0 +1,126 @@
+"""An upstream's problem as the client may hear it.
+
+A vendor's own code word means nothing to another vendor's client, which has words of its own for the kind. An upstream
+that breaks is a bad gateway to the client: it must not look as if we had broken. What an error says beside its kind,
+its words and its wait is lost where the client's dialect has no place for it, and reported like what a reply loses.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import structs
+
+from dragoman.core.losses import Loss
+from dragoman.core.problems import FINDINGS, Kind, Problem
+from dragoman.dialects.record import Dialect, ErrorReply
+from dragoman.dialects.registry import dialect_named
+from dragoman.wire import json
+from dragoman.wire.lookup import Document
+
+
+def translate_error(status: int, headers: Mapping[str, str], body: bytes, source: str, target: str) -> ErrorReply:
+    """Say an upstream's error in the client's dialect; an error in its own dialect keeps its body."""
+    here, there = dialect_named(source), dialect_named(target)
+    problem = here.parse_error(status, headers, body)
+    if here is there:
+        reply = there.build_error(problem)
+        return structs.replace(reply, body=body) if is_envelope(body) else reply
+    reply = there.build_error(as_fault(problem, here.issuer, there.issuer))
+    return structs.replace(reply, losses=losses_of(problem, body, here, reply))
+
+
+OUR_CODES = frozenset({"malformed_function_call", "unknown_finish"})
+_KIND_OF_STATUS: dict[int, Kind] = {
+    400: "invalid_request",
+    401: "authentication",
+    402: "billing",
+    403: "permission",
+    404: "not_found",
+    408: "timeout",
+    409: "conflict",
+    413: "too_large",
+    422: "invalid_request",
+    429: "rate_limit",
+    499: "cancelled",
+    503: "overloaded",
+    504: "timeout",
+    529: "overloaded",
+}
+
+
+def adapt_problem(problem: Problem, source_issuer: str, client_issuer: str) -> Problem:
+    """Return the problem without words only the source's own clients know."""
+    if problem.code is None or problem.code in OUR_CODES | FINDINGS or source_issuer == client_issuer:
+        return problem
+    return _changed(problem, problem.kind, problem.status)
+
+
+def as_fault(problem: Problem, source_issuer: str, client_issuer: str) -> Problem:
+    """Return the problem of an error reply: a vague one is known better by its status."""
+    told = adapt_problem(problem, source_issuer, client_issuer)
+    if told.kind != "internal":
+        return told
+    kind = _KIND_OF_STATUS.get(problem.status)
+    if kind is None:
+        return _changed(told, "internal", 502)
+    return _changed(told, kind, problem.status)
+
+
+def _changed(problem: Problem, kind: Kind, status: int) -> Problem:
+    return Problem(
+        kind,
+        problem.message,
+        status=status,
+        where=problem.where,
+        retry_after=problem.retry_after,
+        detail=problem.detail,
+        detail_dialect=problem.detail_dialect,
+        violations=problem.violations,
+    )
+
+
+def is_envelope(body: bytes) -> bool:
+    """Tell whether a body is an API's error and no proxy's page: all four dialects put theirs under one name."""
+    error = json.decode_object(body).get("error") if json.is_object(body) else None
+    return error is not None and json.first_byte(error) == b"{"
+
+
+def losses_of(problem: Problem, body: bytes, source: Dialect, reply: ErrorReply) -> tuple[Loss, ...]:
+    """Return what of an upstream's error `body` is not in the client's `reply`, leaf by leaf."""
+    if not body.strip():
+        return ()
+    if not json.is_json(body):
+        page = body.decode("utf-8", "replace").strip()
+        return (
+            () if page == problem.message else (Loss("", "it is no API's error: only its status is told", "dropped"),)
+        )
+    said = _Said(problem, source, reply)
+    document = Document(body)
+    leaves = ((where, document.find(where)) for where in json.leaves(body, ""))
+    lost = [where for where, found in leaves if found is not None and not said.has(json.peek(found[1]))]
+    return tuple(sorted(Loss(where, "the client's errors have no place for it", "dropped") for where in lost))
+
+
+class _Said:
+    """What a client hears of an error."""
+
+    def __init__(self, problem: Problem, source: Dialect, reply: ErrorReply) -> None:
+        self._message = problem.message
+        self._words = source.error_words
+        self._wait = problem.retry_after if "retry-after" in reply.headers else None
+        document = Document(reply.body)
+        found = (document.find(where) for where in json.leaves(reply.body, ""))
+        self._told: list[Any] = [json.peek(value[1]) for value in found if value is not None]
+        self._numbers = (problem.status, reply.status, str(problem.status))
+
+    def has(self, value: Any) -> bool:
+        """Tell whether the client hears this, or it says nothing."""
+        if value is None or value in ("", [], {}, self._message) or value in self._numbers or value in self._told:
+            return True
+        if isinstance(value, str) and (value in self._words or self._is_wait(value)):
+            return True
+        # A message that was itself JSON is passed on as its text.
+        return self._message.startswith(("{", "[")) and json.encode(value).decode() in self._message
+
+    def _is_wait(self, value: str) -> bool:
+        return self._wait is not None and value in (f"{self._wait:g}s", f"{self._wait:.9f}s", f"{self._wait:.3f}s")

@@ -1,0 +1,179 @@
+"""Adapt the parts that few histories have: reasoning, refusals, opaque blocks, failed and marked results."""
+
+from typing import Any
+
+from msgspec import structs
+
+from dragoman.core.parts import (
+    AnyPart,
+    Content,
+    Data,
+    Media,
+    Opaque,
+    Part,
+    Reasoning,
+    Refusal,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from dragoman.core.problems import Problem
+from dragoman.core.request import Message, Role
+from dragoman.core.value import Extras
+from dragoman.dialects.registry import DIALECTS
+from dragoman.interpreter.adaptation import KEPT_ELSEWHERE, Adaptation
+from dragoman.interpreter.cache_marks import adapt_mark, borrowed_mark
+from dragoman.interpreter.foreign_fields import drop_extras, report_unknown
+from dragoman.wire import json
+
+_PARSED = "/function/parsed_arguments"
+
+
+_SKIPS = frozenset(
+    {
+        "skip_thought_signature_validator",
+        "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=",
+        "context_engineering_is_the_way_to_go",
+        "Y29udGV4dF9lbmdpbmVlcmluZ19pc190aGVfd2F5X3RvX2dv",
+    }
+)
+
+
+def is_echo(part: Part, pointer: str, raw: bytes) -> bool:
+    """Tell whether a member only repeats the arguments of a call: OpenAI's SDK sends back what it parsed of them."""
+    return isinstance(part, ToolCall) and pointer == _PARSED and json.peek(raw) == json.peek(part.arguments.encode())
+
+
+def says_nothing(signature: Signature) -> bool:
+    """Tell whether a signature only stands for one that is missing, in the words that Google has for that."""
+    return signature.value in _SKIPS
+
+
+def shared_in_images(source: str, target: str) -> dict[str, str]:
+    """Return the fields of an image that mean the same in both dialects, by their pointers in each."""
+    here, there = DIALECTS.get(source), DIALECTS.get(target)
+    if here is None or there is None or here is there or not here.image_detail or not there.image_detail:
+        return {}
+    return {here.image_detail: there.image_detail}
+
+
+def remove_foreign_fields(part: Part, role: Role, adaptation: Adaptation) -> dict[str, Any]:
+    """Return the changes that take from a part of a message what only its own dialect can say, and report them."""
+    traits = adaptation.traits
+    changes: dict[str, Any] = {}
+    cache, place = part.cache, adaptation.ledger.place("part.cache", part) if part.cache is not None else ""
+    if part.extras is not None and part.extras.dialect != traits.dialect:
+        borrowed, lifetime = borrowed_mark(part.extras)
+        if borrowed is not None and cache is None and traits.cache_marks:
+            cache, place = lifetime, part.where + borrowed
+        else:
+            borrowed = None
+        image = isinstance(part, Media) and part.kind == "image"
+        shared = shared_in_images(part.extras.dialect, traits.dialect) if image else {}
+        kept: dict[str, bytes] = {}
+        for pointer, raw in part.extras.fields.items():
+            if pointer in shared:
+                kept[shared[pointer]] = raw
+            elif pointer != borrowed and not is_echo(part, pointer, raw):
+                report_unknown(
+                    part.where + pointer, raw, part.extras.dialect, adaptation.traits.dialect, adaptation.ledger
+                )
+        changes["extras"] = Extras(traits.dialect, kept) if kept else None
+    if cache is not None:
+        fitted = adapt_mark(cache, place, adaptation, spoken=role == "assistant" or isinstance(part, ToolCall))
+        if fitted != part.cache:
+            changes["cache"] = fitted
+    if part.signature is not None and part.signature.issuer != traits.issuer:
+        drop_signature(part, part.signature, adaptation)
+        changes["signature"] = None
+    return changes
+
+
+def drop_signature(part: Part, signature: Signature, adaptation: Adaptation) -> None:
+    """Report a signature that the target cannot use, unless it only stands for one that is missing."""
+    if not says_nothing(signature):
+        adaptation.ledger.field_dropped("part.signature", f"signed by {signature.issuer}", part)
+
+
+Adapted = AnyPart | tuple[AnyPart, ...] | None
+"""What becomes of a part: one part, several, or none."""
+
+
+def with_changes(part: AnyPart, changes: dict[str, Any]) -> AnyPart:
+    """Return a part with some fields changed, itself if none is."""
+    return structs.replace(part, **changes) if changes else part
+
+
+def adapt_reasoning(part: Reasoning, message: Message, adaptation: Adaptation) -> Adapted:
+    """Keep reasoning where the target takes it back, and drop any other."""
+    traits = adaptation.traits
+    if traits.reasoning_text and part.texts:
+        changes = remove_foreign_fields(part, message.role, adaptation)
+        if part.signature is not None:
+            adaptation.ledger.field_dropped("part.signature", "the target has no place for it", part)
+            changes["signature"] = None
+        return with_changes(part, changes)
+    if traits.shows_thinking and part.signature is not None and part.signature.issuer == traits.issuer:
+        return with_changes(part, remove_foreign_fields(part, message.role, adaptation))
+    adaptation.ledger.dropped(part.where, "reasoning of another vendor's model cannot be replayed")
+    return None
+
+
+def with_mark(content: list[Content], mark: str, result: ToolResult, adaptation: Adaptation) -> list[Content]:
+    """Let the mark of a result stand on the last that it holds."""
+    match content:
+        case [*before, (Text() | Media()) as last]:
+            return [*before, structs.replace(last, cache=mark if last.cache is None else last.cache)]
+        case [*before, Data(json=value)]:
+            return [*before, Text(text=value.decode(), cache=mark)]
+        case _:
+            adaptation.ledger.field_dropped(
+                "part.cache", "the target has no cache mark on a result of this kind", result
+            )
+            return content
+
+
+def as_error(content: list[Content]) -> list[Content]:
+    """Say in words that a tool failed: before its text, which becomes one if there is nothing else."""
+    said = [item for item in content if isinstance(item, Text | Data)]
+    if len(said) == len(content) and all(item.cache is None for item in said):
+        return [Text(text="Error: " + "\n".join(map(_words, said)))]
+    first = content[0]
+    if not isinstance(first, Text | Data):
+        return [Text(text="Error: "), *content]
+    return [Text(text="Error: " + _words(first), cache=first.cache), *content[1:]]
+
+
+def _words(item: Text | Data) -> str:
+    return item.text if isinstance(item, Text) else item.json.decode()
+
+
+def adapt_refusal(part: Refusal, message: Message, adaptation: Adaptation) -> Adapted:
+    """Keep a refusal, or make it text for a target that has none."""
+    if adaptation.traits.refusals:
+        return with_changes(part, remove_foreign_fields(part, message.role, adaptation))
+    remove_foreign_fields(part, message.role, adaptation)
+    if not part.text:
+        return None
+    adaptation.ledger.approximated(part.where, "a refusal is told as text")
+    return Text(text=part.text, where=part.where)
+
+
+def adapt_opaque(part: Opaque, _message: Message, adaptation: Adaptation) -> Adapted:
+    """Keep a block of the target's own dialect, and drop any other."""
+    if part.dialect == adaptation.traits.dialect:
+        return part
+    if part.declares:
+        adaptation.ledger.approximated(part.where, "its tools are declared from the start")
+        drop_extras(part, adaptation)
+        return None
+    if part.refers:
+        raise Problem("unsupported", KEPT_ELSEWHERE, where=part.where + part.refers)
+    adaptation.ledger.dropped(part.where, "a block only its own dialect understands")
+    return None
+
+
+def keep_data(part: Data, _message: Message, _adaptation: Adaptation) -> Adapted:
+    """Return JSON data as it is: every target takes it."""
+    return part

@@ -1,0 +1,311 @@
+"""Pair every call with exactly one result, standing right behind it; give calls without an id one.
+
+No vendor accepts a call without its result, a result without its call, or two results. A result belongs to the nearest
+call of its id before it (clients reuse ids); without an id, to the first unanswered call of its name. A history that
+is in order already is returned as it is.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct, field, structs
+
+from dragoman.core.losses import Loss
+from dragoman.core.parts import AnyPart, Data, Media, Opaque, Text, ToolCall, ToolResult
+from dragoman.core.request import Message, Request
+from dragoman.core.response import Response
+from dragoman.core.traits import Traits
+from dragoman.dialects.record import Call, Dialect
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.undo import generate_id
+
+CALL_PREFIX = "call_"
+NO_LOSSES: tuple[Loss, ...] = ()
+MISSING = "no result: the call was interrupted"
+
+
+def pair_calls(
+    messages: list[Message], traits: Traits, ledger: Ledger, *, runs: int = 0, unnamed: int = 0
+) -> list[Message]:
+    """Return the history with calls and results in pairs; report every repair.
+
+    Runs of the model's messages, and calls without an id, are counted on from those that came before.
+    """
+    return messages if _in_order(messages) else _Repair(traits, ledger, runs, unnamed).run(messages)
+
+
+def with_ids(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Give calls without an id one, and the results that answer them the same; leave everything else as it is."""
+    if all(_id_of(part) for message in messages for part in message.parts):
+        return messages
+    repair = _Repair(Traits(dialect=""), Ledger({}))
+    repair.index(messages)
+    slots = iter(repair.slots)
+    answered = {id(result): slot.call.id for slot in repair.slots for result in slot.results}
+    named: list[Message] = []
+    for message in messages:
+        parts: list[AnyPart] = []
+        for part in message.parts:
+            call_id = ""
+            if isinstance(part, ToolCall) and message.role == "assistant":
+                call_id = next(slots).call.id
+            elif isinstance(part, ToolResult):
+                call_id = answered.get(id(part), "")
+            parts.append(part if _id_of(part) or not call_id else _named(part, call_id))
+        named.append(structs.replace(message, parts=tuple(parts)))
+    return tuple(named)
+
+
+def identify_request(request: Request) -> Request:
+    """Return a request in whose history every call has an id, and every result the id of its call."""
+    messages = with_ids(request.messages)
+    return request if messages is request.messages else structs.replace(request, messages=messages)
+
+
+def id_of(call: ToolCall, reply_id: str, number: int) -> str:
+    """Return the id of the call with that number in its reply: its own, or one made for it.
+
+    The same reply gives the same ids, streamed or whole. A call is told apart by its reply's id and its place among the
+    calls; in a reply that has no id either, by what it says.
+    """
+    return call.id or generate_id(CALL_PREFIX, reply_id or call.arguments, number, call.name)
+
+
+def identify_parts(parts: tuple[AnyPart, ...], reply_id: str) -> tuple[AnyPart, ...]:
+    """Give every call of a reply an id."""
+    named: list[AnyPart] = []
+    calls = 0
+    for part in parts:
+        if isinstance(part, ToolCall):
+            calls += 1
+            named.append(part if part.id else structs.replace(part, id=id_of(part, reply_id, calls)))
+        else:
+            named.append(part)
+    return tuple(named)
+
+
+def identify_reply(response: Response) -> Response:
+    """Return a whole reply in which every call has an id."""
+    return structs.replace(response, parts=identify_parts(response.parts, response.id))
+
+
+def pair_request(call: Call, dialect: Dialect, model: str) -> tuple[Call, tuple[Loss, ...]]:
+    """Return a request in which every call has its result right behind it; the same one if that is so.
+
+    A client's own history passes to an upstream of its dialect as it is: its vendor judges it. One that was kept
+    elsewhere may have calls that nobody answered, or answered late, and no vendor takes those.
+    """
+    request = dialect.parse_request(call)
+    traits = traits_for(dialect.name, model)
+    ledger = Ledger(dialect.pointers, call.body)
+    messages = list(request.messages)
+    found = pair_calls(messages, traits, ledger)
+    if found is messages:
+        return call, NO_LOSSES
+    return dialect.render_request(structs.replace(request, messages=tuple(found)), traits), ledger.losses()
+
+
+def _id_of(part: AnyPart) -> str:
+    """Return the id a part has; a part that needs none has a word for that."""
+    match part:
+        case ToolCall(id=call_id) | ToolResult(call_id=call_id):
+            return call_id
+        case _:
+            return "none"
+
+
+def _named(part: AnyPart, call_id: str) -> AnyPart:
+    return structs.replace(part, **{"id" if isinstance(part, ToolCall) else "call_id": call_id})
+
+
+def _in_order(messages: list[Message]) -> bool:
+    """Tell whether each run of assistant messages is followed at once by its results, in order, ids unique."""
+    seen: set[str] = set()
+    waiting: list[str] = []
+    answered = 0
+    after_assistant = False
+    for message in messages:
+        is_assistant = message.role == "assistant"
+        if is_assistant and not after_assistant:
+            if answered != len(waiting):
+                return False
+            waiting = []
+            answered = 0
+        after_assistant = is_assistant
+        parts = message.parts
+        if len(parts) == 1 and parts[0].__class__ is Text:
+            if not is_assistant and answered != len(waiting):
+                return False
+            continue
+        for part in parts:
+            if isinstance(part, ToolCall):
+                if not part.id or part.id in seen or not is_assistant:
+                    return False
+                seen.add(part.id)
+                waiting.append(part.id)
+            elif isinstance(part, ToolResult):
+                if answered >= len(waiting) or is_assistant or waiting[answered] != part.call_id:
+                    return False
+                answered += 1
+            elif not is_assistant and answered != len(waiting):
+                return False
+    return answered == len(waiting)
+
+
+class _Slot(Struct):
+    """One call and what answers it."""
+
+    call: ToolCall
+    run: int
+    had_id: bool
+    results: list[ToolResult] = field(default_factory=list[ToolResult])
+
+
+class _Repair:
+    def __init__(self, traits: Traits, ledger: Ledger, runs: int = 0, unnamed: int = 0) -> None:
+        self._runs = runs
+        self._can_fail = traits.failed_results
+        self._ledger = ledger
+        self.slots: list[_Slot] = []
+        self._by_run: dict[int, list[_Slot]] = {}
+        self._by_id: dict[str, list[_Slot]] = {}
+        self._uses: dict[str, int] = {"": unnamed}
+        self._orphans: set[int] = set()
+
+    def run(self, messages: list[Message]) -> list[Message]:
+        runs = self.index(messages)
+        repaired: list[Message] = []
+        slots = iter(self.slots)
+        for position, message in enumerate(messages):
+            if message.role == "assistant":
+                repaired.append(self._with_ids(message, slots))
+                is_last_of_run = position + 1 == len(messages) or messages[position + 1].role != "assistant"
+                if is_last_of_run:
+                    self._append_results(repaired, runs[position])
+            else:
+                self._append_rest(repaired, message)
+        return repaired
+
+    def index(self, messages: Sequence[Message]) -> list[int]:
+        """Find the slots and their results; return the run number of each message."""
+        run = self._runs
+        before = ""
+        runs: list[int] = []
+        for message in messages:
+            if message.role == "assistant" and before != "assistant":
+                run += 1
+            before = message.role
+            runs.append(run)
+            for part in message.parts:
+                if isinstance(part, ToolCall) and message.role == "assistant":
+                    self._add_call(part, run)
+                elif isinstance(part, ToolResult):
+                    self._add_result(part)
+        return runs
+
+    def _add_call(self, call: ToolCall, run: int) -> None:
+        own_id = call.id
+        uses = self._uses[own_id] = self._uses.get(own_id, 0) + 1
+        if not own_id:
+            call = structs.replace(call, id=generate_id(CALL_PREFIX, run, uses, call.name))
+        elif uses > 1:
+            call = structs.replace(call, id=generate_id(CALL_PREFIX, own_id, uses))
+            self._ledger.field_approximated("call.id", f"the id {own_id!r} was used before", call)
+        slot = _Slot(call, run, bool(own_id))
+        self.slots.append(slot)
+        self._by_run.setdefault(run, []).append(slot)
+        if own_id:
+            self._by_id.setdefault(own_id, []).append(slot)
+
+    def _add_result(self, result: ToolResult) -> None:
+        slot = self._of_id(result.call_id)
+        if slot is None:
+            slot = self._unanswered(result)
+        if slot is None:
+            self._orphans.add(id(result))
+        else:
+            slot.results.append(result)
+
+    def _of_id(self, call_id: str) -> _Slot | None:
+        """Find the nearest call of that id; of several in one turn, the first that has no answer yet."""
+        slots = self._by_id.get(call_id, [])
+        if not call_id or not slots:
+            return None
+        last = slots[-1]
+        turn = [slot for slot in slots[-256:] if slot.run == last.run]
+        return next((slot for slot in turn if not slot.results), last)
+
+    def _unanswered(self, result: ToolResult) -> _Slot | None:
+        """Find the call that a result without a usable id answers: by name, then by order."""
+        open_slots = [slot for slot in self.slots[-256:] if not slot.results]
+        if result.call_id:
+            open_slots = [slot for slot in open_slots if not slot.had_id]
+        named = [slot for slot in open_slots if slot.call.name == result.name]
+        if named:
+            return named[0]
+        return open_slots[0] if open_slots and not result.name else None
+
+    def _with_ids(self, message: Message, slots: Iterator[_Slot]) -> Message:
+        parts: list[AnyPart] = []
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                parts.append(next(slots).call)
+            elif isinstance(part, ToolResult):
+                parts.extend(self._orphan(part))
+            else:
+                parts.append(part)
+        return Message(role="assistant", parts=tuple(parts), name=message.name, where=message.where)
+
+    def _append_results(self, repaired: list[Message], run: int) -> None:
+        results: list[AnyPart] = [self._result(slot) for slot in self._by_run.get(run, [])]
+        if results:
+            repaired.append(Message(role="user", parts=tuple(results), where=results[0].where))
+
+    def _result(self, slot: _Slot) -> ToolResult:
+        call = slot.call
+        if not slot.results:
+            self._ledger.approximated(call.where, f"call {call.id!r} has no result: an error result was added")
+            text = Text(text=MISSING if self._can_fail else f"Error: {MISSING}")
+            return ToolResult(call_id=call.id, name=call.name, content=(text,), failed=self._can_fail, form=call.form)
+        *earlier, last = slot.results
+        for duplicate in earlier:
+            self._ledger.dropped(duplicate.where, f"call {call.id!r} has a later result")
+        if last.name and last.name != call.name:
+            self._ledger.field_dropped("result.name", "the name of the call stands", last)
+        return structs.replace(last, call_id=call.id, name=call.name, form=call.form)
+
+    def _append_rest(self, repaired: list[Message], message: Message) -> None:
+        rest: list[AnyPart] = []
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                rest.extend(self._orphan(part))
+            elif isinstance(part, ToolCall):
+                self._ledger.approximated(part.where, "a call outside the assistant's turn is told as text")
+                rest.append(Text(text=f"[tool call {part.name} {part.arguments}]"))
+            else:
+                rest.append(part)
+        # A message that said nothing before still keeps the turns beside it apart.
+        if rest or not message.parts:
+            repaired.append(structs.replace(message, parts=tuple(rest)))
+
+    def _orphan(self, result: ToolResult) -> list[AnyPart]:
+        """Tell a result as text if no call takes it; one that answers a call stands behind that."""
+        if id(result) not in self._orphans:
+            return []
+        self._ledger.approximated(result.where, "a result without its call is told as text")
+        return _orphan_parts(result)
+
+
+def _orphan_parts(result: ToolResult) -> list[AnyPart]:
+    label = result.call_id or result.name
+    texts: list[str] = [f"[{'error' if result.failed else 'result'} of tool call {label}]"]
+    others: list[AnyPart] = []
+    for item in result.content:
+        match item:
+            case Text(text=text):
+                texts.append(text)
+            case Data(json=value):
+                texts.append(value.decode())
+            case Media() | Opaque():
+                others.append(item)
+    return [Text(text="\n".join(texts)), *others]

@@ -1,0 +1,295 @@
+"""Adapt how much the model thinks and the format of its answer to the target."""
+
+from typing import Any, cast
+
+from msgspec import structs
+
+from dragoman.core.parts import Reasoning, Text, ToolResult
+from dragoman.core.request import EFFORTS, Effort, Message, OutputFormat, Request, Thinking
+from dragoman.interpreter.adaptation import Adaptation
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.schema.conversion import Converted
+from dragoman.interpreter.schema.plain import adapt_gemini, adapt_root, to_json_schema
+from dragoman.interpreter.schema.roots import is_openai_strict, to_anthropic_output
+from dragoman.wire import json
+
+
+def thinking_in_tool_loop(turns: tuple[Message, ...], thinking: Thinking, request: Request, ledger: Ledger) -> Thinking:
+    """Switch manual thinking off within a tool loop that another model began: Claude wants its own thoughts there."""
+    if len(turns) < 2:
+        return thinking
+    last, answer = turns[-2], turns[-1]
+    begun_elsewhere = last.role == "assistant" and not isinstance(last.parts[0], Reasoning)
+    if begun_elsewhere and any(isinstance(part, ToolResult) for part in answer.parts):
+        for name in ("mode", "effort", "budget"):
+            if getattr(request.thinking, name) is not None:
+                what = "off within a tool loop that began without Claude's thoughts"
+                ledger.field_approximated(f"thinking.{name}", what)
+        return Thinking(mode="disabled")
+    return thinking
+
+
+_EFFORT_OF_BUDGET: tuple[tuple[int, Effort], ...] = ((0, "none"), (1024, "low"), (8192, "medium"), (24_576, "high"))
+
+
+_BUDGET_OF_EFFORT: dict[str, int] = {
+    "none": 0,
+    "minimal": 512,
+    "low": 1024,
+    "medium": 8192,
+    "high": 24_576,
+    "xhigh": 32_768,
+    "max": 32_768,
+}
+
+
+def adapt_thinking(request: Request, adaptation: Adaptation) -> Thinking | None:
+    """Say how much to think in the words of the model."""
+    traits, ledger = adaptation.traits, adaptation.ledger
+    thinking = request.thinking
+    if thinking is None:
+        return Thinking(effort="none") if traits.tools_need_no_effort and request.tools else None
+    visible = thinking.visible
+    if visible is not None and not traits.shows_thinking:
+        # A target that never shows its thinking heeds the wish not to see it.
+        if visible or traits.reasoning_text:
+            ledger.field_dropped("thinking.visible", "the target cannot be asked to show its thinking")
+        visible = None
+    wanted = _wanted_effort(thinking)
+    if traits.tools_need_no_effort and request.tools and wanted != "none":
+        for name in (*_said(thinking), *(("visible",) if visible is not None else ())):
+            ledger.field_approximated(f"thinking.{name}", "this model takes tools only without reasoning here")
+        return Thinking(effort="none")
+    if traits.thinking == "none":
+        _drop_thinking(thinking, visible, adaptation)
+        return None
+    return _STYLES[traits.thinking](thinking, wanted, visible, adaptation)
+
+
+def _wanted_effort(thinking: Thinking) -> Effort | None:
+    """Return the effort the caller means, whatever words it used; None when it left that to the model."""
+    if thinking.mode == "disabled":
+        return "none"
+    if thinking.effort is not None:
+        return thinking.effort
+    if thinking.budget is None or thinking.budget < 0:
+        return None
+    for limit, effort in _EFFORT_OF_BUDGET:
+        if thinking.budget <= limit:
+            return effort
+    return "xhigh"
+
+
+def _drop_thinking(thinking: Thinking, visible: bool | None, adaptation: Adaptation) -> None:
+    """Report what is asked of a model that does not think; that it shall not think is implied."""
+    said = _said(thinking) if _wanted_effort(thinking) != "none" else ()
+    for name in (*said, *(("visible",) if visible else ())):
+        adaptation.ledger.field_dropped(f"thinking.{name}", "the model has no such setting")
+
+
+def _accepted(wanted: Effort, adaptation: Adaptation, fields: tuple[str, ...]) -> Effort:
+    """Return the nearest effort the model accepts, upwards first."""
+    efforts = adaptation.traits.efforts
+    if wanted in efforts:
+        return wanted
+    order = EFFORTS.index(wanted)
+    higher: list[Effort] = [effort for effort in EFFORTS[order:] if effort in efforts]
+    lower: list[Effort] = [effort for effort in EFFORTS[:order] if effort in efforts]
+    chosen = higher[0] if higher else lower[-1]
+    for name in fields:
+        adaptation.ledger.field_approximated(f"thinking.{name}", f"the model's nearest effort is {chosen!r}")
+    return chosen
+
+
+def _said(thinking: Thinking) -> tuple[str, ...]:
+    return tuple(name for name in ("mode", "effort", "budget") if getattr(thinking, name) is not None)
+
+
+def _budget_as_effort(thinking: Thinking, adaptation: Adaptation) -> None:
+    if thinking.budget is not None:
+        adaptation.ledger.field_approximated("thinking.budget", "a token budget is said as an effort")
+
+
+def _as_effort(
+    thinking: Thinking, wanted: Effort | None, visible: bool | None, adaptation: Adaptation
+) -> Thinking | None:
+    _budget_as_effort(thinking, adaptation)
+    if wanted is None:
+        if thinking.mode is not None:
+            adaptation.ledger.field_approximated("thinking.mode", "how much to think is left to the model")
+        return Thinking(visible=visible) if visible is not None else None
+    return Thinking(effort=_accepted(wanted, adaptation, _said(thinking)), visible=visible)
+
+
+def _as_adaptive(
+    thinking: Thinking, wanted: Effort | None, visible: bool | None, adaptation: Adaptation
+) -> Thinking | None:
+    _budget_as_effort(thinking, adaptation)
+    if wanted == "none" and adaptation.traits.can_disable_thinking:
+        return Thinking(mode="disabled")
+    effort = _accepted(wanted, adaptation, _said(thinking)) if wanted is not None else None
+    return Thinking(mode="adaptive", effort=effort, visible=visible)
+
+
+def _as_enabled(
+    thinking: Thinking, wanted: Effort | None, visible: bool | None, adaptation: Adaptation
+) -> Thinking | None:
+    """Say a budget of at least the model's minimum and less than the limit on the whole answer.
+
+    One that is not the caller's own leaves at least as much to the answer; where that is not there, thinking is off.
+    """
+    least, limit = adaptation.traits.budget_min, adaptation.max_tokens
+    if wanted == "none":
+        return Thinking(mode="disabled")
+    asked = thinking.budget if thinking.budget is not None and thinking.budget > 0 else None
+    if asked is not None and least <= asked < limit:
+        return Thinking(mode="enabled", budget=asked, visible=visible)
+    if limit < 2 * least:
+        for name in _said(thinking):
+            adaptation.ledger.field_approximated(f"thinking.{name}", f"{limit} tokens are too few to think: it is off")
+        return Thinking(mode="disabled")
+    budget = asked if asked is not None else _BUDGET_OF_EFFORT[wanted or "medium"]
+    budget = max(least, min(budget, limit - least))
+    for name in _said(thinking):
+        adaptation.ledger.field_approximated(f"thinking.{name}", f"said as a budget of {budget} tokens")
+    return Thinking(mode="enabled", budget=budget, visible=visible)
+
+
+def _as_level(
+    thinking: Thinking, wanted: Effort | None, visible: bool | None, adaptation: Adaptation
+) -> Thinking | None:
+    _budget_as_effort(thinking, adaptation)
+    if wanted is None:
+        return Thinking(visible=visible) if visible is not None else None
+    return Thinking(effort=_accepted(wanted, adaptation, _said(thinking)), visible=visible)
+
+
+def _as_budget(
+    thinking: Thinking, wanted: Effort | None, visible: bool | None, adaptation: Adaptation
+) -> Thinking | None:
+    traits = adaptation.traits
+    budget = thinking.budget
+    if budget is None:
+        if wanted is None:
+            return Thinking(budget=-1, visible=visible) if thinking.mode is not None else Thinking(visible=visible)
+        budget = _BUDGET_OF_EFFORT[wanted]
+        if wanted != "none":
+            adaptation.ledger.field_approximated("thinking.effort", f"said as a budget of {budget} tokens")
+    if 0 <= budget < traits.budget_min:
+        for name in _said(thinking):
+            adaptation.ledger.field_approximated(
+                f"thinking.{name}", f"the model thinks at least {traits.budget_min} tokens"
+            )
+        budget = traits.budget_min
+    elif traits.budget_max is not None and budget > traits.budget_max:
+        for name in _said(thinking):
+            adaptation.ledger.field_approximated(
+                f"thinking.{name}", f"the model thinks at most {traits.budget_max} tokens"
+            )
+        budget = traits.budget_max
+    return Thinking(budget=budget, visible=visible)
+
+
+_STYLES = {
+    "effort": _as_effort,
+    "adaptive": _as_adaptive,
+    "enabled": _as_enabled,
+    "level": _as_level,
+    "budget": _as_budget,
+}
+
+
+_COMBINATORS = frozenset({"anyOf", "oneOf", "allOf", "not", "enum", "const", "$ref"})
+
+
+def adapt_output(request: Request, adaptation: Adaptation) -> OutputFormat | None:
+    """Say what shape the answer must have."""
+    output, traits, ledger = request.output, adaptation.traits, adaptation.ledger
+    if output is None or output.kind == "text":
+        return None
+    if request.tools and not traits.output_with_tools:
+        ledger.field_approximated("output", "the model takes tools or an output format, not both: asked for in words")
+        adaptation.instructions.append(_answer_in_words(output, request))
+        return None
+    if output.kind == "json":
+        if traits.output_json:
+            if traits.output_names and not _says_json(request):
+                ledger.field_approximated("output", "asked for in words too: the target wants the word there")
+                adaptation.instructions.append(_answer_in_words(output, request))
+            return OutputFormat(kind="json")
+        ledger.field_approximated("output", "asked for in words")
+        adaptation.instructions.append(_answer_in_words(output, request))
+        return None
+    if not traits.output_schema or (traits.output_names and not _is_object(output)):
+        why = "the target takes only objects at the root" if traits.output_schema else "the model takes no schema"
+        ledger.field_approximated("output", f"{why}: asked for in words")
+        adaptation.instructions.append(_answer_in_words(output, request))
+        return None
+    return _adapt_schema(output, adaptation)
+
+
+def _says_json(request: Request) -> bool:
+    """Tell whether somebody says "JSON": OpenAI takes the format without a schema only then."""
+    texts = (part.text for message in request.messages for part in message.parts if isinstance(part, Text))
+    return any("json" in text.lower() for text in texts)
+
+
+def _is_object(output: OutputFormat) -> bool:
+    """Tell whether a schema says that its value is an object, without combinators: OpenAI takes nothing else."""
+    schema = json.peek(output.schema) if output.schema is not None else None
+    root = cast("dict[str, Any]", schema) if isinstance(schema, dict) else {}
+    said = root.get("type")
+    return isinstance(said, str) and said.lower() == "object" and _COMBINATORS.isdisjoint(root)
+
+
+def _answer_in_words(output: OutputFormat, request: Request) -> str:
+    start = "When you call no tool, answer" if request.tools else "Answer"
+    schema = output.schema
+    if schema is None:
+        return f"{start} with one JSON object and nothing else."
+    if output.openapi:
+        schema = to_json_schema(schema).schema or schema
+    said = ": ".join(text for text in (output.name, output.description) if text)
+    wanted = f"one JSON value ({said})" if said else "one JSON value"
+    return f"{start} with {wanted} that matches this JSON Schema and nothing else:\n{schema.decode()}"
+
+
+def _adapt_schema(output: OutputFormat, adaptation: Adaptation) -> OutputFormat:
+    traits = adaptation.traits
+    schema = output.schema or b"{}"
+    if not json.is_object(schema):
+        adaptation.ledger.field_approximated("output.schema", "any value: it is not a schema with members")
+        schema = b"{}"
+    if output.openapi:
+        schema = _converted(to_json_schema(schema), schema, adaptation)
+    if traits.output_strict_only:
+        schema = _converted(to_anthropic_output(schema), schema, adaptation)
+    elif traits.result_names:
+        schema = _converted(adapt_gemini(schema), schema, adaptation)
+    if traits.output_names:
+        schema = _converted(adapt_root(schema), schema, adaptation)
+        strict = output.strict
+        if strict and traits.strict_needs_all and not is_openai_strict(schema):
+            adaptation.ledger.field_dropped("output.strict", "the target refuses this schema as a strict one")
+            strict = None
+        return structs.replace(output, schema=schema, openapi=False, name=output.name or "answer", strict=strict)
+    if output.strict is False:
+        adaptation.ledger.field_approximated("output.strict", "the target holds every answer to its schema")
+    return OutputFormat(kind="json_schema", schema=_with_title(schema, output, adaptation))
+
+
+def _converted(converted: Converted, schema: bytes, adaptation: Adaptation) -> bytes:
+    adaptation.book_notes(converted.notes, "output.schema")
+    return converted.schema or schema
+
+
+def _with_title(schema: bytes, output: OutputFormat, adaptation: Adaptation) -> bytes:
+    """Keep a format's name and description in the schema, where the target has no other place."""
+    members = json.decode_object(schema) if json.is_object(schema) else {}
+    added: dict[str, bytes] = {}
+    for field, word, value in (("name", "title", output.name), ("description", "description", output.description)):
+        if value and word in members and json.peek(members[word]) != value:
+            adaptation.ledger.field_dropped(f"output.{field}", f"the schema has a {word} of its own")
+        elif value and word not in members:
+            added[word] = json.encode(value)
+    return json.with_members(schema, added)

@@ -1,0 +1,85 @@
+"""Pass a request on in its own dialect: the same bytes, except for signatures of other vendors and an envelope.
+
+What is in our envelopes is for its issuer alone, and a field for another vendor's signature is rejected by models
+that do not know it. Both are removed where the target is not theirs, and reported. A body with neither is not parsed.
+"""
+
+from msgspec import structs
+
+from dragoman.core.parts import AnyPart, ToolCall
+from dragoman.core.problems import Problem
+from dragoman.core.request import Message
+from dragoman.dialects.record import Call, Dialect
+from dragoman.interpreter.adaptation import Links
+from dragoman.interpreter.ledger import Ledger, refuse
+from dragoman.interpreter.signature_envelopes import MARK, remove_foreign_envelopes
+from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.translation import Translation, TranslationTask
+from dragoman.interpreter.turns import sign_steps
+from dragoman.wire import json
+from dragoman.wire.lookup import lookup
+from dragoman.wire.splice import spliced
+
+
+def pass_on(task: TranslationTask, _links: Links | None) -> Translation:
+    """Pass a request on in its own dialect: the same bytes, but for another vendor's signatures and an envelope."""
+    call, dialect, model = task.call, task.here, task.model
+    ledger = Ledger(dialect.pointers, call.body)
+    passed, request = remove_foreign_signatures(call, dialect, model, ledger), None
+    unwrapped = dialect.unwrap(passed) if dialect.unwrap is not None else None
+    if unwrapped is not None:
+        request = dialect.parse_request(call)
+        passed, left = unwrapped
+        for where in left:
+            ledger.dropped(where, "only the envelope has a place for it")
+    losses = ledger.losses() if len(ledger) else ()
+    if task.strict:
+        refuse(losses)
+    return Translation(call=_with_model(passed, model, dialect) if model else passed, losses=losses, request=request)
+
+
+def remove_foreign_signatures(call: Call, dialect: Dialect, model: str, ledger: Ledger) -> Call:
+    """Return a request without signatures of other vendors; the same one if it has none."""
+    in_envelopes = MARK in call.body
+    in_calls = bool(dialect.holds.call_issuers) and _signature_field(dialect) in call.body
+    if not in_envelopes and not in_calls:
+        return call
+    request = dialect.parse_request(call)
+    traits = traits_for(dialect.name, model or request.model)
+    messages = request.messages
+    # Servers that take any reasoning back are lenient with fields, and may be a way to Google themselves.
+    if in_calls and not traits.call_signatures and not traits.reasoning_text:
+        messages = tuple(_unsigned(message, dialect, ledger) for message in messages)
+    if in_envelopes:
+        messages = sign_steps(remove_foreign_envelopes(messages, dialect.issuer, ledger), traits, ledger)
+    elif not len(ledger):
+        return call
+    return dialect.render_request(structs.replace(request, messages=messages), traits)
+
+
+def _signature_field(dialect: Dialect) -> bytes:
+    """Return the name of the field that a call has for another vendor's signature."""
+    return dialect.pointers["part.signature"][0].rpartition("/")[2].encode()
+
+
+def _unsigned(message: Message, dialect: Dialect, ledger: Ledger) -> Message:
+    return structs.replace(message, parts=tuple(_without_signature(part, dialect, ledger) for part in message.parts))
+
+
+def _without_signature(part: AnyPart, dialect: Dialect, ledger: Ledger) -> AnyPart:
+    if not isinstance(part, ToolCall) or part.signature is None:
+        return part
+    if part.signature.issuer not in dialect.holds.call_issuers:
+        return part
+    ledger.field_dropped("part.signature", f"signed by {part.signature.issuer}, whose models alone read it", part)
+    return structs.replace(part, signature=None)
+
+
+def _with_model(call: Call, model: str, dialect: Dialect) -> Call:
+    """Change the model and nothing else: every other byte of the body stays."""
+    try:
+        place = next((place for place in dialect.pointers["model"] if lookup(call.body, place) is not None), None)
+        body = spliced(call.body, place.removeprefix("/"), json.encode(model)) if place is not None else call.body
+        return Call(body, model, call.stream)
+    except json.Malformed as error:
+        raise Problem("invalid_request", error.message, where=error.where) from None

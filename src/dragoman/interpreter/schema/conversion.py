@@ -1,0 +1,209 @@
+"""The result of converting a schema, and the change that it makes to arguments in the history.
+
+A model must find its earlier calls as it wrote them for the schema that it was given. Only what that schema says in
+another way is changed, and only where it can be; all else keeps its bytes, as in `restore`. An alternative of a union
+is the right one if `restore` changes its value back to what it was.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from operator import is_not
+from typing import Any, Concatenate, Literal, ParamSpec, cast
+
+from msgspec import Struct, structs
+
+from dragoman.interpreter.schema.arguments import (
+    DEEPEST,
+    MOST_STEPS,
+    Alternative,
+    ArgumentUndo,
+    Restoring,
+    is_declared,
+    kind_of,
+    parts_of,
+    takes,
+)
+from dragoman.wire.json import Malformed, decode, decode_array, decode_object, encode, require_json, with_members
+
+
+def retell(arguments: str, undo: ArgumentUndo) -> str:
+    """Return `arguments` as the target would have said them."""
+    text = arguments.encode("utf-8", "surrogatepass")
+    try:
+        require_json(text)
+        retold = _Retelling(undo.definitions).value(text, undo, DEEPEST)
+    except Malformed:
+        return arguments
+    return arguments if retold is text else retold.decode("utf-8", "surrogatepass")
+
+
+def is_retold(undo: ArgumentUndo) -> bool:
+    """Tell whether anything is said in another way; a number is the same however it is written."""
+    return any(part.values or part.parse or part.optional or part.renamed or part.wrapped for part in parts_of(undo))
+
+
+class _Retelling:
+    """Walks a value along an undo. Each method returns the very bytes it was given where nothing changes."""
+
+    def __init__(self, definitions: Mapping[str, ArgumentUndo]) -> None:
+        self.definitions = definitions
+        self.steps_left = MOST_STEPS
+
+    def value(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+        self.steps_left -= 1
+        if depth == 0 or self.steps_left < 0:
+            raise Malformed("the arguments are too large to be changed")
+        text = self.own(text, undo, depth)
+        if undo.choices:
+            text = self.choice(text, undo.choices, depth)
+        for reference in reversed(undo.references):
+            target = self.definitions.get(reference)
+            text = text if target is None else self.value(text, target, depth - 1)
+        return text
+
+    def own(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+        if undo.wrapped:
+            return self.wrapped(text, undo, depth)
+        if undo.values:
+            return _listed(text, undo.values)
+        kind = kind_of(text)
+        if undo.parse:
+            return text if undo.parsed_kind not in ("", kind) else encode(text.strip().decode())
+        if kind == "object":
+            return self.members(text, undo, depth)
+        if kind == "array" and (undo.prefix or undo.items is not None):
+            return self.array(text, undo, depth)
+        return text
+
+    def wrapped(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+        if undo.wrapped_kinds and kind_of(text) not in undo.wrapped_kinds:
+            return text
+        inside = undo.properties.get(undo.wrapped)
+        after = text if inside is None else self.value(text, inside, depth - 1)
+        return with_members(b"{}", {undo.wrapped: after.strip()})
+
+    def members(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+        members = decode_object(text)
+        names = {meant: sent for sent, meant in undo.renamed.items()}
+        retold: dict[str, bytes] = {}
+        changed = False
+        for name, raw in members.items():
+            before = bytes(raw)
+            sent = names.get(name, name)
+            if sent is not name and sent in members:
+                sent = name
+            inside = undo.properties.get(sent, undo.others)
+            after = before if inside is None else self.value(before, inside, depth - 1)
+            changed = changed or after is not before or sent is not name
+            retold[sent] = after
+        if not undo.optional <= retold.keys():
+            changed = True
+            absent = dict.fromkeys(sorted(undo.optional), b"null")
+            retold = {name: b"" for name in undo.order if name in retold or name in absent} | absent | retold
+        return with_members(b"{}", retold) if changed else text
+
+    def array(self, text: bytes, undo: ArgumentUndo, depth: int) -> bytes:
+        before = [bytes(raw) for raw in decode_array(text)]
+        after: list[bytes] = []
+        for index, item in enumerate(before):
+            inside = undo.prefix[index] if index < len(undo.prefix) else undo.items
+            after.append(item if inside is None else self.value(item, inside, depth - 1))
+        return b"[" + b",".join(after) + b"]" if any(map(is_not, after, before)) else text
+
+    def choice(self, text: bytes, choices: tuple[Alternative, ...], depth: int) -> bytes:
+        for choice in choices:
+            if not _may_be_meant(choice, text):
+                continue
+            said = text if choice.undo is None else self.value(text, choice.undo, depth - 1)
+            if (
+                takes(choice, said)
+                and is_declared(said, choice.undo, self.definitions)
+                and self.means(said, text, choices, depth)
+            ):
+                return said
+        return text
+
+    def means(self, said: bytes, text: bytes, choices: tuple[Alternative, ...], depth: int) -> bool:
+        restoring = Restoring(self.definitions)
+        restoring.steps_left = self.steps_left
+        restored = restoring.choice(said, choices, depth)
+        self.steps_left = restoring.steps_left
+        return restored == text or _typed(decode(restored)) == _typed(decode(text))
+
+
+def _may_be_meant(choice: Alternative, text: bytes) -> bool:
+    """Tell whether an alternative is worth a try: unions in unions would else be tried in all combinations."""
+    undo = choice.undo
+    if undo is not None and (undo.values or undo.parse or undo.choices or undo.references):
+        return True
+    kind = kind_of(text)
+    if kind != "object" or kind not in choice.kinds:
+        return kind in choice.kinds
+    optional = undo.optional if undo is not None else frozenset[str]()
+    return choice.required <= decode_object(text).keys() | optional
+
+
+def _listed(text: bytes, values: Mapping[str, str]) -> bytes:
+    meant = _typed(decode(text))
+    for said, value in values.items():
+        if _typed(decode(value)) == meant:
+            return encode(said)
+    return text
+
+
+def _typed(value: Any) -> object:
+    """Keep true apart from 1, which Python holds to be the same."""
+    match value:
+        case bool():
+            return ("boolean", value)
+        case dict():
+            return {name: _typed(member) for name, member in cast("dict[str, Any]", value).items()}
+        case list():
+            return [_typed(item) for item in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+NoteKind = Literal["dropped", "approximated"]
+
+
+class Note(Struct, frozen=True, order=True):
+    """One thing that was lost or changed, at `where` (JSON pointer) inside the schema that was converted."""
+
+    where: str
+    what: str
+    kind: NoteKind
+
+
+P = ParamSpec("P")
+
+
+class Converted(Struct, frozen=True):
+    """A schema adapted. `schema` is None where the target takes no parameters at all."""
+
+    schema: bytes | None
+    notes: tuple[Note, ...] = ()
+    undo: ArgumentUndo | None = None
+    narrowed: bool = False
+    """Values that fitted before do not fit any more, and nothing says so in words."""
+
+
+def conversion(convert: Callable[Concatenate[bytes, P], Converted]) -> Callable[Concatenate[bytes, P], Converted]:
+    """Note in the undo of a conversion whether the arguments of calls in a history must be changed as well."""
+
+    @wraps(convert)
+    def convert_whole(schema: bytes, /, *args: P.args, **options: P.kwargs) -> Converted:
+        converted = convert(schema, *args, **options)
+        undo = converted.undo
+        if undo is not None:
+            retold = is_retold(undo)
+            undo = structs.replace(undo, retold=retold, only_integers=not retold)
+            return structs.replace(converted, undo=undo)
+        return converted
+
+    return convert_whole
+
+
+def unchanged(schema: bytes, undo: ArgumentUndo | None = None) -> Converted:
+    """Say that `schema` fits as it is."""
+    return Converted(schema, (), undo)

@@ -1,0 +1,207 @@
+"""Measure a schema before anything is compiled from it, and foresee what validating arguments against it costs.
+
+A hostile schema can be small and still expand without end: references fan out exponentially, nesting exhausts the
+stack. A recursive schema whose alternatives all lead into the same member doubles the work with every level of the
+arguments. Steps are counted once for each pair of schema and value. All measures take time linear in the bytes.
+"""
+
+from collections.abc import Iterator
+from math import inf
+from typing import Any
+
+from msgspec import Struct
+
+from dragoman.interpreter.schema.nodes import as_list, as_node, children, names_in, properties_of, read_document
+from dragoman.interpreter.schema.references import REFERENCES, References
+from dragoman.wire.json import Malformed
+from dragoman.wire.pointer import unescape
+
+LARGEST = 262_144
+DEEPEST = 64
+MOST_EXPANDED = 10_000
+LONGEST_CHAIN = 200
+"""Schemas entered one inside the other when references are followed."""
+DIALECTS = frozenset(
+    {
+        "https://json-schema.org/draft/2020-12/schema",
+        "https://json-schema.org/draft/2019-09/schema",
+        "http://json-schema.org/draft-07/schema",
+        "http://json-schema.org/draft-06/schema",
+        "http://json-schema.org/draft-04/schema",
+    }
+)
+
+
+class Excess(Struct, frozen=True):
+    """One way in which a schema is not to be trusted."""
+
+    where: str
+    message: str
+
+
+def excesses(document: object) -> Iterator[Excess]:
+    """Iterate what speaks against compiling a schema: unknown dialect, foreign references, depth, expansion."""
+    node = as_node(document)
+    if node is None:
+        return
+    dialect = node.get("$schema")
+    if dialect is not None and not (isinstance(dialect, str) and dialect.rstrip("#") in DIALECTS):
+        yield Excess("/$schema", f"unknown dialect {dialect!r}; known are drafts 4, 6, 7, 2019-09 and 2020-12")
+    survey = _Survey(document)
+    survey.walk(document, "", 0)
+    yield from survey.found
+    if not survey.found and survey.expanded(document) > MOST_EXPANDED:
+        yield Excess("", f"references expand to more than {MOST_EXPANDED} schemas")
+
+
+def is_recursive(document: object) -> bool:
+    """Tell whether a schema contains itself."""
+    survey = _Survey(document)
+    survey.expanded(document)
+    return survey.recursive
+
+
+class _Survey:
+    def __init__(self, document: object) -> None:
+        self.references = References(document)
+        self.found: list[Excess] = []
+        self.counts: dict[str, float] = {}
+        self.open: set[str] = set()
+        self.recursive = False
+
+    def walk(self, schema: object, where: str, depth: int) -> None:
+        """Look at every schema once, for depth and references."""
+        node = as_node(schema)
+        if node is None:
+            return
+        if depth > DEEPEST:
+            self.found.append(Excess(where, f"nested deeper than {DEEPEST} schemas"))
+            return
+        for keyword in REFERENCES:
+            if keyword in node and self.references.locate(node[keyword], where) is None:
+                self.found.append(Excess(f"{where}/{keyword}", _unfound(node[keyword])))
+        for relative, child in children(node):
+            self.walk(child, where + relative, depth + 1)
+
+    def expanded(self, schema: object, where: str = "", depth: int = 0) -> float:
+        """Count the schemas that a full inlining would give; a schema inside itself counts once."""
+        node = as_node(schema)
+        if node is None:
+            return 1
+        if depth > LONGEST_CHAIN:
+            return inf
+        if where in self.counts:
+            self.recursive = self.recursive or where in self.open
+            return self.counts[where]
+        self.counts[where] = 1
+        self.open.add(where)
+        total: float = 1
+        for relative, child in children(node):
+            # Definitions cost where they are used.
+            if not relative.startswith(("/$defs/", "/definitions/")):
+                total += self.expanded(child, where + relative, depth + 1)
+        for keyword in REFERENCES:
+            pointer = self.references.locate(node.get(keyword), where)
+            if pointer is not None:
+                total += self.expanded(self.references.at(pointer), pointer, depth + 1)
+        self.open.remove(where)
+        self.counts[where] = total
+        return total
+
+
+def _unfound(reference: object) -> str:
+    if isinstance(reference, str) and reference.startswith("#"):
+        return f"reference {reference} points at nothing"
+    return f"reference {reference} leads outside the schema and is never fetched"
+
+
+MOST_STEPS = 20_000
+_DEEPEST = 300
+
+_DEFINITIONS = frozenset({"$defs", "definitions", "defs", "contentSchema"})
+_OF_MEMBERS = frozenset({"additionalProperties", "unevaluatedProperties", "patternProperties"})
+_OF_ITEMS = frozenset({"items", "prefixItems", "additionalItems", "unevaluatedItems", "contains"})
+
+
+def steps(document: object, value: object) -> float:
+    """Return the number of steps; infinite where the value is too deep to be walked."""
+    return _Count(document).steps(document, "", value, 0)
+
+
+class _Count:
+    def __init__(self, document: object) -> None:
+        self.references = References(document)
+        self.known: dict[tuple[str, int], float] = {}
+
+    def steps(self, schema: object, where: str, value: Any, depth: int) -> float:
+        node = as_node(schema)
+        if node is None:
+            return 1
+        if depth > _DEEPEST:
+            return inf
+        key = (where, id(value))
+        if key in self.known:
+            return self.known[key]
+        self.known[key] = 1
+        total: float = 1
+        for relative, child in children(node):
+            for part in _parts(relative, value):
+                total += self.steps(child, where + relative, part, depth + 1)
+        for keyword in REFERENCES:
+            pointer = self.references.locate(node.get(keyword), where)
+            if pointer is not None:
+                total += self.steps(self.references.at(pointer), pointer, value, depth + 1)
+        self.known[key] = total
+        return total
+
+
+def _parts(relative: str, value: Any) -> list[Any]:
+    """Return what of `value` the schema under a keyword is applied to."""
+    _, keyword, *rest = relative.split("/")
+    if keyword in _DEFINITIONS:
+        return []
+    if keyword == "properties":
+        name = unescape(rest[0])
+        members = as_node(value) or {}
+        return [members[name]] if name in members else []
+    if keyword in _OF_MEMBERS:
+        return list((as_node(value) or {}).values())
+    return as_list(value) if keyword in _OF_ITEMS else [value]
+
+
+_UNIONS = ("anyOf", "oneOf")
+
+
+class Complexity(Struct, frozen=True):
+    """How many parameters may be absent, and how many may be of several types."""
+
+    optional: int = 0
+    unions: int = 0
+
+
+def complexity(schema: bytes | None) -> Complexity:
+    """Count the parameters of a schema, at every level; one that cannot be read has none."""
+    if schema is None:
+        return Complexity()
+    try:
+        waiting: list[Any] = [read_document(schema)]
+    except Malformed:
+        return Complexity()
+    optional = unions = 0
+    while waiting:
+        value = waiting.pop()
+        waiting.extend(as_list(value))
+        node = as_node(value)
+        if node is None:
+            continue
+        required = names_in(node.get("required"))
+        for name, child in properties_of(node).items():
+            optional += name not in required
+            unions += _is_union(child)
+        waiting.extend(node.values())
+    return Complexity(optional, unions)
+
+
+def _is_union(schema: Any) -> bool:
+    node = as_node(schema)
+    return node is not None and (isinstance(node.get("type"), list) or any(word in node for word in _UNIONS))

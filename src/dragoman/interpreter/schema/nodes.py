@@ -1,0 +1,362 @@
+"""JSON Schema documents as plain values: read, walk, rewrite, merge and describe them.
+
+Rule 1: keywords are keywords only in schema position; a property may be called `type`, `enum` or `$comment`.
+Rule 2: documents are never changed in place; `rewrite` returns the node itself where nothing changes below it.
+Rule 3: `merge` unites properties and `required`, intersects enums and takes the tightest bound; the first schema wins a
+conflict, and its keyword is reported to `clash`. What a target has no keyword for is a sentence in the description.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from operator import is_not
+from typing import Any, TypeAlias, cast
+
+from dragoman.wire.json import Malformed, decode, encode
+from dragoman.wire.pointer import escape
+
+Node: TypeAlias = dict[str, Any]
+
+DEEPEST_DOCUMENT = 128
+DEEPEST_SCHEMA = 64
+SINGLE = (
+    "items",
+    "additionalItems",
+    "additionalProperties",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contains",
+    "propertyNames",
+    "not",
+    "if",
+    "then",
+    "else",
+    "contentSchema",
+)
+LISTS = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
+MAPS = ("properties", "patternProperties", "$defs", "definitions", "defs", "dependentSchemas", "dependencies")
+TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
+ANNOTATIONS = frozenset({"title", "description", "default", "example", "examples", "deprecated"})
+
+_SPOKEN_TYPES = {
+    "str": "string",
+    "int": "integer",
+    "float": "number",
+    "double": "number",
+    "bool": "boolean",
+    "dict": "object",
+    "map": "object",
+    "list": "array",
+    "tuple": "array",
+    "none": "null",
+}
+_TELLING = (
+    ("object", ("properties", "required", "additionalProperties", "patternProperties", "propertyNames")),
+    ("object", ("minProperties", "maxProperties", "dependentRequired", "dependentSchemas")),
+    ("array", ("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains")),
+    ("string", ("pattern", "minLength", "maxLength", "contentEncoding", "contentMediaType")),
+    ("number", ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")),
+)
+
+
+class Removed:
+    """What `rewrite` is told to leave out."""
+
+
+REMOVED = Removed()
+
+
+def read_document(schema: bytes) -> Any:
+    """Decode a schema, refusing what is nested too deeply to be walked."""
+    document = decode(schema)
+    if schema.count(b"{") + schema.count(b"[") > DEEPEST_DOCUMENT and _too_deep(document):
+        raise Malformed("the schema is nested too deeply")
+    return document
+
+
+def _too_deep(document: object) -> bool:
+    level = [document]
+    for _ in range(DEEPEST_DOCUMENT):
+        below: list[object] = []
+        for value in level:
+            if isinstance(value, dict):
+                below.extend(cast("Node", value).values())
+            elif isinstance(value, list):
+                below.extend(cast("list[object]", value))
+        level = below
+    return any(isinstance(value, dict | list) for value in level)
+
+
+def as_node(value: object) -> Node | None:
+    """Return `value` if it is an object."""
+    return cast("Node", value) if isinstance(value, dict) else None
+
+
+def as_list(value: object) -> list[Any]:
+    """Return `value` if it is an array, else an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def as_number(value: object) -> int | float | None:
+    """Return `value` if it is a number; true and false are not."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def names_in(value: object) -> list[str]:
+    """Return the distinct strings of an array, in order."""
+    return list(dict.fromkeys(name for name in as_list(value) if isinstance(name, str)))
+
+
+def properties_of(node: Node) -> Node:
+    """Return the declared properties."""
+    return as_node(node.get("properties")) or {}
+
+
+def text_of(value: object) -> str:
+    """Write a value as JSON text."""
+    return encode(value).decode()
+
+
+def children(node: Node) -> Iterator[tuple[str, object]]:
+    """Iterate the schemas directly inside `node`, with their relative pointers."""
+    for keyword in SINGLE:
+        if keyword in node and not isinstance(node[keyword], list):
+            yield f"/{keyword}", node[keyword]
+    for keyword in LISTS:
+        for index, child in enumerate(as_list(node.get(keyword))):
+            yield f"/{keyword}/{index}", child
+    for keyword in MAPS:
+        for name, child in (as_node(node.get(keyword)) or {}).items():
+            if not isinstance(child, list):
+                yield f"/{keyword}/{escape(name)}", child
+
+
+def keyword_at(where: str) -> str:
+    """Return the keyword that the schema at `where` stands under: a property named `not` stands under `properties`."""
+    found = ""
+    steps = iter(where.split("/")[1:])
+    for step in steps:
+        if not step.isdecimal():
+            found = step
+        if step in MAPS:
+            next(steps, None)
+    return found
+
+
+Visit: TypeAlias = Callable[[Any, str], Any]
+
+
+def rewrite(node: Node, where: str, visit: Visit) -> Node:
+    """Put `visit(child, pointer)` in the place of each schema inside `node`; `node` itself where all stay the same."""
+    changes: Node = {}
+    for keyword in SINGLE:
+        if keyword in node and not isinstance(node[keyword], list):
+            _change(changes, keyword, node[keyword], visit(node[keyword], f"{where}/{keyword}"))
+    for keyword in LISTS:
+        if before := as_list(node.get(keyword)):
+            after = [visit(child, f"{where}/{keyword}/{index}") for index, child in enumerate(before)]
+            if any(map(is_not, after, before)):
+                changes[keyword] = [child for child in after if child is not REMOVED]
+    for keyword in MAPS:
+        if members := as_node(node.get(keyword)):
+            changed = _rewrite_members(members, f"{where}/{keyword}", visit)
+            _change(changes, keyword, members, changed)
+    if not changes:
+        return node
+    return {keyword: value for keyword, value in {**node, **changes}.items() if value is not REMOVED}
+
+
+def _rewrite_members(members: Node, where: str, visit: Visit) -> Node:
+    # `dependencies` of the older drafts may hold lists of names among its schemas.
+    schemas = [name for name, child in members.items() if not isinstance(child, list)]
+    after = {**members, **{name: visit(members[name], f"{where}/{escape(name)}") for name in schemas}}
+    if all(after[name] is child for name, child in members.items()):
+        return members
+    return {name: child for name, child in after.items() if child is not REMOVED}
+
+
+def _change(changes: Node, keyword: str, before: object, after: object) -> None:
+    if after is not before:
+        changes[keyword] = after
+
+
+def said_types(node: Node) -> list[str]:
+    """Return the JSON types that `type` names, in lower case; words that mean nothing are left out."""
+    said = node.get("type")
+    words = [said] if isinstance(said, str) else names_in(said)
+    spoken = [_SPOKEN_TYPES.get(word.lower(), word.lower()) for word in words]
+    return list(dict.fromkeys(word for word in spoken if word in TYPES))
+
+
+def types_of(node: Node) -> list[str]:
+    """Return the types a schema means: those it names, else the one its keywords are about, else none."""
+    if said := said_types(node):
+        return said
+    for meant, keywords in _TELLING:
+        if any(keyword in node for keyword in keywords):
+            return [meant]
+    return []
+
+
+_LONGEST = 300
+
+_TEMPLATES = {
+    "multipleOf": "must be a multiple of {}",
+    "minimum": "must be at least {}",
+    "maximum": "must be at most {}",
+    "exclusiveMinimum": "must be greater than {}",
+    "exclusiveMaximum": "must be less than {}",
+    "minLength": "must have at least {} characters",
+    "maxLength": "must have at most {} characters",
+    "minItems": "must have at least {} items",
+    "maxItems": "must have at most {} items",
+    "minProperties": "must have at least {} members",
+    "maxProperties": "must have at most {} members",
+    "pattern": "must match the pattern {}",
+    "format": "format: {}",
+    "not": "must not match {}",
+    "contains": "must contain an item that matches {}",
+    "minContains": "at least {} such items",
+    "maxContains": "at most {} such items",
+    "propertyNames": "names of members must match {}",
+    "contentMediaType": "content type: {}",
+    "contentEncoding": "content encoding: {}",
+    "contentSchema": "its content must match {}",
+    "additionalProperties": "other members must match {}",
+    "default": "Default: {}",
+    "const": "must be {}",
+    "enum": "must be one of {}",
+}
+
+
+def sentence(node: Node, keyword: str) -> str | None:
+    """Return what `keyword` demands, in words; None if it demands nothing."""
+    value = node.get(keyword)
+    if keyword == "uniqueItems":
+        return "items must be unique" if value is True else None
+    if keyword == "if":
+        return _condition(node)
+    if keyword in {"dependentRequired", "dependencies", "dependentSchemas"}:
+        return _dependencies(value)
+    if keyword == "patternProperties":
+        members = as_node(value) or {}
+        return "; ".join(f"members named like {name} must match {_short(child)}" for name, child in members.items())
+    template = _TEMPLATES.get(keyword)
+    if template is None or (isinstance(value, bool) and keyword not in {"default", "const"}):
+        return None
+    return template.format(value if isinstance(value, str) and keyword != "default" else _short(value))
+
+
+def alternatives(branches: Iterable[object]) -> str | None:
+    """Return what a union of mere `required` lists demands."""
+    groups = [names_in((as_node(branch) or {}).get("required")) for branch in branches]
+    said = [" and ".join(f'"{name}"' for name in group) for group in groups if group]
+    return f"at least one of these must be given: {', or '.join(said)}" if said else None
+
+
+def with_sentences(description: object, sentences: Iterable[str | None]) -> str:
+    """Append sentences to a description, in brackets."""
+    said = "; ".join(dict.fromkeys(text for text in sentences if text))
+    start = description if isinstance(description, str) else "" if description is None else _short(description)
+    return f"{start} ({said})".lstrip() if said else start
+
+
+def _condition(node: Node) -> str | None:
+    parts = [f"if it matches {_short(node.get('if'))}"]
+    parts += [f"{word} it must match {_short(node[word])}" for word in ("then", "else") if word in node]
+    return " ".join(parts) if len(parts) > 1 else None
+
+
+def _dependencies(value: object) -> str:
+    said: list[str] = []
+    for name, demand in (as_node(value) or {}).items():
+        if needed := ", ".join(f'"{other}"' for other in names_in(demand)):
+            said.append(f'with "{name}" these are required: {needed}')
+        else:
+            said.append(f'with "{name}" it must match {_short(demand)}')
+    return "; ".join(said)
+
+
+def _short(value: Any) -> str:
+    text = text_of(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+_HIGHEST = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains"})
+_LOWEST = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains"})
+_INNER = frozenset({"items", "additionalProperties", "additionalItems", "contains", "propertyNames"})
+_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_WORDS = frozenset({"title", "default", "example", "examples", "$schema", "$id", "$comment", "$anchor"})
+_NUMBERS = frozenset({"number", "integer"})
+"""Types that have the integers in common."""
+
+Clash = Callable[[str], None]
+
+
+def merge(first: Node, second: Node, clash: Clash, *, join: bool) -> Node:
+    """Return one schema that says what both say; of two descriptions the first, or with `join` both."""
+    merged = dict(first)
+    for keyword, theirs in second.items():
+        if keyword not in merged:
+            merged[keyword] = theirs
+        elif merged[keyword] != theirs or type(merged[keyword]) is not type(theirs):
+            if keyword == "description" and join:
+                merged[keyword] = f"{merged[keyword]}\n{theirs}"
+            elif keyword not in _WORDS and keyword != "description":
+                merged[keyword] = _combine(keyword, merged, theirs, clash)
+    return merged
+
+
+def _combine(keyword: str, merged: Node, theirs: Any, clash: Clash) -> Any:
+    ours = merged[keyword]
+    if keyword == "type":
+        return _common_type(merged, theirs, clash)
+    if keyword == "required":
+        return names_in([*as_list(ours), *as_list(theirs)])
+    if keyword == "enum":
+        return _common_values(ours, theirs, clash)
+    if keyword == "allOf":
+        return [*as_list(ours), *as_list(theirs)]
+    if keyword == "uniqueItems":
+        return ours is True or theirs is True
+    if keyword in _HIGHEST | _LOWEST and as_number(ours) is not None and as_number(theirs) is not None:
+        return max(ours, theirs) if keyword in _HIGHEST else min(ours, theirs)
+    if keyword in _INNER:
+        return both(ours, theirs)
+    if keyword in _NAMED and (mine := as_node(ours)) is not None and (yours := as_node(theirs)) is not None:
+        return {
+            name: both(mine[name], yours[name]) if name in mine and name in yours else mine.get(name, yours.get(name))
+            for name in {**mine, **yours}
+        }
+    clash(keyword)
+    return ours
+
+
+def both(first: Any, second: Any) -> Any:
+    """Return the schema of a value that must fit both."""
+    if first == second and type(first) is type(second):
+        return first
+    if first is False or second is False:
+        return False
+    if first is True or first == {}:
+        return second
+    if second is True or second == {}:
+        return first
+    return {"allOf": [first, second]}
+
+
+def _common_type(merged: Node, theirs: Any, clash: Clash) -> Any:
+    ours, others = said_types(merged), said_types({"type": theirs})
+    shared = [kind for kind in ours if kind in others or (kind in _NUMBERS and not _NUMBERS.isdisjoint(others))]
+    common = list(dict.fromkeys(kind if kind in others else "integer" for kind in shared))
+    if not common:
+        if others:
+            clash("type")
+        return merged["type"]
+    return common[0] if len(common) == 1 else common
+
+
+def _common_values(ours: Any, theirs: Any, clash: Clash) -> Any:
+    allowed = {text_of(value) for value in as_list(theirs)}
+    common = [value for value in as_list(ours) if text_of(value) in allowed]
+    if not common:
+        clash("enum")
+    return common or ours

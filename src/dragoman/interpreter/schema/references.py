@@ -1,0 +1,315 @@
+"""Find what a `$ref` points at, inside the same document only, and break cycles that no value can leave.
+
+Gemini accepts a cycle only behind a property that may be absent. So a required property that leads back to itself
+becomes optional. A cycle without any such property (an array of itself) is cut: the value there may be anything.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote, urljoin
+
+from msgspec import Struct
+
+from dragoman.interpreter.schema.conversion import Note
+from dragoman.interpreter.schema.nodes import (
+    DEEPEST_SCHEMA,
+    Node,
+    as_list,
+    as_node,
+    children,
+    names_in,
+    properties_of,
+    rewrite,
+    with_sentences,
+)
+from dragoman.wire.pointer import escape, split, unescape
+
+REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+class References:
+    """The targets of one document, by pointer, anchor and embedded id."""
+
+    def __init__(self, root: object) -> None:
+        self.root = root
+        self._named: dict[str, str] = {}
+        self._resources: dict[str, str] = {}
+        self._collected = False
+
+    def locate(self, reference: object, where: str = "") -> str | None:
+        """Return the pointer of what `reference`, standing at `where`, names; None if it is not in this document."""
+        if not isinstance(reference, str):
+            return None
+        if not self._collected:
+            self._collected = True
+            self._collect(self.root, "", "", 0)
+        resource, base = self._resource(where) if self._resources else ("", "")
+        location, _, fragment = reference.partition("#")
+        if location:
+            found = self._named.get(_joined(base, location))
+            if found is None:
+                return None
+            resource, base = found, _joined(base, location)
+        if not fragment or fragment.startswith("/"):
+            return self._existing(resource + unquote(fragment))
+        return self._named.get(f"{base}#{fragment}")
+
+    def at(self, pointer: str) -> Any:
+        """Return the schema at a pointer that `locate` gave."""
+        value: Any = self.root
+        for token in split(pointer):
+            node = as_node(value)
+            value = as_list(value)[int(token)] if node is None else node[token]
+        return value
+
+    def _resource(self, where: str) -> tuple[str, str]:
+        """Return pointer and base URI of the innermost schema with an id around `where`."""
+        while where not in self._resources and where:
+            where = where.rpartition("/")[0]
+        return where, self._resources.get(where, "")
+
+    def _existing(self, pointer: str) -> str | None:
+        return pointer if existing_part(self.root, pointer) == pointer and self._is_schema(pointer) else None
+
+    def _is_schema(self, pointer: str) -> bool:
+        return isinstance(self.at(pointer), dict | bool)
+
+    def _collect(self, schema: object, where: str, base: str, depth: int) -> None:
+        node = as_node(schema)
+        if node is None or depth > DEEPEST_SCHEMA:
+            return
+        identity = node.get("$id")
+        if isinstance(identity, str) and identity:
+            # Draft 7 wrote anchors as ids.
+            uri = base + identity if identity.startswith("#") else _joined(base, identity)
+            self._named.setdefault(uri, where)
+            if not identity.startswith("#"):
+                base = uri.rstrip("#")
+                self._resources[where] = base
+                self._named.setdefault(base, where)
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            if isinstance(node.get(keyword), str):
+                self._named.setdefault(f"{base}#{node[keyword]}", where)
+        for relative, child in children(node):
+            self._collect(child, where + relative, base, depth + 1)
+
+
+def _joined(base: str, reference: str) -> str:
+    try:
+        return urljoin(base, reference)
+    except ValueError:
+        return reference
+
+
+def reference_of(node: Node) -> object:
+    """Return the reference a node makes, None if it makes none."""
+    for keyword in REFERENCES:
+        if keyword in node:
+            return node[keyword]
+    return None
+
+
+def without_reference(node: Node) -> Node:
+    """Return what stands beside a reference."""
+    return {keyword: value for keyword, value in node.items() if keyword not in REFERENCES}
+
+
+def severed(node: Node, where: str, notes: list[Note]) -> Node:
+    """Say in words what a reference to another document names: vendors refuse it, and nobody fetches it."""
+    keyword = next(word for word in REFERENCES if word in node)
+    reference = node[keyword]
+    what = f"reference {reference} is not in this schema: said in the description only"
+    notes.append(Note(f"{where}/{keyword}", what, "approximated"))
+    rest = without_reference(node)
+    return {**rest, "description": with_sentences(rest.get("description"), [f"as described at {reference}"])}
+
+
+def name_of(pointer: str) -> str:
+    """Return the last step of a pointer, for people."""
+    tokens = split(pointer)
+    return tokens[-1] if tokens else "the whole schema"
+
+
+def existing_part(root: object, pointer: str) -> str:
+    """Cut a pointer to the part that exists in the document; merged schemas have places that do not."""
+    value: Any = root
+    found = ""
+    for step in pointer.split("/")[1:]:
+        token = unescape(step)
+        if (node := as_node(value)) is not None and token in node:
+            value = node[token]
+        elif token.isdecimal() and int(token) < len(as_list(value)):
+            value = value[int(token)]
+        else:
+            break
+        found += "/" + step
+    return found
+
+
+DEFINITIONS = ("$defs", "definitions")
+IN_DEFINITIONS = tuple(f"/{keyword}/" for keyword in DEFINITIONS)
+
+
+def definition_around(pointer: str) -> str:
+    """Return the pointer of the root's definition that `pointer` is in; empty if it is in none."""
+    return "/".join(pointer.split("/")[:3]) if pointer.startswith(IN_DEFINITIONS) else ""
+
+
+def circles(root: object, references: References) -> dict[str, str]:
+    """Return for each definition one that stands for its circle; definitions of one circle have the same."""
+    graph = {pointer: _targets(schema, pointer, references) for pointer, schema in _definitions(root).items()}
+    backwards: dict[str, set[str]] = {pointer: set() for pointer in graph}
+    for pointer, targets in graph.items():
+        for target in targets & graph.keys():
+            backwards[target].add(pointer)
+    found: dict[str, str] = {}
+    for pointer in reversed(_finished(graph)):
+        waiting = [pointer]
+        while waiting:
+            member = waiting.pop()
+            if member not in found:
+                found[member] = pointer
+                waiting += backwards[member] - found.keys()
+    return found
+
+
+def _definitions(root: object) -> dict[str, object]:
+    node = as_node(root) or {}
+    return {
+        f"/{keyword}/{escape(name)}": schema
+        for keyword in DEFINITIONS
+        for name, schema in (as_node(node.get(keyword)) or {}).items()
+    }
+
+
+def _targets(schema: object, where: str, references: References) -> set[str]:
+    found: set[str] = set()
+    waiting = [(schema, where)]
+    while waiting:
+        inner, place = waiting.pop()
+        node = as_node(inner)
+        if node is None:
+            continue
+        waiting += [(child, place + relative) for relative, child in children(node)]
+        target = references.locate(reference_of(node), place)
+        if target is not None:
+            found.add(definition_around(target))
+    return found
+
+
+def _finished(graph: dict[str, set[str]]) -> list[str]:
+    """Return the definitions in the order in which a walk along the references leaves them."""
+    order: list[str] = []
+    entered: set[str] = set()
+    # The walk starts at a place that refers to all definitions and is left last.
+    path = [("", iter(list(graph)))]
+    while path:
+        pointer, targets = path[-1]
+        onward = next((target for target in targets if target not in entered), None)
+        if onward is None:
+            order.append(pointer)
+            path.pop()
+        else:
+            entered.add(onward)
+            path.append((onward, iter(sorted(graph[onward] & graph.keys()))))
+    return order[:-1]
+
+
+_THROUGH = ("items", "prefixItems", "anyOf", "oneOf", "allOf", "additionalProperties")
+_MOST_TARGETS = 400
+
+Step = tuple[str, str]
+"""Where an object schema stands, and a property it requires."""
+
+
+class _Edge(Struct, frozen=True):
+    """A reference that a value at `start` must follow: where it stands, and the last required property before it."""
+
+    start: str
+    end: str
+    place: str
+    step: Step | None
+
+
+def without_required_cycles(root: Node, notes: list[Note]) -> Node:
+    """Return the schema without circles that every value has to go round; the same object if there are none."""
+    references = References(root)
+    targets = _required_targets(root, references)
+    if not targets or len(targets) > _MOST_TARGETS:
+        return root
+    edges = [edge for start in targets for edge in _edges(references.at(start), start, start, references, None)]
+    steps = {edge.step for edge in _circular(edges) if edge.step is not None}
+    cut = {edge.place: edge.end for edge in _circular([edge for edge in edges if edge.step not in steps])}
+    return _changed(root, steps, cut, notes) if steps or cut else root
+
+
+def _required_targets(root: Node, references: References) -> set[str]:
+    found: set[str] = set()
+    waiting: list[tuple[object, str]] = [(root, "")]
+    while waiting:
+        schema, where = waiting.pop()
+        node = as_node(schema)
+        if node is None:
+            continue
+        pointer = references.locate(reference_of(node), where)
+        if pointer is not None:
+            found.add(pointer)
+        waiting += [(child, where + relative) for relative, child in children(node)]
+    return found
+
+
+def _edges(schema: object, start: str, where: str, references: References, step: Step | None) -> Iterator[_Edge]:
+    node = as_node(schema)
+    if node is None:
+        for index, item in enumerate(as_list(schema)):
+            yield from _edges(item, start, f"{where}/{index}", references, step)
+        return
+    end = references.locate(reference_of(node), where)
+    if end is not None:
+        yield _Edge(start, end, where, step)
+    required = names_in(node.get("required"))
+    for name, child in properties_of(node).items():
+        if name in required:
+            yield from _edges(child, start, f"{where}/properties/{escape(name)}", references, (where, name))
+    for keyword in _THROUGH:
+        yield from _edges(node.get(keyword), start, f"{where}/{keyword}", references, step)
+
+
+def _circular(edges: list[_Edge]) -> list[_Edge]:
+    """Return the edges that lie on a circle."""
+    onward: dict[str, set[str]] = {}
+    for edge in edges:
+        onward.setdefault(edge.start, set()).add(edge.end)
+    reached = {pointer: _reached(pointer, onward) for pointer in {edge.end for edge in edges}}
+    return [edge for edge in edges if edge.start in reached[edge.end]]
+
+
+def _reached(start: str, onward: dict[str, set[str]]) -> set[str]:
+    found = {start}
+    waiting = [start]
+    while waiting:
+        new = onward.get(waiting.pop(), set()) - found
+        found |= new
+        waiting += new
+    return found
+
+
+def _changed(root: Node, steps: set[Step], cut: dict[str, str], notes: list[Note]) -> Node:
+    def visit(schema: Any, where: str) -> Any:
+        node = as_node(schema)
+        if node is None:
+            return schema
+        if where in cut:
+            what = f"a circle of {name_of(cut[where])} that nothing can leave: any value"
+            notes.append(Note(f"{where}/$ref", what, "approximated"))
+            node = without_reference(node)
+        node = rewrite(node, where, visit)
+        required = names_in(node.get("required"))
+        kept = [name for name in required if (where, name) not in steps]
+        for index, name in enumerate(required):
+            if (where, name) in steps:
+                what = f'"{name}" leads back here, and such a property cannot be required'
+                notes.append(Note(f"{where}/required/{index}", what, "dropped"))
+        return node if kept == required else {**node, "required": kept}
+
+    return visit(root, "")

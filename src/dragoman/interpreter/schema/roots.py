@@ -1,0 +1,228 @@
+"""Convert schemas for OpenAI and Anthropic: one plain object at the root, and the subsets that are enforced.
+
+Both take any JSON Schema whose root has `type: "object"` and no combinators. What has no object at its root is put
+into one under `value`. Everything below the root stays, save `required` lists that name what is not there, references
+to other documents, what draft 2020-12 does not know and, for picky servers, object schemas without `properties` and
+array schemas without `items`. The check for the strict subset counts only what OpenAI is known to reject.
+"""
+
+import hashlib
+import re
+from functools import lru_cache
+from typing import Any
+
+from msgspec import structs
+
+from dragoman.interpreter.schema.arguments import ArgumentUndo
+from dragoman.interpreter.schema.closing import Closing, Subset
+from dragoman.interpreter.schema.conversion import Converted, Note, conversion, unchanged
+from dragoman.interpreter.schema.drafts import modernised
+from dragoman.interpreter.schema.nodes import (
+    Node,
+    as_list,
+    as_node,
+    children,
+    keyword_at,
+    names_in,
+    properties_of,
+    read_document,
+    rewrite,
+    said_types,
+)
+from dragoman.interpreter.schema.object_root import object_root, placed
+from dragoman.interpreter.schema.openapi_words import Piece
+from dragoman.interpreter.schema.references import References, reference_of, severed
+from dragoman.wire.json import Malformed, encode
+from dragoman.wire.pointer import escape
+
+LEGAL_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+"""The names of properties that every target takes."""
+EMPTY = b'{"type":"object","properties":{}}'
+
+_OF_ITEMS = ("items", "$ref")
+_BRANCHES = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "then", "else"})
+_ILLEGAL = re.compile(r"[^a-zA-Z0-9_.-]")
+
+
+@conversion
+def convert_root(schema: bytes, *, property_keys: bool = False, add_properties: bool = True) -> Converted:
+    """Adapt a JSON Schema that is not proven plain."""
+    try:
+        document = read_document(schema)
+    except Malformed as error:
+        return Converted(EMPTY, (Note("", f"schema is not readable: {error.message}", "dropped"),))
+    notes: list[Note] = []
+    modern = modernised(document)
+    root, undo = object_root(modern.document, notes)
+    # Anthropic, who minds the names of properties, takes tuples as they are.
+    fitted = _Fitting(root, notes, add_properties=add_properties, plain_tuples=property_keys).node(root, "")
+    if property_keys and (renamed := _illegal_keys(properties_of(fitted))):
+        fitted = _rename(fitted, renamed, notes)
+        # A wrapped root has one member, and its name is legal: there is no other undo here.
+        undo = ArgumentUndo(renamed={sent: meant for meant, sent in renamed.items()})
+    if fitted is document:
+        return unchanged(schema)
+    return Converted(encode(fitted), placed(notes, document, undo, modern), undo)
+
+
+class _Fitting:
+    """Repairs that hold at every level."""
+
+    def __init__(self, root: Node, notes: list[Note], *, add_properties: bool, plain_tuples: bool) -> None:
+        self.references = References(root)
+        self.notes = notes
+        self.add_properties = add_properties
+        self.of_items = {*_OF_ITEMS, "prefixItems"} if plain_tuples else set(_OF_ITEMS)
+
+    def visit(self, schema: Any, where: str) -> Any:
+        node = as_node(schema)
+        return schema if node is None else self.node(node, where)
+
+    def node(self, node: Node, where: str) -> Node:
+        reference = reference_of(node)
+        if reference is not None and self.references.locate(reference, where) is None:
+            node = severed(node, where, self.notes)
+        node = rewrite(node, where, self.visit)
+        if self.add_properties and node.get("type") == "object" and _is_bare(node, where):
+            node = {**node, "properties": {}}
+        if self.add_properties and node.get("type") == "array" and node.keys().isdisjoint(self.of_items):
+            node = {**node, "items": {}}
+        return declared_only(node, where, self.notes)
+
+
+def declared_only(node: Node, where: str, notes: list[Note]) -> Node:
+    """Let `required` name each declared property once and nothing else: vendors refuse the whole request otherwise."""
+    required: object = node.get("required")
+    is_list = isinstance(node.get("required"), list)
+    if required is None or (is_list and "properties" not in node):
+        return node
+    declared = properties_of(node)
+    kept = [name for name in names_in(required) if name in declared]
+    if kept == required:
+        return node
+    for index, name in enumerate(as_list(required)):
+        if not isinstance(name, str) or name not in declared:
+            what = f'"{name}" was required but is not among the properties'
+            notes.append(Note(f"{where}/required/{index}", what, "dropped"))
+    if not is_list:
+        return {keyword: value for keyword, value in node.items() if keyword != "required"}
+    return {**node, "required": kept}
+
+
+def _is_bare(node: Node, where: str) -> bool:
+    """Tell whether an object schema lacks properties; a branch may require what the schema around it declares."""
+    if "properties" in node or "$ref" in node:
+        return False
+    return "required" not in node or keyword_at(where) not in _BRANCHES
+
+
+def _illegal_keys(properties: Node) -> dict[str, str]:
+    renamed: dict[str, str] = {}
+    taken = set(properties)
+    for name in properties:
+        if LEGAL_KEY.fullmatch(name):
+            continue
+        legal = _ILLEGAL.sub("_", name)[:64] or "_"
+        if legal in taken:
+            legal = f"{legal[:55]}_{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+        taken.add(legal)
+        renamed[name] = legal
+    return renamed
+
+
+def _rename(node: Node, renamed: dict[str, str], notes: list[Note]) -> Node:
+    for meant, sent in renamed.items():
+        notes.append(Note(f"/properties/{escape(meant)}", f'sent under the name "{sent}"', "approximated"))
+    properties = {renamed.get(name, name): child for name, child in properties_of(node).items()}
+    changed = {**node, "properties": properties}
+    if "required" in node:
+        changed["required"] = [renamed.get(name, name) for name in names_in(node["required"])]
+    return changed
+
+
+_REFUSED = frozenset(
+    {"allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies"}
+    | {"patternProperties", "propertyNames", "minProperties", "maxProperties", "unevaluatedProperties", "uniqueItems"}
+)
+_STRICT_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+
+
+@lru_cache(maxsize=1024)
+def is_openai_strict(schema: bytes) -> bool:
+    """Tell whether OpenAI takes `schema` as strict."""
+    try:
+        root = as_node(read_document(schema))
+    except Malformed:
+        return False
+    if root is None or said_types(root) != ["object"] or "anyOf" in root:
+        return False
+    waiting: list[object] = [root]
+    while waiting:
+        node = as_node(waiting.pop())
+        if node is None:
+            continue
+        if not _is_taken(node):
+            return False
+        waiting += [child for _, child in children(node)]
+    return True
+
+
+def _is_taken(node: Node) -> bool:
+    if not _REFUSED.isdisjoint(node):
+        return False
+    if "format" in node and node["format"] not in _STRICT_FORMATS:
+        return False
+    if "object" not in said_types(node):
+        return True
+    return node.get("additionalProperties") is False and set(properties_of(node)) == set(names_in(node.get("required")))
+
+
+_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+_CLOSED = b'{"type":"object","properties":{},"additionalProperties":false}'
+
+ANTHROPIC = Subset(
+    keywords=frozenset({"default"}),
+    formats=_FORMATS | {"uri"},
+    recursion=False,
+    all_required=False,
+    most_min_items=1,
+    simple_patterns=True,
+)
+OPENAI_STRICT = Subset(
+    keywords=frozenset(
+        {"pattern", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems"}
+    ),
+    formats=_FORMATS,
+    recursion=True,
+    all_required=True,
+    typed_values=True,
+)
+
+
+@conversion
+def to_anthropic_output(schema: bytes) -> Converted:
+    """Adapt a schema to Anthropic's structured output."""
+    return _closed(schema, ANTHROPIC)
+
+
+@conversion
+def to_openai_strict(schema: bytes) -> Converted:
+    """Adapt a schema to OpenAI's strict mode; members that were optional come back without their nulls."""
+    return _closed(schema, OPENAI_STRICT)
+
+
+def _closed(schema: bytes, subset: Subset) -> Converted:
+    try:
+        document = read_document(schema)
+    except Malformed as error:
+        return Converted(_CLOSED, (Note("", f"schema is not readable: {error.message}", "dropped"),))
+    notes: list[Note] = []
+    modern = modernised(document)
+    root, wrapping = object_root(modern.document, notes)
+    closing = Closing(as_node(root) or {}, notes, subset)
+    piece = closing.whole()
+    if wrapping is not None:
+        inside = wrapping if piece.undo is None else piece.undo
+        wrapped = structs.replace(inside, wrapped=wrapping.wrapped, wrapped_kinds=wrapping.wrapped_kinds)
+        piece = Piece(piece.schema, wrapped)
+    return Converted(encode(piece.schema), placed(notes, document, wrapping, modern), piece.undo, closing.narrowed)

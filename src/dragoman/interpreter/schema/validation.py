@@ -1,0 +1,196 @@
+"""Validate arguments against a schema, and definitions of tools before they are offered to a model.
+
+Schemas are compiled once, offline, with bounded regular expressions. Nothing here raises: a schema that cannot be
+compiled is one error, arguments that are not JSON are one error. Of a definition all errors are reported.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from dragoman.core.request import Tool
+from dragoman.interpreter.schema.limits import LARGEST, MOST_STEPS, excesses, is_recursive, steps
+from dragoman.interpreter.schema.nodes import as_node, names_in, properties_of, read_document, said_types
+from dragoman.wire.json import Malformed, decode
+from dragoman.wire.pointer import escape
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Validator
+
+
+_PATTERN_SIZE = 1 << 20
+_BACKTRACKS = 10_000
+_LONGEST_MESSAGE = 500
+_MOST_EXPLAINED = 1000
+_META = "https://json-schema.org/draft/2020-12/schema"
+"""The schema of schemas, which the validator knows by heart."""
+
+
+class ArgumentError(Struct, frozen=True):
+    """One thing wrong with the arguments, at `where` (JSON pointer) inside them."""
+
+    where: str
+    message: str
+
+
+class _Checker(Struct, frozen=True):
+    validator: "Validator"
+    recursive: Any
+    """The schema again, if it contains itself."""
+
+
+def check_arguments(schema: bytes | None, arguments: str, limit: int = 5) -> list[ArgumentError]:
+    """Return the first `limit` things that are wrong; empty means that the arguments fit."""
+    try:
+        value = decode(arguments if arguments.strip() else "{}")
+    except Malformed as error:
+        return [ArgumentError(error.where, f"not JSON: {error.message}")]
+    if schema is None:
+        return [] if isinstance(value, dict) else [ArgumentError("", "the arguments must be an object")]
+    checker = _compiled(schema) if len(schema) <= LARGEST else f"larger than {LARGEST} bytes"
+    if isinstance(checker, str):
+        return [ArgumentError("", f"the schema of this tool cannot be used: {checker}")]
+    return _errors(checker, value, limit)
+
+
+def _errors(checker: _Checker, value: Any, limit: int) -> list[ArgumentError]:
+    validator = checker.validator
+    effort = 0 if checker.recursive is None else steps(checker.recursive, value)
+    if effort > MOST_STEPS:
+        return [ArgumentError("", "nested too deeply to be checked against the schema of this tool")]
+    if validator.is_valid(value):
+        return []
+    if effort > _MOST_EXPLAINED:
+        # Each alternative that failed is part of the explanation, so it costs far more than the verdict.
+        return [ArgumentError("", "does not fit the schema of this tool")]
+    errors: list[ArgumentError] = []
+    for error in validator.iter_errors(value):
+        if len(errors) == limit:
+            break
+        errors.append(ArgumentError(_pointer(error.instance_path), _short(error.message)))
+    return errors
+
+
+@lru_cache(maxsize=512)
+def _compiled(schema: bytes) -> _Checker | str:
+    """Return the validator, or why there is none."""
+    try:
+        document = read_document(schema)
+    except Malformed as error:
+        return error.message
+    for excess in excesses(document):
+        return f"{excess.message} (at {excess.where or 'its root'})"
+    compiled = compile_schema(document)
+    if isinstance(compiled, str):
+        return compiled
+    return _Checker(compiled, document if is_recursive(document) else None)
+
+
+def compile_schema(document: Any) -> "Validator | str":
+    """Compile a measured schema. Patterns run in linear time unless they need look-around."""
+    import jsonschema_rs  # noqa: PLC0415 - only who validates pays for loading it
+
+    linear = jsonschema_rs.RegexOptions(size_limit=_PATTERN_SIZE)
+    fancy = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=_PATTERN_SIZE)
+    drafts: list[Callable[..., Validator]] = [jsonschema_rs.validator_for]
+    if not isinstance(document, dict) or "$schema" not in document:
+        # Who names no dialect may still write an older one: `items` as a list, `exclusiveMinimum` as a flag.
+        drafts += [jsonschema_rs.Draft7Validator, jsonschema_rs.Draft4Validator]
+    reasons: list[str] = []
+    for draft in drafts:
+        for options in (linear, fancy):
+            try:
+                return draft(document, offline=True, pattern_options=options)
+            except (ValueError, TypeError) as error:
+                reasons.append(_short(getattr(error, "message", str(error))))
+    return reasons[1]
+
+
+def schema_errors(document: Any, limit: int = 50) -> list[tuple[str, str]]:
+    """Return what is wrong with a schema that cannot be compiled: places and words, the first `limit`."""
+    import jsonschema_rs  # noqa: PLC0415 - only who validates pays for loading it
+
+    errors = jsonschema_rs.Draft202012Validator({"$ref": _META}).iter_errors(document)
+    return [(_pointer(error.instance_path), _short(error.message)) for error in islice(errors, limit)]
+
+
+def _pointer(path: Sequence[str | int]) -> str:
+    return "".join(f"/{escape(str(step))}" for step in path)
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - 1] + "…"
+
+
+LONGEST_NAME = 128
+
+_NAME = re.compile(r"[A-Za-z0-9_.:/-]+")
+
+
+class DefinitionError(Struct, frozen=True):
+    """One thing wrong with a tool, at `where` (JSON pointer) in its definition."""
+
+    where: str
+    message: str
+
+
+def check_definition(tool: Tool) -> list[DefinitionError]:
+    """Return everything that is wrong with `tool`; empty means that it can be offered."""
+    return [*_name_errors(tool.name), *_description_errors(tool.description), *_parameter_errors(tool)]
+
+
+def _name_errors(name: str) -> Iterator[DefinitionError]:
+    if not name:
+        yield DefinitionError("/name", "a tool needs a name")
+    elif len(name) > LONGEST_NAME:
+        yield DefinitionError("/name", f"longer than {LONGEST_NAME} characters")
+    if name and not _NAME.fullmatch(name):
+        yield DefinitionError("/name", "a name is made of letters, digits and _ . : / -")
+
+
+def _description_errors(description: str) -> Iterator[DefinitionError]:
+    if not description.strip():
+        yield DefinitionError("/description", "without a description a model cannot know when to call the tool")
+
+
+def _parameter_errors(tool: Tool) -> Iterator[DefinitionError]:
+    schema = tool.parameters
+    if schema is None:
+        return
+    if len(schema) > LARGEST:
+        yield DefinitionError("/parameters", f"larger than {LARGEST} bytes")
+        return
+    try:
+        document = read_document(schema)
+    except Malformed as error:
+        yield DefinitionError(f"/parameters{error.where}", error.message)
+        return
+    if document is None:
+        return
+    yield from _root_errors(document)
+    unsafe = [DefinitionError(f"/parameters{excess.where}", excess.message) for excess in excesses(document)]
+    yield from unsafe
+    if unsafe or tool.openapi:
+        return
+    compiled = compile_schema(document)
+    if isinstance(compiled, str):
+        found = [DefinitionError(f"/parameters{where}", message) for where, message in schema_errors(document)]
+        yield from found or [DefinitionError("/parameters", compiled)]
+
+
+def _root_errors(document: object) -> Iterator[DefinitionError]:
+    node = as_node(document)
+    if node is None:
+        yield DefinitionError("/parameters", "parameters must be a schema of an object")
+        return
+    if node and said_types(node) != ["object"]:
+        yield DefinitionError("/parameters/type", 'the root must say "type": "object"')
+    declared = properties_of(node)
+    if "properties" in node:
+        for name in names_in(node.get("required")):
+            if name not in declared:
+                yield DefinitionError("/parameters/required", f'"{name}" is required but not declared')

@@ -1,0 +1,339 @@
+"""Errors about tools and calls, each at its place in the client's document.
+
+Before a request is sent, tools are read one by one, so that each error in their definitions is reported and not only
+the first. What an upstream rejects is found again in the client's own request.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from msgspec import Struct, structs
+
+from dragoman.core.parts import ToolCall, ToolResult
+from dragoman.core.problems import Kind, Problem
+from dragoman.core.request import AnyTool, Request, Tool
+from dragoman.dialects.record import Call, Dialect
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.schema.drafts import Fault
+from dragoman.interpreter.tool_faults import CODE, faults_of, twice
+from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.undo import Undo, id_alias
+from dragoman.wire import json
+from dragoman.wire.lookup import Document, lookup
+from dragoman.wire.pointer import escape, split
+
+
+def faults_in(tool: AnyTool, ledger: Ledger) -> list[Fault]:
+    """Return what is wrong with one tool, by places in the document that `ledger` looks into."""
+    base = ledger.place("tool.parameters", tool)
+    return [(base + at if in_schema else tool.where + at, words) for at, words, in_schema in faults_of(tool)]
+
+
+_GROUPS = ("functionDeclarations", "function_declarations", "tools")
+"""Members of a tool that hold several of the caller's."""
+
+
+_MISSING = re.compile(r"missing required field `(\w+)`")
+
+
+_MOST_IN_ONE = 20
+
+
+_ANY_NAME = "unnamed"
+
+
+class _Alone(Struct, frozen=True):
+    """One tool as the only one of a request."""
+
+    where: str
+    """Where it stands in the caller's document."""
+    here: str
+    """Where it stands as the only one."""
+    member: str
+    """The member of the request that holds it."""
+    tool: Any
+
+    def place(self, where: str) -> str:
+        """Return a place in it as one in the caller's document."""
+        return self.where + where.removeprefix(self.here)
+
+
+def all_faults(call: Call, dialect: Dialect) -> list[Fault]:
+    """Return all that is wrong with the tools of a request."""
+    faults: list[Fault] = []
+    tools: list[AnyTool] = []
+    for alone in _each(call.body, dialect):
+        unread, read, ledger = _read(alone, dialect)
+        found = [*unread, *(fault for tool in read for fault in faults_in(tool, ledger))]
+        faults += [(alone.place(at), words) for at, words in found]
+        if not unread:
+            tools += [structs.replace(tool, where=alone.place(tool.where)) for tool in read]
+    document = Document(call.body)
+    exact = ((document.find(where), where, words) for where, words in faults)
+    return [*((found[0] if found else where, words) for found, where, words in exact), *twice(tuple(tools))]
+
+
+def _each(body: bytes, dialect: Dialect) -> Iterator[_Alone]:
+    for candidate in dialect.pointers["tools"]:
+        found = lookup(body, candidate)
+        if found is None:
+            continue
+        place, raw = found
+        member = split(place)[-1]
+        tools = json.peek(raw)
+        if not isinstance(tools, list):
+            if tools is not None:
+                yield _Alone(place, f"/{member}", member, tools)
+            continue
+        for index, tool in enumerate(cast("list[Any]", tools)):
+            yield from _apart(tool, f"{place}/{index}", member)
+
+
+def _apart(tool: Any, where: str, member: str) -> Iterator[_Alone]:
+    members = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}
+    group = next((name for name in _GROUPS if isinstance(members.get(name), list) and members[name]), None)
+    if group is None:
+        yield _Alone(where, f"/{member}/0", member, [tool])
+        return
+    for index, one in enumerate(members[group]):
+        yield _Alone(f"{where}/{group}/{index}", f"/{member}/0/{group}/0", member, [{**members, group: [one]}])
+
+
+def _read(alone: _Alone, dialect: Dialect) -> tuple[list[Fault], tuple[AnyTool, ...], Ledger]:
+    """Return what cannot be read of a tool, the tool without that, and what tells the places of its fields."""
+    faults: list[Fault] = []
+    document: dict[str, Any] = {"model": "any", dialect.history: [], alone.member: alone.tool}
+    while len(faults) < _MOST_IN_ONE:
+        body = json.encode(document)
+        try:
+            request = dialect.parse_request(Call(body, "any"))
+        except Problem as problem:
+            missing = _MISSING.search(problem.message)
+            where = f"{problem.where}/{missing[1]}" if missing is not None else problem.where
+            faults.append((where, problem.message))
+            if not where.startswith(f"/{alone.member}") or not _mend(document, where):
+                break
+        else:
+            return faults, request.tools, Ledger(dialect.pointers, body)
+    return faults, (), Ledger(dialect.pointers)
+
+
+def _mend(document: Any, where: str) -> bool:
+    """Put a name where one must stand, and take out what else is wrong; tell whether anything changed."""
+    *above, last = split(where)
+    value: Any = document
+    for token in above:
+        if isinstance(value, list):
+            items = cast("list[Any]", value)
+            value = items[int(token)] if token.isdecimal() and int(token) < len(items) else None
+        else:
+            value = cast("dict[str, Any]", value).get(token) if isinstance(value, dict) else None
+    if isinstance(value, list) and last.isdecimal() and int(last) < len(cast("list[Any]", value)):
+        del value[int(last)]
+        return True
+    if not isinstance(value, dict):
+        return False
+    members = cast("dict[str, Any]", value)
+    if last == "name" and members.get(last) != _ANY_NAME:
+        members[last] = _ANY_NAME
+        return True
+    return members.pop(last, None) is not None
+
+
+CALL_CODE = "invalid_tool_call"
+_REFUSALS: frozenset[Kind] = frozenset({"invalid_request", "unsupported"})
+_PLACE = re.compile(r"\b(?:tools|messages|contents|input)(?:\.\w+|\[\w+\])+")
+"""A place as vendors write it: `tools.0.custom.input_schema`, `tools[0].function_declarations[1].name`."""
+_QUOTED = re.compile(r"['`\"]([^'`\"]+)['`\"]|: ([\w.:-]+)")
+_OF_TOOLS = re.compile(r"^tools\b|'tools'|\btool names?\b|function declaration|schema for function", re.IGNORECASE)
+_OF_CALLS = re.compile(
+    r"tool_use|tool_result|tool_call|tool messages?\b|tool output|function[ _](?:call|response)\b|\bcall_id\b"
+    r"|thought_signature|role 'tool'",
+    re.IGNORECASE,
+)
+_NO_CALL = re.compile(r"function[ _]call(?:ing)?[ _](?:config|mode)|calling mode", re.IGNORECASE)
+_CALLS = frozenset(
+    {"tool_use", "tool_result", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"}
+)
+"""Types of blocks and items that are a call or its result."""
+_HOLDERS = frozenset(
+    {"tool_calls", "tool_call_id", "function_call", "functionCall", "functionResponse", "function_response"}
+)
+"""Members of messages that say the same."""
+_SCHEMAS = frozenset({"parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema"})
+_IDS = ("tool_call_id", "tool_use_id", "call_id", "id")
+
+
+class Sent:
+    """What an upstream was sent, and what the client sent for that."""
+
+    def __init__(self, body: bytes, dialect: str, model: str, undo: Undo) -> None:
+        self.document = json.peek(body)
+        self.undo = undo
+        self.traits = traits_for(dialect, model)
+
+    def chain(self, where: str) -> list[tuple[str, Any]]:
+        """Return the values on the way to a place, each by the step to it; steps that are none are passed over."""
+        value = self.document
+        found: list[tuple[str, Any]] = []
+        for token in split(where):
+            step = _step(value, token)
+            if step is not None:
+                value = _below(value, step)
+                found.append((step, value))
+        return found
+
+    def original(self, name: str) -> tuple[str, str]:
+        """Return namespace and name by which the client knows a tool."""
+        return self.undo.names.get(name, ("", name))
+
+
+def placed(problem: Problem, sent: Sent, request: Request, client: Dialect, body: bytes) -> Problem:
+    """Return an upstream's refusal of a tool or call with the client's own place for it, and its code."""
+    if problem.kind not in _REFUSALS:
+        return problem
+    where = problem.where or _place_in(problem.message)
+    chain = sent.chain(where)
+    top = chain[0][0] if chain else split(where)[0] if where else ""
+    if top == "tools" or (not chain and _OF_TOOLS.search(problem.message)):
+        return _changed(problem, _tool_place(problem, chain, sent, _Original(request, client, body)), CODE)
+    if any(_is_call(value) for _, value in chain) or _is_said_of_calls(problem.message):
+        return _changed(problem, _call_place(problem, chain, sent, request), CALL_CODE)
+    return problem
+
+
+def named(problem: Problem, body: bytes) -> Problem:
+    """Return a refusal in the client's own dialect with its code, where the vendor had none."""
+    if problem.kind not in _REFUSALS or problem.code is not None:
+        return problem
+    where = problem.where or _place_in(problem.message)
+    if where.startswith(("/tools", "/request/tools")) or _OF_TOOLS.search(problem.message):
+        return _changed(problem, problem.where or where, CODE)
+    if is_about_call(body, where) or _is_said_of_calls(problem.message):
+        return _changed(problem, problem.where or where, CALL_CODE)
+    return problem
+
+
+def is_about_call(body: bytes, where: str) -> bool:
+    """Tell whether a place in a request is in a call or a result."""
+    value = json.peek(body)
+    for token in split(where):
+        if token in _HOLDERS or _is_call(value):
+            return True
+        step = _step(value, token)
+        value = _below(value, step) if step is not None else None
+    return _is_call(value)
+
+
+def _is_said_of_calls(message: str) -> bool:
+    return _OF_CALLS.search(message) is not None and _NO_CALL.search(message) is None
+
+
+def _changed(problem: Problem, where: str, code: str) -> Problem:
+    return Problem(
+        problem.kind,
+        problem.message,
+        status=problem.status,
+        where=where,
+        code=code,
+        detail=problem.detail,
+        detail_dialect=problem.detail_dialect,
+    )
+
+
+def _place_in(message: str) -> str:
+    found = _PLACE.search(message)
+    return "".join(f"/{token}" for token in re.split(r"[.\[\]]+", found[0]) if token) if found is not None else ""
+
+
+def _members(value: Any) -> Mapping[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _step(value: Any, token: str) -> str | None:
+    """Return the step that a token stands for: vendors write names in other letters than they read."""
+    if isinstance(value, list):
+        return token if token.isdecimal() and int(token) < len(cast("list[Any]", value)) else None
+    head, *rest = token.split("_")
+    camel = head + "".join(word.title() for word in rest)
+    return next((name for name in (token, camel) if name in _members(value)), None)
+
+
+def _below(value: Any, step: str) -> Any:
+    return cast("list[Any]", value)[int(step)] if isinstance(value, list) else value[step]
+
+
+def _is_call(value: Any) -> bool:
+    members = _members(value)
+    return members.get("type") in _CALLS or not _HOLDERS.isdisjoint(members)
+
+
+class _Original(Struct, frozen=True):
+    """The client's request: in the core, its dialect and its document."""
+
+    request: Request
+    dialect: Dialect
+    body: bytes
+
+
+def _tool_place(problem: Problem, chain: list[tuple[str, Any]], sent: Sent, original: _Original) -> str:
+    names = [name for name in _names_of([value for _, value in chain], problem.message) if name]
+    tools = [tool for tool in original.request.tools if isinstance(tool, Tool)]
+    for name in names:
+        found = next((tool for tool in tools if (tool.namespace, tool.name) == sent.original(name)), None)
+        if found is not None:
+            steps = [step for step, _ in chain]
+            schema = next((at for at, step in enumerate(steps) if step in _SCHEMAS), None)
+            if schema is None:
+                return found.where
+            place = Ledger(original.dialect.pointers, original.body).place("tool.parameters", found)
+            inner = "".join(f"/{escape(step)}" for step in steps[schema + 1 :])
+            return _existing(original.body, place + inner)
+    return tools[0].where.rpartition("/")[0] if tools else ""
+
+
+def _existing(body: bytes, where: str) -> str:
+    """Cut a place to the part that the document has, by the names that it has there."""
+    document = Document(body)
+    while where:
+        found = document.find(where)
+        if found is not None:
+            return found[0]
+        where = where.rpartition("/")[0]
+    return ""
+
+
+def _names_of(values: list[Any], message: str) -> Iterator[str]:
+    """Iterate what may be the name of the tool: those that stand at the place, then those in the words."""
+    for value in values:
+        members = _members(value)
+        for holder in (members, _members(members.get("function")), _members(members.get("custom"))):
+            if isinstance(holder.get("name"), str) and not _SCHEMAS.isdisjoint({*holder, "parameters"}):
+                yield holder["name"]
+    for quoted, bare in _QUOTED.findall(message):
+        yield quoted or bare.rstrip(".")
+
+
+def _call_place(problem: Problem, chain: list[tuple[str, Any]], sent: Sent, request: Request) -> str:
+    """Return where the call or result stands that is refused: by its id, else by its name if only one has that."""
+    parts = [part for message in request.messages for part in message.parts if isinstance(part, ToolCall | ToolResult)]
+    ids = [value for _, held in chain for value in _ids_in(held)]
+    for part in parts:
+        call_id = id_alias(part.id if isinstance(part, ToolCall) else part.call_id, sent.traits)
+        if call_id and (call_id in ids or call_id in problem.message):
+            return part.where
+    names = {_members(_members(held).get(word)).get("name") for _, held in chain for word in _HOLDERS}
+    alike = [part for part in parts if part.name and part.name in {sent.original(name)[1] for name in names if name}]
+    return alike[0].where if len(alike) == 1 else ""
+
+
+def _ids_in(value: Any) -> Iterator[str]:
+    members = _members(value)
+    if not _is_call(value):
+        return
+    held = [members, *(_members(members.get(word)) for word in ("functionCall", "functionResponse"))]
+    calls = members.get("tool_calls")
+    held += [_members(call) for call in cast("list[Any]", calls)] if isinstance(calls, list) else []
+    for one in held:
+        yield from (one[word] for word in _IDS if isinstance(one.get(word), str))

@@ -1,0 +1,60 @@
+"""References to other documents: vendors refuse them, nobody fetches them, and words take their place."""
+
+import json
+
+import pytest
+
+from dragoman.interpreter.schema.openapi import to_openapi
+from dragoman.interpreter.schema.plain import adapt_gemini, adapt_root
+from dragoman.interpreter.schema.roots import to_anthropic_output, to_openai_strict
+
+REMOTE = "https://example.com/address.json"
+CONVERTERS = {
+    "root": adapt_root,
+    "gemini": adapt_gemini,
+    "openapi": to_openapi,
+    "anthropic": to_anthropic_output,
+    "strict": to_openai_strict,
+}
+
+
+def converted(name, schema):
+    outcome = CONVERTERS[name](json.dumps(schema).encode())
+    return json.loads(outcome.schema), {(note.where, note.kind) for note in outcome.notes}
+
+
+@pytest.mark.parametrize("name", CONVERTERS)
+@pytest.mark.parametrize("reference", [REMOTE, "#/$defs/Missing", "other.json#/x"])
+def test_a_reference_out_of_the_document_leaves_words_and_no_reference(name, reference):
+    fitted, notes = converted(name, {"type": "object", "properties": {"place": {"$ref": reference}}})
+    assert "$ref" not in json.dumps(fitted)
+    assert f"as described at {reference}" in fitted["properties"]["place"]["description"]
+    assert ("/properties/place/$ref", "approximated") in notes
+
+
+@pytest.mark.parametrize("name", CONVERTERS)
+def test_what_stands_beside_a_reference_out_of_the_document_stays(name):
+    node = {"$ref": REMOTE, "type": "string", "description": "Where."}
+    fitted, notes = converted(name, {"type": "object", "properties": {"place": node}})
+    place = fitted["properties"]["place"]
+    assert place["description"].startswith("Where.")
+    assert "string" in json.dumps(place["type"]).lower()
+    assert ("/properties/place", "dropped") not in notes
+
+
+def test_a_root_that_is_a_reference_out_of_the_document_takes_any_object():
+    fitted, notes = converted("root", {"$ref": REMOTE})
+    assert fitted["type"] == "object"
+    assert fitted["description"] == f"(as described at {REMOTE})"
+    assert notes == {("/$ref", "approximated")}
+
+
+@pytest.mark.parametrize("name", ["root", "gemini"])
+def test_references_inside_the_document_stay(name):
+    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "string"}}}
+    assert converted(name, schema) == (schema, set())
+
+
+def test_notes_about_a_wrapped_root_speak_of_the_callers_document():
+    _, notes = converted("root", {"type": "array", "items": {"$ref": REMOTE}})
+    assert notes == {("", "approximated"), ("/items/$ref", "approximated")}

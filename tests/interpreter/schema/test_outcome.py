@@ -1,0 +1,37 @@
+"""What is known of a conversion beside the schema that it gives."""
+
+import pytest
+from msgspec import structs
+
+from dragoman.interpreter.schema.arguments import ArgumentUndo
+from dragoman.interpreter.schema.conversion import Converted, Note, conversion, unchanged
+
+NOTES = (Note("/a", "changed", "approximated"),)
+UNDO = ArgumentUndo(integer=True)
+
+
+def test_a_schema_that_fits_has_no_notes():
+    assert unchanged(b"{}", UNDO) == Converted(b"{}", (), UNDO)
+    assert unchanged(b"{}").undo is None
+    assert unchanged(b"{}").narrowed is False
+
+
+@pytest.mark.parametrize(
+    ("inside", "retold"),
+    [
+        ({"integer": True}, False),
+        ({"references": ("x",)}, False),
+        ({"values": {"1": "1"}}, True),
+        ({"parse": True}, True),
+        ({"optional": frozenset({"a"})}, True),
+        ({"renamed": {"a": "b"}}, True),
+        ({"wrapped": "value"}, True),
+    ],
+)
+def test_an_undo_that_does_more_than_write_integers_is_told_in_histories_too(inside, retold):
+    undo = ArgumentUndo(items=ArgumentUndo(**inside))
+    convert = conversion(lambda schema: Converted(schema, NOTES, undo, narrowed=True))
+    schema = b"{}"
+    assert convert(schema) == Converted(
+        schema, NOTES, structs.replace(undo, retold=retold, only_integers=not retold), narrowed=True
+    )

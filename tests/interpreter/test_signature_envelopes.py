@@ -1,0 +1,175 @@
+"""Signatures in envelopes: sealed for a client, opened again on the part they sign."""
+
+from base64 import b64decode, b64encode
+from hashlib import sha256
+
+import pytest
+
+from dragoman.core.parts import Reasoning, Signature, Text, ToolCall
+from dragoman.core.request import Message
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.signature_envelopes import MARK as MARK_BYTES
+from dragoman.interpreter.signature_envelopes import (
+    UNSIGNED,
+    open_envelope,
+    open_envelopes,
+    remove_foreign_envelopes,
+    seal,
+)
+from interpreter.workbench import booked, exactly, said
+
+GOOGLE = Signature("google", "Cp.oB")
+CHECK = sha256(b"google.Cp.oB").hexdigest()[:12]
+MARK = MARK_BYTES.decode()
+CALL = ToolCall(id="c", name="f", arguments="{}")
+
+
+def signed(part, signature):
+    return type(part)(
+        **{name: getattr(part, name) for name in part.__struct_fields__ if name != "signature"}, signature=signature
+    )
+
+
+def envelope(inside, issuer="anthropic"):
+    return Signature(issuer, b64encode(inside).decode())
+
+
+@pytest.mark.parametrize("bearer", ["self", "call", "redacted"])
+def test_an_envelope_names_issuer_bearer_and_check_and_gives_them_back(bearer):
+    letter = seal(GOOGLE, bearer, "anthropic")
+    assert letter.issuer == "anthropic"
+    assert b64decode(letter.value) == f"dragoman1.google.{bearer}.{CHECK}.Cp.oB".encode()
+    assert letter.value.startswith(MARK)
+    assert b64decode(MARK) == b"dragoman1"
+    assert open_envelope(letter) == (GOOGLE, bearer)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        GOOGLE,
+        Signature("anthropic", ""),
+        envelope(f"dragoman2.google.call.{CHECK}.Cp.oB".encode()),
+        envelope(f"dragoman1x.google.call.{CHECK}.Cp.oB".encode()),
+        envelope(f"dragoman1.google.other.{CHECK}.Cp.oB".encode()),
+        envelope(f"dragoman1.openai.call.{CHECK}.Cp.oB".encode()),
+        envelope(f"dragoman1.google.call.{CHECK}.Cp.oC".encode()),
+        envelope(f"dragoman1.google.call.{CHECK[:-1]}.Cp.oB".encode()),
+        envelope(b"dragoman1.google.call"),
+        envelope(b"dragoman1.google.call.\xff.Cp"),
+        Signature("anthropic", seal(GOOGLE, "call", "anthropic").value[:-1]),
+        Signature("anthropic", seal(GOOGLE, "call", "anthropic").value + "!"),
+        Signature("anthropic", MARK),
+    ],
+)
+def test_anything_but_a_whole_envelope_is_not_opened(damaged):
+    assert open_envelope(damaged) is None
+
+
+def test_a_history_without_envelopes_is_returned_as_it_is():
+    messages = (said("user", "hi"), said("assistant", signed(Text(text="yes"), GOOGLE), CALL))
+    assert open_envelopes(messages) is messages
+
+
+def test_only_the_assistants_envelopes_are_opened():
+    messages = (said("user", signed(Text(text="hi"), seal(GOOGLE, "self", "anthropic"))),)
+    assert open_envelopes(messages) is messages
+
+
+def test_an_envelope_on_the_part_it_signs_is_replaced_by_what_it_holds():
+    thought = Reasoning(texts=("hm",), signature=seal(GOOGLE, "self", "anthropic"), where="/t")
+    message = Message(role="assistant", parts=(thought, Text(text="yes")), where="/m")
+    kept = Reasoning(texts=("hm",), signature=GOOGLE, where="/t")
+    assert exactly(open_envelopes((message,))) == exactly(
+        (Message(role="assistant", parts=(kept, Text(text="yes")), where="/m"),)
+    )
+
+
+def test_an_empty_thought_that_carried_a_calls_signature_is_gone_and_the_call_is_signed():
+    carrier = Reasoning(texts=("",), signature=seal(GOOGLE, "call", "anthropic"))
+    assert open_envelopes((said("assistant", carrier, "words", CALL, CALL),)) == (
+        said("assistant", "words", signed(CALL, GOOGLE), CALL),
+    )
+
+
+def test_a_thought_that_says_something_stays_without_the_envelope():
+    carrier = Reasoning(texts=("hm",), signature=seal(GOOGLE, "call", "anthropic"))
+    assert open_envelopes((said("assistant", carrier, CALL),)) == (
+        said("assistant", Reasoning(texts=("hm",)), signed(CALL, GOOGLE)),
+    )
+
+
+def test_a_call_that_has_its_own_signature_keeps_it():
+    own = Signature("google", "own")
+    carrier = Reasoning(signature=seal(GOOGLE, "call", "anthropic"))
+    assert open_envelopes((said("assistant", carrier, signed(CALL, own)),)) == (said("assistant", signed(CALL, own)),)
+
+
+def test_a_calls_envelope_on_the_call_itself_is_opened_there():
+    call = signed(CALL, seal(GOOGLE, "call", "openai"))
+    assert open_envelopes((said("assistant", call),)) == (said("assistant", signed(CALL, GOOGLE)),)
+
+
+def test_a_redacted_thought_is_redacted_again():
+    thought = Reasoning(texts=("",), signature=seal(GOOGLE, "redacted", "openai"), where="/t")
+    assert exactly(open_envelopes((said("assistant", thought),))) == exactly(
+        (said("assistant", Reasoning(redacted=True, signature=GOOGLE, where="/t")),)
+    )
+
+
+def test_a_carrier_in_a_message_of_its_own_reaches_the_call_in_the_next():
+    carrier = Reasoning(signature=seal(GOOGLE, "call", "openai"))
+    messages = (said("user", "hi"), said("assistant", carrier), said("assistant", CALL))
+    assert open_envelopes(messages) == (said("user", "hi"), said("assistant", signed(CALL, GOOGLE)))
+
+
+def test_a_carrier_does_not_reach_past_a_user_turn():
+    carrier = Reasoning(signature=seal(GOOGLE, "call", "openai"))
+    messages = (said("assistant", carrier), said("user", "hi"), said("assistant", CALL))
+    assert open_envelopes(messages) == (said("user", "hi"), said("assistant", CALL))
+
+
+def test_a_damaged_envelope_stays_where_it_is_and_signs_nothing():
+    thought = Reasoning(texts=("hm",), signature=Signature("anthropic", MARK + "????"))
+    messages = (said("assistant", thought, CALL),)
+    assert open_envelopes(messages) == messages
+
+
+def test_reasoning_nobody_signed_comes_back_unsigned():
+    thought = Reasoning(texts=("hm",), signature=seal(UNSIGNED, "self", "anthropic"))
+    assert open_envelope(thought.signature) == (Signature("", ""), "self")
+    assert open_envelopes((said("assistant", thought),)) == (said("assistant", Reasoning(texts=("hm",))),)
+
+
+def kept_native(*parts):
+    ledger = Ledger({"part.signature": ("/signature",)})
+    return remove_foreign_envelopes((said("user", "hi"), said("assistant", *parts)), "anthropic", ledger), booked(
+        ledger
+    )
+
+
+OWN = Signature("anthropic", "own")
+
+
+@pytest.mark.parametrize(
+    ("part", "after", "losses"),
+    [
+        (Reasoning(texts=("hm",), signature=OWN), Reasoning(texts=("hm",), signature=OWN), []),
+        (Reasoning(texts=("hm",)), Reasoning(texts=("hm",)), []),
+        (
+            Reasoning(texts=("hm",), signature=seal(OWN, "self", "anthropic")),
+            Reasoning(texts=("hm",), signature=OWN),
+            [],
+        ),
+        (Reasoning(signature=seal(OWN, "call", "anthropic"), where="/p"), None, [("dropped", "/p")]),
+        (Reasoning(signature=seal(GOOGLE, "self", "anthropic"), where="/p"), None, [("dropped", "/p")]),
+        (
+            Text(text="hi", signature=seal(GOOGLE, "self", "anthropic"), where="/p"),
+            Text(text="hi"),
+            [("dropped", "/p/signature")],
+        ),
+    ],
+)
+def test_at_home_what_stands_in_envelopes_is_taken_out_unless_it_is_the_vendors_own(part, after, losses):
+    told = (said("assistant", after),) if after is not None else ()
+    assert kept_native(part) == ((said("user", "hi"), *told), losses)

@@ -1,0 +1,378 @@
+"""Turns: how a fitted history is merged, split, bounded and named for each target."""
+
+import pytest
+from msgspec import structs
+
+from dragoman.core.parts import Inline, Media, Opaque, Reasoning, Signature, Text, ToolCall, ToolResult
+from dragoman.core.request import Message
+from dragoman.interpreter.history import arrange_turns
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.traits import traits_for
+from dragoman.interpreter.turns import CONTINUE, CONTINUED, EMPTY, SKIP_SIGNATURE
+from dragoman.interpreter.undo import id_alias
+from interpreter.workbench import booked, exactly, said
+
+CHAT = traits_for("chat", "gpt-4.1")
+RESPONSES = traits_for("responses", "gpt-5.6")
+CLAUDE = traits_for("messages", "claude-sonnet-5")
+CLAUDE_4_8 = traits_for("messages", "claude-opus-4-8")
+CLAUDE_4_5 = traits_for("messages", "claude-opus-4-5")
+GEMINI = traits_for("gemini", "gemini-3.8-pro")
+GEMINI_3 = traits_for("gemini", "gemini-3-pro")
+GEMINI_2_5 = traits_for("gemini", "gemini-2.5-pro")
+IMAGE = Media(kind="image", media_type="image/png", source=Inline("AA"))
+THOUGHT = Reasoning(texts=("hm",))
+
+
+def call(call_id="a", name="f", **more):
+    return ToolCall(id=call_id, name=name, arguments="{}", where=f"/calls/{call_id}", **more)
+
+
+def result(call_id="a", name="", **more):
+    return ToolResult(call_id=call_id, name=name, content=(Text(text="ok"),), where=f"/results/{call_id}", **more)
+
+
+def turns(traits, *messages):
+    ledger = Ledger({"result.name": ("/name",)})
+    placed = [structs.replace(message, where=message.where or f"/m/{index}") for index, message in enumerate(messages)]
+    return arrange_turns(placed, traits, ledger), booked(ledger)
+
+
+HI, YES, SO = said("user", "hi"), said("assistant", "yes"), said("user", "so")
+RULE = said("system", "rule")
+
+
+@pytest.mark.parametrize("traits", [CHAT, RESPONSES, CLAUDE, CLAUDE_4_8, GEMINI, GEMINI_2_5])
+@pytest.mark.parametrize("history", [(HI,), (RULE, HI), (HI, YES, SO), (RULE, HI, YES, SO)])
+def test_plain_turns_stay_as_they_are_everywhere(traits, history):
+    assert turns(traits, *history) == (history, [])
+
+
+@pytest.mark.parametrize(
+    ("traits", "history", "after"),
+    [
+        (CLAUDE, (HI, SO, YES, HI), (said("user", "hi", "so"), YES, HI)),
+        (CLAUDE, (HI, YES, YES, HI), (HI, said("assistant", "yes", "yes"), HI)),
+        (CLAUDE, (RULE, RULE, HI), (said("system", "rule", "rule"), HI)),
+        (CLAUDE, (HI, YES, HI, SO), (HI, YES, said("user", "hi", "so"))),
+        (CHAT, (HI, SO, YES, YES, HI), (HI, SO, said("assistant", "yes", "yes"), HI)),
+        (CHAT, (RULE, RULE, HI), (RULE, RULE, HI)),
+        (RESPONSES, (HI, SO, YES, YES, HI), (HI, SO, YES, YES, HI)),
+    ],
+)
+def test_neighbours_of_one_role_are_merged_where_turns_alternate(traits, history, after):
+    assert turns(traits, *history) == (after, [])
+
+
+def test_a_merged_turn_has_the_first_ones_name_and_place():
+    first = Message(role="user", parts=(Text(text="hi"),), name="ann", where="/m/0")
+    (merged,), _ = turns(CLAUDE, first, SO)
+    assert exactly(merged) == exactly(
+        Message(role="user", parts=(Text(text="hi"), Text(text="so")), name="ann", where="/m/0")
+    )
+
+
+LATER = said("system", "rule", IMAGE, where="/later")
+
+
+@pytest.mark.parametrize("traits", [CLAUDE, GEMINI, GEMINI_2_5])
+def test_a_later_system_message_is_told_by_the_user_where_there_is_no_place_for_it(traits):
+    told = said("user", "hi", "<system>\nrule\n</system>", IMAGE)
+    assert turns(traits, RULE, HI, LATER) == ((RULE, told), [("approximated", "/later")])
+
+
+@pytest.mark.parametrize("history", [(RULE, HI, LATER), (HI, YES, LATER, SO), (HI, LATER, SO)])
+def test_a_later_system_message_stays_where_there_is(history):
+    assert turns(CHAT, *history) == (history, [])
+
+
+@pytest.mark.parametrize("traits", [CLAUDE, GEMINI])
+def test_several_leading_system_messages_are_not_later_ones(traits):
+    assert turns(traits, RULE, said("system", "two"), HI) == ((said("system", "rule", "two"), HI), [])
+
+
+GAP = said("user", where="/gap")
+SILENCE = said("assistant", where="/gap")
+
+
+@pytest.mark.parametrize(
+    ("history", "after", "losses"),
+    [
+        ((HI, SILENCE, SO), (HI, said("assistant", EMPTY), SO), 1),
+        ((HI, YES, GAP, YES, HI), (HI, YES, said("user", EMPTY), YES, HI), 1),
+        ((HI, YES, GAP), (HI, YES, said("user", EMPTY)), 1),
+        ((HI, SILENCE), (HI,), 0),
+        ((said("system", where="/gap"), HI), (HI,), 0),
+    ],
+)
+@pytest.mark.parametrize("traits", [CLAUDE, GEMINI])
+def test_an_empty_turn_is_filled_where_its_neighbours_would_touch(traits, history, after, losses):
+    told, booked_losses = turns(traits, *history)
+    assert told == after
+    assert booked_losses == [("approximated", "/gap")] * losses
+
+
+def test_a_filled_turn_keeps_its_place():
+    (_, filled, _), _ = turns(CLAUDE, HI, SILENCE, SO)
+    assert filled.where == "/gap"
+
+
+@pytest.mark.parametrize("traits", [CHAT, RESPONSES])
+def test_an_empty_message_is_left_out_where_turns_need_not_alternate(traits):
+    assert turns(traits, HI, SILENCE, GAP, YES) == ((HI, YES), [])
+
+
+START = said("user", CONTINUED)
+LAST = said("user", CONTINUE)
+
+
+@pytest.mark.parametrize(
+    ("traits", "history", "after", "losses"),
+    [
+        (CLAUDE, (YES, HI), (START, YES, HI), ["/m/0"]),
+        (CLAUDE, (RULE, YES, HI), (RULE, START, YES, HI), ["/m/1"]),
+        (CLAUDE, (RULE,), (RULE, START), [""]),
+        (CLAUDE, (), (START,), [""]),
+        (GEMINI_2_5, (YES,), (START, YES), ["/m/0"]),
+        (CHAT, (YES, HI), (YES, HI), []),
+        (CHAT, (), (), []),
+        (RESPONSES, (RULE,), (RULE,), []),
+        (CLAUDE, (HI, YES), (HI, YES, LAST), ["/m/1"]),
+        (CLAUDE_4_8, (HI, YES), (HI, YES, LAST), ["/m/1"]),
+        (GEMINI, (HI, YES), (HI, YES, LAST), ["/m/1"]),
+        (CLAUDE_4_5, (HI, YES), (HI, YES), []),
+        (GEMINI_3, (HI, YES), (HI, YES), []),
+        (CHAT, (HI, YES), (HI, YES), []),
+    ],
+)
+def test_a_history_begins_and_ends_as_the_target_demands(traits, history, after, losses):
+    assert turns(traits, *history) == (after, [("approximated", where) for where in losses])
+
+
+@pytest.mark.parametrize(
+    ("traits", "parts", "after", "bent"),
+    [
+        (CHAT, (call(), "text"), ("text", call()), True),
+        (CHAT, ("a", call(), "b", call("b"), IMAGE), ("a", "b", IMAGE, call(), call("b")), True),
+        (CHAT, (call(), THOUGHT, call("b")), (call(), THOUGHT, call("b")), False),
+        (CHAT, (call(), THOUGHT, "text"), ("text", call(), THOUGHT), True),
+        (CHAT, ("text", call()), ("text", call()), False),
+        (GEMINI_2_5, (call(), "text"), (call(), "text"), False),
+    ],
+)
+def test_text_stands_before_calls_where_the_target_wants_it(traits, parts, after, bent):
+    history = (HI, said("assistant", *parts, where="/bent"), said("user", result(), result("b")))
+    told, losses = turns(structs.replace(traits, sends_ids=True), *history)
+    assert told[1] == said("assistant", *after)
+    assert ("approximated", "/bent") in losses if bent else losses == []
+
+
+def test_results_stand_before_what_the_user_says():
+    history = (HI, said("assistant", call()), said("user", "so", result(), IMAGE, where="/bent"))
+    after = (HI, said("assistant", call()), said("user", result(), "so", IMAGE))
+    assert turns(CLAUDE, *history) == (after, [("approximated", "/bent")])
+
+
+@pytest.mark.parametrize(
+    ("parts", "after"),
+    [
+        (("", call()), (call(),)),
+        (("", "text", ""), ("text",)),
+        (("",), ("",)),
+        (("text", call()), ("text", call())),
+        (("", IMAGE), (IMAGE,)),
+    ],
+)
+def test_empty_text_beside_other_parts_of_an_answer_says_nothing(parts, after):
+    (_, told, *_), losses = turns(CHAT, HI, said("assistant", *parts), said("user", result()))
+    assert told == said("assistant", *after)
+    assert losses == []
+
+
+def test_empty_text_of_the_user_stays():
+    (told,), _ = turns(CHAT, said("user", "", IMAGE))
+    assert told == said("user", "", IMAGE)
+
+
+def test_on_chat_each_result_is_a_message_of_its_own_and_the_users_words_another():
+    history = (
+        HI,
+        said("assistant", call(), call("b")),
+        said("user", result(), result("b"), "so", IMAGE, name="ann", where="/mixed"),
+    )
+    told, losses = turns(CHAT, *history)
+    assert exactly(told[2:]) == exactly(
+        (
+            Message(role="user", parts=(result(),), where="/results/a"),
+            Message(role="user", parts=(result("b"),), where="/results/b"),
+            Message(role="user", parts=(Text(text="so"), IMAGE), name="ann", where="/mixed"),
+        )
+    )
+    assert losses == []
+
+
+def test_on_chat_results_alone_leave_no_words_behind():
+    told, _ = turns(CHAT, said("assistant", call(), call("b")), said("user", result(), result("b")))
+    assert told[1:] == (said("user", result()), said("user", result("b")))
+
+
+def test_on_chat_a_message_without_results_is_not_split():
+    history = (said("user", "a", IMAGE), said("assistant", "b", call()), said("user", result()))
+    assert turns(CHAT, *history) == (history, [])
+
+
+def test_on_responses_all_but_what_a_user_says_at_once_are_items():
+    block = Opaque(dialect="responses", raw=b"{}")
+    thought = Reasoning(texts=("hm",), where="/thought")
+    history = (
+        said("user", "a", IMAGE, "b", where="/first"),
+        said("assistant", thought, "c", "d", call(), "e", block, where="/second"),
+        said("user", result(), "f", where="/third"),
+    )
+    told, losses = turns(RESPONSES, *history)
+    assert exactly(told) == exactly(
+        (
+            said("user", "a", IMAGE, "b", where="/first"),
+            said("assistant", thought, where="/thought"),
+            said("assistant", "c", where="/second"),
+            said("assistant", "d", where="/second"),
+            said("assistant", call(), where="/calls/a"),
+            said("assistant", "e", where="/second"),
+            said("assistant", block, where="/second"),
+            said("user", result(), where="/results/a"),
+            said("user", "f", where="/third"),
+        )
+    )
+    assert losses == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "after"),
+    [
+        (("a", "b"), ("a\n\nb",)),
+        (("a",), ("a",)),
+        (("a", Text(text="b", cache="")), ("a", Text(text="b", cache=""))),
+        (("a", IMAGE), ("a", IMAGE)),
+    ],
+)
+def test_on_responses_the_instructions_are_one_string(parts, after):
+    assert turns(RESPONSES, said("system", *parts), HI) == ((said("system", *after), HI), [])
+
+
+def test_joined_instructions_keep_their_places_and_later_ones_are_not_joined():
+    first = said("system", Text(text="a", where="/a"), "b", where="/s", name="n")
+    second = said("system", "c", "d")
+    told, _ = turns(RESPONSES, first, second, HI)
+    assert exactly(told[0]) == exactly(said("system", Text(text="a\n\nb", where="/a"), where="/s", name="n"))
+    assert told[1] == second
+
+
+LONG = "call.with/odd signs"
+
+
+@pytest.mark.parametrize(("traits", "name"), [(CHAT, ""), (RESPONSES, ""), (CLAUDE, ""), (GEMINI_3, "f")])
+def test_ids_get_the_same_stand_in_on_call_and_result_and_gemini_is_told_the_name(traits, name):
+    told, losses = turns(traits, HI, said("assistant", call(LONG)), said("user", result(LONG)))
+    alias = id_alias(LONG, traits)
+    signature = SKIP_SIGNATURE if traits is GEMINI_3 else None
+    assert told[1:] == (
+        said("assistant", structs.replace(call(LONG), id=alias, signature=signature)),
+        said("user", structs.replace(result(LONG), call_id=alias, name=name)),
+    )
+    assert losses == ([("approximated", f"/calls/{LONG}")] if signature else [])
+
+
+def test_gemini_2_5_is_sent_no_ids_but_names():
+    told, losses = turns(
+        GEMINI_2_5, HI, said("assistant", call("a", "f"), call("b", "g")), said("user", result("a"), result("b"))
+    )
+    assert told[1:] == (
+        said("assistant", structs.replace(call(), id=""), structs.replace(call("b", "g"), id="")),
+        said(
+            "user",
+            structs.replace(result("a"), call_id="", name="f"),
+            structs.replace(result("b"), call_id="", name="g"),
+        ),
+    )
+    assert losses == []
+
+
+@pytest.mark.parametrize(("traits", "name"), [(CHAT, ""), (GEMINI_2_5, "f")])
+def test_a_result_that_names_another_tool_than_its_call_is_told_by_the_calls_name(traits, name):
+    traits = structs.replace(traits, sends_ids=True)
+    told, losses = turns(traits, HI, said("assistant", call()), said("user", result(name="other")))
+    assert told[2] == said("user", result(name=name))
+    assert losses == [("dropped", "/results/a/name")]
+
+
+def test_a_result_that_names_its_tool_books_nothing():
+    told, losses = turns(CHAT, HI, said("assistant", call()), said("user", result(name="f")))
+    assert told[2] == said("user", result())
+    assert losses == []
+
+
+def test_the_first_call_of_each_step_carries_googles_skip_value_and_that_is_booked_once():
+    own = Signature("google", "own")
+    history = (
+        HI,
+        said("assistant", "so", call("a"), call("b")),
+        said("user", result("a"), result("b")),
+        said("assistant", call("c")),
+        said("user", result("c")),
+        said("assistant", call("d", signature=own), call("e")),
+        said("user", result("d"), result("e")),
+    )
+    told, losses = turns(GEMINI_3, *history)
+    signatures = [part.signature for message in told for part in message.parts if isinstance(part, ToolCall)]
+    assert signatures == [SKIP_SIGNATURE, None, SKIP_SIGNATURE, own, None]
+    assert Signature("google", "skip_thought_signature_validator") == SKIP_SIGNATURE
+    assert losses == [("approximated", "/calls/a")]
+
+
+def test_what_needs_no_change_is_the_same_object():
+    history = [
+        said("assistant", call(), where="/a"),
+        said("user", result(), where="/u"),
+        said("user", IMAGE, where="/i"),
+    ]
+    told = arrange_turns(history, CHAT, Ledger({}))
+    assert all(after is before for after, before in zip(told, history, strict=True))
+
+
+def test_a_changed_turn_keeps_its_name_and_place():
+    told, _ = turns(
+        CHAT, Message(role="assistant", parts=(call(LONG),), name="bot", where="/a"), said("user", result(LONG))
+    )
+    assert (told[0].name, told[0].where) == ("bot", "/a")
+
+
+@pytest.mark.parametrize(
+    "history", [(HI, YES), (YES,), (HI, HI), (RULE, RULE, HI), (said("user", "a", "b"),), (HI, RULE, HI)]
+)
+def test_turns_that_are_not_settled_are_arranged_like_any_other(history):
+    calls = (said("assistant", call("z")), said("user", result("z")))
+    with_calls, _ = turns(CLAUDE_4_5, *history, *calls)
+    alone, _ = turns(CLAUDE_4_5, *history)
+    assert with_calls[: len(alone) - 1] == alone[:-1]
+
+
+def test_a_history_without_any_text_is_arranged_too():
+    history = (said("user", IMAGE), said("assistant", call(LONG)), said("user", result(LONG)))
+    told, _ = turns(CLAUDE, *history)
+    assert [told[1].parts[0].id, told[2].parts[0].call_id] == [id_alias(LONG, CLAUDE)] * 2
+
+
+def test_words_put_in_a_mouth_are_few_and_stay_the_same():
+    assert (CONTINUED, CONTINUE, EMPTY) == ("(continued)", "(continue)", "(empty)")
+
+
+@pytest.mark.parametrize("history", [(), (said("user", "a", "b"),), (HI, said("assistant", ""))])
+@pytest.mark.parametrize("traits", [CHAT, RESPONSES])
+def test_what_openai_takes_as_it_is_stays_as_it_is(traits, history):
+    assert turns(traits, *history) == (history, [])
+
+
+def test_a_result_has_the_form_of_its_call():
+    told, losses = turns(RESPONSES, HI, said("assistant", call(form="text")), said("user", result()))
+    assert told[2] == said("user", result(form="text"))
+    assert losses == []

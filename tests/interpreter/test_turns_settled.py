@@ -1,0 +1,35 @@
+"""A plain conversation passes through arranging as it is."""
+
+import pytest
+
+from dragoman.core.parts import ToolCall, ToolResult
+from dragoman.interpreter.history import arrange_turns
+from dragoman.interpreter.ledger import Ledger
+from dragoman.interpreter.traits import traits_for
+from interpreter.workbench import said
+
+SYSTEM, USER, ASSISTANT = said("system", "s"), said("user", "u"), said("assistant", "a")
+CALL, RESULT = said("assistant", ToolCall(id="a", name="f", arguments="{}")), said("user", ToolResult(call_id="a"))
+
+
+@pytest.mark.parametrize("dialect", ["messages", "gemini", "chat", "responses"])
+@pytest.mark.parametrize("messages", [[USER], [SYSTEM, USER], [USER, ASSISTANT, USER], [SYSTEM, USER, ASSISTANT, USER]])
+def test_texts_that_alternate_and_end_with_the_user_pass_as_they_are(dialect, messages):
+    ledger = Ledger({})
+    turns = arrange_turns(messages, traits_for(dialect, ""), ledger)
+    assert all(new is old for new, old in zip(turns, messages, strict=True))
+    assert ledger.losses() == ()
+
+
+def test_messages_are_repaired_only_where_calls_and_results_are_not_in_pairs():
+    asked = []
+
+    def repair(messages):
+        asked.append(messages)
+        return [USER]
+
+    claude = traits_for("messages", "claude-opus-5")
+    assert arrange_turns([USER, CALL, RESULT], claude, Ledger({}), repair=repair) == (USER, CALL, RESULT)
+    assert not asked
+    assert arrange_turns([USER, CALL, USER], claude, Ledger({}), repair=repair) == (USER,)
+    assert asked == [[USER, CALL, USER]]
