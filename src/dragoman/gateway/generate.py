@@ -127,16 +127,12 @@ class Gateway:
 async def _write(reply: UpstreamReply, context: RequestContext) -> None:
     """Write a reply, and return its connection to the pool."""
     try:
-        if context.heartbeat is None:
-            await write_reply(reply, context)
-        else:
-            await UpstreamStream(reply, context, context.heartbeat).write()
+        with reply.incoming:
+            if context.heartbeat is None:
+                await write_reply(reply, context)
+            else:
+                await UpstreamStream(reply, context, context.heartbeat).write()
     except Problem as problem:
-        reply.incoming.close()
         if context.exchange.started:
             raise
         raise map_error_in_reply(problem, context.request.dialect) from None
-    except BaseException:
-        reply.incoming.close()
-        raise
-    reply.incoming.leave()

@@ -110,23 +110,19 @@ class UpstreamModel:
         reply = _Reply(dialect_named(upstream.dialect), translation, request, asker.issuer)
         held: list[Event] | None = []
         try:
-            async for event in reply.streamed(incoming) if request.stream else reply.whole(incoming):
-                if held is None:
-                    yield event
-                    continue
-                held.append(event)
-                if not isinstance(event, Started | UsageSeen):
-                    for waiting in held:
-                        yield waiting
-                    held = None
+            with incoming:
+                async for event in reply.streamed(incoming) if request.stream else reply.whole(incoming):
+                    if held is None:
+                        yield event
+                        continue
+                    held.append(event)
+                    if not isinstance(event, Started | UsageSeen):
+                        for waiting in held:
+                            yield waiting
+                        held = None
         except Failure as failure:
-            incoming.close()
             raise map_failure(failure, upstream.name) from None
-        except BaseException:
-            incoming.close()
-            raise
         record.reply_losses = tuple(dict.fromkeys((*record.reply_losses, *reply.losses)))
-        incoming.leave()
 
     async def _translated(self, request: Request, target: Target) -> Translation:
         upstream, asker = target.upstream, self._asker

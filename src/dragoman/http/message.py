@@ -1,9 +1,9 @@
-"""A request as it came, and the heads of messages."""
+"""HTTP messages: a client's request, the server that a request goes to, and the heads of messages."""
 
 from collections.abc import Iterable
 from functools import cache
 from http import HTTPStatus
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from msgspec import Struct
 
@@ -40,6 +40,48 @@ class Request(Struct, frozen=True):
     def header(self, name: str, default: str = "") -> str:
         """Return the first header called `name`, in lower case."""
         return first_header(self.headers, name, default)
+
+
+PORTS = {"http": 80, "https": 443}
+"""The default port of each scheme."""
+
+
+class Origin(Struct, frozen=True):
+    """A server: what a connection is made to."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def secure(self) -> bool:
+        """Tell whether the connection uses TLS."""
+        return self.scheme == "https"
+
+    @property
+    def authority(self) -> str:
+        """The value of a `host` header: with the port only if it is not the default."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The address without a path."""
+        return f"{self.scheme}://{self.authority}"
+
+
+def split(url: str) -> tuple[Origin, str]:
+    """Return the server of an absolute URL and the rest of it, without a slash at its end.
+
+    Raises `ValueError` for any other URL.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in PORTS or not parts.hostname:
+        raise ValueError(f"{url!r} is no http(s) address")
+    if parts.username or parts.password or parts.fragment:
+        raise ValueError("an address must hold no user name, password or fragment")
+    rest = f"{parts.path}?{parts.query}" if parts.query else parts.path.rstrip("/")
+    return Origin(parts.scheme, parts.hostname, parts.port or PORTS[parts.scheme]), rest
 
 
 def first_header(headers: Headers, name: str, default: str = "") -> str:

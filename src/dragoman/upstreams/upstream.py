@@ -13,9 +13,8 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from dragoman.dialects.record import Call
-from dragoman.http.addresses import split
 from dragoman.http.client import Outgoing
-from dragoman.http.message import Headers, Request
+from dragoman.http.message import Headers, Request, split
 from dragoman.wire.json import Malformed, decode, decode_object, encode
 
 Row = dict[str, Any]
