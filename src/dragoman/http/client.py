@@ -198,7 +198,7 @@ class Client:
         """Send a request and return its reply as soon as the head is there."""
         head = self._head(request)
         kept = self._take(request.origin)
-        link = kept or await self._connect(request.origin, deadlines.connect)
+        link = kept or await self._open_connection(request.origin, deadlines.connect)
         while True:
             is_answered = False
             try:
@@ -213,7 +213,7 @@ class Client:
             finally:
                 if not is_answered:
                     link.abort()
-            link = await self._connect(request.origin, deadlines.connect)
+            link = await self._open_connection(request.origin, deadlines.connect)
 
     async def close(self) -> None:
         """Give up all connections."""
@@ -258,11 +258,11 @@ class Client:
             link.abort()
         return None
 
-    async def _connect(self, origin: Origin, seconds: float) -> UpstreamConnection:
+    async def _open_connection(self, origin: Origin, seconds: float) -> UpstreamConnection:
         """Open a connection within so many seconds; every error is a `Failure`."""
         try:
             async with asyncio.timeout(seconds):
-                link = await self._open_connection(origin)
+                link = await self._connect(origin)
         except TimeoutError:
             raise TooSlow(f"{origin.authority} did not take a connection within {seconds:g} seconds") from None
         except ssl.SSLError as error:
@@ -276,7 +276,7 @@ class Client:
         link.pool = self._pools.setdefault(origin, [])
         return link
 
-    async def _open_connection(self, origin: Origin) -> UpstreamConnection:
+    async def _connect(self, origin: Origin) -> UpstreamConnection:
         proxy = self._proxies.of(origin) if self._proxies else None
         if proxy is not None and origin.secure:
             return await open_tunnel(proxy, origin, self._trust)

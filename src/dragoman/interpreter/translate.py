@@ -99,6 +99,11 @@ class ParsedRequest:
             self._unsigned = unsigned
             self.unknown_ids = [*self.unknown_ids, *unknown_ids(unsigned, signer)]
 
+    @property
+    def request(self) -> Request:
+        """The request as the client sent it, without stored signatures."""
+        return self._request
+
     def _scope(self) -> Scope:
         asked, signer = self._asked, self._signer
         # Signatures are an owner's own; and where links are fetched, other parts are made of them.
@@ -151,6 +156,8 @@ class PendingRequest(Struct, frozen=True):
 
     translate: Callable[[Links | None], Translation]
     unknown_ids: Sequence[str] = ()
+    request: Request | None = None
+    tool_set: ToolSet | None = None
 
 
 def translate_request(  # noqa: PLR0913  a call, two dialects, and independent options

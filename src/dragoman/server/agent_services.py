@@ -61,7 +61,6 @@ def observed_model(gateway: Gateway, observers: Observers, owner: str, dialect: 
             record.outcome = "left" if record.outcome == "open" else record.outcome
             raise
         finally:
-            record.close()
             observers.end(record)
 
     return ask

@@ -40,7 +40,7 @@ from dragoman.interpreter.aliases import minted_id
 from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import ReplyFitter
 from dragoman.interpreter.reply_adapter import ReplyOptions
-from dragoman.server.auth import Key
+from dragoman.server.auth import Access, Key
 from dragoman.server.routes import Path
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Unavailable
@@ -83,9 +83,16 @@ class Interception:
         """Who is told of each exchange when it is over."""
         return self._surface.lookers
 
-    def knows(self, path: Path) -> bool:
-        """Tell whether a path is one that was given to a client which the gateway started."""
-        return self.sessions.knows(path.name, path.item)
+    def authorize(self, request: Request, path: Path, access: Access) -> Key:
+        """Return the key of a client's request: its credentials are for its upstream, and not looked at here."""
+        # A path that was given to a client which the gateway started needs no key.
+        try:
+            return access.admit(shown(request), anybody=self.sessions.knows(path.name, path.item))
+        except Problem as problem:
+            if problem.kind != "authentication":
+                raise
+            words = f"{problem.message} in x-dragoman-key: what else is shown is for the upstream"
+            raise Problem(problem.kind, words) from None
 
     async def answer(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
         """Answer one request of a client."""

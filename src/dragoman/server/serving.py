@@ -12,6 +12,7 @@ from dragoman.http.server import Server, listening
 from dragoman.server.agent_services import Bench
 from dragoman.server.app import App
 from dragoman.server.auth import Access, Key, hashed, own_names
+from dragoman.server.endpoints.handlers import Services
 from dragoman.server.endpoints.mcp import Door
 from dragoman.server.exchanges import Watch
 from dragoman.server.interception import open_interception
@@ -60,7 +61,7 @@ async def running(  # noqa: PLR0913  a configuration, and what else may be given
         between = await stack.enter_async_context(
             open_interception(config, upstreams.gateway.routes, upstreams.desk.store, alone=seat is None)
         )
-        app = App(upstreams, _access(config, host), watch, door, between, strict=config.server.strict)
+        app = App(Services(upstreams, _access(config, host), watch, door, between, config.server.strict))
         held = convert(to_builtins(config.server.limits), ClientLimits)
         server = await stack.enter_async_context(
             listening(

@@ -1,0 +1,117 @@
+"""Handlers of all operations but generate: each reads its request, calls its module, and sends the response."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+from msgspec import Struct, structs
+
+from dragoman.core.problems import Problem
+from dragoman.gateway.client_request import ClientRequest, require_distinct
+from dragoman.gateway.conversations.background import Background
+from dragoman.gateway.conversations.options import ConversationOptions
+from dragoman.gateway.record import Record, headers_of
+from dragoman.gateway.token_count import unwrapped
+from dragoman.http.exchange import Exchange
+from dragoman.http.message import JSON, Request
+from dragoman.server.auth import Access, Key, cancel_when_gone
+from dragoman.server.endpoints import code_assist, mcp, models, passing, stored
+from dragoman.server.exchanges import Watch
+from dragoman.server.interception import Interception
+from dragoman.server.routes import Operation, Path
+from dragoman.server.services import Connected
+
+Handler = Callable[[Exchange, Path, Key, Record], Awaitable[None]]
+ReadRequest = Callable[[Request, Path, Key], tuple[ClientRequest, ConversationOptions | None]]
+
+
+class Services(Struct, frozen=True):
+    """What the handlers of a server use."""
+
+    upstreams: Connected
+    access: Access
+    watch: Watch
+    door: mcp.Door
+    interception: Interception
+    strict: bool = False
+    """Requests are strict unless they say otherwise."""
+
+
+class Endpoints:
+    """Answers requests for all operations but generate."""
+
+    def __init__(self, services: Services, background: Background, read_request: ReadRequest) -> None:
+        self._services = services
+        self._gateway = services.upstreams.gateway
+        self._quotas = services.watch.quotas
+        self._background = background
+        self._read_request = read_request
+        self.handlers: Mapping[Operation, Handler] = {
+            "health": self._show_health,
+            "metrics": self._show_metrics,
+            "count": self._count_tokens,
+            "models": self._list_models,
+            "model": self._list_models,
+            "kept": self._answer_stored,
+            "assist": self._answer_code_assist,
+            "other": self._pass_on,
+            "mcp": self._answer_mcp,
+            "intercept": services.interception.answer,
+            "exchange": self._show_exchange,
+        }
+
+    async def _show_health(self, exchange: Exchange, _path: Path, _key: Key, _record: Record) -> None:
+        is_known = self._services.access.knows(exchange.request)
+        await exchange.send(200, JSON, self._services.door.health(known=is_known))
+
+    async def _show_metrics(self, exchange: Exchange, _path: Path, _key: Key, _record: Record) -> None:
+        kind, text = await asyncio.to_thread(self._services.watch.metrics.text)
+        await exchange.send(200, {"content-type": kind}, text)
+
+    async def _show_exchange(self, exchange: Exchange, path: Path, key: Key, _record: Record) -> None:
+        await exchange.send(200, JSON, await self._services.watch.exchanges.show(path.name, key.name))
+
+    async def _list_models(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
+        query = exchange.request.query
+        listed = await models.told(self._gateway.catalogue, path.model, key.allows, record.dialect, query)
+        await exchange.send(200, headers_of(record, JSON), listed)
+
+    async def _answer_stored(self, exchange: Exchange, path: Path, key: Key, _record: Record) -> None:
+        require_distinct(exchange.request.body)
+        await stored.answer(self._background, path, key.name, exchange)
+
+    async def _answer_code_assist(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
+        body = exchange.request.body
+        require_distinct(body)
+        answer = await code_assist.told(path.name, body, self._gateway.catalogue, key.allows)
+        await exchange.send(200, headers_of(record, JSON), answer)
+
+    async def _answer_mcp(self, exchange: Exchange, _path: Path, key: Key, record: Record) -> None:
+        with self._quotas.slot(key):
+            await self._services.door.answer(exchange, key, record)
+
+    async def _pass_on(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
+        if path.other is None:
+            raise Problem("not_found", f"{exchange.request.path} is not served here")
+        going = passing.found(exchange.request, path.other, record.dialect, self._gateway.routes, key)
+        record.dialect, record.model = going.passage.target.upstream.dialect, going.model
+        cancel_when_gone(exchange)
+        with self._quotas.slot(key):
+            await self._gateway.pass_on(going.passage, exchange, record)
+
+    async def _count_tokens(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
+        request, _ = self._read_request(exchange.request, path, key)
+        if path.google and not path.wrapped:
+            request = structs.replace(request, call=unwrapped(request.call))
+        desk = self._services.upstreams.desk
+        options = desk.wanted(request, exchange.request.named)
+        opened = await desk.open(request, options) if options is not None else None
+        request = opened.ask if opened is not None else request
+        record.model = request.call.model
+        if not key.allows(request.call.model):
+            raise Problem("permission", f"this key may not ask for the model {request.call.model!r}")
+        cancel_when_gone(exchange)
+        with self._quotas.slot(key):
+            body, estimated = await self._gateway.count(request, record)
+        record.status, record.outcome = 200, "answered"
+        labelled = {**JSON, "x-dragoman-estimate": "true"} if estimated else JSON
+        await exchange.send(200, headers_of(record, labelled), body)
