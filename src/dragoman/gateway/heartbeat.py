@@ -1,4 +1,4 @@
-"""Start a stream in time, keep its connection alive, and frame its events.
+"""Start a stream in time, and keep its connection alive.
 
 A stream starts for the client with the first real event, or when that takes too long: also where the upstream has not
 started to respond. From then on blank lines keep the connection alive while nothing else is sent, and an error is
@@ -7,72 +7,20 @@ sent in the stream.
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Protocol
 
 from dragoman.core.events import Failed, Started
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.client_request import ClientRequest, Framing
+from dragoman.gateway.array_stream import ArrayFramer
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.conversations.recorder import Keeper
 from dragoman.gateway.record import Record, headers_of, signed_event
 from dragoman.http.exchange import Exchange
-from dragoman.wire.sse import SseReader
 
 _BEAT = b"\n"
 """A blank line: the only heartbeat that every client ignores."""
-
-
-class Framer(Protocol):
-    """Takes events as the dialect writes them, and returns bytes for the client."""
-
-    kind: str
-    """The content type."""
-
-    def feed(self, events: bytes) -> bytes:
-        """Frame the next events."""
-        ...
-
-    def close(self) -> bytes:
-        """Return what ends the stream."""
-        ...
-
-
-class EventFramer:
-    """Server-sent events: the dialect's own form."""
-
-    kind = "text/event-stream; charset=utf-8"
-
-    def feed(self, events: bytes) -> bytes:
-        return events
-
-    def close(self) -> bytes:
-        return b""
-
-
-class ArrayFramer:
-    """One JSON array over the whole stream, an item for each event: Gemini's form without `alt=sse`."""
-
-    kind = "application/json; charset=UTF-8"
-
-    def __init__(self) -> None:
-        self._reader = SseReader()
-        self._begun = False
-
-    def feed(self, events: bytes) -> bytes:
-        items = [event.data for event in self._reader.feed(events)]
-        if not items:
-            return b""
-        opening = b",\r\n" if self._begun else b"["
-        self._begun = True
-        return opening + b",\r\n".join(items)
-
-    def close(self) -> bytes:
-        return b"]" if self._begun else b"[]"
-
-
-def make_framer(framing: Framing) -> Framer:
-    """Return what frames a stream."""
-    return ArrayFramer() if framing == "array" else EventFramer()
+_EVENTS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+_ARRAY = {"content-type": "application/json; charset=UTF-8", "cache-control": "no-cache"}
 
 
 class Heartbeat:
@@ -89,9 +37,17 @@ class Heartbeat:
 
     def reset(self) -> None:
         """Begin another attempt: drop what was held back of the last one."""
-        self.framer = make_framer(self._request.framing)
+        self._array = ArrayFramer() if self._request.framing == "array" else None
         self.held = b""
         """What came before the first real event."""
+
+    def frame(self, events: bytes) -> bytes:
+        """Return events as the client wants them."""
+        return events if self._array is None else self._array.feed(events)
+
+    def frame_end(self, events: bytes) -> bytes:
+        """Return the last events, and the end of the stream."""
+        return events if self._array is None else self._array.feed(events) + self._array.close()
 
     async def run(self, work: Awaitable[object], hold: float, interval: float, keeper: Keeper | None = None) -> None:
         """Start the stream after `hold` seconds if `work` has not by then, and keep it alive until that is done.
@@ -112,7 +68,7 @@ class Heartbeat:
         """Send the head of the response and what was held back."""
         record = self._record
         record.status = 200
-        headers = headers_of(record, {"content-type": self.framer.kind, "cache-control": "no-cache"})
+        headers = headers_of(record, _EVENTS if self._array is None else _ARRAY)
         self._exchange.start(200, headers, first=self.held)
         self.held = b""
         self.has_sent = True
@@ -125,7 +81,7 @@ class Heartbeat:
         if keeper is not None:
             keeper.begin()
             events = keeper.passing(events) + keeper.let_go()
-        await self._exchange.end(self.framer.feed(signed_event(events, self._record)) + self.framer.close())
+        await self._exchange.end(self.frame_end(signed_event(events, self._record)))
 
     def _beat(self, interval: float) -> None:
         """Start the stream if it has not, else send a blank line if nothing was sent since the last beat."""

@@ -18,7 +18,7 @@ from dragoman.core.stream import Sequencer, replay
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.record import Record
-from dragoman.gateway.retry import Attempts, RetryBudget, RetryPolicy
+from dragoman.gateway.retry import Retries, RetryBudget, RetryPolicy
 from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.upstream_call import UpstreamClient, map_failure, map_rejection, signs_calls
 from dragoman.http.client import Incoming
@@ -80,15 +80,20 @@ class UpstreamModel:
         """Answer a request, streamed by the upstream or whole as it says."""
         means, begun = self._means, False
         try:
-            attempts = Attempts(means.routes.of(request.model), means.retry, means.budget, self._record)
+            targets = means.routes.of(request.model)
+            target = targets[0]
+            retries = Retries(targets, means.retry, means.budget, self._record)
+            means.budget.requests += 1
             while True:
                 try:
-                    async with aclosing(self._call(request, attempts.target)) as events:
+                    async with aclosing(self._call(request, target)) as events:
                         async for event in events:
                             begun = True
                             yield event
                 except Problem as problem:
-                    await attempts.retry(problem, started=begun)
+                    if begun:
+                        raise
+                    target = await retries.next_target(problem)
                 else:
                     return
         except Problem as problem:

@@ -110,7 +110,7 @@ class StreamWriter:
     async def write(self, events: bytes, *, begun: bool) -> None:
         """Send events; hold them back while the stream has not started and the reply has not `begun`."""
         exchange, heartbeat = self._exchange, self._heartbeat
-        framed = heartbeat.framer.feed(events if self._keeper is None else self._keeper.passing(events))
+        framed = heartbeat.frame(events if self._keeper is None else self._keeper.passing(events))
         if exchange.started:
             heartbeat.has_sent = True
             if begun:
@@ -126,7 +126,7 @@ class StreamWriter:
     def push(self, events: bytes) -> bool:
         """Send events at once, in a stream that has started; return whether the client keeps up."""
         exchange, heartbeat = self._exchange, self._heartbeat
-        if framed := heartbeat.framer.feed(events):
+        if framed := heartbeat.frame(events):
             exchange.push(framed)
             heartbeat.has_sent = True
         return not exchange.is_behind
@@ -149,7 +149,7 @@ class StreamWriter:
             heartbeat.start_stream()
         if not exchange.is_gone:
             self._record.outcome = "answered" if problem is None else "failed"
-        await exchange.end(heartbeat.framer.feed(events) + heartbeat.framer.close())
+        await exchange.end(heartbeat.frame_end(events))
         return problem
 
     async def _save(self, problem: Problem | None) -> tuple[bytes, Problem | None]:

@@ -47,6 +47,8 @@ class Incoming(Struct, eq=False):
     """A reply: its head, and its body as it arrives. Whoever has it must take all of it, or `close` it."""
 
     status: int
+    good: bool
+    """The status is a success."""
     _fields: list[bytes]
     _link: UpstreamConnection
     _inflater: Inflater | None
@@ -57,11 +59,6 @@ class Incoming(Struct, eq=False):
     def headers(self) -> Headers:
         """The headers; their names are lower case."""
         return decode_headers(self._fields)
-
-    @property
-    def good(self) -> bool:
-        """Tell whether the server did what it was asked to."""
-        return self.status in _GOOD
 
     @property
     def plain(self) -> bool:
@@ -206,7 +203,7 @@ class Client:
                 if not link.complete:
                     link.check_head(deadlines.idle)
                 is_answered = True
-                return Incoming(link.status, link.fields, link, _inflater(link))
+                return Incoming(link.status, link.status in _GOOD, link.fields, link, _inflater(link))
             except NotReached:
                 if link is not kept:
                     raise

@@ -12,7 +12,7 @@ JSON = {"content-type": "application/json"}
 """What is said of a body that is JSON."""
 
 
-class Request(Struct, frozen=True):
+class Request(Struct):
     """A request with its body. Names of headers are lower case, in the order and number they came."""
 
     method: str
@@ -20,22 +20,20 @@ class Request(Struct, frozen=True):
     """The path and query as they stood in the first line."""
     headers: Headers
     body: bytes = b""
+    path: str = ""
+    """The path of the target, with percent escapes decoded."""
+    named: dict[str, str] = {}
+    """The headers by name; the last one of a name that is there twice."""
 
-    @property
-    def path(self) -> str:
-        """The path, with percent escapes read."""
+    def __post_init__(self) -> None:
         path = self.target.partition("?")[0]
-        return unquote(path) if "%" in path else path
+        self.path = unquote(path) if "%" in path else path
+        self.named = dict(self.headers)
 
     @property
     def query(self) -> dict[str, str]:
-        """The query; of a name that stands twice the last."""
+        """The query; the last value of a name that is there twice."""
         return dict(parse_qsl(self.target.partition("?")[2], keep_blank_values=True))
-
-    @property
-    def named(self) -> dict[str, str]:
-        """The headers by name; of a name that stands twice the last."""
-        return dict(self.headers)
 
     def header(self, name: str, default: str = "") -> str:
         """Return the first header called `name`, in lower case."""

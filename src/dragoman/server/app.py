@@ -60,7 +60,7 @@ class App:
         """Answer one request."""
         request = exchange.request
         path = path_of(request.method, request.path, request.target.partition("?")[0])
-        dialect = (path.dialect if path else "") or dialect_of(request.path, dict(request.headers))
+        dialect = (path.dialect if path else "") or dialect_of(request.path, request.named)
         record = Record(dialect=dialect, operation=path.operation if path else "")
         self._observers.begin(record)
         try:

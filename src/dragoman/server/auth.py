@@ -193,4 +193,4 @@ def cancel_when_gone(exchange: Exchange) -> None:
     """Cancel the current task when the client disconnects."""
     task = asyncio.current_task()
     if task is not None:
-        exchange.when_gone(task.cancel)
+        exchange.on_gone = task.cancel

@@ -147,7 +147,7 @@ async def connected(
         carrier = carried_by(desk.store)
         stack.push_async_callback(carrier.close)
         agents = _agents(config, toolbox, desk, carrier, prices) if toolbox is not None else None
-        yield Connected(Gateway(routes, client, _timing(config), Vault(desk.store), agents), desk, carrier)
+        yield Connected(Gateway(routes, client, _timing(config), Vault(desk.store.signed_calls), agents), desk, carrier)
 
 
 def _agents(

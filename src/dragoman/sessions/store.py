@@ -11,10 +11,12 @@ from msgspec import structs
 
 from dragoman.sessions.engine import Cursor, Engine
 from dragoman.sessions.rows import (
+    GROUP_MARKS,
     KEYS_OF_CHAIN,
     TURN,
     advance,
     delete,
+    grouped,
     has_followers,
     insert,
     insert_items,
@@ -23,18 +25,12 @@ from dragoman.sessions.rows import (
     read_turn,
 )
 from dragoman.sessions.runs import Claims, Runs, forget_runs
+from dragoman.sessions.signatures import SignatureTable
 from dragoman.sessions.values import Conversation, History, Turn
 
-_SIZES = (4, 64)
-"""How many names are looked up with one statement: two sizes, so that statements are prepared once."""
-_NAMES = {size: "(" + ", ".join("?" * size) + ")" for size in _SIZES}
 _ASIDES = {
-    size: "SELECT call, body FROM asides WHERE owner = ? AND call IN " + names  # noqa: S608  the names are marks
-    for size, names in _NAMES.items()
-}
-_SIGNATURES = {
-    size: "SELECT call, digest, issuer, value FROM signatures WHERE owner = ? AND call IN " + names  # noqa: S608
-    for size, names in _NAMES.items()
+    size: "SELECT call, body FROM asides WHERE owner = ? AND call IN " + marks  # noqa: S608
+    for size, marks in GROUP_MARKS.items()
 }
 _OLD = (
     "SELECT key FROM turns WHERE created < ? "
@@ -49,6 +45,7 @@ class Store:
         self._engine = engine
         self.runs = Runs(engine)
         self.claims = Claims(engine)
+        self.signed_calls = SignatureTable(engine)
 
     async def close(self) -> None:
         """Let go of the database."""
@@ -206,29 +203,6 @@ class Store:
             count += gone
         return count
 
-    async def keep_signatures(self, owner: str, signed: Mapping[tuple[str, str], tuple[str, str]]) -> None:
-        """Keep issuer and value of signatures by the call's id and the digest of what it says."""
-        now = int(time())
-        rows = [(owner, call, digest, issuer, value, now) for (call, digest), (issuer, value) in signed.items()]
-        statement = (
-            "INSERT INTO signatures (owner, call, digest, issuer, value, created) VALUES (?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (owner, call, digest) DO UPDATE SET issuer = excluded.issuer, value = excluded.value, "
-            "created = excluded.created"
-        )
-        await self._engine.write(lambda cursor: cursor.run_many(statement, rows), lasting=False)
-
-    async def signatures(self, owner: str, calls: Sequence[str]) -> dict[str, dict[str, tuple[str, str]]]:
-        """Return what is known of calls by their ids: issuer and value, by the digest of what the call says."""
-
-        def look(cursor: Cursor) -> dict[str, dict[str, tuple[str, str]]]:
-            found: dict[str, dict[str, tuple[str, str]]] = {}
-            for some in _groups(calls):
-                for call, digest, issuer, value in cursor.rows(_SIGNATURES[len(some)], owner, *some):
-                    found.setdefault(call, {})[digest] = (issuer, value)
-            return found
-
-        return await self._engine.look_up(look)
-
     async def keep_asides(self, owner: str, asides: Mapping[str, bytes]) -> None:
         """Keep what a client was not told of, by the ids of calls that it was told of."""
         now = int(time())
@@ -243,17 +217,10 @@ class Store:
         """Return what is kept under the ids of calls."""
 
         def look(cursor: Cursor) -> dict[str, bytes]:
-            rows = [row for some in _groups(calls) for row in cursor.rows(_ASIDES[len(some)], owner, *some)]
+            rows = [row for some in grouped(calls) for row in cursor.rows(_ASIDES[len(some)], owner, *some)]
             return {call: bytes(body) for call, body in rows}
 
         return await self._engine.read(look)
-
-
-def _groups(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return names in groups of one size, the last filled up: no name is empty."""
-    size = next((size for size in _SIZES if len(names) <= size), _SIZES[-1])
-    filled = [*names, *[""] * (-len(names) % size)]
-    return [tuple(filled[at : at + size]) for at in range(0, len(filled), size)]
 
 
 def _forget_old(cursor: Cursor, limit: int) -> int:

@@ -13,7 +13,8 @@ from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.google_tokens import Tokens
-from dragoman.upstreams.upstream import Listing, Site, generating
+from dragoman.upstreams.model_list import Listing
+from dragoman.upstreams.upstream import Site, generating
 from dragoman.wire import json
 from dragoman.wire.splice import spliced
 

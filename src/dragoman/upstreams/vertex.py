@@ -6,7 +6,8 @@ from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.anthropic import COUNTED
 from dragoman.upstreams.google_tokens import Tokens
-from dragoman.upstreams.upstream import Listing, Site, generating, in_path, only, publisher_rows
+from dragoman.upstreams.model_list import Listing, publisher_rows
+from dragoman.upstreams.upstream import Site, generating, in_path, only
 from dragoman.wire.json import decode_object, encode
 from dragoman.wire.splice import removed, spliced
 
