@@ -11,11 +11,11 @@ from collections.abc import Awaitable
 from dragoman.core.events import Failed, Started
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.array_stream import ArrayFramer
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.conversations.recorder import Keeper
 from dragoman.gateway.record import Record, headers_of, signed_event
 from dragoman.http.exchange import Exchange
+from dragoman.wire.sse import SseReader
 
 _BEAT = b"\n"
 """A blank line: the only heartbeat that every client ignores."""
@@ -93,3 +93,24 @@ class Heartbeat:
             self._exchange.push(_BEAT)
         self.has_sent = False
         self._timer = self._loop.call_later(interval, self._beat, interval)
+
+
+class ArrayFramer:
+    """Makes one JSON array of server-sent events, an item for each."""
+
+    def __init__(self) -> None:
+        self._reader = SseReader()
+        self._begun = False
+
+    def feed(self, events: bytes) -> bytes:
+        """Return the items of the next events."""
+        items = [event.data for event in self._reader.feed(events)]
+        if not items:
+            return b""
+        opening = b",\r\n" if self._begun else b"["
+        self._begun = True
+        return opening + b",\r\n".join(items)
+
+    def close(self) -> bytes:
+        """Return the end of the array."""
+        return b"]" if self._begun else b"[]"

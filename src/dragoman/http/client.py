@@ -73,14 +73,18 @@ class Incoming(Struct, eq=False):
         """Return the next bytes; nothing means that the body is whole."""
         if self._over:
             return b""
-        piece = None
+        is_read = False
         try:
             piece = await self._link.piece()
             if self._inflater is not None:
                 piece = await self._inflate(self._inflater, piece)
+            is_read = True
         finally:
-            if not piece:
-                self._end(is_whole=piece is not None)
+            if not is_read:
+                self.close()
+        if not piece:
+            self._over = True
+            self._link.release()
         return piece
 
     async def deliver_to(self, on_data: Callable[[bytes], bool]) -> bool:
@@ -91,21 +95,17 @@ class Incoming(Struct, eq=False):
             while (piece := await self.piece()) and on_data(piece):
                 pass
             return not piece
-        is_whole = None
+        is_read = False
         try:
             is_whole = await self._link.deliver_to(on_data)
+            is_read = True
         finally:
-            if is_whole is not False:
-                self._end(is_whole=is_whole is not None)
-        return is_whole
-
-    def _end(self, *, is_whole: bool) -> None:
-        """Keep the connection of a body that is whole; close it if reading failed or was cancelled."""
+            if not is_read:
+                self.close()
         if is_whole:
             self._over = True
             self._link.release()
-        else:
-            self.close()
+        return is_whole
 
     async def _inflate(self, inflater: Inflater, piece: bytes) -> bytes:
         """Return decompressed bytes; read on while there are none yet, which must not look like the end."""

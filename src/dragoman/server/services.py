@@ -18,9 +18,9 @@ from dragoman.config import Config, ConfigError, UpstreamTable
 from dragoman.core.problems import Problem
 from dragoman.core.traits import TextCalls
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.agents.prices import price_by, table_of
 from dragoman.gateway.agents.runner import Agents
-from dragoman.gateway.agents.toolset import Roster, by_name, unmeant
+from dragoman.gateway.agents.settings import price_by, table_of
+from dragoman.gateway.agents.toolset import Roster, ToolServers, by_name, unmeant
 from dragoman.gateway.conversations.load import ConversationLoader
 from dragoman.gateway.conversations.runner import Carrying
 from dragoman.gateway.generate import Gateway, Timing
@@ -34,8 +34,7 @@ from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.guarded import Guard
 from dragoman.http.link import Failure
 from dragoman.mcp.client import Status, open_servers
-from dragoman.sessions.store import Store
-from dragoman.sessions.urls import open_store, usual_url
+from dragoman.sessions.store import Store, open_store, usual_url
 from dragoman.sessions.values import Unavailable
 from dragoman.tools import Executor, Handler, Registry
 from dragoman.tools.handler import JOINT
@@ -43,7 +42,14 @@ from dragoman.tools.web import Settings, Web, web_fetch
 from dragoman.upstreams.anthropic import Anthropic
 from dragoman.upstreams.code_assist import CodeAssist
 from dragoman.upstreams.gemini import Gemini
-from dragoman.upstreams.google_tokens import FixedToken, GoogleTokens, Tokens, credentials_file, default_credentials
+from dragoman.upstreams.google_tokens import (
+    FixedToken,
+    GoogleAccount,
+    GoogleTokens,
+    Tokens,
+    credentials_file,
+    default_credentials,
+)
 from dragoman.upstreams.openai import OpenAI
 from dragoman.upstreams.upstream import Upstream
 from dragoman.upstreams.vertex import VertexAnthropic, VertexGemini
@@ -158,7 +164,7 @@ def _agents(
     servers = {*config.tools, *(origin[0] for origin in origins if origin is not None)}
     for key, words in unmeant(config.agents, {*servers, *registry.names}):
         _LOG.warning("%s: %s", key, words)
-    roster = Roster(registry, config.agents, servers, toolbox.origin, toolbox.trouble, prices)
+    roster = Roster(registry, config.agents, ToolServers(servers, toolbox.origin, toolbox.trouble), prices)
     return Agents(roster, toolbox.executor, desk.store, carrier)
 
 
@@ -258,12 +264,12 @@ def make_upstream(name: str, table: UpstreamTable, client: Client) -> Upstream:
     keyed = _KEYED.get(table.kind)
     if keyed is not None:
         return keyed(name, table.base_url, table.api_key, AGENT)
-    tokens = _tokens(name, table)
+    account = GoogleAccount(table.project, _tokens(name, table), table.location)
     if table.kind == "code-assist":
         send = partial(_asked, name, client, Deadlines(connect=table.connect, first_byte=60.0, idle=60.0))
-        return CodeAssist(name, table.base_url, project=table.project, tokens=tokens, agent=AGENT, send=send)
+        return CodeAssist(name, table.base_url, account, AGENT, send)
     kind = VertexGemini if table.kind == "vertex-gemini" else VertexAnthropic
-    return kind(name, table.base_url, project=table.project, location=table.location, tokens=tokens, agent=AGENT)
+    return kind(name, table.base_url, account, AGENT)
 
 
 def _tokens(name: str, table: UpstreamTable) -> Tokens:

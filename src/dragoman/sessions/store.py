@@ -1,10 +1,13 @@
 """The store: every question and every change is a function over one transaction, the same for every database.
 
-Everything has an owner, and is found by its owner only.
+Everything has an owner, and is found by its owner only. A store is opened by the URL of its database.
 """
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from time import time
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 from msgspec import structs
@@ -237,3 +240,30 @@ def _forget_old(cursor: Cursor, limit: int) -> int:
         unused = "NOT EXISTS (SELECT 1 FROM turns WHERE turns.settings = settings.hash)"
         cursor.run(f"DELETE FROM settings WHERE used < ? AND {unused}", limit)  # noqa: S608
     return len(keys)
+
+
+def usual_url() -> str:
+    """Return where sessions are kept if nobody says where: with the state of the user's other programs."""
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return f"sqlite:///{state}/dragoman/sessions.sqlite3"  # an absolute path, so four slashes in all
+
+
+def open_store(url: str) -> Store:
+    """Open a store; ValueError for a URL that names none, `Unavailable` for a file that cannot be written."""
+    parts = urlsplit(url)
+    match parts.scheme:
+        case "sqlite":
+            from dragoman.sessions.sqlite import Sqlite  # noqa: PLC0415  only who uses it
+
+            path = unquote(parts.path).removeprefix("/")
+            if parts.netloc or not path:
+                raise ValueError("a file is named like sqlite:///relative.db or sqlite:////absolute.db")
+            return Store(Sqlite(Path(path)))
+        case "postgresql" | "postgres":
+            try:
+                from dragoman.sessions.postgres import Postgres  # noqa: PLC0415  an extra
+            except ImportError:
+                raise ValueError("PostgreSQL needs an extra: pip install 'dragoman[postgres]'") from None
+            return Store(Postgres(url))
+        case _:
+            raise ValueError("must begin with sqlite:/// or postgresql://")

@@ -12,7 +12,7 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
-from dragoman.upstreams.google_tokens import Tokens
+from dragoman.upstreams.google_tokens import GoogleAccount
 from dragoman.upstreams.model_list import Listing
 from dragoman.upstreams.upstream import Site, generating
 from dragoman.wire import json
@@ -34,14 +34,12 @@ class CodeAssist:
     form = "code_assist"
     others = False
 
-    def __init__(  # noqa: PLR0913  an account there is all of this
-        self, name: str, base_url: str, *, project: str, tokens: Tokens, agent: str, send: Send
-    ) -> None:
+    def __init__(self, name: str, base_url: str, account: GoogleAccount, agent: str, send: Send) -> None:
         self.name = name
-        self._tokens = tokens
+        self._tokens = account.tokens
         self._site = Site(base_url or BASE_URL, (), agent)
         self._send = send
-        self._configured = project
+        self._configured = account.project
         self._project: str | None = None
         self._lock = asyncio.Lock()
 

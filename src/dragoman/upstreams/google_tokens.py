@@ -14,6 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from dragoman.core.problems import Problem
 from dragoman.wire import json
 
@@ -34,6 +36,14 @@ class Tokens(Protocol):
     async def token(self) -> str:
         """Return the token."""
         ...
+
+
+class GoogleAccount(Struct, frozen=True):
+    """A project at Google, and the access to it."""
+
+    project: str
+    tokens: Tokens
+    location: str = ""
 
 
 class FixedToken:

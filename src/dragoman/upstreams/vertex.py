@@ -5,7 +5,7 @@ from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.anthropic import COUNTED
-from dragoman.upstreams.google_tokens import Tokens
+from dragoman.upstreams.google_tokens import GoogleAccount
 from dragoman.upstreams.model_list import Listing, publisher_rows
 from dragoman.upstreams.upstream import Site, generating, in_path, only
 from dragoman.wire.json import decode_object, encode
@@ -34,13 +34,11 @@ class Vertex:
     others = False
     publisher = ""
 
-    def __init__(  # noqa: PLR0913  an account there is all of this
-        self, name: str, base_url: str, *, project: str, location: str, tokens: Tokens, agent: str
-    ) -> None:
+    def __init__(self, name: str, base_url: str, account: GoogleAccount, agent: str) -> None:
         self.name = name
-        self._place = f"/projects/{in_path(project)}/locations/{in_path(location)}/publishers"
-        self._tokens = tokens
-        self._site = Site(base_url or base_url_of(location), (), agent)
+        self._place = f"/projects/{in_path(account.project)}/locations/{in_path(account.location)}/publishers"
+        self._tokens = account.tokens
+        self._site = Site(base_url or base_url_of(account.location), (), agent)
 
     @property
     def site(self) -> Site:

@@ -1,4 +1,9 @@
-"""Handlers of all operations but generate: each reads its request, calls its module, and sends the response."""
+"""Handlers of all operations but generate: each reads its request, calls its module, and sends the response.
+
+The model decides which upstream a request is passed on to, where one is named: in the path, in a JSON body or in a
+form. Else the path names the upstream, or there is only one of that vendor. A key with a list of models needs one that
+fits: the model as it asks for it or, for a path that names an upstream, `upstream/model` and `upstream/v1/files`.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -6,19 +11,23 @@ from collections.abc import Awaitable, Callable, Mapping
 from msgspec import Struct, structs
 
 from dragoman.core.problems import Problem
+from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, require_distinct
 from dragoman.gateway.conversations.background import Background
 from dragoman.gateway.conversations.options import ConversationOptions
+from dragoman.gateway.passthrough import ModelForm, Passage, form_of, renamed_within
 from dragoman.gateway.record import Record, headers_of
+from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.token_count import unwrapped
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON, Request
 from dragoman.server.auth import Access, Key, cancel_when_gone
-from dragoman.server.endpoints import code_assist, mcp, models, passing, stored
+from dragoman.server.endpoints import code_assist, mcp, models, stored
 from dragoman.server.exchanges import Watch
 from dragoman.server.interception import Interception
-from dragoman.server.routes import Operation, Path
+from dragoman.server.routes import Operation, OtherPath, Path
 from dragoman.server.services import Connected
+from dragoman.upstreams.upstream import Upstream
 
 Handler = Callable[[Exchange, Path, Key, Record], Awaitable[None]]
 ReadRequest = Callable[[Request, Path, Key], tuple[ClientRequest, ConversationOptions | None]]
@@ -92,7 +101,7 @@ class Endpoints:
     async def _pass_on(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
         if path.other is None:
             raise Problem("not_found", f"{exchange.request.path} is not served here")
-        going = passing.found(exchange.request, path.other, record.dialect, self._gateway.routes, key)
+        going = find_passage(exchange.request, path.other, record.dialect, self._gateway.routes, key)
         record.dialect, record.model = going.passage.target.upstream.dialect, going.model
         cancel_when_gone(exchange)
         with self._quotas.slot(key):
@@ -115,3 +124,55 @@ class Endpoints:
         record.status, record.outcome = 200, "answered"
         labelled = {**JSON, "x-dragoman-estimate": "true"} if estimated else JSON
         await exchange.send(200, headers_of(record, labelled), body)
+
+
+_PREFIX = "models/"
+"""Google's clients write it before a model's name, or do not."""
+
+
+class FoundPassage(Struct, frozen=True):
+    """A passage, and the model it is for."""
+
+    passage: Passage
+    model: str
+
+
+def find_passage(request: Request, other: OtherPath, dialect: str, routes: Routes, key: Key) -> FoundPassage:
+    """Return where a request is passed on to, or raise the `Problem` for which it is rejected."""
+    form = ModelForm(request.body) if other.model else form_of(request.body, request.header("content-type"))
+    model = (other.model or form.model).removeprefix(_PREFIX)
+    target, asked = _find_target(other, model, dialect, routes)
+    if not key.allows(asked):
+        raise Problem("permission", f"this key may not ask for {asked!r}")
+    there = model if other.upstream else target.model.removeprefix(_PREFIX)
+    if not other.model:
+        prefix = _PREFIX if form.model.startswith(_PREFIX) else ""
+        return FoundPassage(Passage(target=target, path=other.path, body=form.renamed(prefix + there)), model)
+    path = other.path.replace(f"/models/{model}:", f"/models/{there}:", 1)
+    body = request.body if there == model else renamed_within(request.body, model, there)
+    return FoundPassage(Passage(target=target, path=path, body=body), model)
+
+
+def _find_target(other: OtherPath, model: str, dialect: str, routes: Routes) -> tuple[Target, str]:
+    """Return the upstream, and the name by which a key is allowed to ask there."""
+    if other.upstream:
+        target = routes.named(other.upstream, model)
+        if target is None:
+            raise Problem("not_found", f"there is no upstream {other.upstream!r}", code="unknown_url")
+        return target, f"{other.upstream}/{model}" if model else other.upstream + other.path
+    vendor = dialect_named(dialect).issuer
+    if model:
+        fitting = [target for target in routes.of(model) if _serves(target.upstream, vendor)]
+        if not fitting:
+            raise Problem("not_found", f"the upstream of the model {model!r} has no {other.path}", code="unknown_url")
+        return fitting[0], model
+    those = [upstream for upstream in routes.upstreams if _serves(upstream, vendor)]
+    if len(those) != 1:
+        names = ", ".join(f"/upstreams/{upstream.name}{other.path}" for upstream in those)
+        words = f"say which upstream is meant: {names}" if those else f"no upstream has {other.path}"
+        raise Problem("not_found", words, code="unknown_url")
+    return routes.at(those[0]), those[0].name + other.path
+
+
+def _serves(upstream: Upstream, vendor: str) -> bool:
+    return upstream.others and dialect_named(upstream.dialect).issuer == vendor
