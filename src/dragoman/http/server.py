@@ -105,7 +105,7 @@ def in_background(start: Callable[[], AbstractAsyncContextManager[T]], name: str
 
     with ThreadPoolExecutor(1, thread_name_prefix=name) as executor:
         served = executor.submit(asyncio.run, serve())
-        either: tuple[Future[Any], ...] = (ready, served)
+        either: list[Future[Any]] = [ready, served]
         wait(either, return_when=FIRST_COMPLETED)
         if not ready.done():
             served.result()  # raises the error for which it could not be opened
