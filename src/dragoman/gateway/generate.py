@@ -13,12 +13,12 @@ from dragoman.core.problems import Problem
 from dragoman.gateway.agents.runner import Agents
 from dragoman.gateway.catalogue import Catalogue
 from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.client_stream import Heartbeat, UpstreamStream
 from dragoman.gateway.context import RequestContext
-from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.model import Asker, Means, UpstreamModel
 from dragoman.gateway.passthrough import Passage, outgoing_of, pass_on
 from dragoman.gateway.record import Record
-from dragoman.gateway.response_writer import UpstreamStream, write_reply
+from dragoman.gateway.response_writer import write_reply
 from dragoman.gateway.retry import Retries, RetryBudget, RetryPolicy
 from dragoman.gateway.router import Routes
 from dragoman.gateway.signatures import Vault

@@ -20,7 +20,7 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.record import Record
 from dragoman.gateway.retry import Retries, RetryBudget, RetryPolicy
 from dragoman.gateway.router import Routes, Target
-from dragoman.gateway.upstream_call import UpstreamClient, map_failure, map_rejection, signs_calls
+from dragoman.gateway.upstream_call import UpstreamClient, map_failure, map_rejection
 from dragoman.http.client import Incoming
 from dragoman.http.link import Failure
 from dragoman.http.message import Headers
@@ -132,7 +132,7 @@ class UpstreamModel:
     async def _translated(self, request: Request, target: Target) -> Translation:
         upstream, asker = target.upstream, self._asker
         there = dialect_named(upstream.dialect)
-        vault = self._means.upstreams.vault if signs_calls(target, asker.dialect) else None
+        vault = self._means.upstreams.vault if target.signs_calls and upstream.dialect != asker.dialect else None
         signer = vault.signer(asker.owner) if vault is not None else None
         if vault is not None and signer is not None:
             unknown = unknown_ids(unsigned_calls(request.messages), signer)

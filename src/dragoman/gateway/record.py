@@ -113,7 +113,7 @@ class Observers:
         """Report an exchange that is over."""
         record.seconds = monotonic() - record.clock
         _notify(self._ended, record)
-        if record.outcome != "answered" or record.problem is not None or record.crash is not None:
+        if record.outcome != "answered":
             record.shorten()
         if record.model:
             self.recent.append(record)

@@ -70,10 +70,11 @@ class UpstreamClient:
         A request that cannot be translated is rejected before an upstream is called.
         """
         upstream = target.upstream
-        vault = self.vault if self.vault is not None and signs_calls(target, request.dialect) else None
+        is_translated = upstream.dialect != request.dialect
+        # A client of the same dialect returns the signatures itself.
+        vault = self.vault if target.signs_calls and is_translated else None
         translation = await translate(request, target, vault)
         record.note_asked(upstream.name, target.model)
-        is_translated = upstream.dialect != request.dialect
         headers = () if is_translated else request.headers
         outgoing = await upstream.generate(translation.call, headers, translated=is_translated)
         if request.target:
@@ -112,12 +113,6 @@ def _with_query(outgoing: Outgoing, target: str) -> Outgoing:
 def without_secrets(body: bytes, outgoing: Outgoing) -> bytes:
     """Return an error body without our credentials: some upstreams repeat the key that they reject."""
     return without(body.decode("latin-1"), credentials_of(outgoing)).encode("latin-1")
-
-
-def signs_calls(target: Target, dialect: str) -> bool:
-    """Tell whether calls are signed at the target and a client of this dialect does not know of signatures."""
-    there = dialect_named(target.upstream.dialect)
-    return not target.text_calls and "call" in there.holds.signatures and there.name != dialect
 
 
 async def translate(request: ClientRequest, target: Target, vault: Vault | None = None) -> Translation:

@@ -64,7 +64,10 @@ class App:
         record = Record(dialect=dialect, operation=path.operation if path else "")
         self._observers.begin(record)
         try:
-            key = self._authorize(request, path)
+            if path is not None and path.operation == "intercept":
+                key = self.interception.authorize(request, path, self._access)
+            else:
+                key = self._access.admit(request, anybody=record.operation == "health")
             record.owner = key.name
             if request.method == "GET" and request.header("sec-websocket-key"):
                 await reject_websocket(exchange, record)
@@ -86,13 +89,6 @@ class App:
             await send_error(problem, exchange, record)
         finally:
             self._observers.end(record)
-
-    def _authorize(self, request: Request, path: Path | None) -> Key:
-        """Return the key of a request, or raise the `Problem` for which it is rejected."""
-        operation = path.operation if path is not None else ""
-        if path is not None and operation == "intercept":
-            return self.interception.authorize(request, path, self._access)
-        return self._access.admit(request, anybody=operation == "health")
 
     async def _generate(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
         """Answer a request for a response of a model."""
