@@ -44,7 +44,7 @@ class Outgoing(Struct, frozen=True):
 
 
 class Incoming(Struct, eq=False):
-    """A reply: its head, and its body as it arrives. Whoever has it must take all of it, or `close` it."""
+    """A reply: its head, and its body as it arrives. `read` it, or take its pieces in a `with` block."""
 
     status: int
     good: bool
@@ -73,15 +73,9 @@ class Incoming(Struct, eq=False):
         """Return the next bytes; nothing means that the body is whole."""
         if self._over:
             return b""
-        is_read = False
-        try:
-            piece = await self._link.piece()
-            if self._inflater is not None:
-                piece = await self._inflate(self._inflater, piece)
-            is_read = True
-        finally:
-            if not is_read:
-                self.close()
+        piece = await self._link.piece()
+        if self._inflater is not None:
+            piece = await self._inflate(self._inflater, piece)
         if not piece:
             self._over = True
             self._link.release()
@@ -95,13 +89,7 @@ class Incoming(Struct, eq=False):
             while (piece := await self.piece()) and on_data(piece):
                 pass
             return not piece
-        is_read = False
-        try:
-            is_whole = await self._link.deliver_to(on_data)
-            is_read = True
-        finally:
-            if not is_read:
-                self.close()
+        is_whole = await self._link.deliver_to(on_data)
         if is_whole:
             self._over = True
             self._link.release()
@@ -136,12 +124,10 @@ class Incoming(Struct, eq=False):
     async def _read_pieces(self, most: int) -> bytes:
         pieces: list[bytes] = []
         size = 0
-        while piece := await self.piece():
-            pieces.append(piece)
-            size += len(piece)
-            if size > most:
-                self.close()
-                break
+        with self:
+            while size <= most and (piece := await self.piece()):
+                pieces.append(piece)
+                size += len(piece)
         return b"".join(pieces)
 
     def __enter__(self) -> Self:

@@ -28,8 +28,7 @@ from dragoman.http.message import Headers, Request
 from dragoman.interpreter.translate import CACHES
 from dragoman.server.auth import Key, cancel_when_gone, wants_strict
 from dragoman.server.endpoints import stored
-from dragoman.server.endpoints.errors import reject_path, reject_websocket, send_error
-from dragoman.server.endpoints.handlers import Endpoints, Handler, Services
+from dragoman.server.endpoints.handlers import Endpoints, Handler, Services, reject_path, reject_websocket, send_error
 from dragoman.server.routes import Operation, Path, dialect_of, path_of
 
 _PASSED = frozenset({"anthropic-version", "anthropic-beta", "openai-beta", "idempotency-key", "x-goog-request-params"})

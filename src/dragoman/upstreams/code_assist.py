@@ -43,11 +43,6 @@ class CodeAssist:
         self._project: str | None = None
         self._lock = asyncio.Lock()
 
-    @property
-    def site(self) -> Site:
-        """Where it is."""
-        return self._site
-
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
         verb = generating(call, translated=translated)
         project = await self._found_project()
@@ -102,9 +97,7 @@ class CodeAssist:
                 project: dict[str, Any] = made.get("cloudaicompanionProject") or {}
                 return project.get("id") or self._configured
             await asyncio.sleep(_BETWEEN_POLLS)
-            operation = await self._send(
-                self._site.get(f"/v1internal/{operation.get('name')}", (await self._bearer(),))
-            )
+            operation = await self._send(self._site.get(f"/v1internal/{operation.get('name')}", (await self._bearer(),)))
         raise self._unusable("its set-up did not end")
 
     def _unusable(self, why: str) -> Problem:

@@ -30,11 +30,6 @@ class Gemini:
         keys: Headers = (("x-goog-api-key", api_key),) if api_key else ()
         self._site = Site(versioned["base"] if versioned else base, keys, agent)
 
-    @property
-    def site(self) -> Site:
-        """Where it is."""
-        return self._site
-
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
         verb = generating(call, translated=translated)
         return self._site.post(self._path(call, verb), call.body, passed)

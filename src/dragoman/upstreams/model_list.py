@@ -23,8 +23,6 @@ _INPUT = (
     "loaded_context_length",
     "max_input_tokens",
 )
-
-
 _OUTPUT = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 
 

@@ -40,11 +40,6 @@ class Vertex:
         self._tokens = account.tokens
         self._site = Site(base_url or base_url_of(account.location), (), agent)
 
-    @property
-    def site(self) -> Site:
-        """Where it is."""
-        return self._site
-
     async def models(self) -> Listing | None:
         path = f"/v1beta1/publishers/{self.publisher}/models?pageSize=1000"
         return Listing(self._site.get(path, (await self._bearer(),)), publisher_rows)

@@ -2,7 +2,8 @@
 
 The model decides which upstream a request is passed on to, where one is named: in the path, in a JSON body or in a
 form. Else the path names the upstream, or there is only one of that vendor. A key with a list of models needs one that
-fits: the model as it asks for it or, for a path that names an upstream, `upstream/model` and `upstream/v1/files`.
+fits: the model as it asks for it or, for a path that names an upstream, `upstream/model` and `upstream/v1/files`. An
+error is sent in the client's dialect.
 """
 
 import asyncio
@@ -16,7 +17,8 @@ from dragoman.gateway.client_request import ClientRequest, require_distinct
 from dragoman.gateway.conversations.background import Background
 from dragoman.gateway.conversations.options import ConversationOptions
 from dragoman.gateway.passthrough import ModelForm, Passage, form_of, renamed_within
-from dragoman.gateway.record import Record, headers_of
+from dragoman.gateway.record import Record, headers_of, signed
+from dragoman.gateway.retry import client_may_retry
 from dragoman.gateway.router import Routes, Target
 from dragoman.gateway.token_count import unwrapped
 from dragoman.http.exchange import Exchange
@@ -25,7 +27,7 @@ from dragoman.server.auth import Access, Key, cancel_when_gone
 from dragoman.server.endpoints import code_assist, mcp, models, stored
 from dragoman.server.exchanges import Watch
 from dragoman.server.interception import Interception
-from dragoman.server.routes import Operation, OtherPath, Path
+from dragoman.server.routes import Operation, OtherPath, Path, methods_of
 from dragoman.server.services import Connected
 from dragoman.upstreams.upstream import Upstream
 
@@ -176,3 +178,43 @@ def _find_target(other: OtherPath, model: str, dialect: str, routes: Routes) -> 
 
 def _serves(upstream: Upstream, vendor: str) -> bool:
     return upstream.others and dialect_named(upstream.dialect).issuer == vendor
+
+
+async def reject_websocket(exchange: Exchange, record: Record) -> None:
+    """Reject a WebSocket with a status upon which clients that prefer one use HTTP at once."""
+    reply = dialect_named(record.dialect).build_error(Problem("unsupported", "use HTTP here, not a WebSocket"))
+    await exchange.send(426, reply.headers, reply.body)
+
+
+async def reject_path(exchange: Exchange, record: Record) -> None:
+    """Reject a path that does not exist, or that has other methods."""
+    request = exchange.request
+    methods = methods_of(request.path, request.target.partition("?")[0])
+    if not methods:
+        raise Problem("not_found", f"there is no {request.method} {request.path} here", code="unknown_url")
+    allowed = ", ".join(methods)
+    words = f"{request.path} is asked with {allowed} here, not with {request.method}"
+    reply = dialect_named(record.dialect).build_error(Problem("invalid_request", words, status=405))
+    record.status, record.outcome = 405, "refused"
+    await exchange.send(405, headers_of(record, {**reply.headers, "allow": allowed}), signed(reply.body, record))
+
+
+async def send_error(problem: Problem, exchange: Exchange, record: Record) -> None:
+    """Send an error in the client's dialect; cut a response that has started."""
+    record.problem = problem
+    record.outcome = "failed" if record.upstream else "refused"
+    if exchange.started:
+        exchange.cut()
+        return
+    if record.operation == "mcp":
+        rejection = mcp.refusal(problem)
+        record.status = rejection.status
+        # It is no dialect of a model's, and has no place for the name of a request.
+        await exchange.send(rejection.status, {**rejection.headers, "x-dragoman-exchange": record.id}, rejection.body)
+        return
+    reply = dialect_named(record.dialect).build_error(problem)
+    record.status = reply.status
+    headers = headers_of(record, reply.headers)
+    if record.is_spent or not client_may_retry(problem, record.tries):
+        headers["x-should-retry"] = "false"
+    await exchange.send(reply.status, headers, signed(reply.body, record))
