@@ -97,7 +97,9 @@ class CodeAssist:
                 project: dict[str, Any] = made.get("cloudaicompanionProject") or {}
                 return project.get("id") or self._configured
             await asyncio.sleep(_BETWEEN_POLLS)
-            operation = await self._send(self._site.get(f"/v1internal/{operation.get('name')}", (await self._bearer(),)))
+            operation = await self._send(
+                self._site.get(f"/v1internal/{operation.get('name')}", (await self._bearer(),))
+            )
         raise self._unusable("its set-up did not end")
 
     def _unusable(self, why: str) -> Problem:
