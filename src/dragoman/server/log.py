@@ -18,12 +18,12 @@ from threading import Thread
 from time import gmtime, sleep, strftime, time
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from dragoman.config import Config, ConfigError
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import redact
-from dragoman.server.log_events import python_logging, render_crash, render_note
+from dragoman.server.log_lines import LoggedTokens, LogLine, python_logging, render_crash, render_note, render_text
 from dragoman.server.metrics import QUIET
 from dragoman.wire import json
 
@@ -98,41 +98,6 @@ _MOST_READ = 4000
 """Characters that are searched for secrets first: a secret is longer than what is written in its place."""
 
 
-class LoggedTokens(Struct, frozen=True):
-    """The tokens of an exchange."""
-
-    input: int | None
-    output: int | None
-    cached: int | None
-    reasoning: int | None
-
-
-class LogLine(Struct, frozen=True):
-    """The fields of a line, in this order."""
-
-    time: str
-    exchange: str
-    owner: str
-    operation: str
-    dialect: str
-    model: str
-    upstream: str
-    upstream_model: str
-    status: int
-    outcome: str
-    tries: int
-    stream: bool
-    first_ms: float | None
-    total_ms: float | None
-    finish: str
-    losses: int
-    tokens: LoggedTokens | UnsetType = UNSET
-    problem: str | UnsetType = UNSET
-    message: str | UnsetType = UNSET
-    worker: int | UnsetType = UNSET
-    """Which of several workers writes this."""
-
-
 class Log:
     """Writes a line for every exchange."""
 
@@ -158,7 +123,7 @@ class Log:
         if self._crashes_only or (record.operation in QUIET and record.problem is None):
             return
         line = self._line(record)
-        self._add(_render_text(line) if self._is_text else json.encode(line))
+        self._add(render_text(line) if self._is_text else json.encode(line))
 
     def crashed(self, error: BaseException, exchange: str = "", words: str = "") -> None:
         """Write a line for a failure of the gateway itself."""
@@ -221,27 +186,6 @@ def _format_time(seconds: float) -> str:
 def _format_second(whole: int) -> str:
     # Many exchanges begin in the same second, and this is half of what a line would cost.
     return strftime("%Y-%m-%dT%H:%M:%S", gmtime(whole))
-
-
-def _render_text(line: LogLine) -> bytes:
-    """Return a line for people."""
-    words = [line.time[11:], str(line.status or "-"), line.outcome, line.dialect]
-    if line.model:
-        words.append(line.model)
-    if line.upstream:
-        words.append(f"-> {line.upstream}/{line.upstream_model}")
-    words.append(f"{line.total_ms:.0f} ms")
-    if line.stream and line.first_ms is not None:
-        words.append(f"(first {line.first_ms:.0f} ms)")
-    if line.tokens is not UNSET:
-        words.append(f"{line.tokens.input}+{line.tokens.output} tokens")
-    if line.losses:
-        words.append(f"{line.losses} losses")
-    if line.tries > 1:
-        words.append(f"{line.tries} tries")
-    if line.problem is not UNSET:
-        words.append(f"{line.problem}: {line.message}")
-    return " ".join([*words, line.exchange]).replace("\n", " ").encode()
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Log lines of what is no request: failures of the gateway itself, and what tools report to Python's logging."""
+"""The lines of the log: of exchanges, of failures of the gateway, and of what tools report to Python's logging."""
 
 import logging
 import traceback
@@ -9,7 +9,66 @@ from logging.handlers import QueueHandler
 from queue import SimpleQueue
 from typing import Any
 
+from msgspec import UNSET, Struct, UnsetType
+
 from dragoman.wire import json
+
+
+class LoggedTokens(Struct, frozen=True):
+    """The tokens of an exchange."""
+
+    input: int | None
+    output: int | None
+    cached: int | None
+    reasoning: int | None
+
+
+class LogLine(Struct, frozen=True):
+    """The fields of a line, in this order."""
+
+    time: str
+    exchange: str
+    owner: str
+    operation: str
+    dialect: str
+    model: str
+    upstream: str
+    upstream_model: str
+    status: int
+    outcome: str
+    tries: int
+    stream: bool
+    first_ms: float | None
+    total_ms: float | None
+    finish: str
+    losses: int
+    tokens: LoggedTokens | UnsetType = UNSET
+    problem: str | UnsetType = UNSET
+    message: str | UnsetType = UNSET
+    worker: int | UnsetType = UNSET
+    """Which of several workers writes this."""
+
+
+def render_text(line: LogLine) -> bytes:
+    """Return a line for people."""
+    words = [line.time[11:], str(line.status or "-"), line.outcome, line.dialect]
+    if line.model:
+        words.append(line.model)
+    if line.upstream:
+        words.append(f"-> {line.upstream}/{line.upstream_model}")
+    words.append(f"{line.total_ms:.0f} ms")
+    if line.stream and line.first_ms is not None:
+        words.append(f"(first {line.first_ms:.0f} ms)")
+    if line.tokens is not UNSET:
+        words.append(f"{line.tokens.input}+{line.tokens.output} tokens")
+    if line.losses:
+        words.append(f"{line.losses} losses")
+    if line.tries > 1:
+        words.append(f"{line.tries} tries")
+    if line.problem is not UNSET:
+        words.append(f"{line.problem}: {line.message}")
+    return " ".join([*words, line.exchange]).replace("\n", " ").encode()
+
 
 _ROOT = "dragoman"
 _LONGEST_TRACE = 64 << 10
