@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from dragoman.http.addresses import Origin
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.exchange import Exchange
+from dragoman.http.message import Origin
 from dragoman.http.server import Server
 
 QUICK = Deadlines(connect=2, first_byte=0.3, idle=0.3)

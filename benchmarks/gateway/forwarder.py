@@ -11,8 +11,8 @@ from typing import cast
 
 import httptools
 
-from dragoman.http.addresses import split
 from dragoman.http.exchange import Exchange
+from dragoman.http.message import split
 from dragoman.http.server import listening
 
 _JSON = {"content-type": "application/json"}

@@ -7,7 +7,7 @@ from typing import cast
 import httptools
 from msgspec import Struct
 
-from dragoman.http.addresses import split
+from dragoman.http.message import split
 
 _LONGEST = 120.0
 

@@ -17,8 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.config_hints import choices_at, hint, keys_of
-from dragoman.gateway.agents.prices import PriceTable
-from dragoman.gateway.agents.settings import AgentTable
+from dragoman.gateway.agents.settings import AgentTable, PriceTable
 from dragoman.intercept.settings import InterceptSettingsError, InterceptTable, read_intercepts
 from dragoman.mcp.settings import McpTable, SettingsError, ToolServer, prompted, read_servers
 from dragoman.plugins import load_plugins

@@ -9,8 +9,7 @@ import pytest
 from dragoman.agent import Order, Runtime
 from dragoman.gateway.conversations.runner import Carrying
 from dragoman.sessions.runs import SILENT
-from dragoman.sessions.store import Store
-from dragoman.sessions.urls import open_store
+from dragoman.sessions.store import Store, open_store
 from dragoman.sessions.values import Conflict
 
 ORDER = Order(owner="ann", run="r", kind="work", document=b"document", told=b"queued")

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.core.response import Usage
-from dragoman.gateway.agents.prices import PriceTable, price_by
+from dragoman.gateway.agents.settings import PriceTable, price_by
 
 PRICES = {
     "*": PriceTable(input=1.0, output=2.0),

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.gateway.redact import HIDDEN, credentials_of, redact, without
-from dragoman.http.addresses import Origin
 from dragoman.http.client import Outgoing
+from dragoman.http.message import Origin
 
 _LETTERS = string.ascii_letters + string.digits
 SECRETS = st.text(_LETTERS, min_size=24, max_size=60).filter(lambda text: any(letter.isdigit() for letter in text))

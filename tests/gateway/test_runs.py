@@ -16,7 +16,7 @@ from dragoman.core.parts import Reasoning, Signature, Text
 from dragoman.core.request import Request
 from dragoman.gateway.conversations.runs import RunBook, past_run
 from dragoman.sessions.runs import SILENT
-from dragoman.sessions.urls import open_store
+from dragoman.sessions.store import open_store
 from dragoman.sessions.values import Unavailable
 from dragoman.tools import Executor, Registry, tool
 
@@ -26,7 +26,7 @@ from agent.scripted import Scripted, asked, call
 from dragoman.agent import Agent
 from dragoman.core.parts import Text
 from dragoman.gateway.conversations.runs import RunBook
-from dragoman.sessions.urls import open_store
+from dragoman.sessions.store import open_store
 from dragoman.tools import Executor, Registry, tool
 
 @tool

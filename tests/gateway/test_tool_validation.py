@@ -8,8 +8,8 @@ import pytest
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway import tool_validation as vetting
-from dragoman.gateway.tool_validation import require_readable, require_valid_tools
+from dragoman.gateway import client_request as vetting
+from dragoman.gateway.client_request import require_readable, require_valid_tools
 from dragoman.interpreter.tools_cache import ToolsCache
 
 BODY = b'{"model":"m","messages":[],"input":"","tools":[{"type":"function","function":{"name":"read"},"name":5}]}'

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from dragoman.http.addresses import Origin
 from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.exchange import Exchange
 from dragoman.http.link import Broken, NotReached, TooSlow
+from dragoman.http.message import Origin
 from dragoman.http.server import Server, listening
 from http_peers import QUICK, Peer, at, echo
 

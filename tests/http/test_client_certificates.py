@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 import pytest
 import trustme
 
-from dragoman.http.addresses import Origin
 from dragoman.http.client import Client, Outgoing
 from dragoman.http.link import Broken, NotReached, Untrusted
-from dragoman.http.proxies import Proxies
+from dragoman.http.message import Origin
+from dragoman.http.proxies import environment_proxies
 from http_peers import QUICK
 
 AUTHORITY = trustme.CA()
@@ -121,7 +121,7 @@ def test_a_tunnel_is_trusted_no_more_than_the_server_at_its_end(run, monkeypatch
         async with tunnel as port, secured(AUTHORITY, host) as asked:
             monkeypatch.setenv("https_proxy", f"http://me:pass@127.0.0.1:{port}")
             monkeypatch.setenv("no_proxy", "")
-            client = Client(Proxies())
+            client = Client(environment_proxies())
             try:
                 return await (await client.ask(asked, QUICK)).read(), tunnel.asked
             except Untrusted as error:

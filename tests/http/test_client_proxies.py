@@ -2,9 +2,9 @@
 
 import pytest
 
-from dragoman.http.addresses import Origin, split
 from dragoman.http.client import Client, Outgoing
 from dragoman.http.link import NotReached
+from dragoman.http.message import Origin, split
 from dragoman.http.server import listening
 from http_peers import QUICK, Peer, at, echo
 

@@ -5,8 +5,7 @@ import asyncio
 import pytest
 
 from dragoman.config import Config, ConfigError, SessionsTable, UpstreamTable
-from dragoman.gateway.agents.prices import PriceTable
-from dragoman.gateway.agents.settings import AgentCompaction, AgentLimits, AgentTable
+from dragoman.gateway.agents.settings import AgentCompaction, AgentLimits, AgentTable, PriceTable
 from dragoman.server.services import connected
 from dragoman.simulator import Answer, Call
 from dragoman.simulator.serving import in_thread

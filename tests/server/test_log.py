@@ -229,9 +229,8 @@ def test_a_file_that_cannot_be_begun_anew_leaves_the_connections_of_others_alone
 
 
 def test_a_model_with_a_long_name_holds_nobody_up(tmp_path):
-    record = Record(dialect="chat", operation="generate", model="a" * 1_000_000, outcome="refused")
+    record = Record(dialect="chat", operation="generate", model="a" * 1_000_000, outcome="refused", seconds=0.1)
     record.problem = Problem("not_found", "b" * 1_000_000)
-    record.close()
     written: list[bytes] = []
     began = time.process_time()
     log.Log(written.append).ended(record)

@@ -58,6 +58,13 @@ def test_all_that_is_wrong_with_the_schemas_of_tools_is_told_at_once(gateway, di
     assert len(gateway.simulator.requests) == heard
 
 
+def test_tools_are_validated_before_the_request_is_translated(gateway):
+    body = {"model": "gem", **HISTORY["chat"], "logit_bias": {"1734": 5}, "tools": tools_of("chat", {"broken": BAD})}
+    reply = httpx2.post(gateway.base_url + PATHS["chat"], json=body, headers={"x-dragoman-strict": "true"})
+    assert reply.status_code == 400
+    assert reply.json()["error"]["code"] == "invalid_tool"
+
+
 @pytest.mark.parametrize("same", [False, True], ids=["translated", "passed"])
 @pytest.mark.parametrize("dialect", CLIENTS)
 def test_a_tool_that_cannot_be_read_is_refused_wherever_it_would_go(gateway, dialect, same):

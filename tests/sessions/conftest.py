@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from databases import postgres
-from dragoman.sessions.urls import open_store
+from dragoman.sessions.store import open_store
 
 
 @pytest.fixture(scope="session")

@@ -12,8 +12,7 @@ from dragoman.core.parts import (
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.sessions.conversations import Conversations, shortened
-from dragoman.sessions.store import Store
-from dragoman.sessions.urls import open_store
+from dragoman.sessions.store import Store, open_store
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.upstreams.anthropic import Anthropic
 from dragoman.upstreams.gemini import Gemini
-from dragoman.upstreams.google_tokens import FixedToken
+from dragoman.upstreams.google_tokens import FixedToken, GoogleAccount
 from dragoman.upstreams.openai import OpenAI
 from dragoman.upstreams.vertex import VertexAnthropic, VertexGemini, base_url_of
 
@@ -16,7 +16,7 @@ CLAUDE = b'{"model":"claude-opus-5","messages":[]}'
 
 
 def vertex(kind, location="global", base_url=""):
-    return kind("v", base_url, project="p q", location=location, tokens=FixedToken("t"), agent="test")
+    return kind("v", base_url, GoogleAccount("p q", FixedToken("t"), location), "test")
 
 
 def generated(upstream, call: Call, passed=()) -> Outgoing:

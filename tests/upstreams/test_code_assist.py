@@ -13,7 +13,7 @@ from dragoman.server.services import open_place
 from dragoman.simulator.serving import in_thread
 from dragoman.upstreams import code_assist
 from dragoman.upstreams.code_assist import CodeAssist
-from dragoman.upstreams.google_tokens import FixedToken
+from dragoman.upstreams.google_tokens import FixedToken, GoogleAccount
 
 CALL = Call(b'{"model":"gemini-3.8-flash","request":{"contents":[]}}', "gemini-3.8-flash")
 
@@ -75,6 +75,6 @@ def test_an_account_that_may_not_use_it_hears_why(loaded, words):
     async def send(_: Outgoing) -> dict:
         return loaded
 
-    upstream = CodeAssist("assist", "", project="", tokens=FixedToken("t"), agent="a", send=send)
+    upstream = CodeAssist("assist", "", GoogleAccount("", FixedToken("t")), "a", send)
     with pytest.raises(Problem, match=words):
         asyncio.run(upstream.generate(CALL, ()))

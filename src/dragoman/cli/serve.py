@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
         listen = config.server.listen
         if options.workers > 1:
             return _several(config, options.workers)
-        from dragoman.server.process.run import serve  # noqa: PLC0415  only for this verb
+        from dragoman.server.serving import serve  # noqa: PLC0415  only for this verb
 
         with contextlib.suppress(KeyboardInterrupt):
             runner()(serve(config, begun=lambda gateway: _say(config, gateway.base_url)))

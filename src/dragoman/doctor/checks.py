@@ -16,7 +16,7 @@ from msgspec import Struct
 from dragoman.config import Config, UpstreamTable
 from dragoman.core.problems import Kind, Problem
 from dragoman.dialects.record import Call
-from dragoman.gateway.agents.toolset import Roster, unmeant
+from dragoman.gateway.agents.toolset import Roster, ToolServers, unmeant
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import credentials_of, redact
@@ -236,7 +236,7 @@ async def examine_tools(config: Config, patience: float = 60.0) -> AsyncGenerato
 
 def _agents(config: Config, servers: Servers) -> Iterable[Check]:
     """Check the words of agents for tools of servers that are there."""
-    roster = Roster(servers.registry, origin=servers.origin)
+    roster = Roster(servers.registry, servers=ToolServers(origin=servers.origin))
     there = {status.name for status in servers.status() if status.connected}
     for name, agent in config.agents.items():
         for word in agent.tools:

@@ -16,7 +16,8 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.router import Routes
 from dragoman.http.client import Client, Deadlines
 from dragoman.http.link import Failure
-from dragoman.upstreams.upstream import ListedModel, Upstream
+from dragoman.upstreams.model_list import ListedModel
+from dragoman.upstreams.upstream import Upstream
 
 _QUICK = Deadlines(connect=2.0, first_byte=3.0, idle=3.0)
 _LONGEST = 4.0

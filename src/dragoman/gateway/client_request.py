@@ -1,16 +1,28 @@
-"""A client's request before it is translated: only what routing depends on is read."""
+"""Read and check a client's request before it is translated.
 
+Only what routing depends on is read: the model and whether to stream. A body with a duplicate key is rejected. So are
+tools that nobody could call, with all that is wrong with them at once, if the request is translated; a request that is
+passed on in its own dialect is judged by the vendor itself, and only tools that cannot be read are rejected here.
+"""
+
+import asyncio
 import re
 from typing import Any, Literal, cast
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from dragoman.core.problems import Problem
-from dragoman.dialects.record import Call
+from dragoman.core.request import Request
+from dragoman.dialects.record import Call, Dialect
 from dragoman.http.message import Headers
+from dragoman.interpreter.tool_errors import CALL_CODE, all_faults, is_about_call
+from dragoman.interpreter.tool_faults import are_valid, tools_problem, unproven_bytes, wrong_choice
+from dragoman.interpreter.tools_cache import NO_PROOFS, ToolSet
+from dragoman.interpreter.translate import CACHES
 from dragoman.wire import json
-from dragoman.wire.json import Malformed
+from dragoman.wire.json import Malformed, decode_distinct
+from dragoman.wire.pointer import escape, split
 from dragoman.wire.splice import spliced
 
 Framing = Literal["sse", "array"]
@@ -45,6 +57,29 @@ class ClientRequest(Struct, frozen=True, kw_only=True):
 def malformed_body(error: Malformed) -> Problem:
     """Return the error for a body that cannot be parsed, with its pointer."""
     return Problem("invalid_request", error.message, where=error.where)
+
+
+SMALL_BODY = 8 << 10
+"""Bytes below which a body is searched whole for duplicate keys: looking up what is known of it would cost as much."""
+
+
+def require_distinct(body: bytes) -> Any:
+    """Decode a body and return it; raise a `Problem` for a duplicate key: two parsers could read two values."""
+    try:
+        value, where = decode_distinct(body)
+    except Malformed as error:
+        raise malformed_body(error) from None
+    if where is not None:
+        raise duplicate_key(where)
+    return value
+
+
+def duplicate_key(where: str) -> Problem:
+    """Return the error for the duplicate key at a pointer."""
+    *above, name = split(where)
+    place = "".join(f"/{escape(token)}" for token in above)
+    words = f"the key {json.encode(name).decode()} stands twice in the object at {place or 'the root'}"
+    return Problem("invalid_request", words, where=where, code="duplicate_key")
 
 
 class _Head(Struct):
@@ -85,7 +120,7 @@ _MEMBERS = ("tools", "tool_choice")
 
 
 def flattened(call: Call) -> Call:
-    """Return a request whose tools and choice stand as Responses has them; the same one if they do."""
+    """Return a request with tools and choice in the form of Responses, if they came in the form of Chat."""
     if _NESTED.search(call.body) is None:
         return call
     try:
@@ -110,3 +145,78 @@ def _flat(value: Any) -> Any:
             return {"type": "function", **rest, **function}
         case _:
             return value
+
+
+_LARGE = 16 << 10
+"""Bytes of schemas above which they are validated beside the event loop."""
+
+
+class _Inner(Struct):
+    """What an envelope holds."""
+
+    tools: Raw = Raw()
+
+
+class _Held(_Inner):
+    """Where the tools of a request stand: in it, or in what an envelope holds."""
+
+    request: _Inner | None = None
+
+
+_HELD = msgspec.json.Decoder(_Held)
+
+
+def require_readable(call: Call, dialect: Dialect) -> None:
+    """Reject tools that cannot be read, in a request that is passed on in its own dialect."""
+    try:
+        held = _HELD.decode(call.body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return  # the parser reports what is wrong with the body
+    raw, where = held.tools, "/tools"
+    if not raw and held.request is not None:
+        raw, where = held.request.tools, "/request/tools"
+    tools = bytes(raw)
+    if not tools or tools == b"null":
+        return
+    try:
+        CACHES.tools.read(dialect, tools, where)
+    except (json.Malformed, Problem):
+        faults = all_faults(call, dialect)
+        if faults:
+            # The vendor does not see a request that is rejected here, so all that it would have found is reported.
+            raise tools_problem(faults) from None
+
+
+def is_validated(request: Request, tool_set: ToolSet | None) -> bool:
+    """Tell whether the tools of a request were validated before, and its choice needs no look at them."""
+    names = request.tool_choice.names if request.tool_choice is not None else ()
+    return tool_set is not None and tool_set.is_valid and tool_set.tools is request.tools and not names
+
+
+async def require_valid_tools(call: Call, dialect: Dialect, request: Request, tool_set: ToolSet | None = None) -> None:
+    """Reject tools that nobody could call, in a request that is about to be translated."""
+    tools = request.tools
+    known = tool_set if tool_set is not None and tool_set.tools is tools else None
+    valid = not tools or (known is not None and known.is_valid)
+    if not valid:
+        proofs = known.proofs if known is not None else NO_PROOFS
+        beside = len(call.body) > _LARGE and unproven_bytes(tools, proofs) > _LARGE
+        valid = await asyncio.to_thread(are_valid, tools, proofs) if beside else are_valid(tools, proofs)
+        if known is not None:
+            known.is_valid = valid
+    faults = [] if valid else await asyncio.to_thread(all_faults, call, dialect)
+    faults += wrong_choice(request)
+    if faults:
+        raise tools_problem(faults)
+
+
+def explain_tools(problem: Problem, call: Call, dialect: Dialect) -> Problem:
+    """Return the error of a parser with all that is wrong with the tools, or with the code for a tool call."""
+    if problem.kind != "invalid_request" or problem.code is not None or not problem.where:
+        return problem
+    if any(problem.where.startswith(place) for place in dialect.pointers["tools"]):
+        faults = all_faults(call, dialect)
+        return tools_problem(faults) if faults else problem
+    if is_about_call(call.body, problem.where):
+        return Problem("invalid_request", problem.message, where=problem.where, code=CALL_CODE)
+    return problem

@@ -1,7 +1,6 @@
-"""Reject a body with a duplicate key in an object: two parsers could read two different values.
+"""Search large bodies for duplicate keys, but for what the caches of request translation know.
 
-The whole body is searched, but for what the caches of request translation know: tools that were searched before, and
-the beginning of a long conversation, which is sent whole with every turn.
+These are tools that were searched before, and the beginning of a long conversation, which comes whole with every turn.
 """
 
 from typing import Any
@@ -10,17 +9,14 @@ from msgspec import Raw
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Dialect
-from dragoman.gateway.client_request import malformed_body
+from dragoman.gateway.client_request import SMALL_BODY, duplicate_key, malformed_body, require_distinct
 from dragoman.interpreter.prefix_cache import NO_PREFIX, Prefix
 from dragoman.interpreter.tools_cache import ToolSet
 from dragoman.interpreter.translate import Caches
 from dragoman.wire import array, json
-from dragoman.wire.json import decode_distinct, duplicate
+from dragoman.wire.json import duplicate
 from dragoman.wire.pointer import escape, split
 
-CODE = "duplicate_key"
-_SMALL = 8 << 10
-"""Bytes below which a body is searched whole: to look for what is known of it would cost as much."""
 _NOTHING = Raw(b"0")
 _TOOLS = "tools"
 _UNSETTLED = 4
@@ -36,13 +32,14 @@ class DistinctKeys:
 
     def require(self, body: bytes, dialect: Dialect) -> Any:
         """Raise a `Problem` for a duplicate key, with its pointer; return the decoded body if it was decoded whole."""
-        if len(body) < _SMALL:
+        if len(body) < SMALL_BODY:
             return require_distinct(body)
         try:
             known = self._known_prefix(body, dialect)
             shorter, skipped = _without(body, dialect.history, known)
             where = self._search(shorter, dialect)
-            _refuse(where and _moved(where, dialect.history, skipped))
+            if where is not None:
+                raise duplicate_key(_moved(where, dialect.history, skipped))
             if known is not None:
                 self._keep_prefix(body, shorter, dialect, known)
         except json.Malformed as error:
@@ -105,21 +102,6 @@ def _without(body: bytes, history: str, known: Prefix | None) -> tuple[bytes, in
     return body[:start] + body[following:], known.length
 
 
-def require_distinct(body: bytes) -> Any:
-    """Decode a body and return it; raise a `Problem` for a duplicate key, without looking into the caches."""
-    try:
-        value, where = decode_distinct(body)
-    except json.Malformed as error:
-        raise malformed_body(error) from None
-    _refuse(where)
-    return value
-
-
-def _refuse(where: str | None) -> None:
-    if where is not None:
-        raise _twice(where)
-
-
 def _moved(where: str, history: str, items: int) -> str:
     """Return a place in what is new of a body as one in all of it."""
     name, *rest = split(where)
@@ -127,10 +109,3 @@ def _moved(where: str, history: str, items: int) -> str:
         return where
     tokens = [name, str(int(rest[0]) + items), *rest[1:]]
     return "".join(f"/{escape(token)}" for token in tokens)
-
-
-def _twice(where: str) -> Problem:
-    *above, name = split(where)
-    place = "".join(f"/{escape(token)}" for token in above)
-    words = f"the key {json.encode(name).decode()} stands twice in the object at {place or 'the root'}"
-    return Problem("invalid_request", words, where=where, code=CODE)

@@ -13,13 +13,13 @@ from dragoman.core.problems import Problem
 from dragoman.gateway.agents.runner import Agents
 from dragoman.gateway.catalogue import Catalogue
 from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.client_stream import Heartbeat, UpstreamStream
 from dragoman.gateway.context import RequestContext
-from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.model import Asker, Means, UpstreamModel
 from dragoman.gateway.passthrough import Passage, outgoing_of, pass_on
 from dragoman.gateway.record import Record
-from dragoman.gateway.response_writer import UpstreamStream, write_reply
-from dragoman.gateway.retry import Attempts, RetryBudget, RetryPolicy
+from dragoman.gateway.response_writer import write_reply
+from dragoman.gateway.retry import Retries, RetryBudget, RetryPolicy
 from dragoman.gateway.router import Routes
 from dragoman.gateway.signatures import Vault
 from dragoman.gateway.token_count import count
@@ -54,11 +54,8 @@ class Gateway:
         self._timing = timing or Timing()
         self._budget = RetryBudget()
         self._agents = agents
-
-    @property
-    def runs_tools(self) -> bool:
-        """Tell whether there are server-side tools."""
-        return self._agents is not None
+        self.runs_tools = agents is not None
+        """There are server-side tools."""
 
     def model(self, asker: Asker, record: Record | None = None) -> UpstreamModel:
         """Return all models as one function for an asker; calls and losses are noted in `record`."""
@@ -99,13 +96,18 @@ class Gateway:
     async def _call_upstreams(self, context: RequestContext) -> None:
         """Call upstreams until one has answered."""
         request, record = context.request, context.record
-        attempts = Attempts(self.routes.of(request.call.model), self._timing.retry, self._budget, record)
+        targets, retries = self.routes.of(request.call.model), None
+        target = targets[0]
+        self._budget.requests += 1
         while True:
             try:
-                reply = await self._upstreams.open(request, attempts.target, record)
+                reply = await self._upstreams.open(request, target, record)
                 await _write(reply, context)
             except Problem as problem:
-                await attempts.retry(problem, started=context.exchange.started)
+                if context.exchange.started:
+                    raise
+                retries = retries or Retries(targets, self._timing.retry, self._budget, record)
+                target = await retries.next_target(problem)
             else:
                 return
 
@@ -127,16 +129,12 @@ class Gateway:
 async def _write(reply: UpstreamReply, context: RequestContext) -> None:
     """Write a reply, and return its connection to the pool."""
     try:
-        if context.heartbeat is None:
-            await write_reply(reply, context)
-        else:
-            await UpstreamStream(reply, context, context.heartbeat).write()
+        with reply.incoming:
+            if context.heartbeat is None:
+                await write_reply(reply, context)
+            else:
+                await UpstreamStream(reply, context, context.heartbeat).write()
     except Problem as problem:
-        reply.incoming.close()
         if context.exchange.started:
             raise
         raise map_error_in_reply(problem, context.request.dialect) from None
-    except BaseException:
-        reply.incoming.close()
-        raise
-    reply.incoming.leave()

@@ -18,9 +18,9 @@ from dragoman.core.stream import replay
 from dragoman.dialects.record import Dialect
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.record import Record
-from dragoman.gateway.retry import Attempts, RetryBudget, RetryPolicy
+from dragoman.gateway.retry import Retries, RetryBudget, RetryPolicy
 from dragoman.gateway.router import Routes, Target
-from dragoman.gateway.upstream_call import UpstreamClient, map_failure, map_rejection, signs_calls
+from dragoman.gateway.upstream_call import UpstreamClient, map_failure, map_rejection
 from dragoman.http.client import Incoming
 from dragoman.http.link import Failure
 from dragoman.http.message import Headers
@@ -79,15 +79,20 @@ class UpstreamModel:
         """Answer a request, streamed by the upstream or whole as it says."""
         means, begun = self._means, False
         try:
-            attempts = Attempts(means.routes.of(request.model), means.retry, means.budget, self._record)
+            targets = means.routes.of(request.model)
+            target = targets[0]
+            retries = Retries(targets, means.retry, means.budget, self._record)
+            means.budget.requests += 1
             while True:
                 try:
-                    async with aclosing(self._call(request, attempts.target)) as events:
+                    async with aclosing(self._call(request, target)) as events:
                         async for event in events:
                             begun = True
                             yield event
                 except Problem as problem:
-                    await attempts.retry(problem, started=begun)
+                    if begun:
+                        raise
+                    target = await retries.next_target(problem)
                 else:
                     return
         except Problem as problem:
@@ -109,28 +114,24 @@ class UpstreamModel:
         reply = _Reply(dialect_named(upstream.dialect), translation, request, asker.issuer)
         held: list[Event] | None = []
         try:
-            async for event in reply.streamed(incoming) if request.stream else reply.whole(incoming):
-                if held is None:
-                    yield event
-                    continue
-                held.append(event)
-                if not isinstance(event, Started | UsageSeen):
-                    for waiting in held:
-                        yield waiting
-                    held = None
+            with incoming:
+                async for event in reply.streamed(incoming) if request.stream else reply.whole(incoming):
+                    if held is None:
+                        yield event
+                        continue
+                    held.append(event)
+                    if not isinstance(event, Started | UsageSeen):
+                        for waiting in held:
+                            yield waiting
+                        held = None
         except Failure as failure:
-            incoming.close()
             raise map_failure(failure, upstream.name) from None
-        except BaseException:
-            incoming.close()
-            raise
         record.reply_losses = tuple(dict.fromkeys((*record.reply_losses, *reply.losses)))
-        incoming.leave()
 
     async def _translated(self, request: Request, target: Target) -> Translation:
         upstream, asker = target.upstream, self._asker
         there = dialect_named(upstream.dialect)
-        vault = self._means.upstreams.vault if signs_calls(target, asker.dialect) else None
+        vault = self._means.upstreams.vault if target.signs_calls and upstream.dialect != asker.dialect else None
         signer = vault.signer(asker.owner) if vault is not None else None
         if vault is not None and signer is not None:
             unknown = unknown_ids(unsigned_calls(request.messages), signer)

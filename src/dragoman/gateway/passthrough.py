@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.client_request import malformed_body
-from dragoman.gateway.duplicate_keys import require_distinct
+from dragoman.gateway.client_request import malformed_body, require_distinct
 from dragoman.gateway.record import Record, headers_of
 from dragoman.gateway.redact import credentials_of, without
 from dragoman.gateway.router import Target

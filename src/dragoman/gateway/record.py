@@ -4,6 +4,7 @@ An observer is called at once and must not take long. One that fails is reported
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import getrandbits
 from time import monotonic, time
@@ -21,7 +22,9 @@ from dragoman.wire.splice import spliced
 Outcome = Literal["open", "answered", "refused", "failed", "left"]
 """`refused` before an upstream was asked, `failed` after that, `left` when the client did not wait."""
 _LONGEST = 2000
-"""Letters of somebody else's words that are kept once it is over."""
+"""Characters of an error or a name that are kept once it is over."""
+_MOST_RECENT = 1000
+"""Exchanges that are kept for clients that look them up."""
 
 
 def _fresh_id() -> str:
@@ -77,12 +80,8 @@ class Record(Struct, kw_only=True):
         if self.first is None:
             self.first = monotonic() - self.clock
 
-    def close(self) -> None:
-        """It is over."""
-        self.seconds = monotonic() - self.clock
-
-    def settle(self) -> None:
-        """Everybody was told: keep only what is small.
+    def shorten(self) -> None:
+        """Keep only what is small of an exchange that was not answered.
 
         An error that was raised holds on to every frame it came through, and these to the whole request.
         """
@@ -95,31 +94,36 @@ class Record(Struct, kw_only=True):
 
 
 Observer = Callable[[Record], None]
-"""Is told of an exchange. The record is the same object from beginning to end, and filled in as it goes on."""
+"""Called with an exchange. The record is the same object from beginning to end, and filled in as it goes on."""
 
 
 class Observers:
-    """Everybody who looks on."""
+    """Calls all observers of exchanges, and keeps the last exchanges that named a model."""
 
     def __init__(self, *, begun: Iterable[Observer] = (), ended: Iterable[Observer] = ()) -> None:
         self._begun = tuple(begun)
         self._ended = tuple(ended)
+        self.recent: deque[Record] = deque(maxlen=_MOST_RECENT)
 
     def begin(self, record: Record) -> None:
-        """An exchange has come in; nothing is known of it yet but its dialect and what it asks for."""
-        _tell(self._begun, record)
+        """Report an exchange of which only the dialect and the operation are known."""
+        _notify(self._begun, record)
 
     def end(self, record: Record) -> None:
-        """An exchange is over; whoever keeps its record keeps no error that was raised."""
-        _tell(self._ended, record)
-        record.settle()
+        """Report an exchange that is over."""
+        record.seconds = monotonic() - record.clock
+        _notify(self._ended, record)
+        if record.outcome != "answered":
+            record.shorten()
+        if record.model:
+            self.recent.append(record)
 
 
-def _tell(observers: Iterable[Observer], record: Record) -> None:
+def _notify(observers: Iterable[Observer], record: Record) -> None:
     for observer in observers:
         try:
             observer(record)
-        except Exception as error:  # noqa: BLE001  whoever looks on must not be able to do harm
+        except Exception as error:  # noqa: BLE001  an observer that fails must not hurt the request or other observers
             report = {"message": f"an observer failed on {record.id}", "exception": error}
             asyncio.get_running_loop().call_exception_handler(report)
 

@@ -47,22 +47,21 @@ class RetryBudget:
         self._share = share
         self._most = most
         self._left = most
-
-    def earn(self) -> None:
-        """Count a request."""
-        if self._left < self._most:
-            self._left = min(self._most, self._left + self._share)
+        self.requests = 0
+        """Requests since the last retry; whoever begins one counts it here."""
 
     def spend(self) -> bool:
         """Take one retry from the budget; return False if none is left."""
+        self._left = min(self._most, self._left + self.requests * self._share)
+        self.requests = 0
         if self._left < 1:
             return False
         self._left -= 1
         return True
 
 
-class Attempts:
-    """The attempts at one request: each target in turn, then all of them again while policy and budget allow."""
+class Retries:
+    """The attempts at a request after the first: each target in turn, then all again while policy and budget allow."""
 
     def __init__(self, targets: Sequence[Target], policy: RetryPolicy, budget: RetryBudget, record: Record) -> None:
         self._targets = targets
@@ -71,14 +70,9 @@ class Attempts:
         self._record = record
         self._rounds = 1
         self._at = 0
-        self.target = targets[0]
-        """Where the request is to be sent now."""
-        budget.earn()
 
-    async def retry(self, problem: Problem, *, started: bool) -> None:
-        """Choose the next target, after a wait if there must be one; raise the error if it is final."""
-        if started:
-            raise problem
+    async def next_target(self, problem: Problem) -> Target:
+        """Return the next target, after a wait if there must be one; raise the error if it is final."""
         if self._at + 1 < len(self._targets) and may_pass_elsewhere(problem):
             self._at += 1
         else:
@@ -91,7 +85,7 @@ class Attempts:
             await asyncio.sleep(wait)
             self._rounds += 1
             self._at = 0
-        self.target = self._targets[self._at]
+        return self._targets[self._at]
 
 
 def may_pass_later(problem: Problem) -> bool:

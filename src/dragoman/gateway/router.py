@@ -32,7 +32,9 @@ class Target(Struct, frozen=True):
     links: bool = True
     """It fetches links itself, as far as its models do."""
     text_calls: TextCalls = ""
-    """The model has no tools of its own: it is told of them in words, and calls them in its text, in this form."""
+    """The model has no tools of its own: it gets them in its prompt, and calls them in its text, in this form."""
+    signs_calls: bool = False
+    """Its calls are signed, and the signatures must come back."""
 
 
 class Places(Struct, frozen=True):
@@ -50,8 +52,9 @@ class Places(Struct, frozen=True):
     def target(self, name: str, model: str) -> Target:
         """Return an upstream as the place of a model."""
         deadlines = self.deadlines.get(name, Deadlines())
-        text_calls = self.text_calls_of(name, model)
-        return Target(self.by_name[name](model), model, deadlines, self.library, name not in self.linkless, text_calls)
+        text_calls, upstream = self.text_calls_of(name, model), self.by_name[name](model)
+        signs = not text_calls and "call" in dialect_named(upstream.dialect).holds.signatures
+        return Target(upstream, model, deadlines, self.library, name not in self.linkless, text_calls, signs)
 
     def text_calls_of(self, name: str, model: str) -> TextCalls:
         """Return the form in which a model calls tools in its text; the first pattern that matches decides."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from dragoman.core.parts import Signature
 from dragoman.interpreter.signatures import SignedCall
-from dragoman.sessions.store import Store
+from dragoman.sessions.signatures import SignatureTable
 from dragoman.sessions.values import Unavailable
 
 _MOST = 50_000
@@ -33,7 +33,7 @@ class OwnersSigner:
 class Vault:
     """Keeps signatures and gives them back."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: SignatureTable) -> None:
         self._store = store
         self._known: _Known = OrderedDict()
         self._waiting: dict[str, dict[str, None]] = {}

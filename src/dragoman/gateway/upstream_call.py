@@ -10,12 +10,17 @@ from msgspec import Struct, structs
 
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.client_request import (
+    ClientRequest,
+    explain_tools,
+    is_validated,
+    require_readable,
+    require_valid_tools,
+)
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import credentials_of, without
 from dragoman.gateway.router import Target
 from dragoman.gateway.signatures import Vault
-from dragoman.gateway.tool_validation import explained, is_validated, require_readable, require_valid_tools
 from dragoman.http.client import Client, Incoming, Outgoing
 from dragoman.http.link import Failure, TooSlow, Untrusted
 from dragoman.http.message import Headers
@@ -66,10 +71,11 @@ class UpstreamClient:
         A request that cannot be translated is rejected before an upstream is called.
         """
         upstream = target.upstream
-        vault = self.vault if self.vault is not None and signs_calls(target, request.dialect) else None
+        is_translated = upstream.dialect != request.dialect
+        # A client of the same dialect returns the signatures itself.
+        vault = self.vault if target.signs_calls and is_translated else None
         translation = await translate(request, target, vault)
         record.note_asked(upstream.name, target.model)
-        is_translated = upstream.dialect != request.dialect
         headers = () if is_translated else request.headers
         outgoing = await upstream.generate(translation.call, headers, translated=is_translated)
         if request.target:
@@ -110,12 +116,6 @@ def without_secrets(body: bytes, outgoing: Outgoing) -> bytes:
     return without(body.decode("latin-1"), credentials_of(outgoing)).encode("latin-1")
 
 
-def signs_calls(target: Target, dialect: str) -> bool:
-    """Tell whether calls are signed at the target and a client of this dialect does not know of signatures."""
-    there = dialect_named(target.upstream.dialect)
-    return not target.text_calls and "call" in there.holds.signatures and there.name != dialect
-
-
 async def translate(request: ClientRequest, target: Target, vault: Vault | None = None) -> Translation:
     """Translate a request for an upstream; every attempt begins with the client's own bytes."""
     upstream, here = target.upstream, dialect_named(request.dialect)
@@ -140,22 +140,22 @@ async def translate(request: ClientRequest, target: Target, vault: Vault | None 
     try:
         translation = await _translate(asked, target, vault, request.owner)
     except Problem as problem:
-        raise explained(problem, call, here) from None
-    parsed = translation.request
-    is_passed_on = here is there and not target.text_calls
-    if parsed is not None and not is_passed_on and not is_validated(parsed, translation.tool_set):
-        await require_valid_tools(call, here, parsed, translation.tool_set)
+        raise explain_tools(problem, call, here) from None
     return structs.replace(translation, losses=(*repairs, *translation.losses)) if repairs else translation
 
 
 async def _translate(asked: TranslationTask, target: Target, vault: Vault | None, owner: str) -> Translation:
-    """Translate a request with the signatures that are stored for its calls.
+    """Validate the tools of a request, and translate it with the signatures that are stored for its calls.
 
     Most calls without a signature never had one. So a request is translated first and its unknown calls are looked up
     afterwards; it is translated again only if one is signed. In strict mode they are looked up first, because a missing
     signature is a loss, and a request with losses is rejected there.
     """
     pending = parse_request(asked)
+    if asked.here is not asked.there or asked.text_calls:
+        parsed = pending.request or asked.here.parse_request(asked.call)
+        if not is_validated(parsed, pending.tool_set):
+            await require_valid_tools(asked.call, asked.here, parsed, pending.tool_set)
     unknown = pending.unknown_ids if vault is not None else ()
     if asked.strict and unknown and vault is not None:
         await vault.look_up(owner, unknown)

@@ -8,14 +8,14 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from functools import cached_property
+from typing import Self
 
 from msgspec import Struct
 
-from dragoman.http.addresses import Origin
 from dragoman.http.encoding import BadEncoding, Inflater, TooLarge, is_plain
 from dragoman.http.link import Broken, Failure, NotReached, TooSlow, Untrusted, UpstreamConnection
-from dragoman.http.message import Headers, decode_headers, first_header
-from dragoman.http.proxies import Proxies, tunnel
+from dragoman.http.message import Headers, Origin, decode_headers, first_header
+from dragoman.http.proxies import Proxies, environment_proxies, open_tunnel
 
 _LONGEST_KEPT = 30.0
 """Seconds a connection is kept unused; most servers close theirs after a minute."""
@@ -44,9 +44,11 @@ class Outgoing(Struct, frozen=True):
 
 
 class Incoming(Struct, eq=False):
-    """A reply: its head, and its body as it arrives. Whoever has it must take all of it, or `close` it."""
+    """A reply: its head, and its body as it arrives. `read` it, or take its pieces in a `with` block."""
 
     status: int
+    good: bool
+    """The status is a success."""
     _fields: list[bytes]
     _link: UpstreamConnection
     _inflater: Inflater | None
@@ -57,11 +59,6 @@ class Incoming(Struct, eq=False):
     def headers(self) -> Headers:
         """The headers; their names are lower case."""
         return decode_headers(self._fields)
-
-    @property
-    def good(self) -> bool:
-        """Tell whether the server did what it was asked to."""
-        return self.status in _GOOD
 
     @property
     def plain(self) -> bool:
@@ -76,13 +73,9 @@ class Incoming(Struct, eq=False):
         """Return the next bytes; nothing means that the body is whole."""
         if self._over:
             return b""
-        try:
-            piece = await self._link.piece()
-            if self._inflater is not None:
-                piece = await self._inflated(self._inflater, piece)
-        except BaseException:
-            self.close()
-            raise
+        piece = await self._link.piece()
+        if self._inflater is not None:
+            piece = await self._inflate(self._inflater, piece)
         if not piece:
             self._over = True
             self._link.release()
@@ -96,18 +89,14 @@ class Incoming(Struct, eq=False):
             while (piece := await self.piece()) and on_data(piece):
                 pass
             return not piece
-        try:
-            whole = await self._link.deliver_to(on_data)
-        except BaseException:
-            self.close()
-            raise
-        if whole:
+        is_whole = await self._link.deliver_to(on_data)
+        if is_whole:
             self._over = True
             self._link.release()
-        return whole
+        return is_whole
 
-    async def _inflated(self, inflater: Inflater, piece: bytes) -> bytes:
-        """Return what bytes stand for; some stand for nothing yet, which must not look like the end."""
+    async def _inflate(self, inflater: Inflater, piece: bytes) -> bytes:
+        """Return decompressed bytes; read on while there are none yet, which must not look like the end."""
         try:
             while piece:
                 if plain := inflater.feed(piece):
@@ -135,13 +124,21 @@ class Incoming(Struct, eq=False):
     async def _read_pieces(self, most: int) -> bytes:
         pieces: list[bytes] = []
         size = 0
-        while piece := await self.piece():
-            pieces.append(piece)
-            size += len(piece)
-            if size > most:
-                self.close()
-                break
+        with self:
+            while size <= most and (piece := await self.piece()):
+                pieces.append(piece)
+                size += len(piece)
         return b"".join(pieces)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Return the connection to the pool, or close it after an error."""
+        if kind is None:
+            self.leave()
+        else:
+            self.close()
 
     def leave(self) -> None:
         """Take no more of it: all that matters has come. The connection is kept if the rest is short."""
@@ -172,7 +169,7 @@ class Client:
         self._open: set[UpstreamConnection] = set()
         """All connections there are: also those that let the rest of a reply go by."""
         self._heads: dict[tuple[Origin, str, str, Headers], bytes] = {}
-        self._proxies = proxies or Proxies()
+        self._proxies = proxies or environment_proxies()
         self._given = trust
 
     @cached_property
@@ -183,20 +180,23 @@ class Client:
     async def ask(self, request: Outgoing, deadlines: Deadlines) -> Incoming:
         """Send a request and return its reply as soon as the head is there."""
         head = self._head(request)
-        link = kept = self._take(request.origin)
+        kept = self._take(request.origin)
+        link = kept or await self._open_connection(request.origin, deadlines.connect)
         while True:
-            link = link or await self._connected(request.origin, deadlines.connect)
+            is_answered = False
             try:
                 await link.send(head, request.body, deadlines.first_byte)
                 if not link.complete:
                     link.check_head(deadlines.idle)
-            except BaseException as error:
-                link.abort()
-                if kept is None or not isinstance(error, NotReached):
+                is_answered = True
+                return Incoming(link.status, link.status in _GOOD, link.fields, link, _inflater(link))
+            except NotReached:
+                if link is not kept:
                     raise
-                link = kept = None
-            else:
-                return Incoming(link.status, link.fields, link, _inflater(link))
+            finally:
+                if not is_answered:
+                    link.abort()
+            link = await self._open_connection(request.origin, deadlines.connect)
 
     async def close(self) -> None:
         """Give up all connections."""
@@ -219,7 +219,7 @@ class Client:
 
     def _unsized_head(self, request: Outgoing) -> bytes:
         origin = request.origin
-        proxy = self._proxies.of(origin)
+        proxy = self._proxies.of(origin) if self._proxies else None
         plain = proxy is not None and not origin.secure
         target = origin.url + request.target if plain else request.target
         lines = [f"{request.method} {target} HTTP/1.1", f"host: {origin.authority}"]
@@ -241,7 +241,8 @@ class Client:
             link.abort()
         return None
 
-    async def _connected(self, origin: Origin, seconds: float) -> UpstreamConnection:
+    async def _open_connection(self, origin: Origin, seconds: float) -> UpstreamConnection:
+        """Open a connection within so many seconds; every error is a `Failure`."""
         try:
             async with asyncio.timeout(seconds):
                 link = await self._connect(origin)
@@ -259,9 +260,9 @@ class Client:
         return link
 
     async def _connect(self, origin: Origin) -> UpstreamConnection:
-        proxy = self._proxies.of(origin)
+        proxy = self._proxies.of(origin) if self._proxies else None
         if proxy is not None and origin.secure:
-            return await tunnel(proxy, origin, self._trust)
+            return await open_tunnel(proxy, origin, self._trust)
         peer = origin if proxy is None else proxy.origin
         loop = asyncio.get_running_loop()
         _, link = await loop.create_connection(

@@ -10,19 +10,18 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Literal, cast
+from typing import Literal, assert_never, cast
 
 import httptools
 from msgspec import Struct
 
-from dragoman.http.encoding import ACCEPTED, BadEncoding, TooLarge, decoded, is_known
+from dragoman.http.encoding import ENTITY_HEADERS, BadEncoding, TooLarge, decoded, encoding_error
 from dragoman.http.exchange import Exchange, Gone
-from dragoman.http.message import Headers, Request, decode_headers, render_head
+from dragoman.http.message import Headers, Request, decode_headers
+from dragoman.http.rejection import Refusal, render_rejection, render_without_upgrade
 from dragoman.tasks import start_task
 
 Handler = Callable[[Exchange], Awaitable[None]]
-Refusal = Callable[[int, Request], tuple[Headers, bytes]]
-"""Renders a rejection in the client's dialect: the status, and what is known of the request, to headers and body."""
 _MOST_WAITING = 256 << 10
 """Bytes of pipelined requests that are read while one is answered."""
 _REQUEST_COST = 1 << 10
@@ -37,8 +36,6 @@ _SHORTEST_TICK = 0.01
 _CLOCK_STEP = 0.001
 """Seconds: uvloop's timers may be early by so much."""
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-_ENTITY = frozenset({"expect", "content-length", "transfer-encoding", "content-encoding"})
-"""Headers that describe the body as it was sent, not as it is after decoding."""
 _UNUSUAL = frozenset({"expect", "transfer-encoding", "content-encoding"})
 
 
@@ -142,16 +139,12 @@ class Connection(asyncio.Protocol):
 
     def _decline_upgrade(self, rest: bytes) -> None:
         """Parse a request for another protocol once more, without that wish: its body follows."""
-        method = self._parser.get_method()
+        method, version = self._parser.get_method(), self._parser.get_http_version()
         if method == b"CONNECT":
             self._refuse(400)
             return
-        version = self._parser.get_http_version()
-        kept = [(name, value) for name, value in self._headers if name != "upgrade"]
-        head = "".join([f"{name}: {value}\r\n" for name, value in kept]).encode("latin-1")
-        line = method + b" " + self._url + f" HTTP/{version}\r\n".encode()
         self._parser = httptools.HttpRequestParser(self)
-        self.data_received(line + head + b"\r\n" + rest)
+        self.data_received(render_without_upgrade(method, self._url, version, self._headers) + rest)
 
     def _check_part(self, before: str, size: int) -> None:
         """Check the limits of a request of which `size` more bytes have arrived, but not the last."""
@@ -202,16 +195,11 @@ class Connection(asyncio.Protocol):
 
     def _check_body_headers(self, headers: dict[str, str]) -> None:
         self._encoding = headers.get("content-encoding", "")
-        if "transfer-encoding" in headers and not self._in_known_chunks(headers["transfer-encoding"]):
-            self._refuse(400)
-        elif self._encoding and not is_known(self._encoding):
-            self._refuse(415)
+        status = encoding_error(headers, self._parser.get_http_version())
+        if status is not None:
+            self._refuse(status)
         elif headers.get("expect", "").lower() == "100-continue" and self._exchange is None:
             self._transport.write(_CONTINUE)
-
-    def _in_known_chunks(self, coding: str) -> bool:
-        # Others on the way may read what is coded in another way, or by an old client, as ending elsewhere.
-        return coding.strip().lower() == "chunked" and self._parser.get_http_version() != "1.0"
 
     def on_message_complete(self) -> None:
         parser = self._parser
@@ -244,14 +232,12 @@ class Connection(asyncio.Protocol):
         """Return a body as it was before it was compressed; reject one that is too large."""
         self._encoding = None
         if encoding:
-            self._headers = tuple(header for header in self._headers if header[0] not in _ENTITY)
+            self._headers = tuple(header for header in self._headers if header[0] not in ENTITY_HEADERS)
         try:
-            body = decoded(body, encoding, self._limits.body)
-        except TooLarge:
-            self._refuse(413)
-        except BadEncoding:
-            self._refuse(400)
-        return body
+            return decoded(body, encoding, self._limits.body)
+        except (BadEncoding, TooLarge) as error:
+            self._refuse(error.status)
+            return b""
 
     def _hold_back(self) -> None:
         """Read no more while enough waits behind a reply that is under way."""
@@ -320,10 +306,7 @@ class Connection(asyncio.Protocol):
         if self._transport.is_closing():
             return
         known = Request("", self._url.decode("latin-1"), decode_headers(self._fields))
-        headers, body = self._refusal(status, known) if self._refusal is not None else ((), b"")
-        accepted = f"accept-encoding: {ACCEPTED}\r\n" if status == 415 else ""
-        ending = f"{accepted}connection: close\r\ncontent-length: {len(body)}\r\n\r\n"
-        self._transport.write(render_head(status, headers, ending) + body)
+        self._transport.write(render_rejection(status, known, self._refusal))
         self._transport.write_eof()
         self._stop_timer()
         self._timer = self._loop.call_later(_LINGER, self._transport.abort)
@@ -369,8 +352,10 @@ class Connection(asyncio.Protocol):
                 return self._limits.idle
             case "head":
                 return self._limits.head_seconds
-            case _:
+            case "body":
                 return self._limits.body_seconds + self._body_size / _SLOWEST
+            case _:
+                assert_never(self._stage)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

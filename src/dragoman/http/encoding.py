@@ -5,8 +5,11 @@ while it is being read.
 """
 
 import zlib
+from collections.abc import Mapping
 
 ACCEPTED = "gzip, deflate"
+ENTITY_HEADERS = frozenset({"expect", "content-length", "transfer-encoding", "content-encoding"})
+"""Headers that describe a body as it was sent, not as it is after decoding."""
 _GZIP = frozenset({"gzip", "x-gzip"})
 _KNOWN = _GZIP | {"deflate"}
 _GROWTH = 100
@@ -18,9 +21,13 @@ _EITHER = 32 + zlib.MAX_WBITS
 class BadEncoding(ValueError):  # noqa: N818  it says what the body is
     """The bytes are not what their encoding makes."""
 
+    status = 400
+
 
 class TooLarge(ValueError):  # noqa: N818  it says what the body is
-    """The body is larger than its reader bears."""
+    """The body is larger than its reader allows."""
+
+    status = 413
 
 
 def is_plain(encoding: str) -> bool:
@@ -28,9 +35,16 @@ def is_plain(encoding: str) -> bool:
     return encoding.strip().lower() in {"", "identity"}
 
 
-def is_known(encoding: str) -> bool:
-    """Tell whether a body can be read."""
-    return is_plain(encoding) or encoding.strip().lower() in _KNOWN
+def encoding_error(headers: Mapping[str, str], version: str) -> int | None:
+    """Return the status that rejects a body in an unknown coding; None for a body that can be decoded.
+
+    Others on the way may read a body in another transfer coding, or one of HTTP/1.0, as ending elsewhere.
+    """
+    coding = headers.get("transfer-encoding")
+    if coding is not None and (coding.strip().lower() != "chunked" or version == "1.0"):
+        return 400
+    encoding = headers.get("content-encoding", "")
+    return None if is_plain(encoding) or encoding.strip().lower() in _KNOWN else 415
 
 
 class Inflater:

@@ -40,7 +40,8 @@ class Exchange:
     """Is set when a client that reads too slowly has caught up, or is gone."""
     _gone: asyncio.Event | None = None
     """Is set when the client hangs up, if somebody waits for that."""
-    _when_gone: Callable[[], object] | None = None
+    on_gone: Callable[[], object] | None = None
+    """Called if the client disconnects before its answer is whole."""
 
     def __init__(self, request: Request, transport: asyncio.Transport, *, keeps_alive: bool, in_chunks: bool) -> None:
         self.request = request
@@ -49,10 +50,6 @@ class Exchange:
         self._transport = transport
         self._in_chunks = in_chunks
         """Whether the client understands chunks."""
-
-    def when_gone(self, do: Callable[[], object]) -> None:
-        """Do something as soon as the client hangs up before its answer is whole."""
-        self._when_gone = do
 
     async def wait_gone(self) -> None:
         """Return when the client hangs up."""
@@ -154,8 +151,8 @@ class Exchange:
         if self._gone is not None:
             self._gone.set()
         self.resume()
-        if self._when_gone is not None and not self.ended:
-            self._when_gone()
+        if self.on_gone is not None and not self.ended:
+            self.on_gone()
 
     def _leave(self) -> None:
         self.ended = True

@@ -20,9 +20,10 @@ from urllib.parse import urljoin
 
 from msgspec import Struct
 
-from dragoman.http.addresses import PORTS, Allowed, Location, Refused, is_public, location_of
+from dragoman.http.addresses import Allowed, Location, Refused, is_public, location_of
 from dragoman.http.encoding import BadEncoding, Inflater, TooLarge
 from dragoman.http.link import Broken, Failure, NotReached, UpstreamConnection
+from dragoman.http.message import PORTS
 
 T = TypeVar("T")
 

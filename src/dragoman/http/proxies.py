@@ -1,42 +1,46 @@
-"""Proxies by the environment's word: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, in either case."""
+"""Proxies that the environment names: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, in either case."""
 
 import asyncio
 import ssl
 from base64 import b64encode
+from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from msgspec import Struct
 
-from dragoman.http.addresses import Origin, split
 from dragoman.http.link import NotReached, UpstreamConnection
+from dragoman.http.message import Origin, split
 
 _LONGEST_HEAD = 16 << 10
 
 
 class Proxy(Struct, frozen=True):
-    """A proxy and how one is let in there."""
+    """A proxy and the credentials for it."""
 
     origin: Origin
     credentials: str = ""
 
 
 class Proxies:
-    """Which proxy stands before a server."""
+    """Finds the proxy for a server."""
 
-    def __init__(self) -> None:
-        found = getproxies()
-        self._by_scheme = {scheme: _read(url) for scheme, url in found.items() if scheme in {"http", "https", "all"}}
+    def __init__(self, by_scheme: Mapping[str, Proxy]) -> None:
+        self._by_scheme = by_scheme
         self._known: dict[Origin, Proxy | None] = {}
 
     def of(self, origin: Origin) -> Proxy | None:
-        """Return the proxy for a server; None if it is asked directly."""
-        if not self._by_scheme:
-            return None
+        """Return the proxy for a server; None for a direct connection."""
         if origin not in self._known:
             proxy = self._by_scheme.get(origin.scheme) or self._by_scheme.get("all")
             self._known[origin] = None if proxy_bypass(f"{origin.host}:{origin.port}") else proxy
         return self._known[origin]
+
+
+def environment_proxies() -> Proxies | None:
+    """Return the proxies that the environment names; None if it names none."""
+    found = {scheme: _read(url) for scheme, url in getproxies().items() if scheme in {"http", "https", "all"}}
+    return Proxies(found) if found else None
 
 
 def _read(url: str) -> Proxy:
@@ -50,8 +54,8 @@ def _read(url: str) -> Proxy:
     return Proxy(origin, f"Basic {b64encode(pair.encode()).decode()}")
 
 
-async def tunnel(proxy: Proxy, origin: Origin, trust: ssl.SSLContext) -> UpstreamConnection:
-    """Connect to a server through a proxy that passes bytes on, and speak TLS with the server itself."""
+async def open_tunnel(proxy: Proxy, origin: Origin, trust: ssl.SSLContext) -> UpstreamConnection:
+    """Connect to a server through a proxy that forwards bytes, with TLS to the server itself."""
     loop = asyncio.get_running_loop()
     secured = ssl.create_default_context() if proxy.origin.secure else None
     transport, opening = await loop.create_connection(_Opening, proxy.origin.host, proxy.origin.port, ssl=secured)
@@ -59,14 +63,15 @@ async def tunnel(proxy: Proxy, origin: Origin, trust: ssl.SSLContext) -> Upstrea
     lines = [f"CONNECT {host}:{origin.port} HTTP/1.1", f"host: {host}:{origin.port}"]
     if proxy.credentials:
         lines.append(f"proxy-authorization: {proxy.credentials}")
+    upgraded = None
     try:
         transport.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
         _check_opened(await opening.opened, proxy)
         link = UpstreamConnection()
         upgraded = await loop.start_tls(transport, link, trust, server_hostname=origin.host)
-    except BaseException:
-        transport.abort()
-        raise
+    finally:
+        if upgraded is None:
+            transport.abort()
     if upgraded is None:
         raise NotReached(f"the proxy {proxy.origin.authority} closed the tunnel")
     link.connection_made(upgraded)
@@ -79,7 +84,7 @@ def _check_opened(line: bytes, proxy: Proxy) -> None:
 
 
 class _Opening(asyncio.Protocol):
-    """Waits for a proxy's word."""
+    """Reads a proxy's response to CONNECT."""
 
     def __init__(self) -> None:
         self._head = b""

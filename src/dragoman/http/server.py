@@ -2,10 +2,10 @@
 
 import asyncio
 import socket
-import threading
 from collections.abc import AsyncGenerator, Callable, Generator
-from concurrent.futures import Future
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from dragoman.http.connection import ClientLimits, Connection, Handler, Refusal
@@ -70,9 +70,7 @@ async def listening(
     connections: set[Connection] = set()
     loop = asyncio.get_running_loop()
 
-    def connect() -> Connection:
-        return Connection(handler, limits or ClientLimits(), connections, refusal)
-
+    connect = partial(Connection, handler, limits or ClientLimits(), connections, refusal)
     if isinstance(address, socket.socket):
         listener = await loop.create_server(connect, sock=address, backlog=_BACKLOG)
     else:
@@ -96,6 +94,7 @@ T = TypeVar("T")
 def in_background(start: Callable[[], AbstractAsyncContextManager[T]], name: str) -> Generator[T]:
     """Keep what `start` opens open in a thread called `name`, as long as the block runs."""
     ready: Future[tuple[T, Callable[[], object]]] = Future()
+    """Holds what was opened and what closes it."""
 
     async def serve() -> None:
         stopped = asyncio.Event()
@@ -104,18 +103,14 @@ def in_background(start: Callable[[], AbstractAsyncContextManager[T]], name: str
             ready.set_result((opened, lambda: loop.call_soon_threadsafe(stopped.set)))
             await stopped.wait()
 
-    def run() -> None:
+    with ThreadPoolExecutor(1, thread_name_prefix=name) as executor:
+        served = executor.submit(asyncio.run, serve())
+        either: list[Future[Any]] = [ready, served]
+        wait(either, return_when=FIRST_COMPLETED)
+        if not ready.done():
+            served.result()  # raises the error for which it could not be opened
+        opened, stop = ready.result()
         try:
-            asyncio.run(serve())
-        except BaseException as error:  # noqa: BLE001  raised in the thread that waits
-            if not ready.done():
-                ready.set_exception(error)
-
-    thread = threading.Thread(target=run, name=name, daemon=True)
-    thread.start()
-    opened, stop = ready.result()
-    try:
-        yield opened
-    finally:
-        stop()
-        thread.join()
+            yield opened
+        finally:
+            stop()

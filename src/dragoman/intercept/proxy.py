@@ -11,11 +11,10 @@ from msgspec import Struct
 
 from dragoman.core.problems import Problem
 from dragoman.guard import attempt
-from dragoman.http.addresses import Origin
 from dragoman.http.client import Client, Deadlines, Incoming, Outgoing
 from dragoman.http.exchange import Exchange, Gone
 from dragoman.http.link import Failure
-from dragoman.http.message import Headers
+from dragoman.http.message import Headers, Origin
 from dragoman.intercept.captured import Group, digest_of
 from dragoman.intercept.exchange import Looker, Passing
 from dragoman.intercept.lookout import Lookout

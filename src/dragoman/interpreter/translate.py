@@ -67,6 +67,11 @@ class ParsedRequest:
             self._unsigned = unsigned
             self.unknown_ids = [*self.unknown_ids, *unknown_ids(unsigned, signer)]
 
+    @property
+    def request(self) -> Request:
+        """The request as the client sent it, without stored signatures."""
+        return self._request
+
     def _read_tools(self, raw: bytes, where: str) -> Tools:
         self.tool_set = self._tools.read(self._task.here, raw, where)
         return self.tool_set.tools
@@ -114,6 +119,8 @@ class PendingRequest(Struct, frozen=True):
 
     translate: Callable[[Links | None], Translation]
     unknown_ids: Sequence[str] = ()
+    request: Request | None = None
+    tool_set: ToolSet | None = None
 
 
 def translate_request(  # noqa: PLR0913  a call, two dialects, and independent options

@@ -3,12 +3,26 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import assert_never
 
 from msgspec import Struct
 
 from dragoman.agent.model import Model, closing
 from dragoman.config import Config
-from dragoman.core.events import Event, Failed, Finished, Started, UsageSeen
+from dragoman.core.events import (
+    Event,
+    Failed,
+    Finished,
+    Native,
+    PartCited,
+    PartDelta,
+    PartEnded,
+    PartNative,
+    PartSigned,
+    PartStarted,
+    Started,
+    UsageSeen,
+)
 from dragoman.core.request import Request
 from dragoman.gateway.generate import Gateway
 from dragoman.gateway.model import Asker
@@ -62,7 +76,6 @@ def observed_model(gateway: Gateway, observers: Observers, owner: str, dialect: 
             record.outcome = "left" if record.outcome == "open" else record.outcome
             raise
         finally:
-            record.close()
             observers.end(record)
 
     return ask
@@ -79,8 +92,10 @@ def _note(event: Event, record: Record) -> None:
             record.outcome = "failed" if record.upstream else "refused"
         case Started():
             pass
-        case _:
+        case PartStarted() | PartDelta() | PartSigned() | PartCited() | PartNative() | PartEnded() | Native():
             record.note_first()
+        case _:
+            assert_never(event)
 
 
 def usual_model(config: Config) -> str:

@@ -8,9 +8,11 @@ one too many, so two workers never admit both. An unknown value of the strict he
 strictness must not go without it because of a typing error.
 """
 
+import asyncio
 import hashlib
 import hmac
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from urllib.parse import parse_qsl
 
@@ -18,6 +20,7 @@ from msgspec import Struct
 
 from dragoman.config import NOBODY, Config
 from dragoman.core.problems import Problem
+from dragoman.http.exchange import Exchange
 from dragoman.http.message import Request
 from dragoman.server.metrics import Board
 
@@ -154,7 +157,7 @@ def wants_strict(said: str, *, usual: bool) -> bool:
 
 
 class Quotas:
-    """The turns of keys that may have only so many requests open."""
+    """Counts the open requests of keys that may have only so many."""
 
     def __init__(self, config: Config, board: Board, worker: int) -> None:
         self._at = {key.name: at for at, key in enumerate(config.keys, 1)}
@@ -175,3 +178,19 @@ class Quotas:
         """End a request."""
         if key.concurrency:
             self._own[self._at[key.name]] -= 1
+
+    @contextmanager
+    def slot(self, key: Key) -> Generator[None]:
+        """Count a request of a key as open while the block runs."""
+        self.take(key)
+        try:
+            yield
+        finally:
+            self.give_back(key)
+
+
+def cancel_when_gone(exchange: Exchange) -> None:
+    """Cancel the current task when the client disconnects."""
+    task = asyncio.current_task()
+    if task is not None:
+        exchange.on_gone = task.cancel

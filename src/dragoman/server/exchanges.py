@@ -1,19 +1,16 @@
-"""The last exchanges, for clients that look up what happened to a request, and all observers of exchanges together."""
+"""Show clients what happened to their last requests; all observers of exchanges together."""
 
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from dragoman.config import Config
 from dragoman.core.problems import Problem
 from dragoman.gateway.record import Observer, Observers, Record
-from dragoman.http.message import JSON
 from dragoman.server.auth import Quotas
 from dragoman.server.metrics import Board, Metrics
 from dragoman.server.process.peers import Seat
 from dragoman.wire import json
 
-_MOST = 1000
 Elsewhere = Callable[[str, str], Awaitable[bytes]]
 """Asks the other workers for an exchange by its id and owner; nothing if none has it."""
 
@@ -21,28 +18,23 @@ Elsewhere = Callable[[str, str], Awaitable[bytes]]
 class Exchanges:
     """The last exchanges of this process."""
 
-    def __init__(self, elsewhere: Elsewhere | None = None) -> None:
-        self._records: deque[Record] = deque(maxlen=_MOST)
+    def __init__(self, records: Iterable[Record], elsewhere: Elsewhere | None = None) -> None:
+        self._records = records
         self._elsewhere = elsewhere
-
-    def add(self, record: Record) -> None:
-        """Keep an exchange that is over, if it asked for a model."""
-        if record.model:
-            self._records.append(record)
 
     def find(self, name: str, owner: str) -> bytes:
         """Return what happened to an exchange of this owner; nothing if it is not here."""
         record = next((record for record in self._records if record.id == name and record.owner == owner), None)
         return b"" if record is None else _shown(record)
 
-    async def tell(self, name: str, owner: str) -> tuple[int, dict[str, str], bytes]:
-        """Show what happened to an exchange, here or at another worker, to who asked for it."""
+    async def show(self, name: str, owner: str) -> bytes:
+        """Return what happened to an exchange of this owner, here or at another worker."""
         found = self.find(name, owner)
         if not found and self._elsewhere is not None:
             found = await self._elsewhere(name, owner)
         if not found:
             raise Problem("not_found", f"there is no exchange {name!r}", code="not_found")
-        return 200, JSON, found
+        return found
 
 
 def _shown(record: Record) -> bytes:
@@ -69,16 +61,14 @@ def _shown(record: Record) -> bytes:
 
 
 class Watch:
-    """The last exchanges, the metrics, whose turn it is, and whoever else is told of exchanges."""
+    """The metrics, the open requests of each key, the last exchanges, and all other observers."""
 
     def __init__(self, config: Config, observers: Iterable[Observer] = (), seat: Seat | None = None) -> None:
         board, worker = (Board(1, len(config.keys)), 0) if seat is None else (seat.board, seat.worker)
-        self.exchanges = Exchanges(None if seat is None else seat.siblings.ask)
         self.metrics = Metrics(board, worker, _names(config))
         self.quotas = Quotas(config, board, worker)
-        self.observers = Observers(
-            begun=[self.metrics.begun], ended=[self.exchanges.add, self.metrics.ended, *observers]
-        )
+        self.observers = Observers(begun=[self.metrics.begun], ended=[self.metrics.ended, *observers])
+        self.exchanges = Exchanges(self.observers.recent, None if seat is None else seat.siblings.ask)
 
 
 def _names(config: Config) -> set[str]:

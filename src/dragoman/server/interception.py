@@ -18,9 +18,9 @@ from dragoman.core.events import Event, Started
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, malformed_body
+from dragoman.gateway.client_stream import Heartbeat
 from dragoman.gateway.context import RequestContext
 from dragoman.gateway.conversations.options import ConversationOptions, asked_by_headers, named_conversation
-from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.record import Record
 from dragoman.gateway.response_writer import write_events
 from dragoman.gateway.router import Routes
@@ -39,7 +39,7 @@ from dragoman.interpreter.ledger import Ledger
 from dragoman.interpreter.reply import EventAdapter
 from dragoman.interpreter.reply_adapter import ReplyOptions
 from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline, generate_id
-from dragoman.server.auth import Key
+from dragoman.server.auth import Access, Key
 from dragoman.server.routes import Path
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Unavailable
@@ -83,9 +83,16 @@ class Interception:
         """Who is told of each exchange when it is over."""
         return self._surface.lookers
 
-    def knows(self, path: Path) -> bool:
-        """Tell whether a path is one that was given to a client which the gateway started."""
-        return self.sessions.knows(path.name, path.item)
+    def authorize(self, request: Request, path: Path, access: Access) -> Key:
+        """Return the key of a client's request: its credentials are for its upstream, and not looked at here."""
+        # A path that was given to a client which the gateway started needs no key.
+        try:
+            return access.admit(shown(request), anybody=self.sessions.knows(path.name, path.item))
+        except Problem as problem:
+            if problem.kind != "authentication":
+                raise
+            words = f"{problem.message} in x-dragoman-key: what else is shown is for the upstream"
+            raise Problem(problem.kind, words) from None
 
     async def answer(self, exchange: Exchange, path: Path, key: Key, record: Record) -> None:
         """Answer one request of a client."""

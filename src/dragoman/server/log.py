@@ -7,12 +7,10 @@ rather than buffered without limit, and the next line that gets through says how
 report to Python's logging becomes lines too.
 """
 
-import logging
 import os
-import traceback
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager, nullcontext, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from logging import LogRecord
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -20,45 +18,14 @@ from threading import Thread
 from time import gmtime, sleep, strftime, time
 from typing import Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from dragoman.config import Config, ConfigError
 from dragoman.gateway.record import Record
 from dragoman.gateway.redact import redact
+from dragoman.server.log_lines import LoggedTokens, LogLine, python_logging, render_crash, render_note, render_text
 from dragoman.server.metrics import QUIET
 from dragoman.wire import json
-
-_ROOT = "dragoman"
-
-
-class _Notes(logging.Handler):
-    """Hands records on."""
-
-    def __init__(self, note: Callable[[logging.LogRecord], None]) -> None:
-        super().__init__(logging.INFO)
-        self._note = note
-
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            self._note(record)
-        except Exception:  # noqa: BLE001  a record that cannot be told must not end what it tells of
-            self.handleError(record)
-
-
-@contextmanager
-def taken(note: Callable[[logging.LogRecord], None]) -> Generator[None]:
-    """Hand on what is told, as long as the block runs."""
-    logger = logging.getLogger(_ROOT)
-    before, handler = logger.level, _Notes(note)
-    logger.addHandler(handler)
-    if before == logging.NOTSET:
-        logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
-        logger.removeHandler(handler)
-
 
 _GATHERED = 0.05
 """Seconds between two writes: waking a thread for each line would cost more than the line."""
@@ -126,45 +93,9 @@ def _same(file: int, path: Path) -> bool:
 
 
 _LONGEST = 500
-"""Letters of somebody else's words that go into a line."""
+"""Characters of a client's or an upstream's text that go into a line."""
 _MOST_READ = 4000
-"""Letters that are looked at for these; secrets among them are longer than what stands in their place."""
-_LONGEST_TRACE = 64 << 10
-
-
-class LoggedTokens(Struct, frozen=True):
-    """What was used."""
-
-    input: int | None
-    output: int | None
-    cached: int | None
-    reasoning: int | None
-
-
-class LogLine(Struct, frozen=True):
-    """What is told of an exchange, in this order."""
-
-    time: str
-    exchange: str
-    owner: str
-    operation: str
-    dialect: str
-    model: str
-    upstream: str
-    upstream_model: str
-    status: int
-    outcome: str
-    tries: int
-    stream: bool
-    first_ms: float | None
-    total_ms: float | None
-    finish: str
-    losses: int
-    tokens: LoggedTokens | UnsetType = UNSET
-    problem: str | UnsetType = UNSET
-    message: str | UnsetType = UNSET
-    worker: int | UnsetType = UNSET
-    """Which of several workers says this."""
+"""Characters that are searched for secrets first: a secret is longer than what is written in its place."""
 
 
 class Log:
@@ -180,47 +111,34 @@ class Log:
         worker: int | UnsetType = UNSET,
     ) -> None:
         self._add = add
-        self._secrets = secrets
-        self._form = _plain if form == "text" else json.encode
+        self._redact = partial(redact, known=secrets)
+        self._is_text = form == "text"
         self._crashes_only = crashes
         self._worker = worker
 
     def ended(self, record: Record) -> None:
-        """Tell of an exchange that is over."""
+        """Write the line for an exchange that is over."""
         if record.crash is not None:
             self.crashed(record.crash, record.id)
-        if not self._crashes_only and (record.operation not in QUIET or record.problem is not None):
-            self._add(self._form(self._line(record)))
+        if self._crashes_only or (record.operation in QUIET and record.problem is None):
+            return
+        line = self._line(record)
+        self._add(render_text(line) if self._is_text else json.encode(line))
 
     def crashed(self, error: BaseException, exchange: str = "", words: str = "") -> None:
-        """Tell of a failure of our own."""
-        lines = redact("".join(traceback.format_exception(error))[-_LONGEST_TRACE:], self._secrets)
-        fields = {"time": _moment(time()), "event": "crash", "exchange": exchange, "message": words}
-        if self._form is _plain:
-            self._add(f"{fields['time']} crash {exchange} {words}\n{lines}".encode())
-        else:
-            self._add(json.encode({**fields, "error": type(error).__name__, "traceback": lines}))
+        """Write a line for a failure of the gateway itself."""
+        fields = {"time": _format_time(time()), "event": "crash", "exchange": exchange, "message": words}
+        self._add(render_crash(error, fields, self._redact, as_text=self._is_text))
 
     def noted(self, record: LogRecord) -> None:
-        """Tell of what a tool or an external server did."""
-        fields = {
-            "time": _moment(record.created),
-            "event": "note",
-            "level": record.levelname.lower(),
-            "about": record.name.removeprefix("dragoman."),
-            "message": self._clean(record.getMessage()),
-        }
-        trace = "".join(traceback.format_exception(record.exc_info[1])) if record.exc_info else ""
-        lines = redact(trace[-_LONGEST_TRACE:], self._secrets)
-        if self._form is _plain:
-            told = f"{fields['time'][11:]} {fields['level']} {fields['about']}: {fields['message']}".replace("\n", " ")
-            self._add((f"{told}\n{lines}" if lines else told).encode())
-            return
-        worker = {} if self._worker is UNSET else {"worker": self._worker}
-        self._add(json.encode({**fields, **worker, **({"traceback": lines} if lines else {})}))
+        """Write a line for what a tool or an external server reports."""
+        fields: dict[str, Any] = {"time": _format_time(record.created), "message": self._clean(record.getMessage())}
+        if self._worker is not UNSET:
+            fields["worker"] = self._worker
+        self._add(render_note(record, fields, self._redact, as_text=self._is_text))
 
     def loop_failed(self, _: object, context: dict[str, Any]) -> None:
-        """Take what the event loop could tell nobody else."""
+        """Write a line for an error that the event loop reports."""
         error = context.get("exception")
         words = self._clean(str(context.get("message", "")))
         self.crashed(error if isinstance(error, BaseException) else RuntimeError(words), words=words)
@@ -229,10 +147,10 @@ class Log:
         problem, usage = record.problem, record.usage
         model, asked = record.model, record.upstream_model
         if record.outcome != "answered":
-            # A name that was answered to is no secret; any other is a client's word.
+            # A name that was answered to is no secret; any other is a client's text.
             model, asked = self._clean(model), self._clean(asked)
         return LogLine(
-            _moment(record.began),
+            _format_time(record.began),
             record.id,
             record.owner,
             record.operation,
@@ -244,8 +162,8 @@ class Log:
             record.outcome,
             record.tries,
             record.stream,
-            _milliseconds(record.first),
-            _milliseconds(record.seconds),
+            None if record.first is None else int(record.first * 10_000) / 10,
+            None if record.seconds is None else int(record.seconds * 10_000) / 10,
             record.finish,
             len(record.losses) + len(record.reply_losses),
             UNSET if usage is None else LoggedTokens(usage.input, usage.output, usage.cached, usage.reasoning),
@@ -255,44 +173,19 @@ class Log:
         )
 
     def _clean(self, text: str) -> str:
-        # It is cut before it is read: a client may name a model with a million letters.
-        return redact(text[:_MOST_READ], self._secrets)[:_LONGEST]
+        # It is cut before it is read: a client may name a model with a million characters.
+        return self._redact(text[:_MOST_READ])[:_LONGEST]
 
 
-def _moment(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     whole = int(seconds)
-    return f"{_second(whole)}.{int((seconds - whole) * 1000):03}Z"
+    return f"{_format_second(whole)}.{int((seconds - whole) * 1000):03}Z"
 
 
 @lru_cache(maxsize=64)
-def _second(whole: int) -> str:
+def _format_second(whole: int) -> str:
     # Many exchanges begin in the same second, and this is half of what a line would cost.
     return strftime("%Y-%m-%dT%H:%M:%S", gmtime(whole))
-
-
-def _milliseconds(seconds: float | None) -> float | None:
-    return None if seconds is None else int(seconds * 10_000) / 10
-
-
-def _plain(line: LogLine) -> bytes:
-    """Return a line for a person."""
-    words = [line.time[11:], str(line.status or "-"), line.outcome, line.dialect]
-    if line.model:
-        words.append(line.model)
-    if line.upstream:
-        words.append(f"-> {line.upstream}/{line.upstream_model}")
-    words.append(f"{line.total_ms:.0f} ms")
-    if line.stream and line.first_ms is not None:
-        words.append(f"(first {line.first_ms:.0f} ms)")
-    if line.tokens is not UNSET:
-        words.append(f"{line.tokens.input}+{line.tokens.output} tokens")
-    if line.losses:
-        words.append(f"{line.losses} losses")
-    if line.tries > 1:
-        words.append(f"{line.tries} tries")
-    if line.problem is not UNSET:
-        words.append(f"{line.problem}: {line.message}")
-    return " ".join([*words, line.exchange]).replace("\n", " ").encode()
 
 
 @contextmanager
@@ -309,7 +202,7 @@ def opened(config: Config, worker: int | None = None) -> Generator[Log]:
         log = Log(
             lines.add, form=form, secrets=config.secrets, crashes=crashes, worker=UNSET if worker is None else worker
         )
-        with nullcontext() if crashes else taken(log.noted):
+        with nullcontext() if crashes else python_logging(log.noted):
             yield log
     finally:
         lines.close()

@@ -13,7 +13,6 @@ from mmap import mmap
 
 from msgspec import Struct
 
-from dragoman.core.response import Usage
 from dragoman.gateway.record import Record
 from dragoman.wire import json
 
@@ -34,31 +33,26 @@ class Sheet:
         self._stride = _NAME + width * _NUMBER
         self._last = len(memory) // self._stride - 1
         self._rest: Key = (OTHER,) * words
-        self.numbers: memoryview[float] = memory.cast("d")
-        self._rows: dict[Key, int] = {}
-        for at, name in enumerate(self._names()):
-            if name is not None:
-                self._rows[name] = self._first(at)
+        self._numbers: memoryview[float] = memory.cast("d")
+        self._rows = {name: self._numbers_of(at) for at, name in enumerate(self._names()) if name is not None}
 
     @staticmethod
     def size(width: int, rows: int) -> int:
         """Return the bytes that a sheet needs."""
         return (_NAME + width * _NUMBER) * rows
 
-    def row(self, key: Key) -> int:
-        """Return where in `numbers` the row of a key begins; a new one is made if there is room."""
+    def row(self, key: Key) -> "memoryview[float]":
+        """Return the numbers of a key; a new row is added if there is room."""
         found = self._rows.get(key)
-        return self._added(key) if found is None else found
+        return self._add(key) if found is None else found
 
     def rows(self) -> Iterator[tuple[Key, list[float]]]:
-        """Return every row with what it holds, also when another process writes them."""
-        width = (self._stride - _NAME) // _NUMBER
+        """Return every row with its numbers, also when another process writes them."""
         for at, name in enumerate(self._names()):
             if name is not None:
-                first = self._first(at)
-                yield name, list(self.numbers[first : first + width])
+                yield name, list(self._numbers_of(at))
 
-    def _added(self, key: Key) -> int:
+    def _add(self, key: Key) -> "memoryview[float]":
         name = json.encode(key)
         at = self._last
         if key != self._rest:
@@ -67,10 +61,10 @@ class Sheet:
                 return self.row(self._rest)
         start = at * self._stride
         self._memory[start + _LENGTH : start + _LENGTH + len(name)] = name
-        # The length last: who reads beside us sees a whole name or none.
+        # The length last: another process sees a whole name or none.
         self._memory[start : start + _LENGTH] = len(name).to_bytes(_LENGTH, "little")
-        self._rows[key] = self._first(at)
-        return self._rows[key]
+        numbers = self._rows[key] = self._numbers_of(at)
+        return numbers
 
     def _names(self) -> Iterator[Key | None]:
         for at in range(self._last + 1):
@@ -79,8 +73,9 @@ class Sheet:
             name = self._memory[start + _LENGTH : start + _LENGTH + length]
             yield tuple(json.decode(bytes(name))) if length else None
 
-    def _first(self, at: int) -> int:
-        return (at * self._stride + _NAME) // _NUMBER
+    def _numbers_of(self, at: int) -> "memoryview[float]":
+        first = (at * self._stride + _NAME) // _NUMBER
+        return self._numbers[first : first + (self._stride - _NAME) // _NUMBER]
 
 
 def shared(size: int) -> mmap:
@@ -161,58 +156,34 @@ class Metrics:
         self._share = self._board.share(worker)
         self._named = frozenset(models)
         self._learned: set[str] = set()
-        self._requests: dict[tuple[str, str, str, str, int, str], int] = {}
-        self._models: dict[tuple[str, str], int] = {}
+        self._open = self._share.open
+        self._rows: dict[tuple[str, str, str, str, int, str], tuple[memoryview[float], memoryview[float] | None]] = {}
+        """The row of a request and, if an upstream was called, of its model, by all that tells requests apart."""
 
     def begun(self, record: Record) -> None:
-        """Note a request that is open."""
+        """Count a request that is open."""
         if record.operation not in QUIET:
-            self._share.open[0] += 1
+            self._open[0] += 1
 
     def ended(self, record: Record) -> None:
         """Count an exchange that is over."""
-        model, upstream = self._name(record), record.upstream
-        key = (record.operation, record.dialect, model, upstream, record.status, record.outcome)
-        row = self._requests.get(key)
-        if row is None:
-            words = (record.operation or UNKNOWN, record.dialect, model, upstream, str(record.status), record.outcome)
-            row = self._requests[key] = self._share.requests.row(words)
-        self._share.requests.numbers[row] += 1
-        if record.operation not in QUIET:
-            self._share.open[0] -= 1
-        if upstream:
-            self._count(record, model, upstream)
-
-    def _count(self, record: Record, model: str, upstream: str) -> None:
-        row = self._models.get((model, upstream))
-        if row is None:
-            row = self._models[model, upstream] = self._share.models.row((model, upstream))
-        numbers = self._share.models.numbers
-        seconds = record.seconds or 0.0
-        numbers[row + bisect_left(BOUNDS, seconds)] += 1
-        numbers[row + CLASSES] += seconds
-        if record.stream and record.first is not None:
-            numbers[row + FIRST_AT + bisect_left(BOUNDS, record.first)] += 1
-            numbers[row + FIRST_AT + CLASSES] += record.first
-        usage = record.usage
-        if usage is not None:
-            numbers[row + TOKENS_AT] += usage.input or 0
-            numbers[row + TOKENS_AT + 1] += usage.output or 0
-            if usage.cached or usage.cache_written or usage.reasoning:
-                for at, tokens in enumerate(_finer(usage), row + TOKENS_AT + 2):
-                    numbers[at] += tokens or 0
-        losses = len(record.losses) + len(record.reply_losses)
-        if losses:
-            dropped = [loss.kind for loss in (*record.losses, *record.reply_losses)].count("dropped")
-            numbers[row + LOSSES_AT] += dropped
-            numbers[row + LOSSES_AT + 1] += losses - dropped
-        if record.tries > 1:
-            numbers[row + RETRIES_AT] += record.tries - 1
+        operation, upstream = record.operation, record.upstream
+        model = record.model if record.model in self._named else self._name(record)
+        key = (operation, record.dialect, model, upstream, record.status, record.outcome)
+        rows = self._rows.get(key)
+        if rows is None:
+            words = (operation or UNKNOWN, record.dialect, model, upstream, str(record.status), record.outcome)
+            numbers = self._share.models.row((model, upstream)) if upstream else None
+            rows = self._rows[key] = (self._share.requests.row(words), numbers)
+        requests, numbers = rows
+        requests[0] += 1
+        if operation not in QUIET:
+            self._open[0] -= 1
+        if numbers is not None:
+            _count(record, numbers)
 
     def _name(self, record: Record) -> str:
-        """Return what a model is called in a label."""
-        if record.model in self._named:
-            return record.model
+        """Return the label of a model that is not configured by the name that the client used."""
         model = record.upstream_model
         if model in self._named or model in self._learned:
             return model
@@ -228,5 +199,24 @@ class Metrics:
         return exposed(self._board)
 
 
-def _finer(usage: Usage) -> tuple[int | None, ...]:
-    return usage.cached, usage.cache_written, usage.reasoning
+def _count(record: Record, numbers: "memoryview[float]") -> None:
+    """Add an exchange to the numbers of its model and upstream."""
+    seconds, first, usage = record.seconds or 0.0, record.first, record.usage
+    numbers[bisect_left(BOUNDS, seconds)] += 1
+    numbers[CLASSES] += seconds
+    if record.stream and first is not None:
+        numbers[FIRST_AT + bisect_left(BOUNDS, first)] += 1
+        numbers[FIRST_AT + CLASSES] += first
+    if usage is not None:
+        numbers[TOKENS_AT] += usage.input or 0
+        numbers[TOKENS_AT + 1] += usage.output or 0
+        if usage.cached or usage.cache_written or usage.reasoning:
+            for at, tokens in enumerate((usage.cached, usage.cache_written, usage.reasoning), TOKENS_AT + 2):
+                numbers[at] += tokens or 0
+    if record.losses or record.reply_losses:
+        kinds = [loss.kind for loss in record.all_losses]
+        dropped = kinds.count("dropped")
+        numbers[LOSSES_AT] += dropped
+        numbers[LOSSES_AT + 1] += len(kinds) - dropped
+    if record.tries > 1:
+        numbers[RETRIES_AT] += record.tries - 1

@@ -18,9 +18,9 @@ from dragoman.config import Config, ConfigError, UpstreamTable
 from dragoman.core.problems import Problem
 from dragoman.core.traits import TextCalls
 from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.agents.prices import price_by, table_of
 from dragoman.gateway.agents.runner import Agents
-from dragoman.gateway.agents.toolset import Roster, by_name, unmeant
+from dragoman.gateway.agents.settings import price_by, table_of
+from dragoman.gateway.agents.toolset import Roster, ToolServers, by_name, unmeant
 from dragoman.gateway.conversations.load import ConversationLoader
 from dragoman.gateway.conversations.runner import Carrying
 from dragoman.gateway.generate import Gateway, Timing
@@ -34,8 +34,7 @@ from dragoman.http.client import Client, Deadlines, Outgoing
 from dragoman.http.guarded import Guard
 from dragoman.http.link import Failure
 from dragoman.mcp.client import Status, open_servers
-from dragoman.sessions.store import Store
-from dragoman.sessions.urls import open_store, usual_url
+from dragoman.sessions.store import Store, open_store, usual_url
 from dragoman.sessions.values import Unavailable
 from dragoman.tasks import TaskSet
 from dragoman.tools import Executor, Handler, Registry
@@ -131,7 +130,7 @@ async def connected(
         carrier = carried_by(desk.store)
         stack.push_async_callback(carrier.close)
         agents = _agents(config, toolbox, desk, carrier, prices) if toolbox is not None else None
-        yield Connected(Gateway(routes, client, _timing(config), Vault(desk.store), agents), desk, carrier)
+        yield Connected(Gateway(routes, client, _timing(config), Vault(desk.store.signed_calls), agents), desk, carrier)
 
 
 def _agents(
@@ -142,7 +141,7 @@ def _agents(
     servers = {*config.tools, *(origin[0] for origin in origins if origin is not None)}
     for key, words in unmeant(config.agents, {*servers, *registry.names}):
         _LOG.warning("%s: %s", key, words)
-    roster = Roster(registry, config.agents, servers, toolbox.origin, toolbox.trouble, prices)
+    roster = Roster(registry, config.agents, ToolServers(servers, toolbox.origin, toolbox.trouble), prices)
     return Agents(roster, toolbox.executor, desk.store, carrier)
 
 

@@ -1,7 +1,11 @@
-"""Build the server from its configuration and let it run."""
+"""Build the server from its configuration, and serve until a signal comes: on a port or, for MCP, on standard input."""
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+import asyncio
+import gc
+import os
+import signal
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 
 from msgspec import convert, to_builtins
@@ -10,15 +14,18 @@ from dragoman.config import Config, ConfigError
 from dragoman.gateway.record import Observer
 from dragoman.http.connection import ClientLimits
 from dragoman.http.server import Server, listening
-from dragoman.server.agent_services import Bench
+from dragoman.server import log
+from dragoman.server.agent_services import Bench, open_bench
 from dragoman.server.app import App
 from dragoman.server.auth import Access, Key, hashed, own_names
+from dragoman.server.endpoints.handlers import Services
 from dragoman.server.endpoints.mcp import Door
 from dragoman.server.exchanges import Watch
 from dragoman.server.interception import open_interception
 from dragoman.server.process.peers import Seat
 from dragoman.server.routes import refusal
 from dragoman.server.services import CarriedBy, carrying, connected, open_toolbox
+from dragoman.tasks import start_task
 from dragoman.tools import Handler
 
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -61,7 +68,7 @@ async def running(  # noqa: PLR0913  a configuration, and what else may be given
         between = await stack.enter_async_context(
             open_interception(config, upstreams.gateway.routes, upstreams.desk.store, alone=seat is None)
         )
-        app = App(upstreams, _access(config, host), watch, door, between, strict=config.server.strict)
+        app = App(Services(upstreams, _access(config, host), watch, door, between, config.server.strict))
         held = convert(to_builtins(config.server.limits), ClientLimits)
         server = await stack.enter_async_context(
             listening(
@@ -102,3 +109,69 @@ def _access(config: Config, host: str) -> Access:
         for table in config.keys
     ]
     return Access(keys, own_names(host, config.server.hosts), config.server.origins)
+
+
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+_SELDOM = (10_000, 20, 20)
+"""After how many new objects the collector looks: what a request leaves behind is hardly ever in cycles."""
+
+
+async def serve(
+    config: Config,
+    *,
+    begun: Callable[[Running], None] | None = None,
+    seat: Seat | None = None,
+    parent: int | None = None,
+) -> None:
+    """Serve until a signal comes, or the parent that holds the other end of a pipe is gone."""
+    with log.opened(config, None if seat is None else seat.worker) as lines:
+        asyncio.get_running_loop().set_exception_handler(lines.loop_failed)
+        async with running(config, observers=[lines.ended], seat=seat) as gateway:
+            stopped = told_to_stop(parent)
+            if begun is not None:
+                begun(gateway)
+            _settle()
+            await stopped.wait()
+
+
+def told_to_stop(parent: int | None = None, signals: Iterable[signal.Signals] = _STOPS) -> asyncio.Event:
+    """Return what is set at a signal, or at the parent's end."""
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+    with suppress(NotImplementedError):  # where a loop knows no signals, an interrupt is an exception
+        for each in signals:
+            loop.add_signal_handler(each, stopped.set)
+    if parent is not None:
+
+        def orphaned() -> None:
+            loop.remove_reader(parent)
+            stopped.set()
+
+        loop.add_reader(parent, orphaned)
+    return stopped
+
+
+def _settle() -> None:
+    """Let the collector pass by all that there is now: it stays as long as the server does."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_SELDOM)
+
+
+async def serve_mcp(config: Config) -> None:
+    """Serve until the input ends and all is answered, or a signal comes."""
+    with log.opened(config, None) as lines:
+        asyncio.get_running_loop().set_exception_handler(lines.loop_failed)
+        async with open_bench(config, Watch(config, [lines.ended]).observers) as bench:
+            door = Door(bench)
+            serving = start_task((await door.opened()).pipe(), "mcp on standard input")
+            stopped = start_task(told_to_stop().wait(), "wait for a signal")
+            try:
+                await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                await door.close()
+        if not serving.done():
+            # A thread of the SDK waits for a line that may never come, and nothing can wake it.
+            os._exit(0)
+        stopped.cancel()
+        await serving

@@ -1,6 +1,7 @@
 """How values stand in the tables: read and written within one transaction."""
 
 import hashlib
+from collections.abc import Sequence
 from time import time
 from typing import Any
 
@@ -189,3 +190,14 @@ def delete(cursor: Cursor, key: str) -> None:
     """Forget a turn."""
     cursor.run("DELETE FROM items WHERE turn = ?", key)
     cursor.run("DELETE FROM turns WHERE key = ?", key)
+
+
+def grouped(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return names in groups of one size of `GROUP_MARKS`, the last filled up with empty names."""
+    size = next((size for size in GROUP_MARKS if len(names) <= size), max(GROUP_MARKS))
+    filled = [*names, *[""] * (-len(names) % size)]
+    return [tuple(filled[at : at + size]) for at in range(0, len(filled), size)]
+
+
+GROUP_MARKS = {size: "(" + ", ".join("?" * size) + ")" for size in (4, 64)}
+"""Marks for the names that one statement looks up: groups of two sizes, so that statements are prepared once."""

@@ -1,20 +1,25 @@
 """The store: every question and every change is a function over one transaction, the same for every database.
 
-Everything has an owner, and is found by its owner only.
+Everything has an owner, and is found by its owner only. A store is opened by the URL of its database.
 """
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from time import time
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 from msgspec import structs
 
 from dragoman.sessions.engine import Cursor, Engine
 from dragoman.sessions.rows import (
+    GROUP_MARKS,
     KEYS_OF_CHAIN,
     TURN,
     advance,
     delete,
+    grouped,
     has_followers,
     insert,
     insert_items,
@@ -23,18 +28,12 @@ from dragoman.sessions.rows import (
     read_turn,
 )
 from dragoman.sessions.runs import Claims, Runs, forget_runs
+from dragoman.sessions.signatures import SignatureTable
 from dragoman.sessions.values import Conversation, History, Turn
 
-_SIZES = (4, 64)
-"""How many names are looked up with one statement: two sizes, so that statements are prepared once."""
-_NAMES = {size: "(" + ", ".join("?" * size) + ")" for size in _SIZES}
 _ASIDES = {
-    size: "SELECT call, body FROM asides WHERE owner = ? AND call IN " + names  # noqa: S608  the names are marks
-    for size, names in _NAMES.items()
-}
-_SIGNATURES = {
-    size: "SELECT call, digest, issuer, value FROM signatures WHERE owner = ? AND call IN " + names  # noqa: S608
-    for size, names in _NAMES.items()
+    size: "SELECT call, body FROM asides WHERE owner = ? AND call IN " + marks  # noqa: S608
+    for size, marks in GROUP_MARKS.items()
 }
 _OLD = (
     "SELECT key FROM turns WHERE created < ? "
@@ -49,6 +48,7 @@ class Store:
         self._engine = engine
         self.runs = Runs(engine)
         self.claims = Claims(engine)
+        self.signed_calls = SignatureTable(engine)
 
     async def close(self) -> None:
         """Let go of the database."""
@@ -206,29 +206,6 @@ class Store:
             count += gone
         return count
 
-    async def keep_signatures(self, owner: str, signed: Mapping[tuple[str, str], tuple[str, str]]) -> None:
-        """Keep issuer and value of signatures by the call's id and the digest of what it says."""
-        now = int(time())
-        rows = [(owner, call, digest, issuer, value, now) for (call, digest), (issuer, value) in signed.items()]
-        statement = (
-            "INSERT INTO signatures (owner, call, digest, issuer, value, created) VALUES (?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (owner, call, digest) DO UPDATE SET issuer = excluded.issuer, value = excluded.value, "
-            "created = excluded.created"
-        )
-        await self._engine.write(lambda cursor: cursor.run_many(statement, rows), lasting=False)
-
-    async def signatures(self, owner: str, calls: Sequence[str]) -> dict[str, dict[str, tuple[str, str]]]:
-        """Return what is known of calls by their ids: issuer and value, by the digest of what the call says."""
-
-        def look(cursor: Cursor) -> dict[str, dict[str, tuple[str, str]]]:
-            found: dict[str, dict[str, tuple[str, str]]] = {}
-            for some in _groups(calls):
-                for call, digest, issuer, value in cursor.rows(_SIGNATURES[len(some)], owner, *some):
-                    found.setdefault(call, {})[digest] = (issuer, value)
-            return found
-
-        return await self._engine.look_up(look)
-
     async def keep_asides(self, owner: str, asides: Mapping[str, bytes]) -> None:
         """Keep what a client was not told of, by the ids of calls that it was told of."""
         now = int(time())
@@ -243,17 +220,10 @@ class Store:
         """Return what is kept under the ids of calls."""
 
         def look(cursor: Cursor) -> dict[str, bytes]:
-            rows = [row for some in _groups(calls) for row in cursor.rows(_ASIDES[len(some)], owner, *some)]
+            rows = [row for some in grouped(calls) for row in cursor.rows(_ASIDES[len(some)], owner, *some)]
             return {call: bytes(body) for call, body in rows}
 
         return await self._engine.read(look)
-
-
-def _groups(names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return names in groups of one size, the last filled up: no name is empty."""
-    size = next((size for size in _SIZES if len(names) <= size), _SIZES[-1])
-    filled = [*names, *[""] * (-len(names) % size)]
-    return [tuple(filled[at : at + size]) for at in range(0, len(filled), size)]
 
 
 def _forget_old(cursor: Cursor, limit: int) -> int:
@@ -270,3 +240,30 @@ def _forget_old(cursor: Cursor, limit: int) -> int:
         unused = "NOT EXISTS (SELECT 1 FROM turns WHERE turns.settings = settings.hash)"
         cursor.run(f"DELETE FROM settings WHERE used < ? AND {unused}", limit)  # noqa: S608
     return len(keys)
+
+
+def usual_url() -> str:
+    """Return where sessions are kept if nobody says where: with the state of the user's other programs."""
+    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return f"sqlite:///{state}/dragoman/sessions.sqlite3"  # an absolute path, so four slashes in all
+
+
+def open_store(url: str) -> Store:
+    """Open a store; ValueError for a URL that names none, `Unavailable` for a file that cannot be written."""
+    parts = urlsplit(url)
+    match parts.scheme:
+        case "sqlite":
+            from dragoman.sessions.sqlite import Sqlite  # noqa: PLC0415  only who uses it
+
+            path = unquote(parts.path).removeprefix("/")
+            if parts.netloc or not path:
+                raise ValueError("a file is named like sqlite:///relative.db or sqlite:////absolute.db")
+            return Store(Sqlite(Path(path)))
+        case "postgresql" | "postgres":
+            try:
+                from dragoman.sessions.postgres import Postgres  # noqa: PLC0415  an extra
+            except ImportError:
+                raise ValueError("PostgreSQL needs an extra: pip install 'dragoman[postgres]'") from None
+            return Store(Postgres(url))
+        case _:
+            raise ValueError("must begin with sqlite:/// or postgresql://")

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from dragoman.core.request import Tool
-from dragoman.interpreter.schemas.validation import compile_schema
+from dragoman.interpreter.schema.validation import compile_schema
 from dragoman.tools.handler import ToolDefinitionError
 
 _DEEPEST_SCHEMA = 64

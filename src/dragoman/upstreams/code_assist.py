@@ -11,9 +11,10 @@ from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
-from dragoman.upstreams.google_tokens import Tokens, tokens_for
+from dragoman.upstreams.google_tokens import GoogleAccount, google_account
 from dragoman.upstreams.kind import FixedPlace, Place, Send, UpstreamKind, UpstreamTable
-from dragoman.upstreams.upstream import Listing, Site, generating
+from dragoman.upstreams.model_list import Listing
+from dragoman.upstreams.upstream import Site, generating
 from dragoman.wire import json
 from dragoman.wire.splice import spliced
 
@@ -30,21 +31,14 @@ class CodeAssist:
     form = "code_assist"
     others = False
 
-    def __init__(  # noqa: PLR0913  an account there is all of this
-        self, name: str, base_url: str, *, project: str, tokens: Tokens, agent: str, send: Send
-    ) -> None:
+    def __init__(self, name: str, base_url: str, account: GoogleAccount, agent: str, send: Send) -> None:
         self.name = name
-        self._tokens = tokens
+        self._tokens = account.tokens
         self._site = Site(base_url or BASE_URL, (), agent)
         self._send = send
-        self._configured = project
+        self._configured = account.project
         self._project: str | None = None
         self._lock = asyncio.Lock()
-
-    @property
-    def site(self) -> Site:
-        """Where it is."""
-        return self._site
 
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
         verb = generating(call, translated=translated)
@@ -111,8 +105,7 @@ class CodeAssist:
 
 
 def _open(name: str, table: UpstreamTable, agent: str, send: Send) -> Place:
-    tokens = tokens_for(name, table)
-    return FixedPlace(CodeAssist(name, table.base_url, project=table.project, tokens=tokens, agent=agent, send=send))
+    return FixedPlace(CodeAssist(name, table.base_url, google_account(name, table), agent, send))
 
 
 KIND = UpstreamKind(

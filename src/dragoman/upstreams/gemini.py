@@ -6,7 +6,8 @@ from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.kind import FixedPlace, Place, Send, UpstreamKind, UpstreamTable
-from dragoman.upstreams.upstream import Listing, Site, gemini_rows, generating, in_path
+from dragoman.upstreams.model_list import Listing, gemini_rows
+from dragoman.upstreams.upstream import Site, generating, in_path
 from dragoman.wire.json import encode
 from dragoman.wire.splice import spliced
 
@@ -29,11 +30,6 @@ class Gemini:
         self._version = versioned["version"] if versioned else _DEFAULT_VERSION
         keys: Headers = (("x-goog-api-key", api_key),) if api_key else ()
         self._site = Site(versioned["base"] if versioned else base, keys, agent)
-
-    @property
-    def site(self) -> Site:
-        """Where it is."""
-        return self._site
 
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
         verb = generating(call, translated=translated)

@@ -15,6 +15,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from dragoman.core.problems import Problem
 from dragoman.upstreams.kind import UpstreamTable
 from dragoman.wire import json
@@ -36,6 +38,14 @@ class Tokens(Protocol):
     async def token(self) -> str:
         """Return the token."""
         ...
+
+
+class GoogleAccount(Struct, frozen=True):
+    """A project at Google, and the access to it."""
+
+    project: str
+    tokens: Tokens
+    location: str = ""
 
 
 class FixedToken:
@@ -107,13 +117,16 @@ class GoogleTokens:
         return Problem("internal", words, status=502, code="credentials")
 
 
-def tokens_for(name: str, table: UpstreamTable) -> Tokens:
-    """Return the tokens of an upstream: a given token, a file of credentials, or the default credentials."""
+def google_account(name: str, table: UpstreamTable) -> GoogleAccount:
+    """Return the project of an upstream, with its token: a given one, one of a credentials file, or the default one."""
     if table.access_token:
-        return FixedToken(table.access_token)
-    if not table.credentials:
-        return GoogleTokens(default_credentials, name)
-    return GoogleTokens(partial(credentials_file, table.credentials, table.client_id, table.client_secret), name)
+        tokens: Tokens = FixedToken(table.access_token)
+    elif table.credentials:
+        given = partial(credentials_file, table.credentials, table.client_id, table.client_secret)
+        tokens = GoogleTokens(given, name)
+    else:
+        tokens = GoogleTokens(default_credentials, name)
+    return GoogleAccount(table.project, tokens, table.location)
 
 
 def _life(expiry: datetime | None) -> float:

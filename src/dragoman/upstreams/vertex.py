@@ -5,9 +5,10 @@ from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.anthropic import COUNTED
-from dragoman.upstreams.google_tokens import Tokens, tokens_for
+from dragoman.upstreams.google_tokens import GoogleAccount, google_account
 from dragoman.upstreams.kind import FixedPlace, Place, Send, UpstreamKind, UpstreamTable
-from dragoman.upstreams.upstream import Listing, Site, generating, in_path, only, publisher_rows
+from dragoman.upstreams.model_list import Listing, publisher_rows
+from dragoman.upstreams.upstream import Site, generating, in_path, only
 from dragoman.wire.json import decode_object, encode
 from dragoman.wire.splice import removed, spliced
 
@@ -35,18 +36,11 @@ class Vertex:
     others = False
     publisher = ""
 
-    def __init__(  # noqa: PLR0913  an account there is all of this
-        self, name: str, base_url: str, *, project: str, location: str, tokens: Tokens, agent: str
-    ) -> None:
+    def __init__(self, name: str, base_url: str, account: GoogleAccount, agent: str) -> None:
         self.name = name
-        self._place = f"/projects/{in_path(project)}/locations/{in_path(location)}/publishers"
-        self._tokens = tokens
-        self._site = Site(base_url or base_url_of(location), (), agent)
-
-    @property
-    def site(self) -> Site:
-        """Where it is."""
-        return self._site
+        self._place = f"/projects/{in_path(account.project)}/locations/{in_path(account.location)}/publishers"
+        self._tokens = account.tokens
+        self._site = Site(base_url or base_url_of(account.location), (), agent)
 
     async def models(self) -> Listing | None:
         path = f"/v1beta1/publishers/{self.publisher}/models?pageSize=1000"
@@ -119,18 +113,11 @@ def _without_version(headers: Headers) -> Headers:
 
 
 def _open_gemini(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
-    return _open(VertexGemini, name, table, agent)
+    return FixedPlace(VertexGemini(name, table.base_url, google_account(name, table), agent))
 
 
 def _open_anthropic(name: str, table: UpstreamTable, agent: str, _send: Send) -> Place:
-    return _open(VertexAnthropic, name, table, agent)
-
-
-def _open(kind: type[VertexGemini | VertexAnthropic], name: str, table: UpstreamTable, agent: str) -> Place:
-    tokens = tokens_for(name, table)
-    return FixedPlace(
-        kind(name, table.base_url, project=table.project, location=table.location, tokens=tokens, agent=agent)
-    )
+    return FixedPlace(VertexAnthropic(name, table.base_url, google_account(name, table), agent))
 
 
 GEMINI_KIND = UpstreamKind(

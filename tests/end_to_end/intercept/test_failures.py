@@ -19,7 +19,7 @@ from dragoman.http.client import Client as HttpClient
 from dragoman.http.message import Request
 from dragoman.intercept.settings import InterceptTable
 from dragoman.server.interception import Interception
-from dragoman.sessions.urls import open_store
+from dragoman.sessions.store import open_store
 from intercept.clients import CITY, MODEL, PROMPT, Caller, Client, last_heard, posted
 from intercept.surroundings import asked, between, is_awaited, session_of, until
 

@@ -17,7 +17,7 @@ from dragoman.gateway.conversations.runs import RunBook
 from dragoman.mcp.settings import McpTable
 from dragoman.server.serving import running
 from dragoman.sessions.runs import SILENT
-from dragoman.sessions.urls import open_store
+from dragoman.sessions.store import open_store
 from dragoman.simulator import Answer
 
 BEGUN = Request(

@@ -12,7 +12,7 @@ import dragoman.simulator
 from dragoman.config import Config, ServerTable, SessionsTable, UpstreamTable
 from dragoman.mcp.settings import McpTable
 from dragoman.server.serving import running
-from dragoman.sessions.urls import open_store
+from dragoman.sessions.store import open_store
 from dragoman.simulator import Answer, Call, Received, read_fault
 from dragoman.tools import tool
 from mcp_hosts import posted

@@ -11,7 +11,7 @@ from msgspec import structs
 from dragoman.agent import InProcess, Order, State
 from dragoman.gateway.conversations.runner import Carrying
 from dragoman.mcp.server.tasks import Task, TaskJob, Tasks, TaskStarter, asked_of, fresh, read, told_of, written
-from dragoman.sessions.urls import open_store
+from dragoman.sessions.store import open_store
 
 
 class Room:

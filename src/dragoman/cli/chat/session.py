@@ -17,7 +17,7 @@ from dragoman.core.parts import Text, ToolCall
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message, Request
 from dragoman.gateway.agents.settings import AgentCompaction
-from dragoman.gateway.agents.toolset import Roster, compaction_of, limits_of
+from dragoman.gateway.agents.toolset import Roster, ToolServers, compaction_of, limits_of
 from dragoman.gateway.conversations.runs import Unfinished, begun, in_conversation, kept, written
 from dragoman.server import log
 from dragoman.server.agent_services import Bench, open_bench
@@ -93,7 +93,7 @@ def equipped(bench: Bench, wanted: tuple[str, ...] | None) -> Registry:
 
 def roster_of(bench: Bench) -> Roster:
     """Return what knows tools by the names of their servers, too."""
-    return Roster(bench.toolbox.executor.registry, origin=bench.toolbox.origin)
+    return Roster(bench.toolbox.executor.registry, servers=ToolServers(origin=bench.toolbox.origin))
 
 
 def require_known(bench: Bench, words: tuple[str, ...], option: str, servers: Iterable[str]) -> None:

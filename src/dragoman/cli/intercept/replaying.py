@@ -15,8 +15,8 @@ from dragoman.cli.chat.terminal import Screen
 from dragoman.cli.intercept.hosts import entries, path_of
 from dragoman.cli.intercept.show import shown
 from dragoman.config import Config, ConfigError, ServerTable
-from dragoman.http.addresses import split
 from dragoman.http.client import Client, Deadlines, Outgoing
+from dragoman.http.message import split
 from dragoman.intercept.exchange import Saved, content, read
 from dragoman.intercept.settings import InterceptTable
 from dragoman.server.serving import running

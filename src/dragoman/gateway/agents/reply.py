@@ -8,10 +8,20 @@ receives only the text of the last turn: what a model says before it calls tools
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from time import time
+from typing import assert_never
 
 from msgspec import structs
 
-from dragoman.agent import RunEnded, Step, TurnEnded
+from dragoman.agent import (
+    ApprovalAsked,
+    CallEnded,
+    CallProgressed,
+    CallStarted,
+    Compacted,
+    RunEnded,
+    Step,
+    TurnEnded,
+)
 from dragoman.agent.history import calls_of
 from dragoman.agent.limits import added
 from dragoman.core.events import (
@@ -112,8 +122,10 @@ class RunReply:
                 return self._turned(step)
             case RunEnded():
                 return self._ended(step)
-            case _:
+            case Finished() | Failed() | CallStarted() | CallProgressed() | CallEnded() | ApprovalAsked() | Compacted():
                 return []
+            case _:
+                assert_never(step)
 
     def _turn(self, event: Started) -> list[Event]:
         """Begin a turn; only the first is the beginning of a reply."""
@@ -191,8 +203,10 @@ class RunReply:
                     told.append(PartEnded(self._offset + index, complete))
                 case PartDelta() | PartSigned() | PartCited() | PartNative():
                     told.append(structs.replace(fitted, index=self._offset + fitted.index))
-                case _:
+                case Started() | UsageSeen() | Native() | Finished() | Failed():
                     told.append(fitted)
+                case _:
+                    assert_never(fitted)
         return told
 
     def _turned(self, turn: TurnEnded) -> list[Event]:

@@ -24,13 +24,12 @@ from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.agents.hidden_turns import Asides, Trust
 from dragoman.gateway.agents.reply import RunReply, last_words
 from dragoman.gateway.agents.toolset import Roster, Toolset, compaction_of
-from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.client_request import ClientRequest, require_valid_tools
 from dragoman.gateway.context import RequestContext
 from dragoman.gateway.conversations.runs import RunBook, held
 from dragoman.gateway.model import Asker, UpstreamModel
 from dragoman.gateway.record import Record
 from dragoman.gateway.response_writer import write_events
-from dragoman.gateway.tool_validation import require_valid_tools
 from dragoman.interpreter.ledger import refuse
 from dragoman.sessions.store import Store
 from dragoman.sessions.values import Unavailable

@@ -92,25 +92,34 @@ def _no_trouble(_server: str) -> str:
     return ""
 
 
+class ToolServers(Struct, frozen=True):
+    """The external servers that tools are from."""
+
+    names: Collection[str] = ()
+    """Those that a request may name."""
+    origin: Callable[[str], tuple[str, str] | None] = by_name
+    """Returns the server of a tool, and the name of the tool there."""
+    trouble: Callable[[str], str] = _no_trouble
+    """Returns why a server cannot be reached; "" if it can."""
+
+
 class Roster:
     """Knows all agents and tools."""
 
-    def __init__(  # noqa: PLR0913, PLR0917  what there is to know
+    def __init__(
         self,
         registry: Registry,
         agents: Mapping[str, AgentTable] | None = None,
-        servers: Collection[str] = (),
-        origin: Callable[[str], tuple[str, str] | None] = by_name,
-        trouble: Callable[[str], str] = _no_trouble,
+        servers: ToolServers | None = None,
         prices: Mapping[str, Price | None] | None = None,
     ) -> None:
         self.registry = registry
         self.agents = agents or {}
-        self.servers = servers
+        servers = servers or ToolServers()
+        self.servers = servers.names
         """Those that a request may name."""
-        self._origin = origin
-        self._trouble = trouble
-        """Tells why a server cannot be reached."""
+        self._origin = servers.origin
+        self._trouble = servers.trouble
         self._prices = prices or {}
         """By the name of an agent, what its turns cost."""
 

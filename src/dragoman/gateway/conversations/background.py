@@ -214,7 +214,6 @@ class Background:
             if order.run in self._done:
                 self._done.pop(order.run)()
             record.outcome = "left" if record.outcome == "open" else record.outcome
-            record.close()
             self._observers.end(record)
         if failure is not None:
             if ask.call.stream and not exchange.ended:

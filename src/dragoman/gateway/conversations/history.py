@@ -6,11 +6,11 @@ calls by id, name and arguments, results by call and content.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, assert_never
 
 from msgspec import Raw, Struct, structs
 
-from dragoman.core.parts import AnyPart, Data, Media, Opaque, Refusal, Text, ToolCall, ToolResult
+from dragoman.core.parts import AnyPart, Data, Media, Opaque, Reasoning, Refusal, Text, ToolCall, ToolResult
 from dragoman.core.problems import Problem
 from dragoman.core.request import Message
 from dragoman.dialects.record import Call, Dialect
@@ -121,8 +121,10 @@ def _saying(role: str, part: AnyPart) -> list[Saying]:
             return [(role, "media", part.source)]
         case Opaque():
             return [(role, "opaque", _value(part.raw))]
-        case _:
+        case Reasoning():
             return []
+        case _:
+            assert_never(part)
 
 
 def _value(text: str | bytes) -> Any:

@@ -14,10 +14,10 @@ from dragoman.core.problems import Problem
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.client_stream import Heartbeat
 from dragoman.gateway.conversations.history import Continuation, NewItems, read
 from dragoman.gateway.conversations.options import ConversationOptions
 from dragoman.gateway.conversations.recorder import Echo
-from dragoman.gateway.heartbeat import make_framer
 from dragoman.gateway.record import Record, headers_of
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON
@@ -90,11 +90,9 @@ async def send_again(turn: Turn, ask: ClientRequest, exchange: Exchange, record:
     record.status = 200
     record.note_first()
     if ask.call.stream:
-        frames = make_framer(ask.framing)
-        headers = headers_of(record, {"content-type": frames.kind, "cache-control": "no-cache"})
-        exchange.start(200, headers)
-        await exchange.write(frames.feed(streamed(turn)) + frames.close())
-        await exchange.end()
+        heartbeat = Heartbeat(ask, exchange, record)
+        heartbeat.start_stream()
+        await exchange.end(heartbeat.frame_end(streamed(turn)))
     else:
         await exchange.send(200, headers_of(record, JSON), turn.reply)
     record.outcome = "answered"

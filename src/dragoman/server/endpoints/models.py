@@ -10,7 +10,7 @@ from typing import Any
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.catalogue import Catalogue, Entry
-from dragoman.upstreams.upstream import Row
+from dragoman.upstreams.model_list import Row
 from dragoman.wire import json
 
 _SINCE = 1767225600

@@ -21,9 +21,8 @@ from dragoman.config import Config, ConfigError
 from dragoman.http.server import url_of
 from dragoman.server.metrics import Board, shared
 from dragoman.server.process.peers import Seat, Siblings
-from dragoman.server.process.run import serve, told_to_stop
 from dragoman.server.process.supervisor import UNUSABLE, Job, Supervisor
-from dragoman.server.serving import listen_address
+from dragoman.server.serving import listen_address, serve, told_to_stop
 
 _BACKLOG = 2048
 _SIMULATOR = "the simulator"

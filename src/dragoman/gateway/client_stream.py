@@ -1,0 +1,263 @@
+"""Write a stream to the client: start it in time, keep its connection alive, end it.
+
+A stream starts for the client with the first real event, or when that takes too long: also where the upstream has not
+started to respond. From then on blank lines keep the connection alive while nothing else is sent, and an error is
+sent in the stream. What belongs to a conversation is saved before the client receives the end of it.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from dragoman.core.events import Failed, Started
+from dragoman.core.problems import Problem
+from dragoman.core.request import Request
+from dragoman.dialects.registry import dialect_named
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.conversations.recorder import Keeper
+from dragoman.gateway.record import Record, headers_of, signed_event
+from dragoman.gateway.upstream_call import UpstreamReply, map_failure
+from dragoman.http.exchange import Exchange
+from dragoman.http.link import Failure
+from dragoman.interpreter.signatures import CallWatch
+from dragoman.interpreter.stream import StreamTranslator
+from dragoman.wire.sse import SseReader
+
+if TYPE_CHECKING:
+    from dragoman.gateway.context import RequestContext
+
+_BEAT = b"\n"
+"""A blank line: the only heartbeat that every client ignores."""
+_EVENTS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+_ARRAY = {"content-type": "application/json; charset=UTF-8", "cache-control": "no-cache"}
+
+
+class Heartbeat:
+    """Starts one stream and keeps it alive."""
+
+    def __init__(self, request: ClientRequest, exchange: Exchange, record: Record) -> None:
+        self._request = request
+        self._exchange = exchange
+        self._record = record
+        self._loop = asyncio.get_running_loop()
+        self.has_sent = False
+        """Something was sent since the last beat."""
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin another attempt: drop what was held back of the last one."""
+        self._array = ArrayFramer() if self._request.framing == "array" else None
+        self.held = b""
+        """What came before the first real event."""
+
+    def frame(self, events: bytes) -> bytes:
+        """Return events as the client wants them."""
+        return events if self._array is None else self._array.feed(events)
+
+    def frame_end(self, events: bytes) -> bytes:
+        """Return the last events, and the end of the stream."""
+        return events if self._array is None else self._array.feed(events) + self._array.close()
+
+    async def run(self, work: Awaitable[object], hold: float, interval: float, keeper: Keeper | None = None) -> None:
+        """Start the stream after `hold` seconds if `work` has not by then, and keep it alive until that is done.
+
+        An error before the first real event is sent in a stream that has started, and raised before that.
+        """
+        self._timer = self._loop.call_later(hold, self._beat, interval)
+        try:
+            await work
+        except Problem as problem:
+            if not self._exchange.started or self._exchange.ended or self._record.first is not None:
+                raise
+            await self._fail(problem, keeper)
+        finally:
+            self._timer.cancel()
+
+    def start_stream(self) -> None:
+        """Send the head of the response and what was held back."""
+        record = self._record
+        record.status = 200
+        headers = headers_of(record, _EVENTS if self._array is None else _ARRAY)
+        self._exchange.start(200, headers, first=self.held)
+        self.held = b""
+        self.has_sent = True
+
+    async def _fail(self, problem: Problem, keeper: Keeper | None) -> None:
+        """End a stream that has only started."""
+        self._record.problem, self._record.outcome = problem, "failed"
+        encoder = dialect_named(self._request.dialect).encoder(None)
+        events = encoder.feed(Started("", self._request.call.model)) + encoder.feed(Failed(problem))
+        if keeper is not None:
+            keeper.begin()
+            events = keeper.passing(events) + keeper.let_go()
+        await self._exchange.end(self.frame_end(signed_event(events, self._record)))
+
+    def _beat(self, interval: float) -> None:
+        """Start the stream if it has not, else send a blank line if nothing was sent since the last beat."""
+        if self._exchange.is_gone:
+            return
+        if not self._exchange.started:
+            self.start_stream()
+        elif not self.has_sent:
+            self._exchange.push(_BEAT)
+        self.has_sent = False
+        self._timer = self._loop.call_later(interval, self._beat, interval)
+
+
+class ArrayFramer:
+    """Makes one JSON array of server-sent events, an item for each."""
+
+    def __init__(self) -> None:
+        self._reader = SseReader()
+        self._begun = False
+
+    def feed(self, events: bytes) -> bytes:
+        """Return the items of the next events."""
+        items = [event.data for event in self._reader.feed(events)]
+        if not items:
+            return b""
+        opening = b",\r\n" if self._begun else b"["
+        self._begun = True
+        return opening + b",\r\n".join(items)
+
+    def close(self) -> bytes:
+        """Return the end of the array."""
+        return b"]" if self._begun else b"[]"
+
+
+class StreamWriter:
+    """Writes rendered events to the client; the stream starts with the first real event or a heartbeat."""
+
+    def __init__(self, request: Request | None, context: "RequestContext", heartbeat: Heartbeat) -> None:
+        self._request = request
+        self._exchange = context.exchange
+        self._record = context.record
+        self._keeper = context.keeper
+        self._heartbeat = heartbeat
+        if self._keeper is not None:
+            self._keeper.begin()
+        if not self._exchange.started:
+            heartbeat.reset()
+
+    async def write(self, events: bytes, *, begun: bool) -> None:
+        """Send events; hold them back while the stream has not started and the reply has not `begun`."""
+        exchange, heartbeat = self._exchange, self._heartbeat
+        framed = heartbeat.frame(events if self._keeper is None else self._keeper.passing(events))
+        if exchange.started:
+            heartbeat.has_sent = True
+            if begun:
+                self._record.note_first()
+            if framed or exchange.is_behind:
+                await exchange.write(framed)
+            return
+        heartbeat.held += framed
+        if begun:
+            self._record.note_first()
+            heartbeat.start_stream()
+
+    def push(self, events: bytes) -> bool:
+        """Send events at once, in a stream that has started; return whether the client keeps up."""
+        exchange, heartbeat = self._exchange, self._heartbeat
+        if framed := heartbeat.frame(events):
+            exchange.push(framed)
+            heartbeat.has_sent = True
+        return not exchange.is_behind
+
+    async def end(self, events: bytes, problem: Problem | None, *, begun: bool = True) -> Problem | None:
+        """Save the answer and send the last events; return the error that the client received.
+
+        Raises the error if the stream has not started.
+        """
+        exchange, heartbeat, keeper = self._exchange, self._heartbeat, self._keeper
+        if problem is not None and not exchange.started:
+            raise problem
+        if keeper is not None:
+            # What the client may receive before the answer is saved does not wait for that.
+            await self.write(events if problem is None else signed_event(events, self._record), begun=begun)
+            events, problem = await self._save(problem)
+        if problem is not None:
+            events = signed_event(events, self._record)
+        if not exchange.started:
+            heartbeat.start_stream()
+        if not exchange.is_gone:
+            self._record.outcome = "answered" if problem is None else "failed"
+        await exchange.end(heartbeat.frame_end(events))
+        return problem
+
+    async def _save(self, problem: Problem | None) -> tuple[bytes, Problem | None]:
+        """Save the answer; return the events that were held back for that, and the error if it cannot be saved."""
+        keeper = self._keeper
+        if keeper is None:
+            return b"", problem
+        if problem is not None:
+            return keeper.let_go(), problem
+        try:
+            return await keeper.ended(self._request), None
+        except Problem as unsaved:
+            if not self._exchange.started:
+                raise
+            return keeper.failed(unsaved, self._request), unsaved
+
+
+class UpstreamStream:
+    """Translates an upstream's stream and writes it to the client as it arrives."""
+
+    def __init__(self, reply: UpstreamReply, context: "RequestContext", heartbeat: Heartbeat) -> None:
+        self._incoming = reply.incoming
+        self._context = context
+        self._vault = reply.vault
+        self._calls = CallWatch()
+        watch = self._calls if reply.vault is not None else None
+        source, dialect = reply.target.upstream.dialect, context.request.dialect
+        self._translator = StreamTranslator(source, dialect, reply.context, watch)
+        self._writer = StreamWriter(reply.translation.request, context, heartbeat)
+        self._unsent = b""
+        """The events of the last data, if they must wait for something."""
+
+    async def write(self) -> None:
+        """Write all of it; raise the error of a stream that fails before it has started."""
+        translator, writer = self._translator, self._writer
+        exchange, record = self._context.exchange, self._context.record
+        problem: Problem | None = None
+        try:
+            events = b""
+            while not translator.over:
+                if events or exchange.is_behind:
+                    await writer.write(events, begun=translator.begun)
+                events = await self._next()
+            if translator.begun and (exchange.started or translator.problem is None):
+                record.note_first()
+            problem = await writer.end(events, translator.problem, begun=translator.begun)
+        finally:
+            record.reply_losses, record.usage = translator.losses, translator.usage
+            record.problem = problem or translator.problem
+            record.finish = translator.finish.reason if translator.finish is not None else ""
+
+    async def _next(self) -> bytes:
+        """Return the events that the next data of the upstream is translated to and that were not sent yet."""
+        translator, record = self._translator, self._context.record
+        try:
+            if self._context.keeper is None and record.first is not None:
+                is_whole = await self._incoming.deliver_to(self._on_data)
+                events, self._unsent = self._unsent, b""
+                if is_whole and not translator.over:
+                    events += translator.close()
+            else:
+                data = await self._incoming.piece()
+                events = translator.feed(data) if data else translator.close()
+        except Failure as failure:
+            problem = map_failure(failure, record.upstream)
+            if not self._context.exchange.started:
+                raise problem from None
+            return translator.fail(problem)
+        if self._vault is not None and (calls := self._calls.take()):
+            await self._vault.keep(self._context.request.owner, calls)
+        return events
+
+    def _on_data(self, data: bytes) -> bool:
+        """Translate data and send its events at once; return whether more data may be delivered this way."""
+        events = self._translator.feed(data)
+        if self._translator.over or self._calls.has_ended:
+            self._unsent = events
+            return False
+        return self._writer.push(events)

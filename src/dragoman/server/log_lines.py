@@ -1,0 +1,128 @@
+"""The lines of the log: of exchanges, of failures of the gateway, and of what tools report to Python's logging."""
+
+import logging
+import traceback
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from logging import LogRecord
+from logging.handlers import QueueHandler
+from queue import SimpleQueue
+from typing import Any
+
+from msgspec import UNSET, Struct, UnsetType
+
+from dragoman.wire import json
+
+
+class LoggedTokens(Struct, frozen=True):
+    """The tokens of an exchange."""
+
+    input: int | None
+    output: int | None
+    cached: int | None
+    reasoning: int | None
+
+
+class LogLine(Struct, frozen=True):
+    """The fields of a line, in this order."""
+
+    time: str
+    exchange: str
+    owner: str
+    operation: str
+    dialect: str
+    model: str
+    upstream: str
+    upstream_model: str
+    status: int
+    outcome: str
+    tries: int
+    stream: bool
+    first_ms: float | None
+    total_ms: float | None
+    finish: str
+    losses: int
+    tokens: LoggedTokens | UnsetType = UNSET
+    problem: str | UnsetType = UNSET
+    message: str | UnsetType = UNSET
+    worker: int | UnsetType = UNSET
+    """Which of several workers writes this."""
+
+
+def render_text(line: LogLine) -> bytes:
+    """Return a line for people."""
+    words = [line.time[11:], str(line.status or "-"), line.outcome, line.dialect]
+    if line.model:
+        words.append(line.model)
+    if line.upstream:
+        words.append(f"-> {line.upstream}/{line.upstream_model}")
+    words.append(f"{line.total_ms:.0f} ms")
+    if line.stream and line.first_ms is not None:
+        words.append(f"(first {line.first_ms:.0f} ms)")
+    if line.tokens is not UNSET:
+        words.append(f"{line.tokens.input}+{line.tokens.output} tokens")
+    if line.losses:
+        words.append(f"{line.losses} losses")
+    if line.tries > 1:
+        words.append(f"{line.tries} tries")
+    if line.problem is not UNSET:
+        words.append(f"{line.problem}: {line.message}")
+    return " ".join([*words, line.exchange]).replace("\n", " ").encode()
+
+
+_ROOT = "dragoman"
+_LONGEST_TRACE = 64 << 10
+Redact = Callable[[str], str]
+"""Removes secrets from a text."""
+
+
+class _Notes(QueueHandler):
+    """Calls a function with each record; the base class reports a record that cannot be written."""
+
+    def __init__(self, note: Callable[[LogRecord], None]) -> None:
+        super().__init__(SimpleQueue())
+        self.setLevel(logging.INFO)
+        self._note = note
+
+    def prepare(self, record: LogRecord) -> LogRecord:
+        return record
+
+    def enqueue(self, record: LogRecord) -> None:
+        self._note(record)
+
+
+@contextmanager
+def python_logging(note: Callable[[LogRecord], None]) -> Generator[None]:
+    """Call `note` with each record of Python's logging as long as the block runs."""
+    logger = logging.getLogger(_ROOT)
+    before, handler = logger.level, _Notes(note)
+    logger.addHandler(handler)
+    if before == logging.NOTSET:
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+        logger.removeHandler(handler)
+
+
+def render_crash(error: BaseException, fields: Mapping[str, str], redact: Redact, *, as_text: bool) -> bytes:
+    """Return the line for a failure of the gateway, with its traceback."""
+    lines = redact("".join(traceback.format_exception(error))[-_LONGEST_TRACE:])
+    if as_text:
+        return f"{fields['time']} crash {fields['exchange']} {fields['message']}\n{lines}".encode()
+    return json.encode({**fields, "error": type(error).__name__, "traceback": lines})
+
+
+def render_note(record: LogRecord, fields: Mapping[str, Any], redact: Redact, *, as_text: bool) -> bytes:
+    """Return the line for what a tool or an external server reports; `fields` are its time, message and worker."""
+    about = record.name.removeprefix("dragoman.")
+    level = record.levelname.lower()
+    trace = "".join(traceback.format_exception(record.exc_info[1])) if record.exc_info else ""
+    lines = redact(trace[-_LONGEST_TRACE:])
+    if as_text:
+        line = f"{fields['time'][11:]} {level} {about}: {fields['message']}".replace("\n", " ")
+        return (f"{line}\n{lines}" if lines else line).encode()
+    worker = {"worker": fields["worker"]} if "worker" in fields else {}
+    shown = {"time": fields["time"], "event": "note", "level": level, "about": about, "message": fields["message"]}
+    return json.encode({**shown, **worker, **({"traceback": lines} if lines else {})})

@@ -1,0 +1,42 @@
+"""The signatures of tool calls, by owner, call and the digest of what the call says."""
+
+from collections.abc import Mapping, Sequence
+from time import time
+
+from dragoman.sessions.engine import Cursor, Engine
+from dragoman.sessions.rows import GROUP_MARKS, grouped
+
+_KEEP = (
+    "INSERT INTO signatures (owner, call, digest, issuer, value, created) VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (owner, call, digest) DO UPDATE SET issuer = excluded.issuer, value = excluded.value, "
+    "created = excluded.created"
+)
+_FIND = {
+    size: "SELECT call, digest, issuer, value FROM signatures WHERE owner = ? AND call IN " + marks  # noqa: S608
+    for size, marks in GROUP_MARKS.items()
+}
+
+
+class SignatureTable:
+    """Keeps and finds signatures."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def keep_signatures(self, owner: str, signed: Mapping[tuple[str, str], tuple[str, str]]) -> None:
+        """Keep issuer and value of signatures by the call's id and the digest of what it says."""
+        now = int(time())
+        rows = [(owner, call, digest, issuer, value, now) for (call, digest), (issuer, value) in signed.items()]
+        await self._engine.write(lambda cursor: cursor.run_many(_KEEP, rows), lasting=False)
+
+    async def signatures(self, owner: str, calls: Sequence[str]) -> dict[str, dict[str, tuple[str, str]]]:
+        """Return the signatures of calls by their ids: issuer and value, by the digest of what the call says."""
+
+        def look(cursor: Cursor) -> dict[str, dict[str, tuple[str, str]]]:
+            found: dict[str, dict[str, tuple[str, str]]] = {}
+            for group in grouped(calls):
+                for call, digest, issuer, value in cursor.rows(_FIND[len(group)], owner, *group):
+                    found.setdefault(call, {})[digest] = (issuer, value)
+            return found
+
+        return await self._engine.look_up(look)

@@ -1,0 +1,124 @@
+"""Models that an upstream lists, in the form of each vendor.
+
+A row of a model list is kept as it came, for clients of the same vendor; for others names and limits are read, which
+compatible servers give under many names.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+from msgspec import Struct
+
+from dragoman.http.client import Outgoing
+from dragoman.wire.json import Malformed, decode
+
+Row = dict[str, Any]
+
+
+_INPUT = (
+    "context_length",
+    "context_window",
+    "max_model_len",
+    "max_context_length",
+    "loaded_context_length",
+    "max_input_tokens",
+)
+_OUTPUT = ("max_output_tokens", "max_completion_tokens", "max_tokens")
+
+
+class ListedModel(Struct, frozen=True, kw_only=True):
+    """A model, as an upstream lists it."""
+
+    name: str
+    shown: str = ""
+    """What a person is shown."""
+    input_limit: int | None = None
+    output_limit: int | None = None
+    row: Row
+    """All that the upstream says of it."""
+
+
+class Listing(Struct, frozen=True):
+    """How an upstream is asked for its models, and how its answer is read."""
+
+    request: Outgoing
+    read: Callable[[bytes], list[ListedModel]]
+
+
+def openai_rows(body: bytes) -> list[ListedModel]:
+    """Read the list of OpenAI, or of a server that speaks its language."""
+    return [_openai(row) for row in _rows(body, "data") if isinstance(row.get("id"), str)]
+
+
+def anthropic_rows(body: bytes) -> list[ListedModel]:
+    """Read Anthropic's list."""
+    return [
+        ListedModel(
+            name=row["id"],
+            shown=_text(row, "display_name"),
+            input_limit=_number(row, "max_input_tokens"),
+            output_limit=_number(row, "max_tokens"),
+            row=row,
+        )
+        for row in _rows(body, "data")
+        if isinstance(row.get("id"), str)
+    ]
+
+
+def gemini_rows(body: bytes) -> list[ListedModel]:
+    """Read Google's list."""
+    return [
+        ListedModel(
+            name=row["name"].removeprefix("models/"),
+            shown=_text(row, "displayName"),
+            input_limit=_number(row, "inputTokenLimit"),
+            output_limit=_number(row, "outputTokenLimit"),
+            row=row,
+        )
+        for row in _rows(body, "models")
+        if isinstance(row.get("name"), str)
+    ]
+
+
+def publisher_rows(body: bytes) -> list[ListedModel]:
+    """Read the list of a publisher on Vertex: names only."""
+    rows = _rows(body, "publisherModels")
+    return [
+        ListedModel(name=row["name"].rpartition("/")[2], row={}) for row in rows if isinstance(row.get("name"), str)
+    ]
+
+
+def _openai(row: Row) -> ListedModel:
+    inner = (row.get("top_provider"), row.get("meta"))
+    places = [row, *(cast("Row", value) for value in inner if isinstance(value, dict))]
+    return ListedModel(
+        name=row["id"],
+        shown=_text(row, "name"),
+        input_limit=_first(places, (*_INPUT, "n_ctx_train")),
+        output_limit=_first(places, _OUTPUT),
+        row=row,
+    )
+
+
+def _rows(body: bytes, member: str) -> list[Row]:
+    try:
+        document = decode(body)
+    except Malformed:
+        return []
+    rows: Any = cast("Row", document).get(member) if isinstance(document, dict) else None
+    return [cast("Row", row) for row in cast("list[Any]", rows) if isinstance(row, dict)] if rows else []
+
+
+def _first(places: Iterable[Row], names: tuple[str, ...]) -> int | None:
+    found = (_number(place, name) for place in places for name in names)
+    return next((number for number in found if number is not None), None)
+
+
+def _number(row: Row, name: str) -> int | None:
+    value = row.get(name)
+    return value if isinstance(value, int) and value > 0 else None
+
+
+def _text(row: Row, name: str) -> str:
+    value = row.get(name)
+    return value if isinstance(value, str) else ""
