@@ -3,8 +3,8 @@
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
-from dragoman.upstreams.kind import FixedPlace, Place, Send, UpstreamKind, UpstreamTable
-from dragoman.upstreams.upstream import Listing, Site, anthropic_rows, only
+from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
+from dragoman.upstreams.upstream import FixedPlace, Listing, Place, Site, anthropic_rows, only
 
 BASE_URL = "https://api.anthropic.com"
 _VERSION = ("anthropic-version", "2023-06-01")

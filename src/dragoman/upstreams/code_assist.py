@@ -12,8 +12,8 @@ from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.google_tokens import Tokens, tokens_for
-from dragoman.upstreams.kind import FixedPlace, Place, Send, UpstreamKind, UpstreamTable
-from dragoman.upstreams.upstream import Listing, Site, generating
+from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
+from dragoman.upstreams.upstream import FixedPlace, Listing, Place, Site, generating
 from dragoman.wire import json
 from dragoman.wire.splice import spliced
 

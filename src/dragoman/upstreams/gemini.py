@@ -5,8 +5,8 @@ import re
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
-from dragoman.upstreams.kind import FixedPlace, Place, Send, UpstreamKind, UpstreamTable
-from dragoman.upstreams.upstream import Listing, Site, gemini_rows, generating, in_path
+from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
+from dragoman.upstreams.upstream import FixedPlace, Listing, Place, Site, gemini_rows, generating, in_path
 from dragoman.wire.json import encode
 from dragoman.wire.splice import spliced
 

@@ -6,8 +6,8 @@ from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.anthropic import COUNTED
 from dragoman.upstreams.google_tokens import Tokens, tokens_for
-from dragoman.upstreams.kind import FixedPlace, Place, Send, UpstreamKind, UpstreamTable
-from dragoman.upstreams.upstream import Listing, Site, generating, in_path, only, publisher_rows
+from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
+from dragoman.upstreams.upstream import FixedPlace, Listing, Place, Site, generating, in_path, only, publisher_rows
 from dragoman.wire.json import decode_object, encode
 from dragoman.wire.splice import removed, spliced
 
