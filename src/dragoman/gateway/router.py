@@ -16,9 +16,8 @@ from dragoman.core.traits import TextCalls
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.media import Library
 from dragoman.http.client import Deadlines
-from dragoman.upstreams.kind import Place
 from dragoman.upstreams.registry import KINDS
-from dragoman.upstreams.upstream import Upstream
+from dragoman.upstreams.upstream import Place, Upstream
 
 
 class Target(Struct, frozen=True):

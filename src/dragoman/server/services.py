@@ -40,9 +40,9 @@ from dragoman.tasks import TaskSet
 from dragoman.tools import Executor, Handler, Registry
 from dragoman.tools.handler import JOINT
 from dragoman.tools.web import Settings, Web, web_fetch
-from dragoman.upstreams.kind import Place
 from dragoman.upstreams.registry import KINDS
 from dragoman.upstreams.simulator import KIND as SIMULATOR
+from dragoman.upstreams.upstream import Place
 from dragoman.wire import json
 
 

@@ -12,9 +12,9 @@ from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.google_tokens import GoogleAccount, google_account
-from dragoman.upstreams.kind import FixedPlace, Place, Send, UpstreamKind, UpstreamTable
+from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.model_list import Listing
-from dragoman.upstreams.upstream import Site, generating
+from dragoman.upstreams.upstream import FixedPlace, Place, Site, generating
 from dragoman.wire import json
 from dragoman.wire.splice import spliced
 

@@ -5,9 +5,9 @@ import re
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
-from dragoman.upstreams.kind import FixedPlace, Place, Send, UpstreamKind, UpstreamTable
+from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.model_list import Listing, gemini_rows
-from dragoman.upstreams.upstream import Site, generating, in_path
+from dragoman.upstreams.upstream import FixedPlace, Place, Site, generating, in_path
 from dragoman.wire.json import encode
 from dragoman.wire.splice import spliced
 

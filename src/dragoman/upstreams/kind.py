@@ -6,13 +6,11 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from dragoman.http.client import Outgoing
-from dragoman.upstreams.upstream import Upstream
+from dragoman.upstreams.upstream import Place
 
 TextForm = Literal["json", "legacy"]
 Send = Callable[[Outgoing], Awaitable[dict[str, Any]]]
 """Send a request that sets an upstream up and return the JSON object of the reply; an error is a `Problem`."""
-Place = Callable[[str], Upstream]
-"""Return the upstream for a model: most are the same for every model."""
 
 
 class UpstreamTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,15 +36,6 @@ class UpstreamTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     connect: float = 10.0
     first_byte: float = 600.0
     idle: float = 300.0
-
-
-class FixedPlace(Struct, frozen=True):
-    """An upstream that is the same for every model."""
-
-    upstream: Upstream
-
-    def __call__(self, _model: str) -> Upstream:
-        return self.upstream
 
 
 class UpstreamKind(Struct, frozen=True, kw_only=True):

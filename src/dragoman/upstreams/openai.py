@@ -3,9 +3,9 @@
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
-from dragoman.upstreams.kind import FixedPlace, Place, Send, UpstreamKind, UpstreamTable
+from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.model_list import Listing, openai_rows
-from dragoman.upstreams.upstream import Site, only
+from dragoman.upstreams.upstream import FixedPlace, Place, Site, only
 
 BASE_URL = "https://api.openai.com/v1"
 _CHAT, _RESPONSES = "chat", "responses"

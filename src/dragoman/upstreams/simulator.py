@@ -3,9 +3,9 @@
 from dragoman.upstreams import code_assist, gemini, vertex
 from dragoman.upstreams.anthropic import Anthropic
 from dragoman.upstreams.gemini import Gemini
-from dragoman.upstreams.kind import Place, Send, UpstreamKind, UpstreamTable
+from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.openai import OpenAI
-from dragoman.upstreams.upstream import Upstream
+from dragoman.upstreams.upstream import Place, Upstream
 
 _KEY = "simulated"
 

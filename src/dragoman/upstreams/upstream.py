@@ -60,6 +60,19 @@ class Upstream(Protocol):
         ...
 
 
+Place = Callable[[str], Upstream]
+"""Return the upstream for a model: most are the same for every model."""
+
+
+class FixedPlace(Struct, frozen=True):
+    """An upstream that is the same for every model."""
+
+    upstream: Upstream
+
+    def __call__(self, _model: str) -> Upstream:
+        return self.upstream
+
+
 class Site:
     """The address of an upstream, and the headers that every request there has."""
 

@@ -6,9 +6,9 @@ from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
 from dragoman.upstreams.anthropic import COUNTED
 from dragoman.upstreams.google_tokens import GoogleAccount, google_account
-from dragoman.upstreams.kind import FixedPlace, Place, Send, UpstreamKind, UpstreamTable
+from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
 from dragoman.upstreams.model_list import Listing, publisher_rows
-from dragoman.upstreams.upstream import Site, generating, in_path, only
+from dragoman.upstreams.upstream import FixedPlace, Place, Site, generating, in_path, only
 from dragoman.wire.json import decode_object, encode
 from dragoman.wire.splice import removed, spliced
 

@@ -4,8 +4,8 @@ from dialects.toy.wire import NAME
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing
 from dragoman.http.message import Headers, Request
-from dragoman.upstreams.kind import FixedPlace, Place, Send, UpstreamKind, UpstreamTable
-from dragoman.upstreams.upstream import Listing, Site
+from dragoman.upstreams.kind import Send, UpstreamKind, UpstreamTable
+from dragoman.upstreams.upstream import FixedPlace, Listing, Place, Site
 
 
 class ToyUpstream:
