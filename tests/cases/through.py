@@ -17,7 +17,7 @@ from dragoman.interpreter.translation import Translation
 DONE = "[DONE]"
 
 
-class TranslationTask(Struct, frozen=True):
+class Asked(Struct, frozen=True):
     """A request as the upstream gets it, and what its reply is an answer to."""
 
     body: dict[str, Any]
@@ -40,29 +40,25 @@ class Answered(Struct, frozen=True):
     raw: bytes
 
 
-def ask(
-    source: str, target: str, body: dict[str, Any], *, model: str, strict: bool = False, form: str = ""
-) -> TranslationTask:
+def ask(source: str, target: str, body: dict[str, Any], *, model: str, strict: bool = False, form: str = "") -> Asked:
     """Translate a request of `source` for `model` behind `target`."""
     call = Call(encoded(body), body.get("model", "m"))
     translation = translate_request(call, source, target, model=model, strict=strict, form=form)
-    return TranslationTask(json.loads(translation.call.body), translation)
+    return Asked(json.loads(translation.call.body), translation)
 
 
-def answer(source: str, target: str, body: dict[str, Any], asked: TranslationTask | None = None) -> Answered:
+def answer(source: str, target: str, body: dict[str, Any], asked: Asked | None = None) -> Answered:
     """Translate a whole reply of `source` for a client of `target`."""
     rendered = translate_response(encoded(body), source, target, asked.context if asked is not None else Context())
     return Answered(json.loads(rendered.body), rendered.losses, rendered.body)
 
 
-def flow(source: str, target: str, frames: Iterable[Any], asked: TranslationTask | None = None) -> Answered:
+def flow(source: str, target: str, frames: Iterable[Any], asked: Asked | None = None) -> Answered:
     """Translate a stream of `source`, given as its frames, for a client of `target`."""
     return flow_bytes(source, target, streamed(source, frames), asked)
 
 
-def flow_bytes(
-    source: str, target: str, raw: bytes, asked: TranslationTask | None = None, *, size: int = 0
-) -> Answered:
+def flow_bytes(source: str, target: str, raw: bytes, asked: Asked | None = None, *, size: int = 0) -> Answered:
     """Translate a stream of `source`, given as bytes, in pieces of `size`."""
     translator = StreamTranslator(source, target, asked.context if asked is not None else Context())
     step = size or max(len(raw), 1)
@@ -94,6 +90,6 @@ def frames_of(raw: bytes) -> list[Any]:
     return [line if line == DONE else json.loads(line) for line in lines]
 
 
-def booked(told: TranslationTask | Answered, kind: str = "") -> set[str]:
+def booked(told: Asked | Answered, kind: str = "") -> set[str]:
     """Where losses were booked."""
     return {loss.where for loss in told.losses if not kind or loss.kind == kind}

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from conformance.recordings import DIALECTS, TranslationTask, requests
+from conformance.recordings import DIALECTS, Asked, requests
 from dragoman.core.problems import Problem
 from dragoman.dialects.record import Call
 from dragoman.interpreter.translate import translate_request
@@ -26,7 +26,7 @@ REFUSED = re.compile(
 """Where a request may be refused: what no other dialect can do at all."""
 
 
-def complaints(asked: TranslationTask, source: str, target: str, *, older: bool) -> list[str]:
+def complaints(asked: Asked, source: str, target: str, *, older: bool) -> list[str]:
     model = MODELS[target][0 if older else 1]
     try:
         call = translate_request(Call(asked.body, asked.model, asked.stream), source, target, model=model).call

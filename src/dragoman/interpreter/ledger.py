@@ -96,9 +96,11 @@ class Ledger:
 
     def leaves_dropped(self, places: Iterable[str], what: str) -> None:
         """What stands at these places is gone, and nothing stands below them."""
-        add = self._leaves.setdefault if self._exact else self.dropped
-        for place in places:
-            add(place, what)
+        if self._exact:
+            self._leaves = dict.fromkeys(places, what) | self._leaves
+        else:
+            for place in places:
+                self.dropped(place, what)
 
     def approximated(self, where: str, what: str) -> None:
         """What stood at `where` is said in another way."""
