@@ -4,9 +4,12 @@ Addresses and credentials come from the configuration alone. Of a client's heade
 vendor behaves, and only to an upstream of the same dialect.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Protocol
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from dragoman.dialects.record import Call
 from dragoman.http.client import Outgoing

@@ -5,7 +5,7 @@ from typing import Any
 from dialects.toy.wire import NAME, CallLine, Line, ResultLine, SayLine, extras_of
 from dragoman.core.parts import AnyPart, Content, Data, Opaque, Refusal, Text, ToolCall, ToolResult
 from dragoman.core.request import Role
-from dragoman.wire.shape import Unread
+from dragoman.wire.unread import Unread
 
 ROLES: dict[str, Role] = {"rule": "system", "human": "user", "model": "assistant"}
 _SPEAKERS = {role: speaker for speaker, role in ROLES.items()}

@@ -5,7 +5,8 @@ from typing import Literal
 from msgspec import Raw
 
 from dragoman.core.value import Extras
-from dragoman.wire.shape import ABSENT, Unknown, Wire
+from dragoman.wire.shape import ABSENT, Wire
+from dragoman.wire.unread import Unknown
 
 NAME = ISSUER = "toy"
 
