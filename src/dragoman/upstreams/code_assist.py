@@ -34,7 +34,7 @@ class CodeAssist:
     def __init__(self, name: str, base_url: str, account: GoogleAccount, agent: str, send: Send) -> None:
         self.name = name
         self._tokens = account.tokens
-        self._site = Site(base_url or BASE_URL, (), agent)
+        self.site = Site(base_url or BASE_URL, (), agent)
         self._send = send
         self._configured = account.project
         self._project: str | None = None
@@ -58,7 +58,7 @@ class CodeAssist:
         return None
 
     async def _post(self, verb: str, body: bytes, passed: Headers = ()) -> Outgoing:
-        return self._site.post(f"/v1internal:{verb}", body, (await self._bearer(), *passed))
+        return self.site.post(f"/v1internal:{verb}", body, (await self._bearer(), *passed))
 
     async def _bearer(self) -> tuple[str, str]:
         return "authorization", f"Bearer {await self._tokens.token()}"
@@ -94,9 +94,7 @@ class CodeAssist:
                 project: dict[str, Any] = made.get("cloudaicompanionProject") or {}
                 return project.get("id") or self._configured
             await asyncio.sleep(_BETWEEN_POLLS)
-            operation = await self._send(
-                self._site.get(f"/v1internal/{operation.get('name')}", (await self._bearer(),))
-            )
+            operation = await self._send(self.site.get(f"/v1internal/{operation.get('name')}", (await self._bearer(),)))
         raise self._unusable("its set-up did not end")
 
     def _unusable(self, why: str) -> Problem:

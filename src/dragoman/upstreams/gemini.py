@@ -29,22 +29,22 @@ class Gemini:
         versioned = _VERSIONED.fullmatch(base)
         self._version = versioned["version"] if versioned else _DEFAULT_VERSION
         keys: Headers = (("x-goog-api-key", api_key),) if api_key else ()
-        self._site = Site(versioned["base"] if versioned else base, keys, agent)
+        self.site = Site(versioned["base"] if versioned else base, keys, agent)
 
     async def generate(self, call: Call, passed: Headers, *, translated: bool = False) -> Outgoing:
         verb = generating(call, translated=translated)
-        return self._site.post(self._path(call, verb), call.body, passed)
+        return self.site.post(self._path(call, verb), call.body, passed)
 
     async def count(self, call: Call, passed: Headers) -> Outgoing | None:
         named = encode(f"models/{call.model.removeprefix('models/')}")
         body = b'{"generateContentRequest":' + spliced(call.body, "model", named) + b"}"
-        return self._site.post(self._path(call, "countTokens"), body, passed)
+        return self.site.post(self._path(call, "countTokens"), body, passed)
 
     async def models(self) -> Listing | None:
-        return Listing(self._site.get(f"{self._version}/models?pageSize=1000"), gemini_rows)
+        return Listing(self.site.get(f"{self._version}/models?pageSize=1000"), gemini_rows)
 
     def elsewhere(self, request: Request) -> Outgoing | None:
-        return self._site.send(request, request.target)
+        return self.site.send(request, request.target)
 
     def _path(self, call: Call, verb: str) -> str:
         return f"{self._version}/models/{in_path(call.model.removeprefix('models/'))}:{verb}"

@@ -40,18 +40,18 @@ class Vertex:
         self.name = name
         self._place = f"/projects/{in_path(account.project)}/locations/{in_path(account.location)}/publishers"
         self._tokens = account.tokens
-        self._site = Site(base_url or base_url_of(account.location), (), agent)
+        self.site = Site(base_url or base_url_of(account.location), (), agent)
 
     async def models(self) -> Listing | None:
         path = f"/v1beta1/publishers/{self.publisher}/models?pageSize=1000"
-        return Listing(self._site.get(path, (await self._bearer(),)), publisher_rows)
+        return Listing(self.site.get(path, (await self._bearer(),)), publisher_rows)
 
     def elsewhere(self, request: Request) -> Outgoing | None:
         del request  # its other endpoints are not for clients of models
         return None
 
     async def _post(self, path: str, body: bytes, passed: Headers) -> Outgoing:
-        return self._site.post(path, body, (await self._bearer(), *passed))
+        return self.site.post(path, body, (await self._bearer(), *passed))
 
     async def _bearer(self) -> tuple[str, str]:
         return "authorization", f"Bearer {await self._tokens.token()}"
