@@ -11,7 +11,7 @@ from dialects.toy.wire import Line
 from dragoman.core.events import Failed, Finished, PartDelta, PartEnded, PartStarted, Started, UsageSeen
 from dragoman.core.problems import Problem
 from dragoman.core.response import Usage
-from dragoman.dialects.record import FrameDecoder
+from dragoman.dialects.decoder import FrameDecoder
 from dragoman.wire import json
 from dragoman.wire.sse import Frame
 

@@ -13,13 +13,6 @@ from dragoman.intercept.settings import DIALECT, InterceptTable
 from dragoman.upstreams.registry import KINDS
 
 _NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9*]([a-z0-9*-]*[a-z0-9*])?(\.[a-z0-9*]([a-z0-9*-]*[a-z0-9*])?)+")
-_VARIABLES = {
-    "gemini": ("GOOGLE_GEMINI_BASE_URL",),
-    "vertex-gemini": ("GOOGLE_VERTEX_BASE_URL",),
-    "code-assist": ("CODE_ASSIST_ENDPOINT",),
-    "simulator": ("GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "CODE_ASSIST_ENDPOINT"),
-}
-"""What Google's own SDKs and Gemini CLI read, by the kind of the upstream."""
 
 
 def is_host(said: str) -> bool:
