@@ -1,134 +1,23 @@
-"""Write a stream to the client: start it in time, keep its connection alive, end it.
+"""Write a stream to the client, as its events arrive from the upstream or from an agent.
 
-A stream starts for the client with the first real event, or when that takes too long: also where the upstream has not
-started to respond. From then on blank lines keep the connection alive while nothing else is sent, and an error is
-sent in the stream. What belongs to a conversation is saved before the client receives the end of it.
+What belongs to a conversation is saved before the client receives the end of it.
 """
 
-import asyncio
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING
-
-from dragoman.core.events import Failed, Started
 from dragoman.core.problems import Problem
 from dragoman.core.request import Request
-from dragoman.dialects.registry import dialect_named
-from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.conversations.recorder import Keeper
-from dragoman.gateway.record import Record, headers_of, signed_event
+from dragoman.gateway.context import RequestContext
+from dragoman.gateway.heartbeat import Heartbeat
+from dragoman.gateway.record import signed_event
 from dragoman.gateway.upstream_call import UpstreamReply, map_failure
-from dragoman.http.exchange import Exchange
 from dragoman.http.link import Failure
 from dragoman.interpreter.signatures import CallWatch
 from dragoman.interpreter.stream import StreamTranslator
-from dragoman.wire.sse import SseReader
-
-if TYPE_CHECKING:
-    from dragoman.gateway.context import RequestContext
-
-_BEAT = b"\n"
-"""A blank line: the only heartbeat that every client ignores."""
-_EVENTS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
-_ARRAY = {"content-type": "application/json; charset=UTF-8", "cache-control": "no-cache"}
-
-
-class Heartbeat:
-    """Starts one stream and keeps it alive."""
-
-    def __init__(self, request: ClientRequest, exchange: Exchange, record: Record) -> None:
-        self._request = request
-        self._exchange = exchange
-        self._record = record
-        self._loop = asyncio.get_running_loop()
-        self.has_sent = False
-        """Something was sent since the last beat."""
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin another attempt: drop what was held back of the last one."""
-        self._array = ArrayFramer() if self._request.framing == "array" else None
-        self.held = b""
-        """What came before the first real event."""
-
-    def frame(self, events: bytes) -> bytes:
-        """Return events as the client wants them."""
-        return events if self._array is None else self._array.feed(events)
-
-    def frame_end(self, events: bytes) -> bytes:
-        """Return the last events, and the end of the stream."""
-        return events if self._array is None else self._array.feed(events) + self._array.close()
-
-    async def run(self, work: Awaitable[object], hold: float, interval: float, keeper: Keeper | None = None) -> None:
-        """Start the stream after `hold` seconds if `work` has not by then, and keep it alive until that is done.
-
-        An error before the first real event is sent in a stream that has started, and raised before that.
-        """
-        self._timer = self._loop.call_later(hold, self._beat, interval)
-        try:
-            await work
-        except Problem as problem:
-            if not self._exchange.started or self._exchange.ended or self._record.first is not None:
-                raise
-            await self._fail(problem, keeper)
-        finally:
-            self._timer.cancel()
-
-    def start_stream(self) -> None:
-        """Send the head of the response and what was held back."""
-        record = self._record
-        record.status = 200
-        headers = headers_of(record, _EVENTS if self._array is None else _ARRAY)
-        self._exchange.start(200, headers, first=self.held)
-        self.held = b""
-        self.has_sent = True
-
-    async def _fail(self, problem: Problem, keeper: Keeper | None) -> None:
-        """End a stream that has only started."""
-        self._record.problem, self._record.outcome = problem, "failed"
-        encoder = dialect_named(self._request.dialect).encoder(None)
-        events = encoder.feed(Started("", self._request.call.model)) + encoder.feed(Failed(problem))
-        if keeper is not None:
-            keeper.begin()
-            events = keeper.passing(events) + keeper.let_go()
-        await self._exchange.end(self.frame_end(signed_event(events, self._record)))
-
-    def _beat(self, interval: float) -> None:
-        """Start the stream if it has not, else send a blank line if nothing was sent since the last beat."""
-        if self._exchange.is_gone:
-            return
-        if not self._exchange.started:
-            self.start_stream()
-        elif not self.has_sent:
-            self._exchange.push(_BEAT)
-        self.has_sent = False
-        self._timer = self._loop.call_later(interval, self._beat, interval)
-
-
-class ArrayFramer:
-    """Makes one JSON array of server-sent events, an item for each."""
-
-    def __init__(self) -> None:
-        self._reader = SseReader()
-        self._begun = False
-
-    def feed(self, events: bytes) -> bytes:
-        """Return the items of the next events."""
-        items = [event.data for event in self._reader.feed(events)]
-        if not items:
-            return b""
-        opening = b",\r\n" if self._begun else b"["
-        self._begun = True
-        return opening + b",\r\n".join(items)
-
-    def close(self) -> bytes:
-        """Return the end of the array."""
-        return b"]" if self._begun else b"[]"
 
 
 class StreamWriter:
     """Writes rendered events to the client; the stream starts with the first real event or a heartbeat."""
 
-    def __init__(self, request: Request | None, context: "RequestContext", heartbeat: Heartbeat) -> None:
+    def __init__(self, request: Request | None, context: RequestContext, heartbeat: Heartbeat) -> None:
         self._request = request
         self._exchange = context.exchange
         self._record = context.record
@@ -202,7 +91,7 @@ class StreamWriter:
 class UpstreamStream:
     """Translates an upstream's stream and writes it to the client as it arrives."""
 
-    def __init__(self, reply: UpstreamReply, context: "RequestContext", heartbeat: Heartbeat) -> None:
+    def __init__(self, reply: UpstreamReply, context: RequestContext, heartbeat: Heartbeat) -> None:
         self._incoming = reply.incoming
         self._context = context
         self._vault = reply.vault

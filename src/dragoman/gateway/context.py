@@ -4,8 +4,8 @@ from msgspec import Struct
 
 from dragoman.agent import Runtime
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.client_stream import Heartbeat
 from dragoman.gateway.conversations.recorder import Keeper
+from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.record import Record
 from dragoman.http.exchange import Exchange
 

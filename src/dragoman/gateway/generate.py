@@ -13,8 +13,9 @@ from dragoman.core.problems import Problem
 from dragoman.gateway.agents.runner import Agents
 from dragoman.gateway.catalogue import Catalogue
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.client_stream import Heartbeat, UpstreamStream
+from dragoman.gateway.client_stream import UpstreamStream
 from dragoman.gateway.context import RequestContext
+from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.model import Asker, Means, UpstreamModel
 from dragoman.gateway.passthrough import Passage, outgoing_of, pass_on
 from dragoman.gateway.record import Record

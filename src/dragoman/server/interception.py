@@ -18,9 +18,9 @@ from dragoman.core.events import Event, Started
 from dragoman.core.problems import Problem
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest, malformed_body
-from dragoman.gateway.client_stream import Heartbeat
 from dragoman.gateway.context import RequestContext
 from dragoman.gateway.conversations.options import ConversationOptions, asked_by_headers, named_conversation
+from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.record import Record
 from dragoman.gateway.response_writer import write_events
 from dragoman.gateway.router import Routes

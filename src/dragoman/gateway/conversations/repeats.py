@@ -14,10 +14,10 @@ from dragoman.core.problems import Problem
 from dragoman.core.stream import replay
 from dragoman.dialects.registry import dialect_named
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.client_stream import Heartbeat
 from dragoman.gateway.conversations.history import Continuation, NewItems, read
 from dragoman.gateway.conversations.options import ConversationOptions
 from dragoman.gateway.conversations.recorder import Echo
+from dragoman.gateway.heartbeat import Heartbeat
 from dragoman.gateway.record import Record, headers_of
 from dragoman.http.exchange import Exchange
 from dragoman.http.message import JSON
