@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from conformance.test_corpus_schemas import FILES, rows
 from dragoman.interpreter.schema.plain import prove_plain
-from interpreter.schema.test_corpus import FILES, rows
 from interpreter.schema.test_plain import assert_same_as_general
 from shelf import needs_shelf
 

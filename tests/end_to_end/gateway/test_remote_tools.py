@@ -8,9 +8,9 @@ import openai
 import pytest
 
 from dragoman.simulator.serving import in_thread
+from end_to_end.gateway.test_agents import MODELS, scripted, seen_since, toolbox
 from server.agents import WEATHER, Client
 from server.conftest import serving
-from server.test_agents import MODELS, scripted, seen_since, toolbox
 
 BETAS = ["mcp-client-2025-11-20"]
 MCP = {"type": "mcp", "server_label": "files", "server_url": "https://nobody.example/mcp", "require_approval": "never"}

@@ -11,7 +11,7 @@ from dragoman.http.server import in_background
 from dragoman.server.serving import running
 from oracles.clients import genai
 
-README = Path(__file__).parents[2] / "README.md"
+README = Path(__file__).parents[3] / "README.md"
 BLOCKS = re.findall(r"^```python gateway\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 

@@ -9,9 +9,9 @@ from dragoman.gateway.agents.settings import AgentCompaction, AgentLimits, Agent
 from dragoman.server.services import connected
 from dragoman.simulator import Answer, Call
 from dragoman.simulator.serving import in_thread
+from end_to_end.gateway.test_agents import toolbox
 from server.agents import Client
 from server.conftest import serving
-from server.test_agents import toolbox
 
 PRICES = {"*": PriceTable(input=1_000_000.0, output=0.0)}
 """Every token of input costs 1."""

@@ -7,9 +7,9 @@ import pytest
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.simulator import Answer, Call, read_fault
 from dragoman.simulator.serving import in_thread
+from end_to_end.gateway.test_agents import toolbox
 from server.agents import CLIENTS, Client
 from server.conftest import serving
-from server.test_agents import toolbox
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 BOTH = {"get_weather": CITY, "get_time": CITY}

@@ -3,7 +3,7 @@
 import httpx2
 import pytest
 
-from server.test_clients import is_recorded
+from end_to_end.gateway.test_clients import is_recorded
 
 HELLO = {"messages": [{"role": "user", "content": "hello"}]}
 THREAD = {"thread": {"type": "continue", "previous_message_id": "msg_1"}}

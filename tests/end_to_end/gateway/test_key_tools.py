@@ -12,10 +12,10 @@ from dragoman.gateway.agents.settings import AgentTable
 from dragoman.simulator import Answer, Call
 from dragoman.simulator.serving import in_thread
 from dragoman.tools import Registry
+from end_to_end.gateway.test_agents import scripted, toolbox
+from end_to_end.gateway.test_remote_tools import BETAS, MCP, SERVER, TOOLSET
 from server.agents import Client
 from server.conftest import serving
-from server.test_agents import scripted, toolbox
-from server.test_remote_tools import BETAS, MCP, SERVER, TOOLSET
 
 KEYS = (
     KeyTable(key="k-all", name="all"),

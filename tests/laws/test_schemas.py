@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from conformance.test_corpus_schemas import FILES, rows
 from dragoman.interpreter.schema.arguments import ArgumentUndo, restore
 from dragoman.interpreter.schema.conversion import retell
 from dragoman.interpreter.schema.gemini_json import convert_gemini
@@ -13,7 +14,6 @@ from dragoman.interpreter.schema.openapi import to_openapi
 from dragoman.interpreter.schema.plain import adapt_gemini, adapt_root, to_json_schema
 from dragoman.interpreter.schema.roots import convert_root, to_openai_strict
 from dragoman.interpreter.schema.validation import check_arguments
-from interpreter.schema.test_corpus import FILES, rows
 from shelf import needs_shelf
 
 NAMES = st.sampled_from(["a", "b", "type", "enum", "$comment", "properties", "x y", "é"])

@@ -9,10 +9,10 @@ from dragoman.config import ConfigError
 from dragoman.gateway.agents.settings import AgentTable
 from dragoman.simulator import Answer, Call
 from dragoman.simulator.serving import in_thread
+from end_to_end.gateway.test_agents import toolbox
 from oracles.clients import genai
 from server.agents import CLIENTS, WEATHER, Client
 from server.conftest import serving
-from server.test_agents import toolbox
 
 MODELS = {"chat": "my-gem", "responses": "my-claude", "messages": "my-resp", "gemini": "my-gpt"}
 

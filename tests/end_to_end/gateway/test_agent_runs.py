@@ -14,10 +14,10 @@ from dragoman.gateway.agents.settings import AgentTable
 from dragoman.simulator import Answer, Call, read_fault
 from dragoman.simulator.serving import in_thread
 from dragoman.tools import Handler, Registry, ToolFailure, tool
+from end_to_end.gateway.test_agents import scripted, seen_since, toolbox
+from end_to_end.gateway.test_background import until_done
 from server.agents import CLIENTS, WEATHER, Client
 from server.conftest import serving
-from server.test_agents import scripted, seen_since, toolbox
-from server.test_background import until_done
 
 HELPER = {"helper": AgentTable(model="gem", tools=("files", "add", "wait", "fail", "page", "send"))}
 

@@ -23,11 +23,11 @@ from dragoman.sessions.store import Store
 from dragoman.simulator import Answer, Call, Received
 from dragoman.simulator.serving import in_thread
 from dragoman.tools import tool
+from end_to_end.gateway.test_background import until_done
 from mcp_hosts import posted
 from server.agents import Client
 from server.conftest import Gateway, serving
 from server.processes import until
-from server.test_background import until_done
 
 
 class Engine:

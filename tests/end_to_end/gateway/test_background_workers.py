@@ -11,10 +11,10 @@ from dragoman.gateway.agents.settings import AgentTable
 from dragoman.simulator import Answer, Call
 from dragoman.simulator.serving import in_thread
 from dragoman.tools import tool
+from end_to_end.gateway.test_agent_runs import Patient, calling
+from end_to_end.gateway.test_background import until_done
 from server.conftest import serving
 from server.processes import until
-from server.test_agent_runs import Patient, calling
-from server.test_background import until_done
 
 
 class Two:
