@@ -18,7 +18,7 @@ from typing import Any
 from dragoman.core.events import Event, Failed, Finished, PartStarted
 from dragoman.core.parts import ToolCall
 from dragoman.core.problems import Problem
-from dragoman.core.stream import checked, collect, sequential
+from dragoman.core.stream import checked, collect
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import DIALECTS
@@ -27,6 +27,7 @@ from dragoman.interpreter.reply_adapter import Context
 from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.stream import StreamTranslator
 from dragoman.interpreter.translate import translate_request
+from dragoman.interpreter.undo import NO_UNDO, ReplyPipeline
 from dragoman.wire.json import Malformed
 from dragoman.wire.json_stream import JsonStreamReader
 from dragoman.wire.sse import SseReader
@@ -200,7 +201,13 @@ def run_decoder(name: str, data: bytes, chance: random.Random) -> None:
     with contextlib.suppress(Problem):
         collect(events)
     encoder = DIALECTS[name].encoder(None)
-    _readable(name, b"".join(map(encoder.feed, sequential(events))), events)
+    _readable(name, b"".join(map(encoder.feed, in_sequence(events))), events)
+
+
+def in_sequence(events):
+    """The events with one part open at a time, as the gateway sends them."""
+    pipeline = ReplyPipeline(NO_UNDO)
+    return [ordered for event in events for ordered in pipeline.feed(event)]
 
 
 def _readable(name: str, written: bytes, events: list[Event]) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from dragoman.core.events import Failed, Finished, PartCited, PartDelta
 from dragoman.core.problems import LONGEST_WAIT, Problem
-from dragoman.core.stream import checked, sequential
+from dragoman.core.stream import checked
 from dragoman.core.traits import Traits
 from dragoman.dialects.record import Call
 from dragoman.dialects.registry import DIALECTS
@@ -15,6 +15,7 @@ from dragoman.interpreter.response import translate_response
 from dragoman.interpreter.translate import translate_request
 from dragoman.wire.json import Malformed, graft, is_json, leaves, one_line
 from dragoman.wire.json_stream import JsonStreamReader
+from fuzz.targets import in_sequence
 
 HUGE = b"9" * 5000
 SCHEMAS = {
@@ -32,7 +33,7 @@ def events_of(dialect, data):
 
 def home(dialect, data):
     encoder = DIALECTS[dialect].encoder(None)
-    return b"".join(map(encoder.feed, sequential(events_of(dialect, data))))
+    return b"".join(map(encoder.feed, in_sequence(events_of(dialect, data))))
 
 
 def sse(*documents):

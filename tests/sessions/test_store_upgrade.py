@@ -25,8 +25,7 @@ from dragoman.mcp.settings import McpTable
 from dragoman.server.serving import running
 from dragoman.sessions.conversations import Conversations
 from dragoman.sessions.runs import RunMessage
-from dragoman.sessions.store import Store
-from dragoman.sessions.urls import open_store
+from dragoman.sessions.store import Store, open_store
 from dragoman.simulator.serving import in_thread
 from dragoman.tools import tool
 
@@ -86,7 +85,7 @@ def test_every_kind_of_row_is_read(old_store):
         assert json.loads(turn.settings)["tools"][0]["name"] == "get_weather"
         item = turn.items[-1]
         assert await store.find_items(OWNER, [item.id]) == {item.id: item.body}
-        signatures = await store.signatures(OWNER, [SIGNED_CALL, TRIP_CALL, RESPONSE_CALL])
+        signatures = await store.signed_calls.signatures(OWNER, [SIGNED_CALL, TRIP_CALL, RESPONSE_CALL])
         assert signatures.keys() == {SIGNED_CALL, TRIP_CALL, RESPONSE_CALL}
         assert {issuer for found in signatures.values() for issuer, _ in found.values()} == {"google"}
         assert await store.asides(OWNER, ["call_aside"]) == {"call_aside": b'{"kept":"aside"}'}
@@ -188,7 +187,7 @@ def test_a_stored_signature_goes_back_on_the_call_of_a_client_that_dropped_it(cl
         ],
     )
     assert "72" in reply.choices[0].message.content
-    stored = with_store(old_store, lambda store: store.signatures(OWNER, [SIGNED_CALL]))
+    stored = with_store(old_store, lambda store: store.signed_calls.signatures(OWNER, [SIGNED_CALL]))
     ((_, value),) = stored[SIGNED_CALL].values()
     sent = simulator.requests[-1].json()["contents"]
     assert [part["thoughtSignature"] for turn in sent for part in turn["parts"] if "functionCall" in part] == [value]
